@@ -39,7 +39,7 @@ from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.process import BrainProcess, Part
 from edgecache.brain.s3.api import ObjectApi
-from edgecache.brain.s3.parts import S3Parts
+from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE, S3Parts
 from edgecache.brain.storage.garbage_collection import GarbageCollector
 from edgecache.brain.storage.parts import Parts
 from edgecache.brain.storage.staging import Staging
@@ -276,6 +276,7 @@ def _s3_parts(
 ) -> S3Parts:
     return S3Parts(
         running=core.running,
+        xml_bytes=Shares(XML_BYTES, refusal=Overloaded, spare=XML_SPARE),
         s3_domains=settings.s3_domains,
         database=core.database,
         coherence=core.coherence,

@@ -6,6 +6,7 @@ then to the directory; when it returns, no brain serves the previous version any
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.fetch.origin_writes import OriginWrites
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.fetch.singleflight import Singleflight
-from edgecache.brain.origins.driver import version_at
+from edgecache.brain.origins.driver import Driver, version_at
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage import builtin_origin
 from edgecache.brain.storage.buffers import BufferedBody
@@ -161,10 +162,11 @@ class ObjectCache:
         async for piece in source:
             yield piece
 
-    async def head(self, bucket: BucketInfo, key: str) -> ObjectVersion:
+    async def head(self, bucket: BucketInfo, key: str, *, client: str = "") -> ObjectVersion:
         """Ask the origin for an object's metadata; sha256 and checksums where the cache has them.
 
-        Raises KeyRefused, OriginMissing, OriginError, DatabaseAway.
+        client: the address of an anonymous client.
+        Raises KeyRefused, OriginMissing, OriginError, Overloaded, DatabaseAway.
         """
         check_key(key)
         if bucket.origin_id is None:
@@ -172,8 +174,8 @@ class ObjectCache:
             if found is None:
                 raise OriginMissing
             return found
-        driver = await self._origins.driver(bucket)
-        response = await driver.head(key)
+        async with self._origin(bucket, client) as driver:
+            response = await driver.head(key)
         cached = await self._directory.find(bucket.id, key)
         if cached is not None and cached.etag == response.etag:
             return cached
@@ -189,11 +191,11 @@ class ObjectCache:
     ) -> Listing:
         """Return a page of the origin's keys, in the order of their UTF-8 bytes.
 
-        Raises OriginError, DatabaseAway.
+        Raises OriginError, Overloaded, DatabaseAway.
         """
         if bucket.origin_id is not None:
-            driver = await self._origins.driver(bucket)
-            return await driver.list(prefix, start_after, delimiter, limit)
+            async with self._origin(bucket) as driver:
+                return await driver.list(prefix, start_after, delimiter, limit)
         return await list_keys(
             self._database,
             bucket.id,
@@ -218,7 +220,7 @@ class ObjectCache:
 
         Continues when the caller is cancelled. Raises KeyRefused, PreconditionFailed,
         OriginMissing (if_match, and nothing there), OriginError, NoSuchBucket, StorageFull,
-        DatabaseAway.
+        Overloaded, DatabaseAway.
         """
         check_key(key)
         if bucket.origin_id is None:
@@ -267,7 +269,7 @@ class ObjectCache:
         """Delete objects at their origin and from the directory; absent ones are no error.
 
         Continues when the caller is cancelled. Raises KeyRefused, OriginError,
-        NoSuchBucket, DatabaseAway.
+        NoSuchBucket, Overloaded, DatabaseAway.
         """
         wanted = list(dict.fromkeys(check_key(key) for key in keys))
         await self._uncancelled(self._delete(bucket, wanted))
@@ -281,6 +283,12 @@ class ObjectCache:
         return await self._uncancelled(self._tag(bucket, check_key(key), tagging))
 
     # --- internal ---------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _origin(self, bucket: BucketInfo, client: str = "") -> AsyncIterator[Driver]:
+        """Hold a place at a bucket's origin, as a fetch does. Raises Overloaded."""
+        async with self.singleflight.place(bucket, client):
+            yield await self._origins.driver(bucket)
 
     async def _wait(self, bucket: BucketInfo, fetch: SharedFetch) -> OpenObject:
         return OpenObject(self, bucket, await fetch.wait_for_version(), fetch)
@@ -320,11 +328,11 @@ class ObjectCache:
         conditions: Conditions,
     ) -> ObjectVersion:
         try:
-            with self._directory.watch((bucket.id, key, "")) as watch:
-                driver = await self._origins.driver(bucket)
-                found = await self.writes.put(driver, bucket, key, staged, fields, conditions)
-                self._remember(found, watch)
-                return found
+            async with self._origin(bucket) as driver:
+                with self._directory.watch((bucket.id, key, "")) as watch:
+                    found = await self.writes.put(driver, bucket, key, staged, fields, conditions)
+                    self._remember(found, watch)
+                    return found
         finally:
             await self._staging.discard(staged)
 
@@ -356,7 +364,8 @@ class ObjectCache:
         if bucket.origin_id is None:
             await builtin_origin.delete(self._coherence, bucket, keys)
         else:
-            await self.writes.delete(await self._origins.driver(bucket), bucket, keys)
+            async with self._origin(bucket) as driver:
+                await self.writes.delete(driver, bucket, keys)
 
     def _remember(self, found: ObjectVersion, watch: KeyWatch) -> None:
         if found.generation:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 from uuid import UUID
 
@@ -76,6 +77,7 @@ class Singleflight:
         self._coherence: Coherence = directory.coherence
         self._staging = staging
         self._origins = origins
+        # HEAD, listings and writes at origins have their places here as well (``ObjectCache``).
         self.shares = Shares(limit, refusal=Overloaded, spare=SPARE, queue=limit, wait_s=QUEUE_S)
         self._tasks = BackgroundTasks()
         self._checks: JoinedReads[tuple[Name, int], bool] = JoinedReads()
@@ -102,6 +104,14 @@ class Singleflight:
             self.running[name] = fetch
         fetch.task = self._tasks.add(self._run(bucket, fetch, alone=alone))
         return fetch
+
+    def place(self, bucket: BucketInfo, client: str = "") -> AbstractAsyncContextManager[None]:
+        """Hold a place at a bucket's origin. client: the address of an anonymous client.
+
+        Raises Overloaded.
+        """
+        path: Path = (bucket.tenant.organization_id, bucket.origin_id, bucket.id)
+        return self.shares.place((*path, network_of(client)) if client else path)
 
     async def shareable(self, name: Name) -> SharedFetch | None:
         """Return the running fetch of a name, unless its key changed since it began.
@@ -137,7 +147,7 @@ class Singleflight:
     async def _run(self, bucket: BucketInfo, fetch: SharedFetch, *, alone: bool) -> None:
         try:
             async with asyncio.timeout(FETCH_LIMIT_S), contextlib.AsyncExitStack() as stack:
-                await stack.enter_async_context(self.shares.place(_share(bucket, fetch.request)))
+                await stack.enter_async_context(self.place(bucket, fetch.request.client))
                 fetch.is_queued = False
                 # What is not shared here is not shared with other brains either.
                 found = None if alone else await self._acquire_lease(fetch, stack)
@@ -239,8 +249,3 @@ def fetches_allowed() -> int:
     """Return how many fetches this machine lets run at once."""
     by_machine = min(files_allowed() // 8, memory_bytes() // FETCH_BYTES)
     return min(max(by_machine, FETCHES_LEAST), FETCHES_MOST)
-
-
-def _share(bucket: BucketInfo, request: FetchRequest) -> Path:
-    path = (bucket.tenant.organization_id, bucket.origin_id, bucket.id)
-    return (*path, network_of(request.client)) if request.client else path

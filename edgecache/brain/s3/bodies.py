@@ -115,12 +115,14 @@ async def read_xml(
 
     needs_digest: the client must send a Content-MD5 or a checksum (DeleteObjects).
     has_own_checksum: False if a checksum in the headers is not the body's but the object's.
-    Raises S3Error: MaxMessageLengthExceeded, MissingRequestBodyError, BadDigest, ….
+    Raises S3Error: MaxMessageLengthExceeded, MissingRequestBodyError, BadDigest, …;
+    Overloaded.
     """
     request = context.request
     length = body_length(context)
     if length > XML_LIMIT_BYTES:
         raise S3Error("MaxMessageLengthExceeded")
+    context.reserve_xml(length)
     if has_own_checksum:
         declared = checksums.declared_digests(request)
     else:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from edgecache.brain.charging import charge_bucket
+from edgecache.brain.charging import PAYER, charge_bucket
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.s3.auth.sigv4.verification import StreamSigning
@@ -35,7 +35,7 @@ class RequestContext:
     """One request, parsed and authenticated. identity: None for an anonymous request.
 
     is_hit: for the request's line in the log, once it is known. payer: who has the request's place
-    among the running ones, once its bucket is known.
+    among the running ones, once its bucket is known. xml: who has memory for its XML, and how much.
     """
 
     parts: S3Parts
@@ -44,11 +44,21 @@ class RequestContext:
     identity: Identity | None
     is_hit: bool | None = None
     payer: Path | None = None
+    xml: tuple[Path, int] | None = None
 
     def close(self) -> None:
-        """Give back the place among the running requests."""
+        """Give back the place among the running requests, and memory."""
+        if self.xml is not None:
+            self.parts.xml_bytes.give_back(*self.xml)
         if self.payer is not None:
             self.parts.running.give_back(self.payer)
+
+    def reserve_xml(self, size: int) -> None:
+        """Reserve memory for a body of XML until the request ends. Raises Overloaded."""
+        held = (PAYER.get()[:1], size)
+        if not self.parts.xml_bytes.try_take(*held):
+            raise Overloaded
+        self.xml = held
 
     @property
     def tenant(self) -> Tenant:

@@ -1,6 +1,7 @@
 """The parts of the brain that the object API uses."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.response_cache import ResponseCache
@@ -18,12 +19,17 @@ from edgecache.brain.storage.parts import Parts
 from edgecache.brain.storage.staging import Staging
 from edgecache.http.shares import Shares
 
+# Bodies of XML, which are parsed in memory; an organization gets a quarter at most.
+XML_BYTES: Final = 64 * 2**20
+XML_SPARE: Final = 3
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Parts:
     """What an operation uses.
 
     s3_domains: for addressing a bucket by its host name. running: places for running requests.
+    xml_bytes: memory for bodies of XML.
     """
 
     s3_domains: tuple[str, ...]
@@ -42,3 +48,4 @@ class S3Parts:
     streamer: Streamer
     responses: ResponseCache
     running: Shares
+    xml_bytes: Shares

@@ -31,7 +31,8 @@ async def find_object(context: RequestContext, bucket: BucketInfo, key: str) -> 
     if version is not None:
         return version
     try:
-        return await context.parts.objects.head(bucket, key)
+        client = context.request.client if context.identity is None else ""
+        return await context.parts.objects.head(bucket, key, client=client)
     except OriginMissing:
         raise S3Error("NoSuchKey", extra={"Key": key}) from None
 

@@ -1,0 +1,124 @@
+"""One tenant fills a pool of the brain; another one reads and writes meanwhile."""
+
+import asyncio
+import socket
+from base64 import b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from edgecache.brain.errors import Overloaded
+from edgecache.brain.s3.bodies import XML_LIMIT_BYTES
+from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE
+from edgecache.brain.values import BucketInfo
+from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, running, until
+from tests.edgecache.brain.http_origin import Asked, Gate
+from tests.edgecache.brain.s3.raw import UNSIGNED, Answer, Signer, md5
+from tests.edgecache.brain.s3_origin import S3Origin, Stored
+from tests.edgecache.cluster import Cluster, Keys
+
+LIMIT: Final = 60
+DELETION: Final = b"<Delete><Object><Key>none</Key></Object></Delete>"
+
+Ask = Callable[[Brain, BucketInfo, str], Awaitable[object]]
+
+AT_ORIGINS: Final[dict[str, Ask]] = {
+    "GET": lambda brain, bucket, key: brain.objects.open(bucket, key),
+    "HEAD": lambda brain, bucket, key: brain.objects.head(bucket, key),
+    "PUT": lambda brain, bucket, key: brain.put(bucket, key, b"x"),
+    "DELETE": lambda brain, bucket, key: brain.objects.delete(bucket, [key]),
+    "LIST": lambda brain, bucket, key: brain.objects.list(bucket, key),
+}
+
+
+@pytest.fixture
+async def small(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
+    """Return a brain with few places at origins."""
+    async with running(rows.url, tmp_path / "small", objects=LIMIT) as brain:
+        yield brain
+
+
+async def work(brain: Brain, bucket: BucketInfo) -> None:
+    """Read and write at a bucket's origin."""
+    assert await brain.get(bucket, "k") == b"quick"
+    await brain.put(bucket, "new", b"written")
+    assert (await brain.objects.head(bucket, "new")).size == len(b"written")
+    assert [row.key for row in (await brain.objects.list(bucket)).objects] == ["k", "new"]
+    await brain.objects.delete(bucket, ["new"])
+
+
+@pytest.mark.parametrize("kind", AT_ORIGINS)
+async def test_requests_to_a_slow_origin_leave_places_at_origins(small: Brain, kind: str) -> None:
+    gate = Gate()
+
+    async def held(asked: Asked) -> None:
+        await gate.wait()
+        await asked.answer(b"", status="500 No")
+
+    async with S3Origin(handler=held) as slow, S3Origin(store={"k": Stored(b"quick")}) as quick:
+        bucket = await small.origin_bucket("s3", slow.config, slow.secret, tenant=CHARLIE)
+        other = await small.origin_bucket("s3", quick.config, quick.secret, tenant=ALICE)
+        ask, shares = AT_ORIGINS[kind], small.objects.singleflight.shares
+        asking = [asyncio.create_task(asking_for(ask(small, bucket, f"{n}"))) for n in range(LIMIT)]
+        await until(lambda: shares.waiting and len(slow.asked) == shares.taken)
+        assert shares.taken < LIMIT / 4
+
+        await work(small, other)
+
+        gate.opened.set()
+        failures = await asyncio.gather(*asking)
+        assert Overloaded in failures
+        await until(lambda: not shares.taken)
+
+
+async def asking_for(question: Awaitable[object]) -> type[BaseException] | None:
+    """Return the kind of error that a request ended with."""
+    try:
+        await question
+    except Exception as exc:  # noqa: BLE001 - the test looks at its kind
+        return type(exc)
+    return None
+
+
+def test_bodies_of_xml_leave_memory_for_another_organization(bare_cluster: Cluster) -> None:
+    greedy, modest = (tenant_with_bucket(bare_cluster) for _ in range(2))
+    with ExitStack() as stack:
+        share = XML_BYTES // (XML_SPARE + 1) // XML_LIMIT_BYTES
+        for _ in range(share):
+            assert begin_deletion(bare_cluster, greedy, stack).startswith(b"HTTP/1.1 100 ")
+        assert begin_deletion(bare_cluster, greedy, stack).startswith(b"HTTP/1.1 503 ")
+
+        signer = Signer(modest, bare_cluster.url)
+        assert delete_small(signer).status == 200
+        assert begin_deletion(bare_cluster, modest, stack).startswith(b"HTTP/1.1 100 ")
+        # It does not keep its own organization from other work.
+        assert Signer(greedy, bare_cluster.url).send("GET", "/docs").status == 200
+
+
+def tenant_with_bucket(cluster: Cluster) -> Keys:
+    """Return a new tenant, which has a bucket."""
+    keys = cluster.tenant()
+    cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": "docs"})
+    return keys
+
+
+def begin_deletion(cluster: Cluster, keys: Keys, stack: ExitStack) -> bytes:
+    """Send the head of a request with a large body of XML; return the first line of the answer."""
+    headers = Signer(keys, cluster.url).sign("POST", "/docs?delete=", payload=UNSIGNED)
+    headers |= {"content-length": str(XML_LIMIT_BYTES), "expect": "100-continue"}
+    lines = [
+        "POST /docs?delete= HTTP/1.1",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
+    client = stack.enter_context(socket.create_connection(("127.0.0.1", cluster.port), timeout=20))
+    client.sendall("\r\n".join([*lines, "", ""]).encode())
+    return stack.enter_context(client.makefile("rb")).readline()
+
+
+def delete_small(signer: Signer) -> Answer:
+    """Send a request with a small body of XML."""
+    digest = b64encode(md5(DELETION)).decode()
+    return signer.send("POST", "/docs?delete=", DELETION, {"content-md5": digest})
