@@ -18,9 +18,22 @@ BATCH_LINES: Final = 20_000
 
 # ``billing_linestate`` is a line's charge with all its adjustments.
 COVER: Final[LiteralString] = """
-WITH open AS MATERIALIZED (SELECT * FROM billing_linestate
-    WHERE organization_id = %(organization)s AND unpaid > 0 AND was_unpaid
-    ORDER BY line_id LIMIT %(limit)s),
+WITH never_paid AS MATERIALIZED (
+    SELECT c.line_id FROM billing_charge c JOIN billing_linestate s USING (line_id)
+    WHERE c.unpaid_ucr > 0 AND c.line_id > %(after)s
+        AND s.organization_id = %(organization)s AND s.unpaid > 0
+    ORDER BY c.line_id LIMIT %(limit)s),
+reopened AS MATERIALIZED (
+    SELECT DISTINCT a.charge_id FROM billing_adjustment a
+    JOIN billing_charge c ON c.line_id = a.charge_id JOIN billing_usageline l ON l.id = a.charge_id
+    WHERE a.unpaid_ucr > 0 AND a.charge_id > %(after)s AND l.organization_id = %(organization)s
+        AND c.unpaid_ucr + (SELECT sum(unpaid_ucr) FROM billing_adjustment
+            WHERE charge_id = a.charge_id) > 0
+    ORDER BY 1 LIMIT %(limit)s),
+open AS MATERIALIZED (
+    SELECT s.line_id, s.paid, s.unpaid, s.share, s.share_ppm
+    FROM (TABLE never_paid UNION TABLE reopened) found
+    JOIN billing_linestate s USING (line_id) ORDER BY line_id LIMIT %(limit)s),
 running AS (SELECT *, sum(unpaid) OVER (ORDER BY line_id) AS upto FROM open),
 divided AS (SELECT *,
     least(upto, %(granted)s) - least(upto - unpaid, %(granted)s) AS from_granted,
@@ -51,7 +64,7 @@ FROM billing_linestate WHERE organization_id = %(organization)s AND line_id = AN
 """
 ADJUSTED: Final[LiteralString] = """
 SELECT coalesce(sum(granted_ucr), 0)::bigint, coalesce(sum(paid_ucr), 0)::bigint,
-    coalesce(sum(unpaid_ucr), 0)::bigint
+    coalesce(sum(unpaid_ucr), 0)::bigint, max(charge_id)
 FROM billing_adjustment WHERE journal_id = %s
 """
 SHARES: Final[LiteralString] = """
@@ -66,10 +79,12 @@ def cover(organization_id: int) -> None:
     with transaction.atomic():
         kinds = (AccountKind.GRANTED, AccountKind.PAID, AccountKind.DEBT)
         ledger.locked([(kind, organization_id) for kind in kinds])
-        while ledger.balance(AccountKind.DEBT, organization_id) < 0:
+        after: int | None = 0
+        while after is not None and ledger.balance(AccountKind.DEBT, organization_id) < 0:
             granted, paid = (ledger.balance(kind, organization_id) for kind in kinds[:2])
-            if not granted + paid or not _cover_batch(organization_id, granted, paid):
+            if not granted + paid:
                 return
+            after = _cover_batch(organization_id, granted, paid, after)
 
 
 def reopened(journal: Journal, organization_id: int, amount_ucr: int) -> Iterator[Posting]:
@@ -94,7 +109,7 @@ def refund(
             return None
         values = {"organization": organization_id, "lines": line_ids}
         _adjust(REFUND, journal, Adjustment.Kind.REFUND, values)
-        granted, paid, unpaid = _adjusted(journal)
+        granted, paid, unpaid, _ = _adjusted(journal)
         ledger.add_entries(
             journal,
             [
@@ -110,8 +125,8 @@ def refund(
         return journal
 
 
-def _cover_batch(organization_id: int, granted_ucr: int, paid_ucr: int) -> bool:
-    """Pay some debts; True if any was paid."""
+def _cover_batch(organization_id: int, granted_ucr: int, paid_ucr: int, after: int) -> int | None:
+    """Pay some debts of the lines after one; return the last one that was paid, None for none."""
     number = Journal.objects.filter(key__startswith=f"late:{organization_id}:").count()
     journal = ledger.open_journal(Journal.Kind.LATE_PAYMENT, f"late:{organization_id}:{number}")
     if journal is None:
@@ -124,10 +139,11 @@ def _cover_batch(organization_id: int, granted_ucr: int, paid_ucr: int) -> bool:
             "organization": organization_id,
             "granted": granted_ucr,
             "covered": granted_ucr + paid_ucr,
+            "after": after,
             "limit": BATCH_LINES,
         },
     )
-    granted, paid, unpaid = _adjusted(journal)
+    granted, paid, unpaid, last = _adjusted(journal)
     ledger.add_entries(
         journal,
         [
@@ -137,7 +153,7 @@ def _cover_batch(organization_id: int, granted_ucr: int, paid_ucr: int) -> bool:
             *_shares(journal),
         ],
     )
-    return unpaid < 0
+    return last
 
 
 def _adjust(
@@ -147,11 +163,12 @@ def _adjust(
         cursor.execute(statement, {**values, "journal": journal.pk, "kind": kind, "ppm": PPM})
 
 
-def _adjusted(journal: Journal) -> tuple[int, int, int]:
+def _adjusted(journal: Journal) -> tuple[int, int, int, int | None]:
+    """Return the sums of a journal's adjustments, and its last line."""
     with connection.cursor() as cursor:
         cursor.execute(ADJUSTED, [journal.pk])
-        granted, paid, unpaid = cursor.fetchone()
-    return granted, paid, unpaid
+        granted, paid, unpaid, last = cursor.fetchone()
+    return granted, paid, unpaid, last
 
 
 def _shares(journal: Journal) -> Iterator[Posting]:

@@ -40,10 +40,18 @@ WHERE l.operator_id = %(organization)s AND l.used_at >= %(since)s AND l.used_at 
 ORDER BY l.id LIMIT %(limit)s
 """
 TOTAL: Final[LiteralString] = """
-SELECT count(*), coalesce(sum(s.paid), 0), coalesce(sum(s.share), 0)
-FROM billing_usageline l JOIN billing_linestate s ON s.line_id = l.id
-WHERE l.operator_id = %(organization)s AND l.used_at >= %(since)s AND l.used_at < %(until)s
-    AND s.share_ppm > 0
+WITH parts AS (
+    SELECT count(*) AS lines, sum(c.paid_ucr) AS paid, sum(c.share_ucr) AS share
+    FROM billing_usageline l JOIN billing_charge c ON c.line_id = l.id
+    WHERE l.operator_id = %(organization)s AND l.used_at >= %(since)s AND l.used_at < %(until)s
+        AND c.share_ppm > 0
+    UNION ALL
+    SELECT 0, sum(a.paid_ucr), sum(a.share_ucr)
+    FROM billing_adjustment a JOIN billing_charge c ON c.line_id = a.charge_id
+    JOIN billing_usageline l ON l.id = a.charge_id
+    WHERE l.operator_id = %(organization)s AND l.used_at >= %(since)s AND l.used_at < %(until)s
+        AND c.share_ppm > 0)
+SELECT sum(lines), coalesce(sum(paid), 0), coalesce(sum(share), 0) FROM parts
 """
 # One page of a statement; a CSV is read in such pages as well.
 PAGE_LINES: Final = 1000
@@ -83,7 +91,7 @@ def statement_totals(organization_id: int, month: date) -> Row:
     with connection.cursor() as cursor:
         cursor.execute(TOTAL, _month(organization_id, month))
         lines, paid_ucr, amount_ucr = cursor.fetchone()
-    return {"lines": lines, "paid_ucr": int(paid_ucr), "amount_ucr": int(amount_ucr)}
+    return {"lines": int(lines), "paid_ucr": int(paid_ucr), "amount_ucr": int(amount_ucr)}
 
 
 def _days(organization_id: int, since: date, until: date) -> dict[str, Any]:

@@ -110,6 +110,9 @@ class Adjustment(models.Model):
     share_ucr = models.BigIntegerField(db_default=0)
     created_at = models.DateTimeField(db_default=Now())
 
+    class Meta:
+        indexes = [models.Index(fields=["journal"], name="adjustment_of_journal")]
+
     def __str__(self) -> str:
         """Return a label."""
         return f"{self.kind} of {self.charge_id}"

@@ -191,6 +191,21 @@ def test_debts_earn_once_they_are_paid() -> None:
     assert (consumer(), operator()) == ((0, 10, 0), (140, 0, 0))
 
 
+def test_debts_in_batches_are_paid_from_the_oldest_line_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(debts, "BATCH_LINES", 2)
+    pay(300)
+    store(*(line(hits=1) for _ in range(6)))
+    settlement.settle()
+    consumer_credits.charge_back("payment", **STAFF)
+    pay(450, reference="second")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT unpaid FROM billing_linestate ORDER BY line_id")
+        assert [row[0] for row in cursor.fetchall()] == [0, 0, 0, 0, 50, 100]
+    assert (consumer(), operator()) == ((0, 0, -150), (315, 0, 0))
+
+
 def test_a_chargeback_reverses_the_share_after_it_was_released() -> None:
     pay(300)
     store(line(hits=2))
