@@ -8,7 +8,13 @@ from edgecache.http.addresses import network_of
 from edgecache.http.shares import Path
 
 # Set for the task of each request, and inherited by what it starts.
-PAYER: Final[ContextVar[Path]] = ContextVar("payer", default=("platform",))
+PLATFORM: Final[Path] = ("platform",)
+PAYER: Final[ContextVar[Path]] = ContextVar("payer", default=PLATFORM)
+
+
+def charge_platform() -> None:
+    """Charge the brain itself, for what it does for several organizations at once."""
+    PAYER.set(PLATFORM)
 
 
 def charge_stranger(address: str) -> None:

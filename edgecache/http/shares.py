@@ -42,11 +42,11 @@ class Shares:
         refusal: Callable[[], Exception],
         spare: float = 1,
         queue: int = 0,
-        wait_s: float = 0.0,
+        wait_s: float | None = 0.0,
     ) -> None:
         """refusal: the error for the excess. queue: places to wait in, shared by the same rule.
 
-        wait_s: the longest wait.
+        wait_s: the longest wait; None without a limit.
         """
         self.limit: Final = limit
         self.taken = 0

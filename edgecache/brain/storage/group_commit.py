@@ -15,6 +15,7 @@ from typing import Final
 import psycopg
 
 from edgecache.brain.background import BackgroundTasks
+from edgecache.brain.charging import charge_platform
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
 from edgecache.brain.storage.buffers import BufferedBody
@@ -98,6 +99,8 @@ class GroupCommit:
             self._tasks.add(self._write_group(group))
 
     async def _write_group(self, group: Sequence[Write]) -> None:
+        # The request that started it may be of an organization whose share is in use.
+        charge_platform()
         try:
             left = await self._try_group(group)
         finally:

@@ -25,16 +25,19 @@ from typing import Final, ParamSpec, TypeVar
 
 from edgecache.brain.charging import PAYER
 from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.errors import StorageFull
+from edgecache.brain.errors import Overloaded, StorageFull
 from edgecache.brain.storage.budget import Budget
 from edgecache.brain.storage.buffers import BufferedBody, Buffers
 from edgecache.brain.storage.digests import Digests
 from edgecache.brain.values import StagedFile
+from edgecache.http.shares import Shares
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 THREADS: Final = 8
+# More than there can be: work on files is not refused.
+WAITING: Final = 2**30
 READ_BYTES: Final = 256 * 1024
 # Small writes are collected: a hop to a thread costs more than they do.
 BUFFER_BYTES: Final = 256 * 1024
@@ -60,6 +63,8 @@ class Staging:
         self.temp = root / "temp" / secrets.token_hex(8)
         self._lock = -1
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="brain-files")
+        # No share, for each piece of work is short; but organizations wait for a thread in turn.
+        self._turns = Shares(THREADS, refusal=Overloaded, spare=0, queue=WAITING, wait_s=None)
 
     @property
     def used_bytes(self) -> int:
@@ -82,10 +87,14 @@ class Staging:
         Raises StorageFull when the disk is full, else what the work raises.
         """
         loop = asyncio.get_running_loop()
+        payer = PAYER.get()
+        await self._turns.take(payer)
         try:
             return await loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
         except OSError as exc:
             raise file_error(exc) from exc
+        finally:
+            self._turns.give_back(payer)
 
     def receive(self) -> "Receiver":
         """Return a writer for one body."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
@@ -10,11 +11,21 @@ from typing import Final
 
 import pytest
 
+from edgecache.brain.charging import charge_bucket, charge_organization
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.s3.bodies import XML_LIMIT_BYTES
 from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE
-from edgecache.brain.values import BucketInfo
-from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, running, until
+from edgecache.brain.values import BucketInfo, ObjectVersion
+from tests.edgecache.brain.brains import (
+    ALICE,
+    CHARLIE,
+    PLAIN,
+    Brain,
+    Rows,
+    buffered,
+    running,
+    until,
+)
 from tests.edgecache.brain.http_origin import Asked, Gate
 from tests.edgecache.brain.s3.raw import UNSIGNED, Answer, Signer, md5
 from tests.edgecache.brain.s3_origin import S3Origin, Stored
@@ -72,6 +83,55 @@ async def test_requests_to_a_slow_origin_leave_places_at_origins(small: Brain, k
         failures = await asyncio.gather(*asking)
         assert Overloaded in failures
         await until(lambda: not shares.taken)
+
+
+async def test_organizations_wait_for_a_thread_in_turn(
+    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.storage.staging.THREADS", 1)
+    gate, order = threading.Event(), list[int]()
+
+    async with running(rows.url, tmp_path / "small") as brain:
+
+        def note(organization_id: int) -> None:
+            gate.wait(20)
+            order.append(organization_id)
+
+        async def work_on_files(organization_id: int) -> None:
+            charge_organization(organization_id)
+            await brain.staging.run(note, organization_id)
+
+        working = [asyncio.create_task(work_on_files(1)) for _ in range(LIMIT)]
+        working += [asyncio.create_task(work_on_files(2)) for _ in range(3)]
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(*working)
+
+    assert order[:7].count(2) == 3
+
+
+async def test_a_write_shares_its_group_with_an_organization_without_connections(
+    brain: Brain,
+) -> None:
+    greedy, modest = [await brain.bucket(tenant=tenant) for tenant in (CHARLIE, ALICE)]
+    is_over = asyncio.Event()
+
+    async def hold() -> None:
+        charge_bucket(greedy)
+        async with brain.database.transaction():
+            await is_over.wait()
+
+    async def write(bucket: BucketInfo) -> ObjectVersion:
+        charge_bucket(bucket)
+        body = buffered(brain, b"x", bucket.tenant)
+        return await brain.objects.put(bucket, "k", body, PLAIN)
+
+    holding = [asyncio.create_task(hold()) for _ in range(20)]
+    await until(lambda: brain.database._places.waiting)
+    written = await asyncio.gather(*(write(bucket) for bucket in (greedy, modest)))
+    assert [found.size for found in written] == [1, 1]
+    is_over.set()
+    await asyncio.gather(*holding, return_exceptions=True)
 
 
 async def asking_for(question: Awaitable[object]) -> type[BaseException] | None:
