@@ -10,6 +10,7 @@ from procrastinate.contrib.django import app
 from edgecache.api.errors import CacheUnavailable
 from edgecache.billing import holds, ledger, settlement, usage_import
 from edgecache.billing.payouts import payouts
+from edgecache.billing.payouts.providers import ProviderAway
 
 log = structlog.get_logger(__name__)
 
@@ -34,13 +35,25 @@ def release_earnings(timestamp: int) -> None:
     holds.release_all(now=timezone.now())
 
 
-@app.task(retry=RetryStrategy(max_attempts=20, exponential_wait=3))
+# Within the first hours again and again; what is open then is looked up each hour.
+@app.task(retry=RetryStrategy(max_attempts=12, wait=30, linear_wait=60))
 def send_payout(payout_id: str) -> None:
     """Send a payout.
 
     Raises ProviderAway, so that the job runs again; the payout is looked up first then.
     """
     payouts.send(UUID(payout_id), now=timezone.now())
+
+
+@app.periodic(cron="25 * * * *")
+@app.task(queueing_lock="billing_payouts")
+def follow_payouts(timestamp: int) -> None:
+    """Ask providers what became of the payouts that are on their way."""
+    for payout in payouts.open_payouts():
+        try:
+            payouts.send(payout.pk, now=timezone.now())
+        except ProviderAway:
+            log.warning("billing_payout_provider_away", payout=str(payout.pk))
 
 
 @app.periodic(cron="40 2 * * *")

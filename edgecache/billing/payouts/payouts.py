@@ -108,6 +108,9 @@ def settle_answer(payout_id: UUID, answer: ProviderAnswer, *, now: datetime) -> 
             if answer.outcome == Outcome.REFUSED and payout.state == Payout.State.CONFIRMED:
                 # The provider took a payment back after it had confirmed it.
                 return _reverse(payout, answer.failure, actor="provider", now=now)
+            if answer.outcome == Outcome.CONFIRMED and payout.state == Payout.State.REVERSED:
+                # Its amount is payable again, and was paid: staff has to settle this.
+                log.error("billing_payout_paid_after_reversal", payout=str(payout.pk))
             return payout
         payout.reference = answer.reference or payout.reference
         payout.changed_at = now

@@ -11,7 +11,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
 from accounts.models import User
-from edgecache.billing import ledger
+from edgecache.billing import ledger, tasks
 from edgecache.billing.errors import PayoutRefused
 from edgecache.billing.ledger import Posting
 from edgecache.billing.models import AccountKind, Journal, Payout, PayoutMethod
@@ -184,3 +184,17 @@ def test_a_changed_method_rests_and_admins_get_a_mail(alice: User, settings: Set
     with connection.cursor() as cursor:
         cursor.execute("SELECT template FROM accounts_delivery WHERE user_id = %s", [alice.pk])
         assert [row[0] for row in cursor.fetchall()] == ["payout_method_changed"] * 2
+
+
+def test_open_payouts_are_followed_and_a_provider_that_is_down_does_not_stop_the_others(
+    bank: type[Bank],
+) -> None:
+    earn(200 * CENT)
+    payout = requested()
+    bank.plan[:] = ["down"]
+    states = []
+    for _ in range(3):
+        tasks.follow_payouts(timestamp=0)
+        payout.refresh_from_db()
+        states.append(payout.state)
+    assert (states, bank.paid) == (["debited", "sent", "confirmed"], {payout.pk: 200})
