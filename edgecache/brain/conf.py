@@ -319,7 +319,7 @@ class BrainSettings:
         int,
         Integer(
             "ZBRAIN_FILLS",
-            "Fetches from origins at once; 0 chooses by the machine's memory and open files.",
+            "Requests to origins at once; 0 chooses by the machine's memory and open files.",
             default=0,
             maximum=100_000,
         ),
