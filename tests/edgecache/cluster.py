@@ -58,6 +58,7 @@ class Cluster:
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     processes: list["subprocess.Popen[bytes]"] = field(default_factory=list)
     nodes: list[dict[str, Any]] = field(default_factory=list)
+    commands: list[tuple[str, list[str], dict[str, str]]] = field(default_factory=list)
 
     @property
     def url(self) -> str:
@@ -133,6 +134,16 @@ class Cluster:
                 process.kill()
                 process.wait()
         self.processes.clear()
+        self.commands.clear()
+
+    def kill(self, number: int) -> None:
+        """Kill the brain (0) or a worker as a power cut would."""
+        self.processes[number].kill()
+        self.processes[number].wait()
+
+    def restart(self, number: int) -> None:
+        """Start a process that ended again; it may not serve yet."""
+        self.processes[number] = self._run(*self.commands[number])
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """Call the internal API."""
@@ -160,15 +171,19 @@ class Cluster:
             raise ConnectionError("a worker is not online yet")
 
     def _spawn(self, log: str, command: list[str], environment: dict[str, str]) -> None:
+        self.commands.append((log, command, environment))
+        self.processes.append(self._run(log, command, environment))
+
+    def _run(
+        self, log: str, command: list[str], environment: dict[str, str]
+    ) -> "subprocess.Popen[bytes]":
         with (self.folder / log).open("ab") as output:
-            self.processes.append(
-                subprocess.Popen(
-                    [sys.executable, *command],
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
-                )
+            return subprocess.Popen(
+                [sys.executable, *command],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
             )
 
     def _wait(self, works: Any) -> None:

@@ -1,0 +1,323 @@
+"""A random history of requests, kills, altered files and full disks, against a model.
+
+No answer may show bytes, an ETag or a listing that the acknowledged writes do not explain, and no
+request may fail without a reason. An operation that failed may have happened or not, until a read
+decides.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+from hypothesis import HealthCheck, Phase, assume, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.edgecache.alterations import cut, flip, grow, replace
+from tests.edgecache.brain.history.machines import WORKERS, Machines
+from tests.edgecache.brain.history.model import KEYS, Model, Upload
+from tests.edgecache.brain.history.operations import (
+    BUCKET,
+    Client,
+    Complete,
+    Copy,
+    Delete,
+    Get,
+    List,
+    Operation,
+    Outcome,
+    Purge,
+    Put,
+    PutPart,
+    WrongAnswerError,
+)
+from tests.edgecache.brain.s3.raw import Signer
+from tests.edgecache.cluster import Cluster
+from tests.edgecache.conftest import connect
+
+# Of long histories; without it there is one short history.
+EXAMPLES = int(os.environ.get("ZFUZZ_EXAMPLES", "0"))
+SHORT = 18
+STEPS = 150 if EXAMPLES else 60
+# Each takes seconds, for the new brain waits until the old one's lease has ended.
+CRASHES = STEPS if EXAMPLES else 1
+SHOWN = 60
+MIB = 2**20
+
+keys = st.sampled_from(KEYS)
+small = st.sampled_from([0, 1, 100, 5000, 70_000, 200_000])
+large = st.sampled_from([MIB + 11, 3 * MIB + 11])
+sizes = st.one_of(small, small, small, large)
+bodies = sizes.map(os.urandom)
+spans = st.tuples(st.sampled_from([0, 1, 4000, 131_000, MIB]), st.integers(0, 300_000))
+puts = st.builds(Put, key=keys, body=bodies, is_new=st.integers(0, 4).map(lambda n: n == 4))
+gets = st.builds(
+    Get,
+    name=keys,
+    span=st.one_of(st.none(), spans.map(lambda span: (span[0], span[0] + span[1]))),
+    is_redirected=st.integers(0, 3).map(lambda n: n == 3),
+)
+copies = st.permutations(KEYS).map(lambda names: Copy(key=names[0], source=names[1]))
+deletes = st.builds(Delete, key=keys)
+purges = st.builds(Purge, prefix=st.sampled_from(["", "a/", "b/1"]))
+requests = st.one_of(puts, puts, gets, gets, gets, copies, deletes, purges, st.builds(List))
+bursts = st.lists(
+    st.one_of(puts, puts, puts, gets, copies, deletes, purges), min_size=2, max_size=8
+)
+victims = st.sets(st.integers(0, WORKERS), min_size=1)
+
+
+class History(RuleBasedStateMachine):
+    """One tenant's history."""
+
+    def __init__(self, machines: Machines) -> None:
+        super().__init__()
+        self.machines = machines
+        self.model = Model()
+        self.steps: list[str] = []
+        self.crashes = 0
+        tenant = machines.cluster.tenant()
+        self.client = Client(machines.cluster, Signer(tenant, machines.cluster.url))
+        self.s3 = connect(tenant, machines.cluster.url)
+
+    @initialize(number=st.integers(0, 1000))
+    def begin(self, number: int) -> None:
+        """Create the bucket. Hypothesis's first example, the simplest one, is only writes."""
+        assume(number)
+        self.s3.create_bucket(Bucket=BUCKET)
+        self._note("created the bucket")
+
+    @rule(operation=requests)
+    def request(self, operation: Operation) -> None:
+        """Send a request."""
+        self._run([operation])
+
+    @rule(operations=bursts)
+    def at_once(self, operations: list[Operation]) -> None:
+        """Send several requests at once."""
+        self._run(operations)
+
+    @precondition(lambda self: not self.machines.full)
+    @rule(key=keys)
+    def begin_upload(self, key: str) -> None:
+        """Begin a multipart upload."""
+        made = self.s3.create_multipart_upload(Bucket=BUCKET, Key=key)
+        self.model.uploads.append(Upload(key, made["UploadId"]))
+        self._note(f"began an upload of {key}")
+
+    @precondition(lambda self: self.model.uploads)
+    @rule(data=st.data(), body=bodies, is_large=st.integers(0, 7))
+    def put_part(self, data: st.DataObject, body: bytes, is_large: int) -> None:
+        """Upload a part. All but the last have 5 MiB."""
+        upload = data.draw(st.sampled_from(self.model.uploads))
+        number = max(upload.parts, default=0) + 1
+        if number > 1 and len(upload.parts[number - 1]) < 5 * MIB:
+            number -= 1
+        elif is_large == 7:
+            body = os.urandom(5 * MIB)
+        self._run([PutPart(upload=upload, number=number, body=body)])
+
+    @precondition(lambda self: any(upload.parts for upload in self.model.uploads))
+    @rule(
+        data=st.data(), others=st.lists(puts, max_size=2), killed=st.sets(st.integers(0, WORKERS))
+    )
+    def complete(self, data: st.DataObject, others: list[Operation], killed: set[int]) -> None:
+        """Complete an upload, sometimes while something is killed."""
+        uploads = [upload for upload in self.model.uploads if upload.parts]
+        upload = data.draw(st.sampled_from(uploads))
+        done = Complete(key=upload.key, upload=upload)
+        is_killing = len(killed) == 1 and self.crashes < CRASHES
+        self._run([done, *others], killed if is_killing else set(), delay_ms=len(others) * 9)
+        done.decide(self.model)
+
+    @precondition(lambda self: self.crashes < CRASHES)
+    @rule(operations=bursts, killed=victims, delay_ms=st.integers(0, 80))
+    def crash(self, operations: list[Operation], killed: set[int], delay_ms: int) -> None:
+        """Kill processes in the middle of requests, and start them again."""
+        self._run(operations, killed, delay_ms)
+
+    @rule(number=st.integers(1, WORKERS))
+    def lose_worker(self, number: int) -> None:
+        """Kill a worker, which stays away for a while."""
+        self._note(f"killed worker {number}")
+        self.machines.kill({number})
+
+    @precondition(lambda self: self.machines.dead)
+    @rule()
+    def revive(self) -> None:
+        """Start the workers that were killed."""
+        self._note("revived")
+        self.machines.revive()
+
+    @rule(number=st.integers(0, WORKERS), free_blocks=st.sampled_from([0, 1, 30, 300]))
+    def fill_disk(self, number: int, free_blocks: int) -> None:
+        """Leave almost no room on a disk."""
+        self._note(f"filled disk {number} but for {free_blocks} blocks")
+        self.machines.fill(number, free_blocks=free_blocks)
+
+    @precondition(lambda self: self.machines.full)
+    @rule()
+    def make_room(self) -> None:
+        """Free the disks."""
+        self._note("made room")
+        self.machines.make_room()
+
+    @precondition(lambda self: not self.machines.full)
+    @rule(
+        key=keys,
+        places=st.sets(st.integers(0, WORKERS + 1), min_size=1),
+        how=st.sampled_from([flip, flip, replace, cut, grow]),
+    )
+    def alter(self, key: str, places: set[int], how: Any) -> None:
+        """Alter an object's files behind the back of their owners."""
+        for state in self.model.states[key]:
+            if state is None or not state.body:
+                continue
+            for place in places:
+                for file in self.machines.files(state.sha256, place):
+                    how(file)
+                    self._note(f"{how.__name__} of {key} at {place}")
+                    if self.machines.is_durable(place):
+                        self.model.damaged.add(state.sha256)
+
+    @precondition(lambda self: self.model.uploads)
+    @rule(how=st.sampled_from([flip, cut]))
+    def alter_parts(self, how: Any) -> None:
+        """Alter the files of the parts."""
+        for file in (self.machines.disk(0) / "parts").glob("*"):
+            if file.stat().st_size:
+                how(file)
+                self._note(f"{how.__name__} of a part")
+        for upload in self.model.uploads:
+            upload.is_damaged = True
+
+    def teardown(self) -> None:
+        """Cut the power at the end, and read everything."""
+        self.s3.close()
+        if not self.steps or self.steps[-1].startswith("WRONG"):
+            return
+        self._note("cut the power")
+        self.machines.kill(set(range(WORKERS + 1)))
+        self.machines.make_room()
+        self.machines.revive()
+        self._run([List()])
+        for key in KEYS:
+            self._run([Get(name=key)])
+            self._run([Delete(key=key)])
+
+    def _run(
+        self, operations: list[Operation], killed: set[int] | None = None, delay_ms: int = 0
+    ) -> None:
+        """Send requests together, kill something meanwhile, and hold the answers to the model."""
+        before = dict(self.model.states)
+        with ThreadPoolExecutor(len(operations)) as threads:
+            sent = [threads.submit(operation.run, self.client) for operation in operations]
+            if killed:
+                time.sleep(delay_ms / 1000)
+                self.machines.kill(killed)
+        for each in sent:
+            each.result()
+        for operation in operations:
+            self._note(f"{operation}: {operation.answer.status} {operation.answer.code}")
+        if killed:
+            self.crashes += 1
+            self._note(f"killed {killed} after {delay_ms} ms")
+            self.machines.make_room()
+            self.machines.revive()
+        try:
+            self._judge(operations, before, is_excused=bool(killed))
+        except WrongAnswerError as exc:
+            self._note(f"WRONG: {exc}")
+            raise WrongAnswerError("\n".join(self.steps[-SHOWN:])) from exc
+
+    def _judge(
+        self, operations: list[Operation], before: dict[str, Any], *, is_excused: bool
+    ) -> None:
+        meanwhile = dict(before)
+        for _ in operations:
+            for each in operations:
+                if each.key:
+                    meanwhile[each.key] |= each.results(meanwhile)
+        is_excused = is_excused or bool(self.machines.full)
+        outcomes = [operation.judge(meanwhile) for operation in operations]
+        for operation, outcome in zip(operations, outcomes, strict=True):
+            if outcome is Outcome.LOST and not is_excused and not operation.may_fail(self.model):
+                raise WrongAnswerError(f"no reason to fail: {operation}")
+        for key in {operation.key for operation in operations} - {""}:
+            writers = [
+                pair for pair in zip(operations, outcomes, strict=True) if pair[0].key == key
+            ]
+            is_done = any(outcome is Outcome.DONE for _, outcome in writers)
+            after = frozenset() if is_done else before[key]
+            for operation, outcome in writers:
+                if outcome is not Outcome.REFUSED:
+                    after |= operation.results(meanwhile)
+            self.model.states[key] = after
+        if len(operations) == 1:
+            operations[0].decide(self.model)
+
+    def _note(self, step: str) -> None:
+        self.steps.append(step)
+
+
+@pytest.fixture(params=["file", "s3"])
+def machines(
+    request: pytest.FixtureRequest, database_url: str, tmp_path: Path
+) -> Iterator[Machines]:
+    """Return a brain with two workers, on files and on a bucket of another brain."""
+    variables: dict[str, str] = {}
+    store: Path | None = None
+    if request.param == "s3":
+        other: Cluster = request.getfixturevalue("shared_bare_cluster")
+        store, tenant = other.folder, other.tenant()
+        client = connect(tenant, other.url)
+        client.create_bucket(Bucket="managed")
+        client.close()
+        variables = {
+            "ZBRAIN_STORE_URL": "s3://managed/zonal",
+            "ZBRAIN_STORE_ENDPOINT": other.url,
+            "ZBRAIN_STORE_ACCESS_KEY": tenant.access_key,
+            "ZBRAIN_STORE_SECRET_KEY": tenant.secret_key,
+        }
+    key = Fernet.generate_key().decode()
+    cluster = Cluster(tmp_path, database_url, key, variables=variables, workers=WORKERS)
+    found = Machines(cluster, store)
+    with found.disks():
+        try:
+            cluster.start()
+            yield found
+        finally:
+            cluster.stop()
+
+
+def test_no_byte_is_wrong_and_no_acknowledgement_is_lost(machines: Machines) -> None:
+    # Without a number of histories it is the same one each time, with something of everything.
+    @seed(secrets.randbits(64) if EXAMPLES else SHORT)
+    class OnMachines(History):
+        def __init__(self) -> None:
+            super().__init__(machines)
+
+    run_state_machine_as_test(
+        OnMachines,
+        settings=settings(
+            max_examples=EXAMPLES or 1,
+            stateful_step_count=STEPS,
+            deadline=None,
+            database=None,
+            # A shorter history does not repeat what happened: when a kill hits is not in its hands.
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
