@@ -10,16 +10,30 @@ from tests.platform_site.console.browser import Visitor
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
+def scroll_to(visitor: Visitor, text: str) -> None:
+    """Scroll until a text is there: the page makes long lists while they are scrolled."""
+    wanted = visitor.page.get_by_text(text).first
+    expect(visitor.page.get_by_text("/v1/auth/login").first).to_be_visible()
+    visitor.page.mouse.move(300, 300)
+    for _ in range(100):
+        if wanted.is_visible():
+            return
+        visitor.page.mouse.wheel(0, 400)
+        visitor.page.wait_for_timeout(50)
+    expect(wanted).to_be_visible()
+
+
 def test_the_landing_page_leads_to_the_docs(visitor: Visitor, tmp_path: Path) -> None:
     visitor.page.goto(f"{visitor.base}/")
     visitor.page.get_by_role("link", name="API docs").click()
     expect(visitor.page).to_have_url(f"{visitor.base}/v1/docs")
-    expect(visitor.page.get_by_text("/v1/whoami").first).to_be_visible()
+    scroll_to(visitor, "/v1/whoami")
     visitor.page.screenshot(path=tmp_path / "docs.png")
 
 
 def test_an_operation_of_the_docs_opens_and_can_be_tried(visitor: Visitor) -> None:
     visitor.page.goto(f"{visitor.base}/v1/docs")
+    scroll_to(visitor, "/v1/auth/oauth/providers")
     visitor.page.get_by_text("/v1/auth/oauth/providers").first.click()
     visitor.page.get_by_role("button", name="Try it out").click()
     visitor.page.get_by_role("button", name="Execute").click()
