@@ -58,10 +58,7 @@ def run(
 
     payload: the one request, several that take turns, or an iterator that has enough of them.
     """
-    if isinstance(payload, Iterator):
-        payloads = payload
-    else:
-        payloads = itertools.cycle([payload] if isinstance(payload, bytes) else payload)
+    payloads = _repeated(payload)
     selector = selectors.DefaultSelector()
     buffer = bytearray(BUFFER_BYTES)
     for _ in range(connections):
@@ -92,6 +89,12 @@ def run(
     quantiles = statistics.quantiles(times, n=100)
     slow = [quantiles[at] * 1000 for at in (49, 94, 98)]
     return Load(len(times) / seconds, slow[0], slow[1], failures, slow[2])
+
+
+def _repeated(payload: bytes | Sequence[bytes] | Iterator[bytes]) -> Iterator[bytes]:
+    if isinstance(payload, Iterator):
+        return payload
+    return itertools.cycle([payload] if isinstance(payload, bytes) else payload)
 
 
 def _open(selector: selectors.DefaultSelector, port: int, payloads: Iterator[bytes]) -> None:

@@ -137,7 +137,7 @@ class PayoutAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Mark as failed: its amount is payable again")
     def mark_failed(self, request: HttpRequest, rows: QuerySet[Payout]) -> None:
-        """Give the amounts of payouts by hand back."""
+        """Return the amounts of payouts by hand to the operators."""
         answer = ProviderAnswer(Outcome.REFUSED, failure=f"marked by {_name(request)}")
         self._settle(request, rows, answer)
 

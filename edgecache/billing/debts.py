@@ -97,7 +97,7 @@ def reopened(journal: Journal, organization_id: int, amount_ucr: int) -> Iterato
 def refund(
     organization_id: int, line_ids: list[int], *, key: str, reason: str, actor: str
 ) -> Journal | None:
-    """Give back all that lines of an organization cost; None if this key was used before.
+    """Refund all that lines of an organization cost; None if this key was used before.
 
     line_ids: primary keys of usage lines. What was refunded before is not refunded again.
     """

@@ -66,7 +66,7 @@ def forfeit(organization_id: int, *, key: str, reason: str, actor: str) -> int:
 
 
 def reinstate(organization_id: int, *, key: str, reason: str, actor: str) -> int:
-    """Give forfeited earnings back after an appeal; return the sum in µcr, 0 if done before."""
+    """Restore forfeited earnings after an appeal; return the sum in µcr, 0 if done before."""
     with transaction.atomic():
         forfeited = (AccountKind.FORFEITED, organization_id)
         ledger.locked([forfeited])

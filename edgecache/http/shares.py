@@ -77,7 +77,7 @@ class Shares:
         return True
 
     def give_back(self, path: Path, amount: int = 1) -> None:
-        """Give places back; those who wait get them."""
+        """Release places; those who wait get them."""
         self._add(path, -amount)
         while self._queue is not None and self._queue.taken and self._grant():
             pass
@@ -143,7 +143,7 @@ class Shares:
         at.turns.append(turn)
 
     def _drop(self, path: Path, turn: Turn) -> None:
-        """Remove a turn, and the levels that nobody waits in any more."""
+        """Remove a turn, and the levels in which none waits any more."""
         levels = [self._waiting]
         for step in path:
             levels.append(levels[-1].below[step])
@@ -157,7 +157,7 @@ class Shares:
             self._queue.give_back(path)
 
     def _grant(self) -> bool:
-        """Give one place to the first turn that may have it; False if there is none."""
+        """Assign one place to the first turn that may have it; False if there is none."""
         found = self._next(self._waiting, (), 1)
         if found is None:
             return False

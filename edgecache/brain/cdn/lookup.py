@@ -321,12 +321,6 @@ class Lookup:
         policy, target = request.policy, request.target
         sent = policy.sent(request.fields, known)
         conditions = rules.conditions(stored) if stored is not None else []
-        origin_request = OriginRequest(
-            headers=[*sent.items(), *conditions],
-            path=target.path,
-            query=target.query,
-            takes_any_status=True,
-        )
         stale = stale if conditions else None
         assess = Assessment(
             policy=policy,
@@ -339,7 +333,7 @@ class Lookup:
             learn=partial(self._vary.learn, request),
         )
         fetch_request = FetchRequest(
-            origin_request,
+            _to_origin(target, [*sent.items(), *conditions]),
             stale=stale,
             above=above,
             assess=assess,
@@ -373,6 +367,12 @@ class Lookup:
         del self._refreshes[name]
         if not task.cancelled() and isinstance(task.exception(), BrainError):
             log.info("refresh_failed", error=type(task.exception()).__name__)
+
+
+def _to_origin(target: Target, headers: list[tuple[str, str]]) -> OriginRequest:
+    return OriginRequest(
+        headers=headers, path=target.path, query=target.query, takes_any_status=True
+    )
 
 
 def _is_answer(request: CdnRequest, fetch: SharedFetch, attempt: Attempt) -> bool:

@@ -103,7 +103,7 @@ class Leases:
                 continue
 
     async def _look(self) -> None:
-        """Wake those whose lease nobody holds, until nobody waits."""
+        """Wake those whose lease is free, until none waits."""
         while True:
             await asyncio.sleep(LOOK_S)
             names = list(self._waiting)

@@ -283,6 +283,6 @@ class SharedFetch:
 
     def _cancel(self) -> None:
         if self.task is not None and not self._is_over and not self._is_whole:
-            # Before the task has noticed, nobody is to share it.
+            # Before the task has noticed, no other reader may share it.
             self.fail(OriginFailed("The fetch was given up."))
             self.task.cancel()

@@ -47,7 +47,7 @@ class RequestContext:
     xml: tuple[Path, int] | None = None
 
     def close(self) -> None:
-        """Give back the place among the running requests, and memory."""
+        """Release the place among the running requests, and memory."""
         if self.xml is not None:
             self.parts.xml_bytes.give_back(*self.xml)
         if self.payer is not None:

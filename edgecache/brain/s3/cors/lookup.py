@@ -55,7 +55,7 @@ class CorsRules:
         directory.coherence.on_loss(self._forget)
 
     async def of_request(self, request: S3Request) -> Rules:
-        """Return the rules of the bucket that a request names; none if it cannot be told.
+        """Return the rules of the bucket that a request names; none if it is not known.
 
         Raises DatabaseAway.
         """

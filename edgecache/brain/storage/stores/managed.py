@@ -56,7 +56,7 @@ class ManagedStore:
         self._tasks = BackgroundTasks()
 
     async def stop(self) -> None:
-        """Give up what is being restored."""
+        """Discard what is being restored."""
         await self._tasks.stop()
 
     @asynccontextmanager
