@@ -1,0 +1,1 @@
+"""The asynchronous client, which the synchronous one is written from."""

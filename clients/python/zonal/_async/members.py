@@ -1,0 +1,77 @@
+"""Members of the organization and invitations to it."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal, Optional
+from urllib.parse import quote
+
+from zonal._async.listing import listed
+from zonal._async.transport import AsyncTransport, Call
+from zonal.bodies import flag, given
+from zonal.decoding import decode
+from zonal.types import Invitation, Member
+
+Role = Literal["admin", "operator", "reader"]
+PATH = "/v1/members"
+INVITATIONS = "/v1/invitations"
+
+
+class AsyncMembers:
+    """Who belongs to the organization, and who is invited."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        """Send through a transport."""
+        self._transport = transport
+
+    def list(
+        self,
+        *,
+        email: Optional[str] = None,
+        role: Optional[Role] = None,
+        label: Optional[str] = None,
+        disabled: Optional[bool] = None,
+    ) -> AsyncIterator[Member]:
+        """Return the members that the filters leave."""
+        filters = {"email": email, "role": role, "label": label, "disabled": flag(disabled)}
+        return listed(self._transport, PATH, Member, **filters)
+
+    async def get(self, user_id: str) -> Member:
+        """Return one."""
+        return decode(Member, await self._transport.call(Call("GET", _path(user_id))))
+
+    async def update(
+        self,
+        user_id: str,
+        *,
+        roles: Optional[Sequence[Role]] = None,
+        labels: Optional[Sequence[str]] = None,
+        disabled: Optional[bool] = None,
+    ) -> Member:
+        """Change what is given."""
+        body = given(roles=roles, labels=labels, disabled=disabled)
+        return decode(Member, await self._transport.call(Call("PATCH", _path(user_id), body)))
+
+    async def remove(self, user_id: str) -> None:
+        """Remove one from the organization; its sessions end."""
+        await self._transport.call(Call("DELETE", _path(user_id)))
+
+    async def invite(
+        self, email: str, roles: Sequence[Role], *, labels: Optional[Sequence[str]] = None
+    ) -> Invitation:
+        """Mail an invitation."""
+        body = {"email": email, "roles": list(roles), **given(labels=labels)}
+        return decode(Invitation, await self._transport.call(Call("POST", INVITATIONS, body)))
+
+    def invitations(
+        self, *, email: Optional[str] = None, state: Optional[str] = None
+    ) -> AsyncIterator[Invitation]:
+        """Return the invitations that the filters leave."""
+        return listed(self._transport, INVITATIONS, Invitation, email=email, state=state)
+
+    async def revoke_invitation(self, invitation_id: str) -> None:
+        """Withdraw an invitation: its link ends."""
+        path = f"{INVITATIONS}/{quote(invitation_id, safe='')}"
+        await self._transport.call(Call("DELETE", path))
+
+
+def _path(user_id: str) -> str:
+    return f"{PATH}/{quote(user_id, safe='')}"

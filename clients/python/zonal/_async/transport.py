@@ -1,0 +1,137 @@
+"""Requests to the platform: authorized, repeated where that is safe, refused with typed errors."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import httpx
+
+from zonal import errors
+from zonal._async.credentials import AsyncCredentials
+from zonal._async.waiting import sleep
+from zonal.bodies import encoded
+from zonal.decoding import decode
+from zonal.retries import IDEMPOTENT, Retries
+from zonal.types import TokenPair
+
+JSON = "application/json"
+# The first may find a pair that another process has stored, and that has expired, too.
+RENEWALS = 2
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request.
+
+    is_repeatable: True if a second one changes nothing. token: in place of the client's own.
+    """
+
+    method: str
+    path: str
+    body: Any = None
+    params: Optional[Mapping[str, Any]] = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_repeatable: bool = False
+    token: Optional[str] = None
+    is_anonymous: bool = False
+
+
+class AsyncTransport:
+    """The connections to one platform."""
+
+    def __init__(
+        self,
+        base_url: str,
+        credentials: AsyncCredentials,
+        *,
+        http: httpx.AsyncClient,
+        retries: Retries,
+    ) -> None:
+        """Send through an HTTP client, which this one closes."""
+        self._base = base_url.rstrip("/")
+        self.credentials = credentials
+        self._http = http
+        self._retries = retries
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def call(self, call: Call) -> Any:
+        """Return the answer's JSON, None if it has no body."""
+        response = await self.send(call)
+        if not response.content:
+            return None
+        try:
+            return json.loads(response.content)
+        except ValueError as exc:
+            raise errors.UnexpectedAnswerError(
+                f"{self._base} answered {response.status_code} without JSON: is it the platform?"
+            ) from exc
+
+    async def send(self, call: Call, *, is_stream: bool = False) -> httpx.Response:
+        """Return a successful response; with is_stream its body is yet to be read and closed."""
+        attempt, renewals = 0, 0
+        while True:
+            token = call.token or self.credentials.token
+            try:
+                response = await self._http.send(self._request(call, token), stream=is_stream)
+                if response.is_success:
+                    return response
+                await response.aread()
+                await response.aclose()
+            except httpx.TransportError as exc:
+                pause = self._retries.pause_after_failure(
+                    exc, attempt=attempt, is_repeatable=_is_repeatable(call)
+                )
+                if pause is None:
+                    raise self._unreachable(exc) from exc
+            else:
+                problem = errors.problem_of(response)
+                if renewals < RENEWALS and await self._renew(call, problem, token):
+                    renewals += 1
+                    continue
+                pause = self._retries.pause_after_problem(
+                    problem, attempt=attempt, is_repeatable=_is_repeatable(call)
+                )
+                if pause is None:
+                    raise problem
+            attempt += 1
+            await sleep(pause)
+
+    def _request(self, call: Call, token: Optional[str]) -> httpx.Request:
+        headers = {"Accept": JSON, **call.headers}
+        if token and not call.is_anonymous:
+            headers["Authorization"] = f"Bearer {token}"
+        content = None
+        if call.body is not None:
+            headers["Content-Type"] = JSON
+            content = encoded(call.body)
+        return self._http.build_request(
+            call.method,
+            self._base + call.path,
+            params=call.params or None,
+            headers=headers,
+            content=content,
+        )
+
+    async def _renew(self, call: Call, problem: errors.ProblemError, token: Optional[str]) -> bool:
+        """Return True if the request is to be sent again with a new token."""
+        if call.token or call.is_anonymous or problem.code != "token_expired":
+            return False
+        return await self.credentials.renew(token, self._refresh)
+
+    async def _refresh(self, refresh_token: str) -> TokenPair:
+        # Of two refreshes with one token within ten seconds both get the same answer.
+        body = {"refresh_token": refresh_token}
+        call = Call("POST", "/v1/auth/refresh", body, is_repeatable=True, is_anonymous=True)
+        return decode(TokenPair, await self.call(call))
+
+    def _unreachable(self, exc: httpx.TransportError) -> errors.ConnectionFailedError:
+        said = str(exc) or type(exc).__name__
+        return errors.ConnectionFailedError(f"{self._base} did not answer: {said}")
+
+
+def _is_repeatable(call: Call) -> bool:
+    return call.is_repeatable or call.method in IDEMPOTENT

@@ -1,0 +1,1 @@
+"""The synchronous client; written by `make clients` from zonal/_async."""

@@ -1,0 +1,105 @@
+"""Buckets and their objects; bodies of objects go over the S3 API or over signed URLs."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Optional
+from urllib.parse import quote
+
+from zonal._sync.listing import listed
+from zonal._sync.transport import Call, Transport
+from zonal.bodies import given
+from zonal.decoding import decode
+from zonal.types import Bucket, DownloadUrl, ListedObject, Object, UploadUrls
+
+PATH = "/v1/cache/buckets"
+
+
+class Buckets:
+    """The environment's buckets."""
+
+    def __init__(self, transport: Transport) -> None:
+        """Send through a transport."""
+        self._transport = transport
+
+    def list(self) -> Iterator[Bucket]:
+        """Return all of them."""
+        return listed(self._transport, PATH, Bucket)
+
+    def get(self, bucket: str) -> Bucket:
+        """Return one."""
+        return decode(Bucket, self._transport.call(Call("GET", _path(bucket))))
+
+    def create(
+        self,
+        name: str,
+        *,
+        is_public: Optional[bool] = None,
+        origin: Optional[str] = None,
+        origin_prefix: Optional[str] = None,
+    ) -> Bucket:
+        """Make one; without an origin the platform keeps its objects."""
+        body = {
+            "name": name,
+            **given(is_public=is_public, origin=origin, origin_prefix=origin_prefix),
+        }
+        return decode(Bucket, self._transport.call(Call("POST", PATH, body)))
+
+    def update(self, bucket: str, **fields: Any) -> Bucket:
+        """Change fields, such as ``is_public=True``."""
+        return decode(Bucket, self._transport.call(Call("PATCH", _path(bucket), fields)))
+
+    def delete(self, bucket: str) -> None:
+        """Delete one that is empty."""
+        self._transport.call(Call("DELETE", _path(bucket)))
+
+    def objects(self, bucket: str, *, prefix: str = "") -> Iterator[ListedObject]:
+        """Return the objects whose keys begin with a prefix, in the order of their keys."""
+        params = given(prefix=prefix or None)
+        while True:
+            call = Call("GET", f"{_path(bucket)}/objects", params=params)
+            page = self._transport.call(call)
+            for found in page["objects"]:
+                yield decode(ListedObject, found)
+            if page["next_after"] is None:
+                return
+            params["after"] = page["next_after"]
+
+    def object(self, bucket: str, key: str) -> Object:
+        """Return what is known of one object."""
+        call = Call("GET", f"{_path(bucket)}/objects/details", params={"key": key})
+        return decode(Object, self._transport.call(call))
+
+    def delete_objects(self, bucket: str, keys: Sequence[str]) -> None:
+        """Delete objects; those that do not exist are no error."""
+        body = {"keys": list(keys)}
+        path = f"{_path(bucket)}/objects/delete"
+        self._transport.call(Call("POST", path, body, is_repeatable=True))
+
+    def download_url(
+        self,
+        bucket: str,
+        key: str,
+        *,
+        expires_in_s: Optional[int] = None,
+        disposition: Optional[Literal["attachment", "inline"]] = None,
+    ) -> DownloadUrl:
+        """Return a signed URL that a browser may GET without a token."""
+        body = {"key": key, **given(expires_in_s=expires_in_s, disposition=disposition)}
+        call = Call("POST", f"{_path(bucket)}/objects/download-url", body, is_repeatable=True)
+        return decode(DownloadUrl, self._transport.call(call))
+
+    def upload_url(
+        self,
+        bucket: str,
+        key: str,
+        *,
+        content_type: Optional[str] = None,
+        expires_in_s: Optional[int] = None,
+    ) -> UploadUrls:
+        """Return a signed URL to PUT one object at: ``urls[0]``."""
+        body = {"key": key, **given(content_type=content_type, expires_in_s=expires_in_s)}
+        call = Call("POST", f"{_path(bucket)}/objects/upload-urls", body, is_repeatable=True)
+        return decode(UploadUrls, self._transport.call(call))
+
+
+def _path(bucket: str) -> str:
+    return f"{PATH}/{quote(bucket, safe='')}"

@@ -1,0 +1,264 @@
+"""SQL over HTTP: queries, streams of rows, transactions."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Literal, Optional, Union
+from urllib.parse import quote
+
+from zonal import types
+from zonal._sync.rows import Rows, pieces
+from zonal._sync.transport import Call, Transport
+from zonal.bodies import given
+from zonal.decoding import decode
+from zonal.errors import ProblemError, ZonalError
+from zonal.types import Schema, SqlAnswer, Usage
+
+Isolation = Literal["read committed", "repeatable read", "serializable"]
+# A text alone, or a text with the values of $1, $2 and so on.
+Statement = Union[str, tuple[str, Sequence[Any]]]
+OVER = "/v1/sql/transactions"
+
+
+class Sql:
+    """The database of the session's environment."""
+
+    def __init__(self, transport: Transport) -> None:
+        """Send through a transport."""
+        self._transport = transport
+
+    def query(
+        self,
+        query: str,
+        params: Optional[Sequence[Any]] = None,
+        *,
+        rows: Literal["objects", "arrays"] = "objects",
+        read_only: bool = False,
+        isolation: Optional[Isolation] = None,
+        timeout_ms: Optional[int] = None,
+        max_rows: Optional[int] = None,
+        numeric: Optional[Literal["string", "number"]] = None,
+        explain: Union[bool, Literal["analyze"], None] = None,
+        idempotency_key: Optional[str] = None,
+        request_id: Optional[str] = None,
+    ) -> SqlAnswer:
+        """Run a text and return its result.
+
+        params: the values of ``$1``, ``$2`` …; the text holds one statement then. idempotency_key:
+        a write with one happens once, so it is repeated when its answer is lost. request_id: what
+        ``cancel`` takes.
+        """
+        body = {
+            "query": query,
+            "rows": rows,
+            **given(
+                params=_values(params),
+                read_only=read_only or None,
+                isolation=isolation,
+                timeout_ms=timeout_ms,
+                max_rows=max_rows,
+                numeric=numeric,
+                explain=explain,
+            ),
+        }
+        return self._run(body, idempotency_key, request_id)
+
+    def batch(
+        self,
+        statements: Sequence[Statement],
+        *,
+        rows: Literal["objects", "arrays"] = "objects",
+        read_only: bool = False,
+        isolation: Optional[Isolation] = None,
+        timeout_ms: Optional[int] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> SqlAnswer:
+        """Run statements as one transaction; ``results`` of the answer has one for each."""
+        body = {
+            "queries": [_statement(each) for each in statements],
+            "rows": rows,
+            **given(read_only=read_only or None, isolation=isolation, timeout_ms=timeout_ms),
+        }
+        return self._run(body, idempotency_key, None)
+
+    @contextmanager
+    def stream(
+        self,
+        query: str,
+        params: Optional[Sequence[Any]] = None,
+        *,
+        read_only: bool = False,
+        timeout_ms: Optional[int] = None,
+        numeric: Optional[Literal["string", "number"]] = None,
+        request_id: Optional[str] = None,
+    ) -> Iterator[Rows]:
+        """Run one statement and yield its rows as they come, without a cap, in constant memory.
+
+        Leaving the block ends the statement if it still runs.
+        """
+        body = {
+            "query": query,
+            "format": "ndjson",
+            # In arrays no column's name can be taken for the record of an error or of the end.
+            "rows": "arrays",
+            **given(
+                params=_values(params),
+                read_only=read_only or None,
+                timeout_ms=timeout_ms,
+                numeric=numeric,
+            ),
+        }
+        headers = {"Accept": "application/x-ndjson", **_named(None, request_id)}
+        call = Call("POST", "/v1/sql", body, headers=headers, is_repeatable=read_only)
+        response = self._transport.send(call, is_stream=True)
+        try:
+            yield Rows.opened(response)
+        finally:
+            response.close()
+
+    @contextmanager
+    def export(
+        self,
+        query: str,
+        params: Optional[Sequence[Any]] = None,
+        *,
+        file_format: Literal["csv", "arrow"] = "csv",
+        read_only: bool = False,
+        timeout_ms: Optional[int] = None,
+    ) -> Iterator[Iterator[bytes]]:
+        """Run one statement and yield the pieces of its result as a file, in constant memory.
+
+        Raises StreamCutError if it was cut, within the iteration.
+        """
+        body = {
+            "query": query,
+            "format": file_format,
+            **given(params=_values(params), read_only=read_only or None, timeout_ms=timeout_ms),
+        }
+        headers = {"Accept": "*/*"}
+        call = Call("POST", "/v1/sql", body, headers=headers, is_repeatable=read_only)
+        response = self._transport.send(call, is_stream=True)
+        try:
+            yield pieces(response)
+        finally:
+            response.close()
+
+    @contextmanager
+    def transaction(
+        self, *, isolation: Optional[Isolation] = None, read_only: bool = False
+    ) -> Iterator["Transaction"]:
+        """Begin a transaction, commit it after the block, roll it back after an exception."""
+        body = given(isolation=isolation, read_only=read_only or None)
+        begun = decode(types.Transaction, self._transport.call(Call("POST", OVER, body)))
+        opened = Transaction(self._transport, begun.id)
+        try:
+            yield opened
+        except BaseException:
+            # Nothing may hide the first error; the platform rolls back by itself after seconds.
+            with suppress(ZonalError):
+                opened.rollback()
+            raise
+        if not opened.is_over:
+            opened.commit()
+
+    def schema(self, schema: Optional[str] = None) -> Schema:
+        """Return what the caller's role may see of the database."""
+        call = Call("GET", "/v1/sql/schema", params=given(schema=schema))
+        return decode(Schema, self._transport.call(call))
+
+    def usage(self) -> Usage:
+        """Return what the environment uses of its disk and what the other limits are."""
+        return decode(Usage, self._transport.call(Call("GET", "/v1/sql/usage")))
+
+    def cancel(self, request_id: str) -> None:
+        """Cancel a running request by the id that it was sent with."""
+        self._transport.call(Call("DELETE", f"/v1/sql/{quote(request_id, safe='')}"))
+
+    def _run(
+        self, body: dict[str, Any], idempotency_key: Optional[str], request_id: Optional[str]
+    ) -> SqlAnswer:
+        call = Call(
+            "POST",
+            "/v1/sql",
+            body,
+            headers=_named(idempotency_key, request_id),
+            is_repeatable=idempotency_key is not None or "read_only" in body,
+        )
+        return decode(SqlAnswer, self._transport.call(call))
+
+
+class Transaction:
+    """An open transaction; its statements are numbered, so one with a lost answer runs once."""
+
+    def __init__(self, transport: Transport, transaction_id: str) -> None:
+        """Go on with a transaction that has begun."""
+        self._transport = transport
+        self.id = transaction_id
+        self.is_over = False
+        self._number = 0
+        self._is_number_certain = True
+
+    def query(
+        self,
+        query: str,
+        params: Optional[Sequence[Any]] = None,
+        *,
+        rows: Literal["objects", "arrays"] = "objects",
+        timeout_ms: Optional[int] = None,
+        max_rows: Optional[int] = None,
+        numeric: Optional[Literal["string", "number"]] = None,
+    ) -> SqlAnswer:
+        """Run the next statement."""
+        body = {
+            "query": query,
+            "rows": rows,
+            **given(
+                params=_values(params), timeout_ms=timeout_ms, max_rows=max_rows, numeric=numeric
+            ),
+        }
+        self._number += 1
+        try:
+            answer = self._statement(body)
+        except ProblemError as problem:
+            expected = problem.body.get("expected")
+            if problem.code != "statement_out_of_order" or self._is_number_certain or not expected:
+                self._is_number_certain = False
+                raise
+            # An earlier statement was refused before it got its number; nothing ran of this one.
+            self._number = expected
+            answer = self._statement(body)
+        self._is_number_certain = True
+        return answer
+
+    def commit(self) -> None:
+        """Commit; the request is repeated until the platform says what happened."""
+        self._transport.call(Call("POST", f"{OVER}/{self.id}/commit", is_repeatable=True))
+        self.is_over = True
+
+    def rollback(self) -> None:
+        """Roll back."""
+        self.is_over = True
+        self._transport.call(Call("DELETE", f"{OVER}/{self.id}"))
+
+    def _statement(self, body: dict[str, Any]) -> SqlAnswer:
+        numbered = {**body, "number": self._number}
+        path = f"{OVER}/{self.id}/statements"
+        call = Call("POST", path, numbered, is_repeatable=True)
+        return decode(SqlAnswer, self._transport.call(call))
+
+
+def _values(params: Optional[Sequence[Any]]) -> Optional[list[Any]]:
+    if isinstance(params, (str, bytes)):
+        raise TypeError("params is a list of values, one for each of $1, $2 and so on.")
+    return None if params is None else list(params)
+
+
+def _statement(statement: Statement) -> dict[str, Any]:
+    if isinstance(statement, str):
+        return {"query": statement}
+    query, params = statement
+    return {"query": query, "params": _values(params)}
+
+
+def _named(idempotency_key: Optional[str], request_id: Optional[str]) -> dict[str, str]:
+    named = {"Idempotency-Key": idempotency_key, "X-Request-Id": request_id}
+    return {name: value for name, value in named.items() if value is not None}

@@ -1,0 +1,66 @@
+/** The edge cache: its state, purges, buckets, objects, access keys. */
+import type { Transport } from "./transport.js";
+import type { AccessKey, Bucket, CacheMetrics, CacheStatus, DownloadUrl, ListedObject, NewAccessKey, Purge, StoredObject, UploadUrls } from "./types.js";
+/** The cache as the environment sees it. */
+export declare class Cache {
+    private readonly transport;
+    constructor(transport: Transport);
+    /** Return its health and size. */
+    status(): Promise<CacheStatus>;
+    /** Return its counters. */
+    metrics(): Promise<CacheMetrics>;
+    /** Remove cached copies; keys and prefixes begin with the bucket: `assets/logo.png`. */
+    purge(what: {
+        prefix?: string;
+        keys?: string[];
+        all?: boolean;
+    }, options?: {
+        preview?: boolean;
+    }): Promise<Purge>;
+}
+/** The environment's buckets; bodies of objects go over the S3 API or over signed URLs. */
+export declare class Buckets {
+    private readonly transport;
+    constructor(transport: Transport);
+    /** Return all of them. */
+    list(): AsyncGenerator<Bucket>;
+    /** Return one. */
+    get(bucket: string): Promise<Bucket>;
+    /** Make one; without an origin the platform keeps its objects. */
+    create(name: string, options?: {
+        isPublic?: boolean;
+        origin?: string;
+        originPrefix?: string;
+    }): Promise<Bucket>;
+    /** Change fields, such as `{ is_public: true }`. */
+    update(bucket: string, changes: Partial<Pick<Bucket, "is_public" | "allows_redirect" | "verifies_reads" | "forwards_writes" | "forwarded_headers">>): Promise<Bucket>;
+    /** Delete one that is empty. */
+    delete(bucket: string): Promise<void>;
+    /** Return the objects whose keys begin with a prefix, in the order of their keys. */
+    objects(bucket: string, prefix?: string): AsyncGenerator<ListedObject>;
+    /** Return what is known of one object. */
+    object(bucket: string, key: string): Promise<StoredObject>;
+    /** Delete objects; those that do not exist are no error. */
+    deleteObjects(bucket: string, keys: string[]): Promise<void>;
+    /** Return a signed URL that a browser may GET without a token. */
+    downloadUrl(bucket: string, key: string, options?: {
+        expiresInS?: number;
+        disposition?: "attachment" | "inline";
+    }): Promise<DownloadUrl>;
+    /** Return a signed URL to PUT one object at: `urls[0]`. */
+    uploadUrl(bucket: string, key: string, options?: {
+        expiresInS?: number;
+        contentType?: string;
+    }): Promise<UploadUrls>;
+}
+/** Keys of the S3 API. */
+export declare class AccessKeys {
+    private readonly transport;
+    constructor(transport: Transport);
+    /** Return the environment's, without their secrets. */
+    list(): AsyncGenerator<AccessKey>;
+    /** Make one; only this answer has its secret. */
+    create(label?: string, access?: "read" | "write"): Promise<NewAccessKey>;
+    /** Delete one; requests that it signed are refused at once. */
+    delete(accessKeyId: string): Promise<void>;
+}

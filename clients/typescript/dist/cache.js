@@ -1,0 +1,109 @@
+/** The edge cache: its state, purges, buckets, objects, access keys. */
+import { listed } from "./listing.js";
+const BUCKETS = "/v1/cache/buckets";
+const KEYS = "/v1/cache/access-keys";
+/** The cache as the environment sees it. */
+export class Cache {
+    constructor(transport) {
+        this.transport = transport;
+    }
+    /** Return its health and size. */
+    status() {
+        return this.transport.call({ method: "GET", path: "/v1/cache/status" });
+    }
+    /** Return its counters. */
+    metrics() {
+        return this.transport.call({ method: "GET", path: "/v1/cache/metrics" });
+    }
+    /** Remove cached copies; keys and prefixes begin with the bucket: `assets/logo.png`. */
+    purge(what, options = {}) {
+        const body = { ...what, preview: options.preview };
+        return this.transport.call({ method: "POST", path: "/v1/cache/purge", body, isRepeatable: true });
+    }
+}
+/** The environment's buckets; bodies of objects go over the S3 API or over signed URLs. */
+export class Buckets {
+    constructor(transport) {
+        this.transport = transport;
+    }
+    /** Return all of them. */
+    list() {
+        return listed(this.transport, BUCKETS);
+    }
+    /** Return one. */
+    get(bucket) {
+        return this.transport.call({ method: "GET", path: at(bucket) });
+    }
+    /** Make one; without an origin the platform keeps its objects. */
+    create(name, options = {}) {
+        const { isPublic, origin, originPrefix } = options;
+        const body = { name, is_public: isPublic, origin, origin_prefix: originPrefix };
+        return this.transport.call({ method: "POST", path: BUCKETS, body });
+    }
+    /** Change fields, such as `{ is_public: true }`. */
+    update(bucket, changes) {
+        return this.transport.call({ method: "PATCH", path: at(bucket), body: changes });
+    }
+    /** Delete one that is empty. */
+    delete(bucket) {
+        return this.transport.call({ method: "DELETE", path: at(bucket) });
+    }
+    /** Return the objects whose keys begin with a prefix, in the order of their keys. */
+    async *objects(bucket, prefix) {
+        let after;
+        do {
+            const page = await this.transport.call({
+                method: "GET",
+                path: `${at(bucket)}/objects`,
+                params: { prefix, after },
+            });
+            for (const found of page.objects)
+                yield found;
+            after = page.next_after ?? undefined;
+        } while (after !== undefined);
+    }
+    /** Return what is known of one object. */
+    object(bucket, key) {
+        const path = `${at(bucket)}/objects/details`;
+        return this.transport.call({ method: "GET", path, params: { key } });
+    }
+    /** Delete objects; those that do not exist are no error. */
+    deleteObjects(bucket, keys) {
+        const path = `${at(bucket)}/objects/delete`;
+        return this.transport.call({ method: "POST", path, body: { keys }, isRepeatable: true });
+    }
+    /** Return a signed URL that a browser may GET without a token. */
+    downloadUrl(bucket, key, options = {}) {
+        const path = `${at(bucket)}/objects/download-url`;
+        const body = { key, expires_in_s: options.expiresInS, disposition: options.disposition };
+        return this.transport.call({ method: "POST", path, body, isRepeatable: true });
+    }
+    /** Return a signed URL to PUT one object at: `urls[0]`. */
+    uploadUrl(bucket, key, options = {}) {
+        const path = `${at(bucket)}/objects/upload-urls`;
+        const body = { key, expires_in_s: options.expiresInS, content_type: options.contentType };
+        return this.transport.call({ method: "POST", path, body, isRepeatable: true });
+    }
+}
+/** Keys of the S3 API. */
+export class AccessKeys {
+    constructor(transport) {
+        this.transport = transport;
+    }
+    /** Return the environment's, without their secrets. */
+    list() {
+        return listed(this.transport, KEYS);
+    }
+    /** Make one; only this answer has its secret. */
+    create(label = "", access = "write") {
+        return this.transport.call({ method: "POST", path: KEYS, body: { label, access } });
+    }
+    /** Delete one; requests that it signed are refused at once. */
+    delete(accessKeyId) {
+        const path = `${KEYS}/${encodeURIComponent(accessKeyId)}`;
+        return this.transport.call({ method: "DELETE", path });
+    }
+}
+function at(bucket) {
+    return `${BUCKETS}/${encodeURIComponent(bucket)}`;
+}

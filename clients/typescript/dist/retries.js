@@ -1,0 +1,33 @@
+/**
+ * Which requests are sent again, and after how long.
+ *
+ * A 429 or 503 with `Retry-After` is the platform's word that nothing ran: every request is repeated.
+ * A lost answer says nothing: only a request that may happen twice is repeated.
+ */
+// Another request of the same key or transaction runs, which may be this one's first sending.
+const IN_USE = new Set(["idempotency_key_in_use", "transaction_busy"]);
+const GATEWAY = new Set([502, 503, 504]);
+/** Return the seconds to wait, undefined to throw. */
+export function pauseAfterProblem(retries, problem, attempt, isRepeatable) {
+    if (attempt >= (retries.most ?? 3))
+        return undefined;
+    const wait = problem.retryAfterS;
+    if ((problem.status === 429 || problem.status === 503) && wait !== undefined) {
+        if (problem.code.startsWith("http_") && !isRepeatable)
+            return undefined;
+        return wait <= (retries.longestPauseS ?? 30) ? spread(wait) : undefined;
+    }
+    const mayPass = GATEWAY.has(problem.status) || IN_USE.has(problem.code);
+    return isRepeatable && mayPass ? backoff(retries, attempt) : undefined;
+}
+/** Return the seconds to wait after a request without an answer, undefined to throw. */
+export function pauseAfterFailure(retries, attempt, isRepeatable) {
+    return attempt < (retries.most ?? 3) && isRepeatable ? backoff(retries, attempt) : undefined;
+}
+function backoff(retries, attempt) {
+    return spread((retries.firstPauseS ?? 0.25) * 2 ** attempt);
+}
+/** Add up to a fifth: clients that were refused together do not come back together. */
+function spread(pauseS) {
+    return pauseS * (1 + Math.random() / 5);
+}

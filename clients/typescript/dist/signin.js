@@ -1,0 +1,43 @@
+/** Sign-in with a password and a second factor. */
+import { EnrolmentRequiredError, ProblemError, SecondFactorRequiredError } from "./errors.js";
+const WRONG_CODE = new Set(["invalid_code", "malformed_code"]);
+/** Return the answer of a finished sign-in. */
+export async function signIn(transport, email, password, options) {
+    let answer = await transport.call({
+        method: "POST",
+        path: "/v1/auth/login",
+        body: { email, password, environment: options.environment },
+        isAnonymous: true,
+    });
+    if (answer.status === "mfa_required") {
+        if (options.secondFactor === undefined) {
+            throw new SecondFactorRequiredError(answer.methods.map((each) => each.method));
+        }
+        answer = await prove(transport, options.secondFactor, options, answer.mfa_token);
+    }
+    if (answer.status !== "authenticated") {
+        throw new EnrolmentRequiredError("The organization requires a second factor: set one up in the console, then sign in.");
+    }
+    return answer;
+}
+/** Answer a challenge; a wrong code is asked for again while attempts are left. */
+export async function prove(transport, secondFactor, options, token) {
+    const challenge = await transport.call({
+        method: "GET",
+        path: "/v1/auth/2fa/challenge",
+        params: { method: options.method },
+        token,
+    });
+    const path = `/v1/auth/2fa/challenge/${encodeURIComponent(challenge.challenge_id)}/verify`;
+    for (let left = options.attempts ?? 1;; left--) {
+        const code = await secondFactor(challenge);
+        try {
+            return await transport.call({ method: "POST", path, body: { code }, isAnonymous: true });
+        }
+        catch (error) {
+            const isWrong = error instanceof ProblemError && WRONG_CODE.has(error.code);
+            if (!isWrong || left <= 1)
+                throw error;
+        }
+    }
+}

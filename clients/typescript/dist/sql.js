@@ -1,0 +1,210 @@
+/** SQL over HTTP: queries, streams of rows, transactions. */
+import { problemOf, ProblemError, StreamCutError, ZonalError } from "./errors.js";
+import { pieces, records } from "./records.js";
+const PATH = "/v1/sql";
+/** The database of the session's environment. */
+export class Sql {
+    constructor(transport) {
+        this.transport = transport;
+    }
+    /** Run a text and return its result; with params it holds one statement. */
+    async query(query, params, options = {}) {
+        return this.run({ query, params, ...written(options) }, options);
+    }
+    /** Run statements as one transaction. */
+    async batch(statements, options = {}) {
+        const queries = statements.map((each) => (typeof each === "string" ? { query: each } : each));
+        return this.run({ queries, ...written(options) }, options);
+    }
+    /**
+     * Run one statement and return its rows as they come, without a cap, in constant memory.
+     *
+     * Leaving the loop ends the statement if it still runs.
+     */
+    async stream(query, params, options = {}) {
+        // In arrays no column's name can be taken for the record of an error or of the end.
+        const body = { query, params, format: "ndjson", rows: "arrays", ...written(options) };
+        return Rows.opened(await this.opened(body, "application/x-ndjson", options));
+    }
+    /** Run one statement and return its result as a file, in constant memory. */
+    async export(query, params, options = {}) {
+        const body = { query, params, format: options.format ?? "csv", ...written(options) };
+        return pieces(await this.opened(body, "*/*", options));
+    }
+    /** Run a function in a transaction: commit after it, roll back if it throws. */
+    async transaction(work, options = {}) {
+        const begun = await this.transport.call({
+            method: "POST",
+            path: `${PATH}/transactions`,
+            body: { isolation: options.isolation, read_only: options.readOnly },
+        });
+        const opened = new OpenTransaction(this.transport, begun.id);
+        let result;
+        try {
+            result = await work(opened);
+        }
+        catch (error) {
+            // Nothing may hide the first error; the platform rolls back by itself after seconds.
+            await opened.rollback().catch((late) => {
+                if (!(late instanceof ZonalError))
+                    throw late;
+            });
+            throw error;
+        }
+        if (!opened.isOver)
+            await opened.commit();
+        return result;
+    }
+    /** Return what the caller's role may see of the database. */
+    async schema(schema) {
+        return this.transport.call({ method: "GET", path: `${PATH}/schema`, params: { schema } });
+    }
+    /** Return what the environment uses of its disk and what the other limits are. */
+    async usage() {
+        return this.transport.call({ method: "GET", path: `${PATH}/usage` });
+    }
+    /** Cancel a running request by the id that it was sent with. */
+    async cancel(requestId) {
+        const path = `${PATH}/${encodeURIComponent(requestId)}`;
+        await this.transport.call({ method: "DELETE", path });
+    }
+    async run(body, options) {
+        return this.transport.call({
+            method: "POST",
+            path: PATH,
+            body,
+            headers: {
+                "Idempotency-Key": options.idempotencyKey,
+                "X-Request-Id": options.requestId,
+            },
+            isRepeatable: options.idempotencyKey !== undefined || options.readOnly === true,
+            signal: options.signal,
+        });
+    }
+    async opened(body, accept, options) {
+        const response = await this.transport.send({
+            method: "POST",
+            path: PATH,
+            body,
+            headers: { Accept: accept, "X-Request-Id": options.requestId },
+            isRepeatable: options.readOnly === true,
+            signal: options.signal,
+        });
+        if (response.body === null)
+            throw new StreamCutError("The answer has no body.");
+        return response.body;
+    }
+}
+/** The rows of a stream: iterate over it once for objects, or over `arrays()`. */
+export class Rows {
+    constructor(
+    /** Known from the beginning. */
+    columns, records) {
+        this.columns = columns;
+        this.records = records;
+    }
+    /** Read the first record of a body. */
+    static async opened(body) {
+        const found = records(body);
+        const first = await found.next();
+        if (first.done)
+            throw new StreamCutError("The stream was cut before its first record.");
+        throwError(first.value);
+        return new Rows(first.value.columns, found);
+    }
+    /** Return the rows as objects; a second column of one name is `name_2`. */
+    async *[Symbol.asyncIterator]() {
+        const names = this.columns.map((column) => column.key ?? column.name);
+        for await (const row of this.arrays()) {
+            yield Object.fromEntries(names.map((name, index) => [name, row[index]]));
+        }
+    }
+    /** Return the rows as arrays, in the order of the columns. */
+    async *arrays() {
+        for await (const record of this.records) {
+            if (Array.isArray(record)) {
+                yield record;
+                continue;
+            }
+            throwError(record);
+            const { end } = record;
+            if (end !== undefined) {
+                this.end = end;
+                return;
+            }
+        }
+        throw new StreamCutError("The stream was cut: rows are missing.");
+    }
+    /** End the statement without reading the rest. */
+    async close() {
+        await this.records.return(undefined);
+    }
+}
+/** An open transaction; its statements are numbered, so one with a lost answer runs once. */
+export class OpenTransaction {
+    constructor(transport, id) {
+        this.transport = transport;
+        this.id = id;
+        this.isOver = false;
+        this.number = 0;
+        this.isNumberCertain = true;
+    }
+    /** Run the next statement. */
+    async query(query, params, options = {}) {
+        const body = { query, params, ...written(options) };
+        this.number++;
+        let answer;
+        try {
+            answer = await this.statement(body, options.signal);
+        }
+        catch (error) {
+            const expected = error instanceof ProblemError ? Number(error.body["expected"]) : 0;
+            const isOutOfOrder = error instanceof ProblemError && error.code === "statement_out_of_order" && expected > 0;
+            if (!isOutOfOrder || this.isNumberCertain) {
+                this.isNumberCertain = false;
+                throw error;
+            }
+            // An earlier statement was refused before it got its number; nothing ran of this one.
+            this.number = expected;
+            answer = await this.statement(body, options.signal);
+        }
+        this.isNumberCertain = true;
+        return answer;
+    }
+    /** Commit; the request is repeated until the platform says what happened. */
+    async commit() {
+        const path = `${PATH}/transactions/${this.id}/commit`;
+        await this.transport.call({ method: "POST", path, isRepeatable: true });
+        this.isOver = true;
+    }
+    /** Roll back. */
+    async rollback() {
+        this.isOver = true;
+        await this.transport.call({ method: "DELETE", path: `${PATH}/transactions/${this.id}` });
+    }
+    statement(body, signal) {
+        return this.transport.call({
+            method: "POST",
+            path: `${PATH}/transactions/${this.id}/statements`,
+            body: { ...body, number: this.number },
+            isRepeatable: true,
+            signal,
+        });
+    }
+}
+/** Return options as the API names them. */
+function written(options) {
+    return {
+        read_only: options.readOnly,
+        isolation: options.isolation,
+        timeout_ms: options.timeoutMs,
+        max_rows: options.maxRows,
+        numeric: options.numeric,
+        explain: options.explain,
+    };
+}
+function throwError(record) {
+    const error = record.error;
+    if (error !== undefined && !Array.isArray(record))
+        throw problemOf(error.status ?? 500, error);
+}

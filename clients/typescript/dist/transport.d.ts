@@ -1,0 +1,34 @@
+/** Requests to the platform: authorized, repeated where that is safe, refused with typed errors. */
+import type { Retries } from "./retries.js";
+import type { Credentials } from "./tokens.js";
+export interface Call {
+    method: string;
+    path: string;
+    body?: unknown;
+    params?: Record<string, string | number | boolean | undefined>;
+    headers?: Record<string, string | undefined>;
+    /** True if a second one changes nothing. */
+    isRepeatable?: boolean;
+    /** In place of the client's own. */
+    token?: string;
+    isAnonymous?: boolean;
+    signal?: AbortSignal;
+}
+export declare class Transport {
+    private readonly base;
+    readonly credentials: Credentials;
+    private readonly retries;
+    private readonly timeoutMs;
+    private readonly fetcher;
+    constructor(base: string, credentials: Credentials, retries: Retries, timeoutMs: number, fetcher: typeof fetch);
+    /** Return the answer's JSON, undefined if it has no body. */
+    call<T>(call: Call): Promise<T>;
+    /** Return a successful response, whose body is yet to be read. */
+    send(call: Call): Promise<Response>;
+    /** Send once; the time limit is that of the answer's beginning. */
+    private fetched;
+    private isRenewed;
+}
+/** A value that cannot be sent. */
+export declare class ValueError extends TypeError {
+}

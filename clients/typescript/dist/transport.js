@@ -1,0 +1,140 @@
+/** Requests to the platform: authorized, repeated where that is safe, refused with typed errors. */
+import { ConnectionFailedError, problemOfResponse, UnexpectedAnswerError } from "./errors.js";
+import { pauseAfterFailure, pauseAfterProblem } from "./retries.js";
+const IDEMPOTENT = new Set(["GET", "HEAD", "PUT", "DELETE"]);
+// The first may find a pair that another process has stored, and that has expired, too.
+const RENEWALS = 2;
+export class Transport {
+    constructor(base, credentials, retries, timeoutMs, fetcher) {
+        this.base = base;
+        this.credentials = credentials;
+        this.retries = retries;
+        this.timeoutMs = timeoutMs;
+        this.fetcher = fetcher;
+    }
+    /** Return the answer's JSON, undefined if it has no body. */
+    async call(call) {
+        const response = await this.send(call);
+        const text = await response.text();
+        if (text === "")
+            return undefined;
+        try {
+            return JSON.parse(text);
+        }
+        catch (error) {
+            throw new UnexpectedAnswerError(`${this.base} answered ${response.status} without JSON: is it the platform?`, { cause: error });
+        }
+    }
+    /** Return a successful response, whose body is yet to be read. */
+    async send(call) {
+        const isRepeatable = call.isRepeatable === true || IDEMPOTENT.has(call.method);
+        let renewals = 0;
+        for (let attempt = 0;; attempt++) {
+            const token = call.isAnonymous ? undefined : call.token ?? (await this.credentials.token());
+            let pause;
+            try {
+                const response = await this.fetched(call, token);
+                if (response.ok)
+                    return response;
+                const problem = await problemOfResponse(response);
+                if (renewals < RENEWALS && (await this.isRenewed(call, problem, token))) {
+                    renewals++;
+                    attempt--;
+                    continue;
+                }
+                pause = pauseAfterProblem(this.retries, problem, attempt, isRepeatable);
+                if (pause === undefined)
+                    throw problem;
+            }
+            catch (error) {
+                if (!isNetworkFailure(error) || call.signal?.aborted)
+                    throw error;
+                pause = pauseAfterFailure(this.retries, attempt, isRepeatable);
+                if (pause === undefined) {
+                    throw new ConnectionFailedError(`${this.base} did not answer: ${String(error)}`, {
+                        cause: error,
+                    });
+                }
+            }
+            await new Promise((resolve) => setTimeout(resolve, pause * 1000));
+        }
+    }
+    /** Send once; the time limit is that of the answer's beginning. */
+    async fetched(call, token) {
+        const controller = new AbortController();
+        const abort = () => controller.abort(call.signal?.reason);
+        if (call.signal?.aborted)
+            abort();
+        call.signal?.addEventListener("abort", abort, { once: true });
+        const timer = setTimeout(() => controller.abort(new TimeoutError()), this.timeoutMs);
+        const headers = { Accept: "application/json" };
+        for (const [name, value] of Object.entries(call.headers ?? {})) {
+            if (value !== undefined)
+                headers[name] = value;
+        }
+        if (token !== undefined)
+            headers["Authorization"] = `Bearer ${token}`;
+        if (call.body !== undefined)
+            headers["Content-Type"] = "application/json";
+        try {
+            return await this.fetcher(this.base + call.path + query(call.params), {
+                method: call.method,
+                headers,
+                body: call.body === undefined ? null : JSON.stringify(call.body, serialized),
+                // A token must not be sent to wherever a redirect leads.
+                redirect: "manual",
+                signal: controller.signal,
+            });
+        }
+        finally {
+            clearTimeout(timer);
+        }
+    }
+    async isRenewed(call, problem, token) {
+        if (call.token !== undefined || call.isAnonymous || problem.code !== "token_expired") {
+            return false;
+        }
+        return this.credentials.renew(token, (refreshToken) => 
+        // Of two refreshes with one token within ten seconds both get the same answer.
+        this.call({
+            method: "POST",
+            path: "/v1/auth/refresh",
+            body: { refresh_token: refreshToken },
+            isRepeatable: true,
+            isAnonymous: true,
+        }));
+    }
+}
+class TimeoutError extends Error {
+    constructor() {
+        super("no answer in time");
+        this.name = "TimeoutError";
+    }
+}
+/** True for what fetch throws where there is no answer. */
+function isNetworkFailure(error) {
+    return ((error instanceof TypeError && !(error instanceof ValueError)) || error instanceof TimeoutError);
+}
+/** A value that cannot be sent. */
+export class ValueError extends TypeError {
+}
+/** Numbers that JSON does not have would become null unseen. */
+function serialized(_key, value) {
+    if (typeof value === "number" && !Number.isFinite(value)) {
+        throw new ValueError("NaN and infinities are no JSON: send them as strings.");
+    }
+    if (value instanceof Uint8Array) {
+        // As PostgreSQL reads bytea.
+        return `\\x${Array.from(value, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+    }
+    return typeof value === "bigint" ? value.toString() : value;
+}
+function query(params) {
+    const given = new URLSearchParams();
+    for (const [name, value] of Object.entries(params ?? {})) {
+        if (value !== undefined)
+            given.set(name, String(value));
+    }
+    const text = given.toString();
+    return text === "" ? "" : `?${text}`;
+}

@@ -1,0 +1,157 @@
+/** The edge cache: its state, purges, buckets, objects, access keys. */
+
+import { listed } from "./listing.js";
+import type { Transport } from "./transport.js";
+import type {
+  AccessKey,
+  Bucket,
+  CacheMetrics,
+  CacheStatus,
+  DownloadUrl,
+  ListedObject,
+  NewAccessKey,
+  Purge,
+  StoredObject,
+  UploadUrls,
+} from "./types.js";
+
+const BUCKETS = "/v1/cache/buckets";
+const KEYS = "/v1/cache/access-keys";
+
+/** The cache as the environment sees it. */
+export class Cache {
+  constructor(private readonly transport: Transport) {}
+
+  /** Return its health and size. */
+  status(): Promise<CacheStatus> {
+    return this.transport.call({ method: "GET", path: "/v1/cache/status" });
+  }
+
+  /** Return its counters. */
+  metrics(): Promise<CacheMetrics> {
+    return this.transport.call({ method: "GET", path: "/v1/cache/metrics" });
+  }
+
+  /** Remove cached copies; keys and prefixes begin with the bucket: `assets/logo.png`. */
+  purge(
+    what: { prefix?: string; keys?: string[]; all?: boolean },
+    options: { preview?: boolean } = {},
+  ): Promise<Purge> {
+    const body = { ...what, preview: options.preview };
+    return this.transport.call({ method: "POST", path: "/v1/cache/purge", body, isRepeatable: true });
+  }
+}
+
+/** The environment's buckets; bodies of objects go over the S3 API or over signed URLs. */
+export class Buckets {
+  constructor(private readonly transport: Transport) {}
+
+  /** Return all of them. */
+  list(): AsyncGenerator<Bucket> {
+    return listed(this.transport, BUCKETS);
+  }
+
+  /** Return one. */
+  get(bucket: string): Promise<Bucket> {
+    return this.transport.call({ method: "GET", path: at(bucket) });
+  }
+
+  /** Make one; without an origin the platform keeps its objects. */
+  create(
+    name: string,
+    options: { isPublic?: boolean; origin?: string; originPrefix?: string } = {},
+  ): Promise<Bucket> {
+    const { isPublic, origin, originPrefix } = options;
+    const body = { name, is_public: isPublic, origin, origin_prefix: originPrefix };
+    return this.transport.call({ method: "POST", path: BUCKETS, body });
+  }
+
+  /** Change fields, such as `{ is_public: true }`. */
+  update(
+    bucket: string,
+    changes: Partial<
+      Pick<Bucket, "is_public" | "allows_redirect" | "verifies_reads" | "forwards_writes" | "forwarded_headers">
+    >,
+  ): Promise<Bucket> {
+    return this.transport.call({ method: "PATCH", path: at(bucket), body: changes });
+  }
+
+  /** Delete one that is empty. */
+  delete(bucket: string): Promise<void> {
+    return this.transport.call({ method: "DELETE", path: at(bucket) });
+  }
+
+  /** Return the objects whose keys begin with a prefix, in the order of their keys. */
+  async *objects(bucket: string, prefix?: string): AsyncGenerator<ListedObject> {
+    let after: string | undefined;
+    do {
+      const page: { objects: ListedObject[]; next_after: string | null } =
+        await this.transport.call({
+          method: "GET",
+          path: `${at(bucket)}/objects`,
+          params: { prefix, after },
+        });
+      for (const found of page.objects) yield found;
+      after = page.next_after ?? undefined;
+    } while (after !== undefined);
+  }
+
+  /** Return what is known of one object. */
+  object(bucket: string, key: string): Promise<StoredObject> {
+    const path = `${at(bucket)}/objects/details`;
+    return this.transport.call({ method: "GET", path, params: { key } });
+  }
+
+  /** Delete objects; those that do not exist are no error. */
+  deleteObjects(bucket: string, keys: string[]): Promise<void> {
+    const path = `${at(bucket)}/objects/delete`;
+    return this.transport.call({ method: "POST", path, body: { keys }, isRepeatable: true });
+  }
+
+  /** Return a signed URL that a browser may GET without a token. */
+  downloadUrl(
+    bucket: string,
+    key: string,
+    options: { expiresInS?: number; disposition?: "attachment" | "inline" } = {},
+  ): Promise<DownloadUrl> {
+    const path = `${at(bucket)}/objects/download-url`;
+    const body = { key, expires_in_s: options.expiresInS, disposition: options.disposition };
+    return this.transport.call({ method: "POST", path, body, isRepeatable: true });
+  }
+
+  /** Return a signed URL to PUT one object at: `urls[0]`. */
+  uploadUrl(
+    bucket: string,
+    key: string,
+    options: { expiresInS?: number; contentType?: string } = {},
+  ): Promise<UploadUrls> {
+    const path = `${at(bucket)}/objects/upload-urls`;
+    const body = { key, expires_in_s: options.expiresInS, content_type: options.contentType };
+    return this.transport.call({ method: "POST", path, body, isRepeatable: true });
+  }
+}
+
+/** Keys of the S3 API. */
+export class AccessKeys {
+  constructor(private readonly transport: Transport) {}
+
+  /** Return the environment's, without their secrets. */
+  list(): AsyncGenerator<AccessKey> {
+    return listed(this.transport, KEYS);
+  }
+
+  /** Make one; only this answer has its secret. */
+  create(label = "", access: "read" | "write" = "write"): Promise<NewAccessKey> {
+    return this.transport.call({ method: "POST", path: KEYS, body: { label, access } });
+  }
+
+  /** Delete one; requests that it signed are refused at once. */
+  delete(accessKeyId: string): Promise<void> {
+    const path = `${KEYS}/${encodeURIComponent(accessKeyId)}`;
+    return this.transport.call({ method: "DELETE", path });
+  }
+}
+
+function at(bucket: string): string {
+  return `${BUCKETS}/${encodeURIComponent(bucket)}`;
+}

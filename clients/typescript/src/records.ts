@@ -1,0 +1,38 @@
+/** NDJSON: records out of a body that comes in pieces, in memory of one line. */
+
+import { StreamCutError } from "./errors.js";
+
+/** Return the records of a body; leaving the loop early cancels it. */
+export async function* records(body: ReadableStream<Uint8Array>): AsyncGenerator<unknown> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const piece of pieces(body)) {
+    // Lines end with LF only: JSON may hold U+2028 and others.
+    const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
+    rest = lines.pop() as string;
+    for (const line of lines) {
+      if (line !== "") yield JSON.parse(line);
+    }
+  }
+}
+
+/** Return the pieces of a body; leaving the loop early cancels it. */
+export async function* pieces(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
+  let isDone = false;
+  try {
+    for (;;) {
+      const read = await reader.read().catch((error: unknown) => {
+        isDone = true;
+        throw new StreamCutError(`The stream was cut: ${String(error)}`, { cause: error });
+      });
+      if (read.done) {
+        isDone = true;
+        return;
+      }
+      yield read.value;
+    }
+  } finally {
+    if (!isDone) await reader.cancel();
+  }
+}

@@ -1,0 +1,167 @@
+/** Requests to the platform: authorized, repeated where that is safe, refused with typed errors. */
+
+import { ConnectionFailedError, problemOfResponse, UnexpectedAnswerError } from "./errors.js";
+import type { ProblemError } from "./errors.js";
+import { pauseAfterFailure, pauseAfterProblem } from "./retries.js";
+import type { Retries } from "./retries.js";
+import type { Credentials } from "./tokens.js";
+import type { TokenPair } from "./types.js";
+
+export interface Call {
+  method: string;
+  path: string;
+  body?: unknown;
+  params?: Record<string, string | number | boolean | undefined>;
+  headers?: Record<string, string | undefined>;
+  /** True if a second one changes nothing. */
+  isRepeatable?: boolean;
+  /** In place of the client's own. */
+  token?: string;
+  isAnonymous?: boolean;
+  signal?: AbortSignal;
+}
+
+const IDEMPOTENT = new Set(["GET", "HEAD", "PUT", "DELETE"]);
+// The first may find a pair that another process has stored, and that has expired, too.
+const RENEWALS = 2;
+
+export class Transport {
+  constructor(
+    private readonly base: string,
+    readonly credentials: Credentials,
+    private readonly retries: Retries,
+    private readonly timeoutMs: number,
+    private readonly fetcher: typeof fetch,
+  ) {}
+
+  /** Return the answer's JSON, undefined if it has no body. */
+  async call<T>(call: Call): Promise<T> {
+    const response = await this.send(call);
+    const text = await response.text();
+    if (text === "") return undefined as T;
+    try {
+      return JSON.parse(text) as T;
+    } catch (error) {
+      throw new UnexpectedAnswerError(
+        `${this.base} answered ${response.status} without JSON: is it the platform?`,
+        { cause: error },
+      );
+    }
+  }
+
+  /** Return a successful response, whose body is yet to be read. */
+  async send(call: Call): Promise<Response> {
+    const isRepeatable = call.isRepeatable === true || IDEMPOTENT.has(call.method);
+    let renewals = 0;
+    for (let attempt = 0; ; attempt++) {
+      const token = call.isAnonymous ? undefined : call.token ?? (await this.credentials.token());
+      let pause: number | undefined;
+      try {
+        const response = await this.fetched(call, token);
+        if (response.ok) return response;
+        const problem = await problemOfResponse(response);
+        if (renewals < RENEWALS && (await this.isRenewed(call, problem, token))) {
+          renewals++;
+          attempt--;
+          continue;
+        }
+        pause = pauseAfterProblem(this.retries, problem, attempt, isRepeatable);
+        if (pause === undefined) throw problem;
+      } catch (error) {
+        if (!isNetworkFailure(error) || call.signal?.aborted) throw error;
+        pause = pauseAfterFailure(this.retries, attempt, isRepeatable);
+        if (pause === undefined) {
+          throw new ConnectionFailedError(`${this.base} did not answer: ${String(error)}`, {
+            cause: error,
+          });
+        }
+      }
+      await new Promise((resolve) => setTimeout(resolve, (pause as number) * 1000));
+    }
+  }
+
+  /** Send once; the time limit is that of the answer's beginning. */
+  private async fetched(call: Call, token: string | undefined): Promise<Response> {
+    const controller = new AbortController();
+    const abort = (): void => controller.abort(call.signal?.reason);
+    if (call.signal?.aborted) abort();
+    call.signal?.addEventListener("abort", abort, { once: true });
+    const timer = setTimeout(() => controller.abort(new TimeoutError()), this.timeoutMs);
+    const headers: Record<string, string> = { Accept: "application/json" };
+    for (const [name, value] of Object.entries(call.headers ?? {})) {
+      if (value !== undefined) headers[name] = value;
+    }
+    if (token !== undefined) headers["Authorization"] = `Bearer ${token}`;
+    if (call.body !== undefined) headers["Content-Type"] = "application/json";
+    try {
+      return await this.fetcher(this.base + call.path + query(call.params), {
+        method: call.method,
+        headers,
+        body: call.body === undefined ? null : JSON.stringify(call.body, serialized),
+        // A token must not be sent to wherever a redirect leads.
+        redirect: "manual",
+        signal: controller.signal,
+      });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  private async isRenewed(
+    call: Call,
+    problem: ProblemError,
+    token: string | undefined,
+  ): Promise<boolean> {
+    if (call.token !== undefined || call.isAnonymous || problem.code !== "token_expired") {
+      return false;
+    }
+    return this.credentials.renew(token, (refreshToken) =>
+      // Of two refreshes with one token within ten seconds both get the same answer.
+      this.call<TokenPair>({
+        method: "POST",
+        path: "/v1/auth/refresh",
+        body: { refresh_token: refreshToken },
+        isRepeatable: true,
+        isAnonymous: true,
+      }),
+    );
+  }
+}
+
+class TimeoutError extends Error {
+  constructor() {
+    super("no answer in time");
+    this.name = "TimeoutError";
+  }
+}
+
+/** True for what fetch throws where there is no answer. */
+function isNetworkFailure(error: unknown): boolean {
+  return (
+    (error instanceof TypeError && !(error instanceof ValueError)) || error instanceof TimeoutError
+  );
+}
+
+/** A value that cannot be sent. */
+export class ValueError extends TypeError {}
+
+/** Numbers that JSON does not have would become null unseen. */
+function serialized(_key: string, value: unknown): unknown {
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    throw new ValueError("NaN and infinities are no JSON: send them as strings.");
+  }
+  if (value instanceof Uint8Array) {
+    // As PostgreSQL reads bytea.
+    return `\\x${Array.from(value, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+  }
+  return typeof value === "bigint" ? value.toString() : value;
+}
+
+function query(params: Call["params"]): string {
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(params ?? {})) {
+    if (value !== undefined) given.set(name, String(value));
+  }
+  const text = given.toString();
+  return text === "" ? "" : `?${text}`;
+}

@@ -1,0 +1,76 @@
+"""Environments, members, keys and the cache from the command."""
+
+import json
+
+import pytest
+
+from tests import cast
+from tests.clients.cli.conftest import Run
+from tests.clients.conftest import Platform
+from tests.clients.front import Front
+
+
+def test_environments(alice: Run) -> None:
+    assert alice("env", "create", "cli-staging").status == 0
+    assert "cli-staging" in alice("env", "list").out
+    used = alice("env", "use", "cli-staging")
+    assert (used.status, "environment cli-staging" in used.err) == (0, True)
+    assert json.loads(alice("whoami", "--json").out)["environment"]["id"] == "cli-staging"
+    assert alice("env", "use", "live").status == 0
+    assert alice("env", "delete", "cli-staging", "--yes").status == 0
+    ids = [each["id"] for each in json.loads(alice("env", "list", "--json").out)]
+    assert "cli-staging" not in ids
+
+
+def test_members(alice: Run, platform: Platform) -> None:
+    cast.member(platform.home, "frank@example.com", role="reader")
+    assert alice("members", "set", "frank@example.com", "--role", "operator").status == 0
+    assert alice("members", "set", "FRANK@example.com", "--disable").status == 0
+    (frank,) = json.loads(alice("members", "list", "--email", "frank@", "--json").out)
+    assert (frank["roles"], frank["disabled"]) == (["operator"], True)
+    assert alice("members", "set", "frank@example.com").status == 2
+    assert alice("members", "set", "frank@example", "--enable").status == 2
+    assert alice("members", "remove", "frank@example.com", "--yes").status == 0
+    assert alice("members", "invite", "grace@example.com", "--role", "operator").status == 0
+    assert "grace@example.com" in alice("members", "invitations").out
+
+
+def test_an_api_key_is_the_only_line_of_output(
+    alice: Run, front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = alice("keys", "create", "nightly", "--role", "reader", "--scope", "sql:read")
+    assert made.status == 0, made.err
+    key = made.out.strip()
+    assert key.startswith("zk_")
+    (listed,) = json.loads(alice("keys", "list", "--json").out)
+    assert key not in json.dumps(listed)
+    assert "nightly" in alice("keys", "list", "--state", "active").out
+    monkeypatch.setenv("ZONAL_TOKEN", key)
+    assert alice("sql", "-c", "SELECT 1").status == 0
+    assert alice("members", "list").status == 1
+    monkeypatch.delenv("ZONAL_TOKEN")
+    assert alice("keys", "revoke", listed["id"]).status == 0
+    monkeypatch.setenv("ZONAL_TOKEN", key)
+    ended = alice("sql", "-c", "SELECT 1")
+    assert (ended.status, "api_key_invalid" in ended.err) == (4, True)
+
+
+def test_the_cache(alice: Run) -> None:
+    assert "healthy" in alice("cache", "status").out
+    assert alice("cache", "buckets", "create", "cli-files", "--public").status == 0
+    assert "cli-files" in alice("cache", "buckets", "list").out
+    assert json.loads(alice("cache", "objects", "cli-files", "--json").out) == []
+    assert "objects" in alice("cache", "purge", "--prefix", "cli-files/", "--preview").err
+    assert alice("cache", "purge").status == 2
+    assert alice("cache", "purge", "--all").status == 2
+    made = json.loads(alice("cache", "keys", "create", "cli", "--json").out)
+    assert made["secret_access_key"]
+    assert alice("cache", "keys", "delete", made["access_key_id"]).status == 0
+    assert alice("cache", "buckets", "delete", "cli-files").status == 0
+
+
+def test_usage(alice: Run) -> None:
+    alice("sql", "-c", "SELECT 1")
+    assert "environment" in alice("usage").out
+    assert json.loads(alice("cache", "usage", "--since", "2026-11-01", "--json").out)["since"]
+    assert alice("usage", "--since", "yesterday").status == 2

@@ -1,0 +1,169 @@
+"""SQL through the Python client."""
+
+import tracemalloc
+from datetime import UTC, datetime
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+
+import zonal
+from tests.clients.front import Front
+from zonal.records import Records
+
+
+def test_a_query_returns_rows_and_takes_values_of_python(client: zonal.Client) -> None:
+    moment = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
+    values = [41, Decimal("1.10"), moment, UUID(int=1), b"\x00\xff", [1, 2], {"a": None}]
+    answer = client.sql.query(
+        "SELECT $1::int + 1 AS n, $2::numeric, $3::timestamptz AS at, $4::uuid, $5::bytea, "
+        "$6::int[] AS list, $7::jsonb",
+        values,
+    )
+    assert answer.rows == [
+        {
+            "n": 42,
+            "numeric": "1.10",
+            "at": "2026-11-23T08:00:00+00:00",
+            "uuid": str(UUID(int=1)),
+            "bytea": "\\x00ff",
+            "list": [1, 2],
+            "jsonb": {"a": None},
+        }
+    ]
+    assert [column.type for column in answer.columns][:2] == ["int4", "numeric"]
+    assert (answer.row_count, answer.command, answer.truncated) == (1, "SELECT", False)
+
+
+def test_statements_of_a_batch_are_one_transaction(client: zonal.Client) -> None:
+    answer = client.sql.batch(["CREATE TABLE batched (id int)", ("SELECT $1::int AS n", [7])])
+    assert answer.results is not None
+    assert [result.command for result in answer.results] == ["CREATE TABLE", "SELECT"]
+    with pytest.raises(zonal.SqlError):
+        client.sql.batch(["INSERT INTO batched VALUES (1)", "SELECT 1/0"])
+    assert client.sql.query("SELECT count(*) FROM batched", rows="arrays").rows == [[0]]
+
+
+def test_an_error_of_postgresql_says_where_and_what(client: zonal.Client) -> None:
+    with pytest.raises(zonal.SqlError) as caught:
+        client.sql.query("SELECT 1,\n  nothing FROM missing")
+    error = caught.value
+    assert (error.status, error.code, error.sqlstate) == (400, "sql_error", "42P01")
+    assert (error.line, error.column) == (2, 16)
+    assert error.request_id in str(error)
+    assert not error.is_retryable
+
+
+def test_a_stream_has_all_rows_in_constant_memory(client: zonal.Client) -> None:
+    query = "SELECT n, repeat('x', 200) AS text FROM generate_series(1, $1::int) n"
+    count = 0
+    tracemalloc.start()
+    try:
+        with client.sql.stream(query, [40_000]) as rows:
+            assert [column.name for column in rows.columns] == ["n", "text"]
+            for row in rows:
+                count += 1
+                assert row["n"] == count
+            peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # The rows are 9 MB of text. The platform is in this process, with what it holds.
+    assert peak < 6_000_000
+    assert count == 40_000
+    assert rows.end is not None
+    assert (rows.end.row_count, rows.end.command) == (40_000, "SELECT")
+
+
+def test_rows_that_look_like_other_records_are_rows(client: zonal.Client) -> None:
+    query = 'SELECT 1 AS error, 2 AS "end", 3 AS "end", E\'a\\u2028b\\x0bc\' AS line'
+    with client.sql.stream(query) as rows:
+        assert list(rows) == [{"error": 1, "end": 2, "end_2": 3, "line": "a\u2028b\x0bc"}]
+    with client.sql.stream(query) as rows:
+        assert list(rows.arrays()) == [[1, 2, 3, "a\u2028b\x0bc"]]
+
+
+def test_an_error_within_a_stream_is_raised_after_its_rows(client: zonal.Client) -> None:
+    late = "SELECT repeat('x', 1000), 1 / (3000 - n) FROM generate_series(1, 3000) n"
+    seen: list[int] = []
+    with client.sql.stream(late) as rows, pytest.raises(zonal.SqlError) as caught:
+        seen.extend(1 for _row in rows)
+    assert caught.value.sqlstate == "22012"
+    assert 0 < len(seen) < 3000
+    with pytest.raises(zonal.SqlError), client.sql.stream("SELECT 1/0"):
+        pass
+
+
+def test_a_stream_that_was_cut_is_not_taken_for_complete(
+    client: zonal.Client, front: Front
+) -> None:
+    front.cut(after_bytes=20_000)
+    query = "SELECT repeat('x', 100) FROM generate_series(1, 5000)"
+    with client.sql.stream(query) as rows, pytest.raises(zonal.StreamCutError):
+        list(rows)
+    assert rows.end is None
+
+
+def test_a_line_may_come_in_any_pieces() -> None:
+    body = b'[1]\n{"a": "\xc3\xa9"}\n\n[2]\n'
+    records = Records()
+    found = [record for at in range(len(body)) for record in records.add(body[at : at + 1])]
+    assert found == [[1], {"a": "é"}, [2]]
+    assert list(Records().add(body)) == found
+
+
+def test_a_transaction_is_committed_or_rolled_back(client: zonal.Client) -> None:
+    client.sql.query("CREATE TABLE committed_items (id int)")
+    with client.sql.transaction(isolation="serializable") as transaction:
+        transaction.query("INSERT INTO committed_items VALUES ($1)", [1])
+        assert transaction.query("SELECT count(*) AS n FROM committed_items").rows == [{"n": 1}]
+        assert client.sql.query("SELECT count(*) AS n FROM committed_items").rows == [{"n": 0}]
+
+    def fail() -> None:
+        with client.sql.transaction() as undone:
+            undone.query("INSERT INTO committed_items VALUES (2)")
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        fail()
+    assert client.sql.query("SELECT id FROM committed_items").rows == [{"id": 1}]
+
+
+def test_a_statement_whose_answer_was_lost_runs_once(client: zonal.Client, front: Front) -> None:
+    client.sql.query("CREATE TABLE numbered_items (id int)")
+    with client.sql.transaction() as transaction:
+        front.lose()
+        transaction.query("INSERT INTO numbered_items VALUES (1)")
+        transaction.query("SAVEPOINT before")
+        with pytest.raises(zonal.SqlError):
+            transaction.query("SELECT 1/0")
+        transaction.query("ROLLBACK TO before")
+        front.refuse(400, "invalid_request")
+        with pytest.raises(zonal.ProblemError):
+            transaction.query("INSERT INTO numbered_items VALUES (2)")
+        transaction.query("INSERT INTO numbered_items VALUES (3)")
+        front.lose()
+    assert client.sql.query("SELECT id FROM numbered_items", rows="arrays").rows == [[1], [3]]
+
+
+def test_a_running_query_is_cancelled_by_its_id(client: zonal.Client) -> None:
+    with pytest.raises(zonal.NotFoundError) as caught:
+        client.sql.cancel("report/2026")
+    assert caught.value.status == 404
+    with pytest.raises(zonal.NotFoundError, match="request_not_running"):
+        client.sql.cancel("report-2026")
+
+
+def test_the_schema_and_the_limits_are_typed(client: zonal.Client) -> None:
+    client.sql.query("CREATE TABLE shown (id int PRIMARY KEY, name text)")
+    (table,) = [each for each in client.sql.schema("public").tables if each.name == "shown"]
+    assert [column.name for column in table.columns or []] == ["id", "name"]
+    assert client.sql.usage().disk.limit_bytes > 0
+
+
+def test_values_that_are_no_list_are_refused_before_they_are_sent(client: zonal.Client) -> None:
+    with pytest.raises(TypeError, match="list of values"):
+        client.sql.query("SELECT $1", "abc")
+    with pytest.raises(TypeError, match="object"):
+        client.sql.query("SELECT $1", [object()])
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        client.sql.query("SELECT $1", [float("nan")])
