@@ -1,0 +1,100 @@
+"""The compose file, by its own check, and the secrets that it reads."""
+
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+from cryptography.fernet import Fernet
+
+from tests.deploy.tools import DEPLOY, NAMES, program, run
+
+FILE = DEPLOY / "compose.yaml"
+# An operator's own: a mail provider, the certificates of a host name, a registered node.
+OF_OPERATOR = {"mail_url", "brain_cert", "brain_key", "node_secret", "node_cert", "node_key"}
+
+
+def compose() -> dict[str, Any]:
+    """Return the file with its anchors resolved."""
+    read: dict[str, Any] = yaml.safe_load(FILE.read_text())
+    return read
+
+
+def ours() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the services of the image."""
+    yield from ((name, row) for name, row in compose()["services"].items() if "build" in row)
+
+
+def test_compose_accepts_the_file() -> None:
+    tool = program("docker-compose", package="docker-compose")
+    seen = run(tool, "-f", FILE, "--profile", "cacheworker", "config", "-q", environ=NAMES)
+    assert (seen.returncode, seen.stderr) == (0, "")
+
+
+def test_compose_names_what_an_operator_has_left_out() -> None:
+    variables = set(re.findall(r"\$\{(\w+)", FILE.read_text()))
+    asked_for = set(re.findall(r"\$\{(\w+):\?[^}]+\}", FILE.read_text()))
+    with_default = set(re.findall(r"\$\{(\w+):-[^}]*\}", FILE.read_text()))
+    assert asked_for == set(NAMES)
+    assert variables == asked_for | with_default
+
+
+def test_every_process_has_a_health_check_but_the_one_that_ends() -> None:
+    services = compose()["services"]
+    unchecked = {name for name, row in services.items() if "healthcheck" not in row}
+    # The image's own.
+    assert unchecked == {"web"}
+    assert services["migrate"]["healthcheck"] == {"disable": True}
+
+
+def test_every_process_of_the_image_is_contained() -> None:
+    for name, row in ours():
+        assert row["cap_drop"] == ["ALL"], name
+        assert row["read_only"], name
+        assert row["security_opt"] == ["no-new-privileges:true"], name
+        assert "user" not in row, name
+
+
+def test_only_the_proxy_and_the_ports_of_nodes_are_reachable() -> None:
+    ports = {name: row["ports"] for name, row in compose()["services"].items() if "ports" in row}
+    assert ports == {
+        "brain": ["8083:8083"],
+        "cacheworker": ["9100:9100"],
+        "proxy": ["80:80", "443:443", "443:443/udp"],
+    }
+
+
+def test_no_secret_is_in_the_environment_of_a_process() -> None:
+    for name, row in compose()["services"].items():
+        for variable in row.get("environment", {}):
+            is_secret = any(word in variable for word in ("SECRET", "PASSWORD", "KEY", "_URL_"))
+            is_file = variable.endswith("_FILE") or variable == "ZBRAIN_TLS_KEY"
+            assert is_file or not is_secret, (name, variable)
+
+
+def test_the_folder_of_secrets_is_ignored_by_git() -> None:
+    files = [row["file"] for row in compose()["secrets"].values()]
+    assert all(path.startswith("./secrets/") for path in files)
+    assert "/deploy/secrets/" in (DEPLOY.parent / ".gitignore").read_text().splitlines()
+
+
+def test_the_script_makes_every_secret_that_is_random_and_keeps_it(tmp_path: Path) -> None:
+    folder = tmp_path / "secrets"
+    first = run("sh", DEPLOY / "make-secrets.sh", folder)
+    assert (first.returncode, first.stderr) == (0, "")
+    made = {path.name: path.read_text() for path in folder.iterdir()}
+    assert set(made) == set(compose()["secrets"]) - OF_OPERATOR
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    Fernet(made["secret_keys"])
+    assert len(set(made.values())) == len(made)
+    assert min(len(value) for value in made.values()) >= 32
+    for url, host in (("database_url", "control"), ("sql_cluster_url", "tenants")):
+        address = urlsplit(made[url])
+        assert (address.hostname, address.password) == (host, made[f"{host}_password"])
+        assert host in compose()["services"]
+
+    assert run("sh", DEPLOY / "make-secrets.sh", folder).returncode == 0
+    assert {path.name: path.read_text() for path in folder.iterdir()} == made

@@ -1,0 +1,32 @@
+"""The proxy that ends TLS accepts its configuration, and finds what it forwards to."""
+
+import re
+
+import yaml
+
+from tests.deploy.tools import DEPLOY, NAMES, program, run
+
+FILE = DEPLOY / "Caddyfile"
+
+
+def test_caddy_accepts_its_configuration() -> None:
+    caddy = program("caddy", package="caddy")
+    seen = run(caddy, "validate", "--config", FILE, "--adapter", "caddyfile", environ=NAMES)
+    assert seen.returncode == 0, seen.stderr
+    assert "Valid configuration" in seen.stdout + seen.stderr
+
+
+def test_caddys_formatter_leaves_the_file_as_it_is() -> None:
+    seen = run(program("caddy", package="caddy"), "fmt", FILE)
+    assert seen.stdout == FILE.read_text()
+
+
+def test_it_forwards_to_services_of_the_compose_file() -> None:
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    forwards = re.findall(r"reverse_proxy \{\$\w+:(\w+):(\d+)\}", FILE.read_text())
+    assert forwards == [("web", "8000"), ("brain", "9000")]
+    assert all(name in services for name, _ in forwards)
+
+
+def test_metrics_stay_inside() -> None:
+    assert "respond @metrics 404" in FILE.read_text()
