@@ -1,0 +1,184 @@
+"""Which backups the store has, checking them, and deleting old ones."""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from edgecache.brain.errors import StoreMissing
+from platform_site.backup import manifest
+from platform_site.backup.archive import Archive
+from platform_site.backup.manifest import Altered, Manifest, OtherKeys
+from platform_site.backup.object_transfer import read_names
+from platform_site.backup.sealing import Digest
+from platform_site.backup.work import Say
+from platform_site.lib.commands import Refused
+
+MANIFEST: Final = "manifest.json"
+# Older ones are not continued any more.
+UNFINISHED_FOR: Final = timedelta(hours=48)
+SAY_EVERY_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A backup. state: ``complete``, ``unfinished``, ``altered`` or ``other_keys``."""
+
+    id: str
+    state: str
+    changed_at: datetime
+    names: Sequence[str]
+    manifest: Manifest | None = None
+
+
+def find_all(archive: Archive) -> list[Listed]:
+    """Return the backups, newest first.
+
+    Raises Unreachable.
+    """
+    groups: dict[str, list[tuple[str, datetime]]] = {}
+    for name, changed_at in archive.names("backups"):
+        groups.setdefault(name.split("/")[1], []).append((name, changed_at))
+    return [_listed(archive, key, groups[key]) for key in sorted(groups, reverse=True)]
+
+
+def find(archive: Archive, backup_id: str) -> Manifest:
+    """Return the manifest of a complete backup; of the newest one for ``latest``.
+
+    Raises Refused, Unreachable.
+    """
+    if backup_id == "latest":
+        whole = [each.manifest for each in find_all(archive) if each.manifest is not None]
+        if not whole:
+            raise Refused("backup_not_found", "The store has no complete backup of this platform.")
+        return whole[0]
+    try:
+        return _read(archive, backup_id)
+    except StoreMissing:
+        sentence = f"There is no complete backup {backup_id}: see `manage.py backup --list`."
+        raise Refused("backup_not_found", sentence) from None
+    except OtherKeys:
+        sentence = "It was made with other keys: set the ZSECRET_KEYS of that time."
+        raise Refused("keys_differ", sentence) from None
+    except Altered:
+        raise Refused("backup_altered", "The manifest was altered.") from None
+
+
+def objects_of(archive: Archive, found: Manifest | None) -> dict[str, Digest] | None:
+    """Return the bytes of objects that a backup has; None if its list was altered or is missing."""
+    if found is None or "objects.txt" not in found.files:
+        return None
+    try:
+        data = archive.read(f"{folder_of(found.id)}/objects.txt")
+    except StoreMissing:
+        return None
+    if hashlib.sha256(data).hexdigest() != found.files["objects.txt"].sha256:
+        return None
+    return read_names(data.decode())
+
+
+def known_objects(archive: Archive) -> dict[str, Digest]:
+    """Return what complete backups say of the bytes in the store."""
+    known: dict[str, Digest] = {}
+    for each in find_all(archive):
+        if _is_platform(each):
+            known.update(objects_of(archive, each.manifest) or {})
+    return known
+
+
+def verify(archive: Archive, found: Manifest, say: Say) -> list[str]:
+    """Read all that belongs to a backup; return the names that are missing or altered.
+
+    Raises Unreachable.
+    """
+    objects = objects_of(archive, found) if found.kind == "platform" else {}
+    wanted = {f"{folder_of(found.id)}/{name}": one for name, one in found.files.items()}
+    wanted |= objects or {}
+    wrong = []
+    said_at = time.monotonic()
+    for count, (name, digest) in enumerate(wanted.items(), start=1):
+        try:
+            is_right = archive.digest(name) == digest
+        except StoreMissing:
+            is_right = False
+        if not is_right:
+            wrong.append(name)
+        if time.monotonic() - said_at >= SAY_EVERY_S:
+            said_at = time.monotonic()
+            say(f"{count} of {len(wanted)} files read.")
+    return wrong
+
+
+def prune(archive: Archive, *, keep: int, protected: str) -> tuple[list[str], int]:
+    """Delete all but the newest complete backups, and bytes that none of the rest has.
+
+    protected: the id of a backup under way. Backups that cannot be read are left alone, and as
+    long as there are any, so are all bytes. Return the deleted ids, and how many bytes' files.
+    Raises Unreachable.
+    """
+    listed = find_all(archive)
+    whole = [each for each in listed if each.manifest is not None and _is_platform(each)]
+    single = [each for each in listed if each.manifest is not None and not _is_platform(each)]
+    old = datetime.now(UTC) - UNFINISHED_FOR
+    left = [
+        each
+        for each in listed
+        if each.state == "unfinished" and each.id != protected and each.changed_at < old
+    ]
+    gone = [*whole[keep:], *single[keep:], *left]
+    for each in gone:
+        # The manifest first: what is half deleted must not be taken for a whole one.
+        names = sorted(each.names, key=lambda name: not name.endswith(f"/{MANIFEST}"))
+        archive.delete(names[:1])
+        archive.delete(names[1:])
+    if any(each.state in {"altered", "other_keys"} for each in listed):
+        return [each.id for each in gone], 0
+    return [each.id for each in gone], _prune_objects(archive, whole[:keep])
+
+
+def folder_of(backup_id: str) -> str:
+    """Return the folder of a backup in the store."""
+    return f"backups/{backup_id}"
+
+
+def _is_platform(each: Listed) -> bool:
+    return each.manifest is not None and each.manifest.kind == "platform"
+
+
+def _listed(archive: Archive, key: str, files: Sequence[tuple[str, datetime]]) -> Listed:
+    names = [name for name, _ in files]
+    changed_at = max(changed for _, changed in files)
+    if f"{folder_of(key)}/{MANIFEST}" not in names:
+        return Listed(key, "unfinished", changed_at, names)
+    try:
+        return Listed(key, "complete", changed_at, names, _read(archive, key))
+    except OtherKeys:
+        return Listed(key, "other_keys", changed_at, names)
+    except (Altered, StoreMissing):
+        return Listed(key, "altered", changed_at, names)
+
+
+def _read(archive: Archive, backup_id: str) -> Manifest:
+    if not backup_id or Path(backup_id).name != backup_id:
+        raise StoreMissing
+    found = manifest.read(archive.read(f"{folder_of(backup_id)}/{MANIFEST}"))
+    # Else an old backup could be passed off as a newer one.
+    if found.id != backup_id:
+        raise Altered
+    return found
+
+
+def _prune_objects(archive: Archive, kept: Sequence[Listed]) -> int:
+    named: set[str] = set()
+    for each in kept:
+        found = objects_of(archive, each.manifest)
+        if found is None:
+            # What it needs is not known.
+            return 0
+        named.update(found)
+    gone = [each.name for each in archive.names("objects") if each.name not in named]
+    archive.delete(gone)
+    return len(gone)

@@ -1,0 +1,104 @@
+"""Settings of backups."""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pyrage import RecipientError, x25519
+
+from edgecache.brain.storage.stores.settings import (
+    DATA_FOLDER,
+    EXAMPLES,
+    StoreSettings,
+    check_store,
+    store_endpoint,
+    store_url,
+)
+from platform_site.env import Env, SettingError
+from platform_site.settings_table import Secret, Text, Words, load
+
+
+def _store(text: str) -> str:
+    url = store_url(text)
+    if url == DATA_FOLDER:
+        raise ValueError(f"must be like {EXAMPLES}.")
+    return url
+
+
+def _recipients(words: tuple[str, ...]) -> tuple[str, ...]:
+    for word in words:
+        try:
+            x25519.Recipient.from_str(word)
+        except RecipientError:
+            raise ValueError(f"holds {word!r}, which is no public key of age.") from None
+    return words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupSettings:
+    """Where backups go, and who can open them. '' and () where backups are not set up."""
+
+    url: Annotated[
+        str,
+        Text(
+            "ZBACKUP_URL",
+            "Where `manage.py backup` writes: `file:///folder`, `s3://bucket/prefix`, "
+            "`gs://bucket/prefix` or `az://account/container/prefix`.",
+            parse=_store,
+        ),
+    ]
+    recipients: Annotated[
+        tuple[str, ...],
+        Words(
+            "ZBACKUP_RECIPIENTS",
+            "Public keys of age that backups are encrypted to (`age1…`). The private ones open "
+            "them, and are kept elsewhere.",
+            parse=_recipients,
+        ),
+    ]
+    endpoint: Annotated[
+        str,
+        Text(
+            "ZBACKUP_ENDPOINT",
+            "Endpoint of ZBACKUP_URL, where it is not the provider's own.",
+            parse=store_endpoint,
+        ),
+    ]
+    region: Annotated[
+        str, Text("ZBACKUP_REGION", "Region of ZBACKUP_URL (S3).", default="us-east-1")
+    ]
+    access_key: Annotated[str, Text("ZBACKUP_ACCESS_KEY", "Access key id of ZBACKUP_URL (S3).")]
+    secret_key: Annotated[
+        str,
+        Secret(
+            "ZBACKUP_SECRET_KEY",
+            "Secret of ZBACKUP_URL, as ZBRAIN_STORE_SECRET_KEY.",
+            min_chars=1,
+        ),
+    ] = field(repr=False)
+
+    @property
+    def store(self) -> StoreSettings:
+        """Return how the store is reached."""
+        return StoreSettings(
+            url=self.url,
+            endpoint=self.endpoint,
+            region=self.region,
+            access_key=self.access_key,
+            secret_key=self.secret_key,
+        )
+
+
+TABLES = (BackupSettings,)
+
+
+def read(env: Env) -> BackupSettings:
+    """Return the settings of backups.
+
+    Raises SettingError.
+    """
+    chosen = load(BackupSettings, env)
+    if chosen.url:
+        check_store(chosen.store, "ZBACKUP_")
+        if not chosen.recipients:
+            raise SettingError("ZBACKUP_RECIPIENTS", "is missing: backups are always encrypted.")
+    return chosen

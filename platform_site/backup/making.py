@@ -1,0 +1,224 @@
+"""Making a backup, and continuing one that was interrupted."""
+
+import json
+import secrets
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from django.conf import settings
+
+from platform_site.backup import catalogue, control, manifest, object_transfer, sealing
+from platform_site.backup.archive import Archive
+from platform_site.backup.manifest import Manifest
+from platform_site.backup.sealing import Digest
+from platform_site.backup.work import EnvironmentPlan, Plan, Say, Work, patiently
+from platform_site.lib.commands import Refused, Unreachable
+from sqlgateway.errors import EngineAway
+from sqlgateway.models import Database
+from sqlgateway.provisioning import restores
+
+PLATFORM: Final = "platform"
+ENVIRONMENT: Final = "environment"
+# Of the moment of the snapshot. Databases in stock hold nothing, unfinished clones nothing yet.
+DATABASES: Final = """
+SELECT d.id, d.organization_id, d.environment_id, e.slug, d.state, d.admin_role, d.operator_role,
+    d.reader_role, c.server_version / 10000
+FROM sqlgateway_database d
+JOIN environments_environment e ON e.id = d.environment_id
+JOIN sqlgateway_cluster c ON c.id = d.cluster_id
+WHERE d.state NOT IN ('preparing', 'stock', 'dropped') AND (%(only)s::bigint IS NULL
+    OR d.environment_id = %(only)s)
+ORDER BY d.id
+"""
+HAVE_DATA: Final = ("active", "moving", "suspended")
+SAY_EVERY_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A finished backup. failed: environments without a dump, and why."""
+
+    manifest: Manifest
+    failed: list[dict[str, Any]]
+    missing_objects: int
+    uploaded_objects: int
+
+
+def make(archive: Archive, work: Work, say: Say, *, only: int | None = None) -> Made:
+    """Make a backup of the platform, or of one environment's database; continue one under way.
+
+    only: the environment's key. Raises Refused.
+    """
+    kind = kind_of(only)
+    plan = work.plan()
+    if plan is not None and _fits(plan, archive, kind) and only is None:
+        say(f"Continuing {plan.id}.")
+    else:
+        plan = _begin(archive, work, kind, only, say)
+    failed = _environments(archive, work, plan, say)
+    moved = object_transfer.Moved()
+    if kind == PLATFORM:
+        moved = object_transfer.upload(archive, work, catalogue.known_objects(archive), say)
+        object_transfer.finish_lists(archive, work, f"backups/{plan.id}", moved)
+    made = Manifest(
+        id=plan.id,
+        kind=plan.kind,
+        started_at=plan.started_at,
+        finished_at=_now(),
+        migrations=plan.migrations,
+        major=plan.major,
+        key=plan.key,
+        mfa_key=manifest.fingerprint(settings.ACCOUNTS.mfa_keys[0]),
+        files={**plan.files, **work.done()},
+        environments=len(plan.environments),
+        failed=len(failed),
+        objects=plan.objects - len(moved.missing),
+        object_bytes=plan.object_bytes,
+    )
+    archive.put(f"backups/{plan.id}/manifest.json", manifest.write(made))
+    work.end()
+    return Made(made, failed, len(moved.missing), moved.uploaded)
+
+
+def kind_of(only: int | None) -> str:
+    """Return the kind of a backup. only: the environment's key, if it is of one."""
+    return PLATFORM if only is None else ENVIRONMENT
+
+
+def _fits(plan: Plan, archive: Archive, kind: str) -> bool:
+    """True if a plan may be continued: nothing that it depends on has changed."""
+    return (
+        plan.kind == kind == PLATFORM
+        and plan.store == archive.name
+        and plan.key == manifest.fingerprint(settings.SECRET_KEYS[0])
+        and list(plan.recipients) == list(settings.BACKUP.recipients)
+        and list(plan.migrations) == manifest.code_migrations()
+    )
+
+
+def _begin(archive: Archive, work: Work, kind: str, only: int | None, say: Say) -> Plan:
+    migrations = manifest.applied_migrations()
+    started = datetime.now(UTC)
+    backup_id = _new_id(started)
+    files: dict[str, Digest] = {}
+    objects = object_bytes = 0
+
+    def put(name: str, source: Path) -> None:
+        files[name] = _put_sealed(archive, work, f"backups/{backup_id}/{name}", source)
+        source.unlink()
+
+    with control.snapshots() as found:
+        major = control.major_of(found["default"].connection)
+        environments = _plan_environments(found["default"].connection, only)
+        if kind == PLATFORM:
+            brain = found[object_transfer.brain_alias()]
+            objects, object_bytes = object_transfer.write_list(brain.connection, work)
+            for alias, snapshot in found.items():
+                say(f"Dumping the control database ({alias}).")
+                put(f"{alias}.dump.age", _dumped(snapshot, work))
+    contents = work.scratch("contents")
+    contents.write_text(json.dumps([asdict(row) for row in environments]))
+    put("contents.age", contents)
+    plan = Plan(
+        id=backup_id,
+        kind=kind,
+        store=archive.name,
+        started_at=started.isoformat(),
+        migrations=migrations,
+        major=major,
+        key=manifest.fingerprint(settings.SECRET_KEYS[0]),
+        recipients=settings.BACKUP.recipients,
+        environments=environments,
+        objects=objects,
+        object_bytes=object_bytes,
+        files=files,
+    )
+    work.begin(plan)
+    return plan
+
+
+def _new_id(started: datetime) -> str:
+    # Ids sort by time. The random part keeps two platforms that share a store apart.
+    moment = f"{started:%Y%m%dT%H%M%S}.{started.microsecond // 1000:03}Z"
+    return f"{moment}-{secrets.token_hex(4)}"
+
+
+def _dumped(snapshot: control.Snapshot, work: Work) -> Path:
+    plain = work.scratch("control")
+    plain.unlink(missing_ok=True)
+    plain.touch(mode=0o600)
+    control.dump(snapshot, plain)
+    return plain
+
+
+def _plan_environments(held: psycopg.Connection, only: int | None) -> list[EnvironmentPlan]:
+    rows = held.execute(DATABASES, {"only": only}).fetchall()
+    return [EnvironmentPlan(number, *row) for number, row in enumerate(rows, start=1)]
+
+
+def _environments(archive: Archive, work: Work, plan: Plan, say: Say) -> list[dict[str, Any]]:
+    """Dump what is not dumped yet; return the environments that could not be."""
+    done = work.done()
+    said_at = time.monotonic()
+    failed = []
+    for count, environment in enumerate(plan.environments, start=1):
+        if environment.state in HAVE_DATA and environment.file not in done:
+            reason = _dump(archive, work, plan, environment)
+            if reason:
+                failed.append(
+                    {
+                        "org_id": environment.organization_id,
+                        "environment": environment.slug,
+                        "reason": reason,
+                    }
+                )
+        if time.monotonic() - said_at >= SAY_EVERY_S:
+            said_at = time.monotonic()
+            say(f"{count} of {len(plan.environments)} environments.")
+    return failed
+
+
+def _dump(archive: Archive, work: Work, plan: Plan, environment: EnvironmentPlan) -> str:
+    """Write one environment's dump; return why that failed, '' if it did not.
+
+    One that was deleted meanwhile is no failure: it has no dump, as after the deletion.
+    """
+    database = (
+        Database.unscoped.select_related("cluster")  # unscoped: a backup of all tenants
+        .filter(pk=environment.database_pk, environment_id=environment.environment_pk)
+        .first()
+    )
+    if database is None:
+        return ""
+    plain = work.scratch("environment")
+    plain.unlink(missing_ok=True)
+    try:
+        patiently(partial(restores.dump, database, plain))
+        name = f"backups/{plan.id}/{environment.file}"
+        work.add(environment.file, _put_sealed(archive, work, name, plain))
+    except Unreachable:
+        raise
+    except (Refused, EngineAway) as exc:
+        return str(exc) or type(exc).__name__
+    finally:
+        plain.unlink(missing_ok=True)
+    return ""
+
+
+def _put_sealed(archive: Archive, work: Work, name: str, source: Path) -> Digest:
+    sealed = work.scratch("sealed")
+    try:
+        digest = sealing.seal_file(source, sealed)
+        archive.put(name, sealed)
+    finally:
+        sealed.unlink(missing_ok=True)
+    return digest
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

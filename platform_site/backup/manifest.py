@@ -1,0 +1,138 @@
+"""The manifest: what belongs to a backup, authenticated by the platform that made it."""
+
+import hmac
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+
+from platform_site.backup.sealing import Digest
+from platform_site.lib.commands import Refused
+from platform_site.lib.crypto import keyed_digest
+
+FORMAT: Final = 1
+PURPOSE: Final = "zonal backup"
+FINGERPRINT_CHARS: Final = 16
+
+
+class Altered(Exception):
+    """A manifest that is damaged, or that none of our keys authenticated."""
+
+
+class OtherKeys(Exception):
+    """A manifest of a platform with other ZSECRET_KEYS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A complete backup.
+
+    kind: ``platform``, or ``environment`` for the database of one. migrations: of the code that
+    made it. major: PostgreSQL's, of the control database. mfa_key, key: fingerprints of the keys
+    that a restore needs. files: by name within the backup. environments, failed, objects,
+    object_bytes: counts; failed environments have no dump.
+    """
+
+    id: str
+    kind: str
+    started_at: str
+    finished_at: str
+    migrations: Sequence[str]
+    major: int
+    key: str
+    mfa_key: str
+    files: Mapping[str, Digest]
+    environments: int
+    failed: int
+    objects: int
+    object_bytes: int
+    format: int = field(default=FORMAT)
+
+    @property
+    def started(self) -> datetime:
+        """The moment of the control database's snapshot, or a bit before."""
+        return datetime.fromisoformat(self.started_at)
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of its files, without those of objects."""
+        return sum(digest.size for digest in self.files.values())
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a list of backups shows."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "started_at": self.started_at,
+            "environments": self.environments,
+            "failed": self.failed,
+            "objects": self.objects,
+            "object_bytes": self.object_bytes,
+            "bytes": self.size,
+        }
+
+
+def write(manifest: Manifest) -> bytes:
+    """Return a manifest's bytes."""
+    body = json.dumps(asdict(manifest), sort_keys=True)
+    code = keyed_digest(settings.SECRET_KEYS[0], PURPOSE, "manifest", body).hex()
+    return json.dumps({"key": manifest.key, "mac": code, "body": body}).encode()
+
+
+def read(data: bytes) -> Manifest:
+    """Return a manifest that this platform, or another one with its keys, has written.
+
+    Raises Altered, OtherKeys.
+    """
+    try:
+        given = json.loads(data)
+        key, code, body = str(given["key"]), str(given["mac"]), str(given["body"])
+    except (ValueError, KeyError, TypeError):
+        raise Altered from None
+    keys = [each for each in settings.SECRET_KEYS if fingerprint(each) == key]
+    if not keys:
+        raise OtherKeys
+    if not hmac.compare_digest(keyed_digest(keys[0], PURPOSE, "manifest", body).hex(), code):
+        raise Altered
+    fields = json.loads(body)
+    fields["files"] = {name: Digest(*digest) for name, digest in fields["files"].items()}
+    return Manifest(**fields)
+
+
+def fingerprint(key: str) -> str:
+    """Return what tells keys apart and reveals nothing of them: they are random."""
+    return keyed_digest(key, PURPOSE, "key").hex()[:FINGERPRINT_CHARS]
+
+
+def object_name(key: str, sha256: str) -> str:
+    """Return the name of an object's bytes in the store."""
+    name = keyed_digest(key, PURPOSE, "object", sha256).hex()
+    return f"objects/{name[:2]}/{name}.age"
+
+
+def key_of(manifest: Manifest) -> str:
+    """Return the one of ZSECRET_KEYS that a backup was made with."""
+    return next(key for key in settings.SECRET_KEYS if fingerprint(key) == manifest.key)
+
+
+def applied_migrations() -> list[str]:
+    """Return the migrations of the code, all of which are applied.
+
+    Raises Refused if one is not: the code and the tables do not belong together.
+    """
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        raise Refused("migrations_pending", "Run `manage.py migrate` first, or finish the restore.")
+    return code_migrations()
+
+
+def code_migrations() -> list[str]:
+    """Return the migrations of this code, applied or not."""
+    loader = MigrationLoader(connection)
+    return sorted(f"{app}.{name}" for app, name in loader.disk_migrations)

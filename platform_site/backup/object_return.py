@@ -1,0 +1,114 @@
+"""Bytes of objects from the store of backups to the managed store."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.storage.stores import archived_bytes
+from edgecache.brain.storage.stores.archived_bytes import Bytes, Target
+from platform_site.backup import control, manifest, sealing
+from platform_site.backup.archive import Archive, fetch_to
+from platform_site.backup.manifest import Manifest
+from platform_site.backup.object_transfer import AT_ONCE, batches, brain_alias
+from platform_site.backup.sealing import Identity, NotOpened
+from platform_site.backup.work import Say
+from platform_site.lib.commands import Refused
+
+SAY_EVERY_S: Final = 5.0
+
+Written = tuple[str, list[tuple[Tenant, str]]]
+
+
+def forget_absent(listed: Path) -> int:
+    """Delete rows of what is in no backup: cached bytes, and objects whose bytes were gone.
+
+    Return the number of these objects.
+    """
+    if not settings.HAS_CACHE:
+        return 0
+    present = {each.sha256 for each in _lines(listed)}
+    with control.connect(brain_alias()) as server, server.transaction():
+        known = {each.sha256 for each in archived_bytes.all_bytes(server)}
+        return archived_bytes.forget_cached(server, sorted(known - present))
+
+
+def download(
+    archive: Archive,
+    found: Manifest,
+    listed: Path,
+    identities: Sequence[Identity],
+    folder: Path,
+    say: Say,
+) -> int:
+    """Write what the managed store lacks; return how many bytes' files the backup has.
+
+    Raises Refused, Unreachable.
+    """
+    if not settings.HAS_CACHE:
+        return 0
+    target = Target(settings.BRAIN.data_dir, settings.BRAIN.stores)
+    key = manifest.key_of(found)
+    count, said_at = 0, time.monotonic()
+    with control.connect(brain_alias()) as server:
+        target.prepare(server)
+        for batch in batches(_lines(listed)):
+            missing = target.missing(server, batch)
+            wanted = [each for each in batch if each.sha256 in missing]
+            written = archive.run(
+                _download(archive, target, key, wanted, missing, identities, folder)
+            )
+            for sha256, places in written:
+                target.record(server, sha256, places)
+            count += len(batch)
+            if time.monotonic() - said_at >= SAY_EVERY_S:
+                said_at = time.monotonic()
+                say(f"{count} of {found.objects} objects.")
+    return count
+
+
+async def _download(
+    archive: Archive,
+    target: Target,
+    key: str,
+    wanted: Sequence[Bytes],
+    missing: dict[str, list[Tenant]],
+    identities: Sequence[Identity],
+    folder: Path,
+) -> list[Written]:
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def one(each: Bytes) -> Written:
+        async with places:
+            sealed = folder / f"scratch-object-{each.sha256}.age"
+            plain = folder / f"scratch-object-{each.sha256}"
+            try:
+                name = manifest.object_name(key, each.sha256)
+                await fetch_to(archive.store, name, sealed)
+                await asyncio.to_thread(_open, sealed, plain, each, identities)
+                return each.sha256, await target.write(each, plain, missing[each.sha256])
+            finally:
+                sealed.unlink(missing_ok=True)
+                plain.unlink(missing_ok=True)
+
+    return await asyncio.gather(*map(one, wanted))
+
+
+def _open(sealed: Path, plain: Path, each: Bytes, identities: Sequence[Identity]) -> None:
+    try:
+        sealing.open_file(sealed, plain, identities)
+    except NotOpened:
+        raise Refused("backup_altered", f"The bytes {each.sha256} cannot be opened.") from None
+    if sealing.digest_of(plain) != (each.sha256, each.size):
+        raise Refused("backup_altered", f"The bytes {each.sha256} were altered.")
+
+
+def _lines(listed: Path) -> Iterator[Bytes]:
+    with listed.open() as lines:
+        for line in lines:
+            sha256, size = line.split()
+            yield Bytes(sha256, int(size))

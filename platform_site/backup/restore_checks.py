@@ -1,0 +1,183 @@
+"""What has to be true before a restore writes anything."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from django.conf import settings
+
+from edgecache.brain.errors import StoreMissing
+from platform_site.backup import catalogue, control, manifest, sealing
+from platform_site.backup.archive import Archive
+from platform_site.backup.manifest import Manifest
+from platform_site.backup.sealing import Identity, NotOpened
+from platform_site.backup.work import EnvironmentPlan, Say, environments_of
+from platform_site.lib.commands import Refused
+from sqlgateway.provisioning.clusters import Address, administer
+
+# Exists while a restore is unfinished, and says of which backup.
+SCHEMA: Final = "zonal_restore"
+BEGUN: Final = "SELECT backup_id FROM zonal_restore.progress"
+HOLDS: Final = "SELECT EXISTS (SELECT FROM {})"
+SOMEBODY: Final = ("environments_organization", "accounts_user", "brain_bucket")
+OTHERS: Final = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND application_name IN ('zonal', 'zonal-brain')"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A backup that can be restored here. is_continued: an interrupted restore goes on."""
+
+    manifest: Manifest
+    environments: Sequence[EnvironmentPlan]
+    is_continued: bool
+
+
+def check(
+    archive: Archive, backup_id: str, identities: Sequence[Identity], folder: Path, say: Say
+) -> Checked:
+    """Check a backup, this platform, its keys and its servers; writes nothing but scratch files.
+
+    Raises Refused.
+    """
+    found = catalogue.find(archive, backup_id)
+    if found.kind != "platform":
+        sentence = "It holds one environment: name it with --environment."
+        raise Refused("backup_of_environment", sentence)
+    _check_version(found)
+    _check_keys(found)
+    is_continued = _check_empty(found)
+    with control.connect("default") as server:
+        if control.major_of(server) < found.major:
+            raise Refused("server_too_old", f"PostgreSQL {found.major} or later is needed.")
+    environments = read_contents(archive, found, identities, folder)
+    _check_cluster(environments, is_continued=is_continued)
+    say("Reading all of the backup, before anything is written.")
+    wrong = catalogue.verify(archive, found, say)
+    if wrong:
+        sentence = f"{len(wrong)} files are missing or altered, the first is {wrong[0]}."
+        raise Refused("backup_altered", sentence, files=wrong)
+    return Checked(found, environments, is_continued)
+
+
+def read_contents(
+    archive: Archive, found: Manifest, identities: Sequence[Identity], folder: Path
+) -> list[EnvironmentPlan]:
+    """Return what a backup says of its environments.
+
+    Raises Refused if none of the private keys opens it.
+    """
+    plain = folder / "scratch-contents"
+    fetch(archive, found, "contents.age", identities, plain)
+    return environments_of(plain.read_text())
+
+
+def fetch(
+    archive: Archive, found: Manifest, name: str, identities: Sequence[Identity], target: Path
+) -> None:
+    """Write a decrypted file of a backup to a local one.
+
+    Raises Refused: it is not what the manifest says, or is encrypted to another key.
+    """
+    sealed = target.with_name(f"{target.name}.age")
+    try:
+        digest = archive.fetch(f"{catalogue.folder_of(found.id)}/{name}", sealed)
+        if digest != found.files.get(name):
+            raise Refused("backup_altered", f"{name} was altered.")
+        target.unlink(missing_ok=True)
+        target.touch(mode=0o600)
+        sealing.open_file(sealed, target, identities)
+    except StoreMissing:
+        raise Refused("backup_altered", f"{name} is missing.") from None
+    except NotOpened:
+        sentence = "The private key does not open this backup."
+        raise Refused("identity_differs", sentence) from None
+    finally:
+        sealed.unlink(missing_ok=True)
+
+
+def _check_version(found: Manifest) -> None:
+    here = manifest.code_migrations()
+    if list(found.migrations) == here:
+        return
+    more = sorted(set(found.migrations) - set(here))
+    fewer = sorted(set(here) - set(found.migrations))
+    side = f"newer: it has {more[0]}" if more else f"older: it lacks {fewer[0]}"
+    sentence = (
+        f"The backup's version is {side}. Restore with the version that made it, then upgrade."
+    )
+    raise Refused("version_differs", sentence, missing=more, added=fewer)
+
+
+def _check_keys(found: Manifest) -> None:
+    ring = settings.ACCOUNTS.mfa_keys
+    if found.mfa_key not in {manifest.fingerprint(key) for key in ring}:
+        sentence = "ZMFA_SECRET is another one: backup codes and trusted devices depend on it."
+        raise Refused("keys_differ", sentence)
+
+
+def _check_empty(found: Manifest) -> bool:
+    """Return True if a restore of this backup was begun here.
+
+    Raises Refused if the platform holds anything else.
+    """
+    with control.connect("default") as server:
+        row = server.execute("SELECT to_regclass(%s)", [f"{SCHEMA}.progress"]).fetchone()
+        if row is not None and row[0] is not None:
+            begun = server.execute(BEGUN).fetchone()
+            if begun is None or begun[0] != found.id:
+                other = begun[0] if begun else "unknown"
+                sentence = f"A restore of {other} is unfinished here."
+                raise Refused("restore_unfinished", sentence)
+            return True
+    for alias in settings.DATABASES:
+        with control.connect(alias) as server:
+            _check_database(server)
+    return False
+
+
+def _check_database(server: psycopg.Connection) -> None:
+    for table in SOMEBODY:
+        row = server.execute("SELECT to_regclass(%s)", [table]).fetchone()
+        if row is None or row[0] is None:
+            continue
+        held = server.execute(HOLDS.format(table).encode()).fetchone()
+        if held is not None and held[0]:
+            sentence = f"This platform is not empty: {table} has rows. Restore into a new one."
+            raise Refused("not_empty", sentence)
+    refuse_running(server)
+
+
+def refuse_running(server: psycopg.Connection) -> None:
+    """Check that no process of the platform uses a control database.
+
+    Raises Refused.
+    """
+    row = server.execute(OTHERS).fetchone()
+    if row is not None and row[0]:
+        sentence = f"Stop web, worker and brain first: {row[0]} of their connections are open."
+        raise Refused("processes_running", sentence)
+
+
+def _check_cluster(environments: Sequence[EnvironmentPlan], *, is_continued: bool) -> None:
+    url = settings.SQL.cluster_url
+    if not url:
+        raise Refused("cluster_not_configured", "Set ZSQL_CLUSTER_URL.")
+    roles = [each.admin_role for each in environments]
+    with administer(Address(0, url, (), frozenset(), ())) as server:
+        newest = max((each.major for each in environments), default=0)
+        if control.major_of(server) < newest:
+            sentence = f"The tenants' cluster must be PostgreSQL {newest} or later."
+            raise Refused("server_too_old", sentence)
+        taken: Any = server.execute(
+            "SELECT count(*) FROM pg_roles WHERE rolname = ANY(%s)", [roles]
+        ).fetchone()
+    if taken[0] and not is_continued:
+        sentence = (
+            "The tenants' cluster has these environments' roles: it is the former platform's."
+        )
+        raise Refused("cluster_taken", sentence)

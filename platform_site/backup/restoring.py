@@ -1,0 +1,229 @@
+"""Restoring a backup of everything into an empty platform, and continuing that.
+
+Order: the control plane in one transaction, then what it needs to be inert, then the environments,
+then the bytes of objects. The applied migrations are written last, so that until then ``/readyz``,
+``doctor`` and ``migrate`` take nothing of it for a platform.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from platform_site.backup import control, object_return, restore_checks, voiding
+from platform_site.backup.archive import Archive
+from platform_site.backup.manifest import Manifest
+from platform_site.backup.restore_checks import SCHEMA, Checked
+from platform_site.backup.sealing import Identity
+from platform_site.backup.work import EnvironmentPlan, Say, patiently
+from platform_site.lib.commands import Refused
+from sqlgateway.models import Database
+from sqlgateway.provisioning import clusters, names, restores, tenant_databases
+
+CONTROL: Final = "control"
+INERT: Final = "inert"
+SAY_EVERY_S: Final = 5.0
+FAILED: Final = ("copying", "failed")
+
+
+@dataclass(slots=True)
+class Restored:
+    """What was restored. failed: environments whose dump could not be, and why."""
+
+    manifest: Manifest
+    environments: int = 0
+    failed: list[dict[str, Any]] = field(default_factory=list)
+    objects: int = 0
+    lost_objects: int = 0
+    payouts_waiting: int = 0
+
+
+def restore(
+    archive: Archive, checked: Checked, identities: Sequence[Identity], folder: Path, say: Say
+) -> Restored:
+    """Restore; every step may be repeated.
+
+    Raises Refused, EngineAway.
+    """
+    found = checked.manifest
+    result = Restored(found)
+    progress = Progress(found.id)
+    progress.begin()
+    for alias in settings.DATABASES:
+        with progress.step(f"{CONTROL}:{alias}") as is_due:
+            if is_due:
+                say(f"Restoring the control database ({alias}).")
+                _control(archive, found, alias, identities, folder)
+    listed = folder / "objects"
+    restore_checks.fetch(archive, found, "objects.age", identities, listed)
+    with progress.step(INERT) as is_due:
+        if is_due:
+            result.lost_objects = object_return.forget_absent(listed)
+            result.payouts_waiting = voiding.hold_payouts()
+    _environments(archive, checked, identities, folder, progress, result, say)
+    result.objects = object_return.download(archive, found, listed, identities, folder, say)
+    progress.end(found)
+    return result
+
+
+class Progress:
+    """What is done, in the platform's own database."""
+
+    def __init__(self, backup_id: str) -> None:
+        self._backup_id = backup_id
+
+    def begin(self) -> None:
+        """Mark the platform as being restored."""
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+            cursor.execute(
+                f"CREATE TABLE IF NOT EXISTS {SCHEMA}.progress (backup_id text PRIMARY KEY)"
+            )
+            cursor.execute(f"CREATE TABLE IF NOT EXISTS {SCHEMA}.done (step text PRIMARY KEY)")
+            cursor.execute(
+                f"INSERT INTO {SCHEMA}.progress VALUES (%s) ON CONFLICT DO NOTHING",  # noqa: S608 - a constant
+                [self._backup_id],
+            )
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[bool]:
+        """Yield True if a step is yet to be done; it is done when the block ends."""
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT FROM {SCHEMA}.done WHERE step = %s", [name])
+            is_due = cursor.fetchone() is None
+        yield is_due
+        if is_due:
+            with connection.cursor() as cursor:
+                cursor.execute(f"INSERT INTO {SCHEMA}.done VALUES (%s)", [name])  # noqa: S608 - as above
+
+    def end(self, found: Manifest) -> None:
+        """Make a platform of it."""
+        _analyze()
+        for alias in settings.DATABASES:
+            if alias != "default":
+                _write_migrations(alias, found)
+        with transaction.atomic():
+            _write_migrations("default", found)
+            audit.add(None, AccountTag.CLI_BACKUP_RESTORE, data=found.facts())
+            with connection.cursor() as cursor:
+                cursor.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
+
+
+def _control(
+    archive: Archive, found: Manifest, alias: str, identities: Sequence[Identity], folder: Path
+) -> None:
+    plain = folder / "scratch-control"
+    try:
+        restore_checks.fetch(archive, found, f"{alias}.dump.age", identities, plain)
+        with control.connect(alias) as server:
+            major = control.major_of(server)
+        control.restore(alias, plain, major=major)
+    finally:
+        plain.unlink(missing_ok=True)
+
+
+def _environments(
+    archive: Archive,
+    checked: Checked,
+    identities: Sequence[Identity],
+    folder: Path,
+    progress: Progress,
+    result: Restored,
+    say: Say,
+) -> None:
+    said_at = time.monotonic()
+    for count, planned in enumerate(checked.environments, start=1):
+        with progress.step(f"environment:{planned.number}") as is_due:
+            if is_due:
+                one = partial(_environment, archive, checked.manifest, planned, identities)
+                patiently(partial(one, folder, result))
+        if time.monotonic() - said_at >= SAY_EVERY_S:
+            said_at = time.monotonic()
+            say(f"{count} of {len(checked.environments)} environments.")
+
+
+def _environment(
+    archive: Archive,
+    found: Manifest,
+    planned: EnvironmentPlan,
+    identities: Sequence[Identity],
+    folder: Path,
+    result: Restored,
+) -> None:
+    is_dumped = planned.file in found.files
+    if not is_dumped and planned.state not in FAILED:
+        # Deleted while the backup ran: its first query makes an empty one.
+        return
+    row = _row(planned)
+    row.state = Database.State.FAILED
+    if is_dumped:
+        plain = folder / "scratch-environment"
+        try:
+            restore_checks.fetch(archive, found, planned.file, identities, plain)
+            tenant_databases.create(row)
+            restores.fill_new(row, plain)
+            result.environments += 1
+            row.state = _state(planned)
+        except Refused as exc:
+            failure = {"org_id": planned.organization_id, "environment": planned.slug}
+            result.failed.append(failure | {"reason": exc.message})
+        finally:
+            plain.unlink(missing_ok=True)
+    row.claimed_at = timezone.now()
+    row.save()
+    if row.state == Database.State.SUSPENDED:
+        tenant_databases.set_login(row, allowed=False)
+
+
+def _row(planned: EnvironmentPlan) -> Database:
+    """Return the row to be filled: the roles' names are in the dump, all else is new."""
+    cluster = clusters.default()
+    clusters.address_of(cluster)
+    # unscoped: by key
+    row = Database.unscoped.filter(environment_id=planned.environment_pk).first()
+    if row is None:
+        row = Database(
+            cluster=cluster,
+            organization_id=planned.organization_id,
+            environment_id=planned.environment_pk,
+            dbname=names.database_name(),
+            admin_role=planned.admin_role,
+            operator_role=planned.operator_role,
+            reader_role=planned.reader_role,
+        )
+    row.passwords = {role: names.password() for role in ("admin", "operator", "reader")}
+    row.state = Database.State.PREPARING
+    # Before it exists: after a crash it is found again and made anew.
+    row.save()
+    return row
+
+
+def _state(planned: EnvironmentPlan) -> Database.State:
+    is_deleted = planned.state == "suspended"
+    return Database.State.SUSPENDED if is_deleted else Database.State.ACTIVE
+
+
+def _write_migrations(alias: str, found: Manifest) -> None:
+    rows = [name.split(".", 1) for name in found.migrations]
+    with control.connect(alias) if alias != "default" else connection.cursor() as cursor:
+        for app, name in rows:
+            cursor.execute(
+                "INSERT INTO django_migrations (app, name, applied) SELECT %s, %s, now()"
+                " WHERE NOT EXISTS (SELECT FROM django_migrations WHERE app = %s AND name = %s)",
+                [app, name, app, name],
+            )
+
+
+def _analyze() -> None:
+    for alias in settings.DATABASES:
+        with control.connect(alias) as server:
+            server.execute("ANALYZE")

@@ -1,0 +1,36 @@
+"""After a recovery to a point in time by PostgreSQL's own means: void what a restore would void."""
+
+from django.conf import settings
+from django.db import connections, transaction
+
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from platform_site.backup import control, restore_checks, tables
+
+
+def void() -> int:
+    """Void whatever opens an account or is on its way, and hold payouts; return how many payouts.
+
+    Raises Refused while processes run.
+    """
+    for alias in settings.DATABASES:
+        with control.connect(alias) as server:
+            restore_checks.refuse_running(server)
+    for alias in settings.DATABASES:
+        database = connections[alias]
+        present = set(database.introspection.table_names())
+        names = [name for name in tables.names_of(tables.OPENING) if name in present]
+        with transaction.atomic(using=alias), database.cursor() as cursor:
+            cursor.execute(f"TRUNCATE {', '.join(names)}")
+    with transaction.atomic():
+        audit.add(None, AccountTag.CLI_BACKUP_RESTORE, data={"kind": "recovery"})
+        return hold_payouts()
+
+
+def hold_payouts() -> int:
+    """Hold all payouts until they are reconciled; return how many are on their way."""
+    if not settings.HAS_CACHE:
+        return 0
+    from edgecache.billing.payouts import reconciliation  # noqa: PLC0415 - only with the feature
+
+    return reconciliation.begin()

@@ -1,0 +1,187 @@
+"""What this machine knows of a backup under way, so that the next call continues it.
+
+In ``ZDATA_DIR/backup``, for its owner alone: the plan, lines about what is done, and scratch files.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final, TypeVar
+
+from django.conf import settings
+
+from edgecache.brain.storage.stores.archived_bytes import Bytes
+from platform_site.backup import control
+from platform_site.backup.sealing import Digest
+from platform_site.embedded.files import read_text, write_private
+from platform_site.embedded.folders import make_private
+from platform_site.lib.commands import Refused
+from sqlgateway.errors import EngineAway
+
+# An older one is begun anew: what it says of the platform is no longer worth much.
+CONTINUED_FOR: Final = timedelta(hours=24)
+LOCK: Final = "SELECT pg_try_advisory_lock(hashtextextended('zonal backup', 0))"
+
+# A cluster that is busy, or restarts.
+TRIES: Final = 4
+PAUSE_S: Final = 2.0
+
+Say = Callable[[str], None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentPlan:
+    """An environment's database as it was at the snapshot. number: names its dump."""
+
+    number: int
+    database_pk: int
+    organization_id: int
+    environment_pk: int
+    slug: str
+    state: str
+    admin_role: str
+    operator_role: str
+    reader_role: str
+    major: int
+
+    @property
+    def file(self) -> str:
+        """Return the name of its dump within the backup."""
+        return f"environments/{self.number}.dump.age"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a backup is to hold. files: those that were written with the plan."""
+
+    id: str
+    kind: str
+    store: str
+    started_at: str
+    migrations: Sequence[str]
+    major: int
+    key: str
+    recipients: Sequence[str]
+    environments: Sequence[EnvironmentPlan]
+    objects: int
+    object_bytes: int
+    files: dict[str, Digest] = field(default_factory=dict)
+
+
+def patiently(do: Callable[[], T]) -> T:
+    """Do what needs a tenants' cluster; again, if it does not answer at once.
+
+    Raises EngineAway.
+    """
+    for _ in range(TRIES - 1):
+        try:
+            return do()
+        except EngineAway:
+            time.sleep(PAUSE_S)
+    return do()
+
+
+def environments_of(text: str) -> list[EnvironmentPlan]:
+    """Return the environments of a backup's ``contents``."""
+    return [EnvironmentPlan(**row) for row in json.loads(text)]
+
+
+class Work:
+    """The folder of the backup under way."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._done = folder / "done.jsonl"
+        self._plan = folder / "plan.json"
+        self._objects_done = folder / "objects-done.jsonl"
+        self.objects = folder / "objects.txt"
+
+    def scratch(self, name: str) -> Path:
+        """Return the path of a file that the next call removes."""
+        return self.folder / f"scratch-{name}"
+
+    def plan(self) -> Plan | None:
+        """Return the plan of a backup under way, None without one that can be continued."""
+        try:
+            fields = json.loads(read_text(self._plan))
+            fields["files"] = {name: Digest(*digest) for name, digest in fields["files"].items()}
+            rows = [EnvironmentPlan(**row) for row in fields["environments"]]
+            plan = Plan(**{**fields, "environments": rows})
+        except (ValueError, TypeError, KeyError):
+            return None
+        age = datetime.now(UTC) - datetime.fromisoformat(plan.started_at)
+        return plan if age < CONTINUED_FOR else None
+
+    def begin(self, plan: Plan) -> None:
+        """Keep a plan: from here on the backup is continued."""
+        self._done.unlink(missing_ok=True)
+        self._objects_done.unlink(missing_ok=True)
+        write_private(self._plan, json.dumps(asdict(plan)))
+
+    def done(self) -> dict[str, Digest]:
+        """Return what was written since the plan, by its name."""
+        return _read(self._done)
+
+    def add(self, name: str, digest: Digest) -> None:
+        """Note that a file is written."""
+        _append(self._done, name, digest)
+
+    def objects_done(self) -> dict[str, Digest]:
+        """Return the bytes of objects that were written since the plan, by their name."""
+        return _read(self._objects_done)
+
+    def add_object(self, name: str, digest: Digest) -> None:
+        """Note that an object's bytes are written."""
+        _append(self._objects_done, name, digest)
+
+    def all_objects(self) -> Iterator[Bytes]:
+        """Return the bytes of objects that the plan has."""
+        with self.objects.open() as lines:
+            for line in lines:
+                sha256, size = line.split()
+                yield Bytes(sha256, int(size))
+
+    def end(self) -> None:
+        """Forget the backup."""
+        shutil.rmtree(self.folder)
+
+
+@contextmanager
+def exclusive(kind: str) -> Iterator[Work]:
+    """Yield the folder of one kind of work; one process at a time backs up, prunes or restores.
+
+    Raises Refused.
+    """
+    with control.connect("default") as held:
+        row = held.execute(LOCK).fetchone()
+        if row is None or not row[0]:
+            raise Refused("backup_busy", "Another backup, restore or prune is running.")
+        folder = settings.DATA_DIR / "backup" / kind
+        for each in (folder.parent, folder):
+            make_private(each)
+        for left in folder.glob("scratch-*"):
+            left.unlink()
+        yield Work(folder)
+
+
+def _append(file: Path, name: str, digest: Digest) -> None:
+    with file.open("a") as opened:
+        opened.write(f"\n{json.dumps([name, digest])}")
+
+
+def _read(file: Path) -> dict[str, Digest]:
+    found: dict[str, Digest] = {}
+    for line in read_text(file).splitlines():
+        try:
+            name, digest = json.loads(line)
+        except ValueError:
+            # Empty, or cut by a crash.
+            continue
+        found[name] = Digest(*digest)
+    return found

@@ -1,0 +1,116 @@
+"""One of every kind that a platform can hold."""
+
+import hashlib
+import secrets
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from accounts.models import User
+from edgecache.billing.models import Payout, PayoutMethod
+from edgecache.brain.models import AccessKey, Blob, Bucket, StoredObject
+from edgecache.brain.storage.stores.archived_bytes import path_of
+from environments import environments
+from environments.models import Organization
+from platform_site.lib.crypto import encrypt
+from tests import cast, commands
+from twofactor.models import BackupCode, Factor, Passkey, TrustedDevice
+
+OBJECTS = 12
+TABLES = """
+CREATE TABLE notes (id int PRIMARY KEY, body text);
+INSERT INTO notes VALUES (1, 'kept'), (2, 'as well');
+CREATE TABLE salaries (amount int);
+REVOKE ALL ON salaries FROM PUBLIC;
+CREATE EXTENSION hstore;
+"""
+
+
+def fill() -> Organization:
+    """Fill the platform; return Alice's organization."""
+    home = cast.organization()
+    environments.create(home.pk, "sandbox-2")
+    alice = cast.member(home, password=cast.PASSWORD)
+    cast.member(home, "bob@example.com", role="reader")
+    charlie = cast.member(cast.organization("Charlie's"), "charlie@example.org")
+    for user, environment in ((alice, "live"), (alice, "sandbox-2"), (charlie, "live")):
+        answer = cast.signed_in(user, environment).post("/v1/sql", {"query": TABLES})
+        assert answer.status == 200, answer.body
+    audit.add(None, AccountTag.CLI_MEMBER_CREATE, organization_id=home.pk)
+    _factors(alice)
+    _money(home.pk)
+    _objects(home.pk)
+    return home
+
+
+def _factors(user: User) -> None:
+    now = timezone.now()
+    of: dict[str, Any] = {"user": user, "organization": user.organization, "created_at": now}
+    Factor.unscoped.create(method="totp", secret=encrypt("JBSWY3DPEHPK3PXP"), **of)
+    passkeys = Factor.unscoped.create(method="webauthn", **of)
+    Passkey.objects.create(
+        factor=passkeys,
+        credential_id=b"id",
+        public_key=b"key",
+        rp_id="localhost",
+        name="My key",
+        created_at=now,
+    )
+    codes = Factor.unscoped.create(method="backup_codes", **of)
+    BackupCode.objects.create(factor=codes, digest="d" * 64)
+    TrustedDevice.unscoped.create(
+        organization=user.organization,
+        user=user,
+        name="Phone",
+        created_at=now,
+        rotated_at=now,
+        last_used_at=now,
+        expires_at=now,
+    )
+
+
+def _money(organization_id: int) -> None:
+    commands.run("grantcredits", str(organization_id), "1000", "--reason", "a gift")
+    method = PayoutMethod.objects.create(
+        organization_id=organization_id,
+        kind="manual",
+        details={"account": "DE02"},
+        usable_from=timezone.now(),
+        created_by="alice@example.com",
+    )
+    Payout.objects.create(
+        organization_id=organization_id,
+        method=method,
+        amount_cents=5,
+        amount_ucr=5_000_000,
+        currency="usd",
+        state="debited",
+        requested_by="alice@example.com",
+    )
+
+
+def _objects(organization_id: int) -> None:
+    environment = environments.find(organization_id, "live")
+    mine = {"organization_id": organization_id, "environment_pk": environment.pk}
+    bucket = Bucket.objects.create(**mine, name="files", public_name=secrets.token_hex(8))
+    AccessKey.objects.create(id="ZKTEST", **mine, secret=encrypt("secret"))
+    for number in range(OBJECTS):
+        body = f"object {number}\n".encode() * (number + 1)
+        digest = hashlib.sha256(body)
+        path = path_of(settings.BRAIN.data_dir, digest.hexdigest())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)
+        blob = Blob.objects.create(
+            sha256=digest.digest(), size=len(body), md5=b"m" * 16, crc32=0, chunks=b""
+        )
+        StoredObject.objects.create(
+            bucket=bucket,
+            key=f"folder/{number}.txt",
+            blob=blob,
+            etag="e",
+            content_type="text/plain",
+            last_modified=timezone.now(),
+        )

@@ -1,0 +1,241 @@
+"""The drill: everything comes back somewhere else, and what must not come back does not."""
+
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from cryptography.fernet import Fernet
+from django.conf import settings
+from django.db import connection
+
+from accounts.models import User
+from edgecache.brain.models import StoredObject
+from edgecache.brain.storage.stores.archived_bytes import path_of
+from environments.models import Organization
+from platform_site.backup import manifest, tables
+from tests import cast
+from tests.commands import facts, refused
+from tests.edgecache.databases import new_database
+from tests.platform_site.backup.fill import OBJECTS
+from tests.platform_site.backup.keys import Keys
+from tests.platform_site.backup.targets import Target, rows
+from tests.sqlgateway.provisioning.conftest import second_url
+from tests.waiting import wait_until
+
+__all__ = ["second_url"]
+
+TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
+# What a restore adds or changes, and says so.
+CHANGED = {
+    "accounts_auditevent": "tag NOT LIKE 'cli:backup:%%'",
+    "billing_progress": "name <> 'reconcile'",
+}
+COLUMNS = {"billing_payout": "- 'hold_reason' - 'attempts'"}
+KINDS = {
+    *("accounts_user", "accounts_auditevent", "environments_environment"),
+    *("twofactor_factor", "twofactor_passkey", "twofactor_backupcode"),
+    *("billing_journal", "billing_entry", "billing_payout", "brain_bucket", "brain_storedobject"),
+}
+MADE_ANEW = {"sqlgateway_cluster", "sqlgateway_database", "brain_store", "brain_storedblob"}
+
+
+SqlCaller = Callable[[str], Any]
+
+
+@pytest.fixture
+def alice_sql(home: Organization) -> SqlCaller:
+    """Return a function that runs SQL as Alice, and returns the rows."""
+    alice = cast.signed_in(User.unscoped.get(email="alice@example.com"))
+
+    def run(query: str) -> Any:
+        answer = alice.post("/v1/sql", {"query": query})
+        assert answer.status == 200, answer.body
+        return answer.body["rows"]
+
+    return run
+
+
+@pytest.fixture
+def target(store: Path, keys: Keys, second_url: str, tmp_path: Path) -> Iterator[Target]:
+    """Return an empty platform."""
+    with new_database() as control_url:
+        yield Target(tmp_path, control_url, second_url, keys)
+
+
+def _here() -> str:
+    name = connection.settings_dict["NAME"]
+    return urlsplit(settings.DATABASE_URL)._replace(path=f"/{name}").geturl()
+
+
+def _contents(url: str, table: str) -> list[Any]:
+    columns, condition = COLUMNS.get(table, ""), CHANGED.get(table, "true")
+    row = f"(to_jsonb(t) {columns})::text"
+    return rows(url, f"SELECT {row} FROM {table} AS t WHERE {condition} ORDER BY 1")  # noqa: S608 - constants
+
+
+def _compare_tables(target: Target) -> None:
+    """Compare all rows of all tables, one of every kind."""
+    here = _here()
+    names = {name for (name,) in rows(here, TABLES)}
+    assert names == {name for (name,) in target.rows(TABLES)}
+    void = set(tables.left_out()) - {tables.LAST}
+    filled = set()
+    for name in sorted(names - MADE_ANEW - {tables.LAST}):
+        wanted = [] if name in void else _contents(here, name)
+        assert _contents(target.control_url, name) == wanted, name
+        if wanted:
+            filled.add(name)
+    assert filled >= KINDS
+
+
+def _compare_databases(target: Target, cluster_url: str) -> None:
+    placed = target.rows(
+        "SELECT dbname, admin_role, reader_role FROM sqlgateway_database WHERE state = 'active'"
+    )
+    assert len(placed) == 3
+    for dbname, admin, reader in placed:
+        with psycopg.connect(cluster_url, dbname=dbname) as inside:
+            found = inside.execute("SELECT body FROM notes ORDER BY id").fetchall()
+            assert found == [("kept",), ("as well",)]
+            closed = "SELECT has_table_privilege(%s, 'salaries', 'SELECT')"
+            assert inside.execute(closed, [admin]).fetchone() == (True,)
+            assert inside.execute(closed, [reader]).fetchone() == (False,)
+
+
+def _compare_objects(target: Target) -> None:
+    folder = Path(target.variables["ZBRAIN_STORE_URL"].removeprefix("file://"))
+    placed = target.rows("SELECT encode(blob_id, 'hex'), name FROM brain_storedblob")
+    assert len(placed) == StoredObject.objects.count() == OBJECTS
+    for sha256, name in placed:
+        assert (folder / name).read_bytes() == path_of(settings.BRAIN.data_dir, sha256).read_bytes()
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_read(
+    home: Organization, keys: Keys, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = facts("backup")
+
+    def refusal(*words: str) -> str:
+        return str(refused("restore", *words, "--identity", str(keys.file))[1]["code"])
+
+    assert refusal() == "not_empty"
+    assert refusal("20200101T000000.000Z-00000000") == "backup_not_found"
+    with monkeypatch.context() as patched:
+        patched.setattr(manifest, "code_migrations", lambda: ["accounts.0001_initial"])
+        assert refusal() == "version_differs"
+    accounts, ours = settings.ACCOUNTS, settings.SECRET_KEYS
+    settings.ACCOUNTS = replace(accounts, mfa_keys=("m" * 40,))
+    assert refusal() == "keys_differ"
+    settings.ACCOUNTS = accounts
+    settings.SECRET_KEYS = (Fernet.generate_key().decode(),)
+    assert refusal(made["id"]) == "keys_differ"
+    settings.SECRET_KEYS = ours
+    single = facts("backup", "--environment", f"{home.pk}:live")
+    assert refusal(single["id"]) == "backup_of_environment"
+
+
+def test_one_environment_comes_back_alone(
+    home: Organization, alice_sql: SqlCaller, keys: Keys, tmp_path: Path
+) -> None:
+    facts("backup")
+    (tmp_path / "other").mkdir()
+    stranger = ("--identity", str(Keys(tmp_path / "other").file))
+    place = ("--environment", f"{home.pk}:live")
+    assert refused("restore", *stranger, *place)[1]["code"] == "identity_differs"
+    alice_sql("DELETE FROM notes; CREATE TABLE newer (id int)")
+    words = ("--identity", str(keys.file), "--environment", f"{home.pk}:live")
+    assert facts("restore", *words)["environment"] == "live"
+    assert alice_sql("SELECT count(*) FROM notes") == [{"count": 2}]
+    assert (
+        refused("restore", *words[:2], "--environment", "live")[1]["code"] == "environment_invalid"
+    )
+
+
+def test_a_recovered_database_is_voided_as_a_restored_one(
+    home: Organization, alice_sql: SqlCaller
+) -> None:
+    wanted = {table: _contents(_here(), table) for table in KINDS}
+    assert facts("restore", "--after-recovery")["payouts_waiting"] == 1
+    for table in tables.names_of(tables.OPENING):
+        assert rows(_here(), f"SELECT FROM {table}") == [], table
+    assert {table: _contents(_here(), table) for table in KINDS} == wanted
+    with pytest.raises(AssertionError, match="session"):
+        alice_sql("SELECT 1")
+    assert refused("restore")[1]["code"] == "identity_missing"
+
+
+def test_everything_comes_back_elsewhere_but_nothing_that_opens_an_account(
+    home: Organization, store: Path, target: Target, second_url: str
+) -> None:
+    backup_id = _back_up_with_a_kill(target)
+    assert target.refusal(ZSQL_CLUSTER_URL=settings.SQL.cluster_url) == "cluster_taken"
+    file = next(store.glob("objects/*/*"))
+    data = file.read_bytes()
+    file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    assert target.refusal() == "backup_altered"
+    # Refused before anything was written.
+    assert target.rows(TABLES) == []
+    file.write_bytes(data)
+
+    _kill_a_restore(target)
+    if not _is_whole(target):
+        assert target.restore()["id"] == backup_id
+    _compare_tables(target)
+    _compare_databases(target, second_url)
+    _compare_objects(target)
+    held = target.rows("SELECT hold_reason <> '' AND attempts > 0 FROM billing_payout")
+    assert held == [(True,)]
+    # Nothing readable is left beside it.
+    assert not [path for path in target.data_dir.rglob("backup/*") if path.is_file()]
+
+
+def _back_up_with_a_kill(target: Target) -> str:
+    """Kill a backup in its last environment, and continue it; return its id."""
+    here = {
+        "DATABASE_URL": _here(),
+        "ZSQL_CLUSTER_URL": settings.SQL.cluster_url,
+        "ZDATA_DIR": str(settings.DATA_DIR),
+        "ZBRAIN_STORE_URL": "file://",
+    }
+    last = "SELECT dbname FROM sqlgateway_database ORDER BY id DESC LIMIT 1"
+    [(dbname,)] = rows(_here(), last)
+    with psycopg.connect(settings.SQL.cluster_url, dbname=dbname) as blocking:
+        # The dump waits for this.
+        blocking.execute("LOCK TABLE notes IN ACCESS EXCLUSIVE MODE")
+        running = target.start("backup", **here)
+        done = settings.DATA_DIR / "backup" / "platform" / "done.jsonl"
+        wait_until(
+            lambda: done.exists() and done.read_text().count("environments/") == 2, timeout_s=120
+        )
+        running.send_signal(signal.SIGKILL)
+        running.communicate()
+    [unfinished] = facts("backup", "--list")["backups"]
+    assert unfinished["state"] == "unfinished"
+    made = facts("backup")
+    assert (made["id"], made["environments"], made["failed"]) == (unfinished["id"], 3, 0)
+    return str(made["id"])
+
+
+def _kill_a_restore(target: Target) -> None:
+    running = target.start("restore", "--identity", str(target.keys.file))
+    wait_until(partial(_is_done, target, "environment:2"), timeout_s=120)
+    running.send_signal(signal.SIGKILL)
+    running.communicate()
+
+
+def _is_done(target: Target, step: str) -> bool:
+    [(is_there,)] = target.rows("SELECT to_regclass('zonal_restore.done') IS NOT NULL")
+    if is_there:
+        return bool(target.rows("SELECT FROM zonal_restore.done WHERE step = %s", step))
+    return _is_whole(target)
+
+
+def _is_whole(target: Target) -> bool:
+    [(is_there,)] = target.rows("SELECT to_regclass('django_migrations') IS NOT NULL")
+    return is_there and bool(target.rows("SELECT FROM django_migrations LIMIT 1"))
