@@ -1,38 +1,57 @@
-"""Billing in the admin: the ledger, rates, usage and payouts; only payouts can be acted on."""
+"""Billing in the admin: the ledger, rates, usage, disputes and payouts."""
 
-from collections.abc import Callable
 from typing import Any
 
-from django.contrib import admin, messages
+from django.conf import settings
+from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.utils import timezone
+from django.http import HttpRequest, HttpResponse
 from unfold.admin import TabularInline
+from unfold.decorators import action
 
-from accounts.admin import ReadOnlyAdmin
 from edgecache.billing.models import (
     Account,
     Entry,
     Journal,
+    PaymentReversal,
     Payout,
     PayoutMethod,
     Rate,
     RejectedLine,
+    TopUp,
     UsageLine,
 )
 from edgecache.billing.money import credits_text
-from edgecache.billing.payouts import payouts
-from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
-from platform_site.lib.errors import PlatformError
+from edgecache.billing.quarantine.admin import QuarantineAdmin
+from edgecache.billing.staff.actions import LINE_ACTIONS, PAYOUT_ACTIONS
+from edgecache.billing.staff.forms import GRANT_CREDITS, SET_RATE
+from platform_site.lib.admin import forms
+from platform_site.lib.admin.actions import ActionsAdmin
+from platform_site.lib.admin.columns import organization
+from platform_site.lib.admin.filters import by_values
+from platform_site.lib.admin.pages import ReadOnlyAdmin
+
+# Registered where it is.
+__all__ = ["QuarantineAdmin"]
 
 
 @admin.register(Account)
-class AccountAdmin(ReadOnlyAdmin):
+class AccountAdmin(ActionsAdmin):
     """What everyone has."""
 
-    list_display = ("kind", "organization_id", "balance")
+    list_display = ("kind", organization, "balance")
     list_filter = ("kind",)
     search_fields = ("=organization_id",)
+    search_help_text = "Organization's number"
+    ordering = ("-id",)
+    actions_list = ("grant_credits",)
+
+    @action(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="Grant credits…", url_path="grant-credits", permissions=["act"]
+    )
+    def grant_credits(self, request: HttpRequest) -> HttpResponse:
+        """Grant credits, or book paid ones."""
+        return forms.answer(self, request, GRANT_CREDITS)
 
     @admin.display(description="Credits", ordering="balance_ucr")
     def balance(self, account: Account) -> str:
@@ -64,28 +83,42 @@ class JournalAdmin(ReadOnlyAdmin):
 
     list_display = ("posted_at", "kind", "key", "actor", "reason")
     list_filter = ("kind",)
-    search_fields = ("=key", "actor", "reason")
+    search_fields = ("=key", "=actor", "reason")
+    search_help_text = "Key, actor or words of the reason"
     date_hierarchy = "posted_at"
+    ordering = ("-id",)
     inlines = (EntryInline,)
 
 
 @admin.register(Rate)
-class RateAdmin(ReadOnlyAdmin):
-    """What usage costs; ``manage.py setrate`` adds a rate."""
+class RateAdmin(ActionsAdmin):
+    """What usage costs."""
 
     list_display = ("kind", "rate_ucr", "begins_at")
     list_filter = ("kind",)
+    search_fields = ("kind",)
+    search_help_text = "Kind"
+    ordering = ("-begins_at", "kind")
+    actions_list = ("set_rate",)
+
+    @action(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="Set a rate…", url_path="set-rate", permissions=["act"]
+    )
+    def set_rate(self, request: HttpRequest) -> HttpResponse:
+        """Set a rate from a later hour on."""
+        return forms.answer(self, request, SET_RATE)
 
 
 @admin.register(UsageLine)
-class UsageLineAdmin(ReadOnlyAdmin):
+class UsageLineAdmin(ActionsAdmin):
     """What was used."""
 
-    list_display = ("used_at", "organization_id", "bucket_name", "kind", "quantity", "operator_id")
+    list_display = ("used_at", organization, "bucket_name", "kind", "quantity", "operator_id")
     list_filter = ("kind",)
     search_fields = ("=line_id", "=organization_id", "=operator_id")
-    # Counting millions of lines takes longer than the page.
-    show_full_result_count = False
+    search_help_text = "Id of the line, or number of the consumer or operator"
+    staff_actions = LINE_ACTIONS
+    ordering = ("-id",)
 
 
 @admin.register(RejectedLine)
@@ -93,78 +126,57 @@ class RejectedLineAdmin(ReadOnlyAdmin):
     """Usage lines that were not accepted, and why."""
 
     list_display = ("created_at", "line_id", "reason")
-    list_filter = ("reason",)
+    search_fields = ("=line_id", "reason")
+    search_help_text = "Id of the line, or its reason"
+    ordering = ("-id",)
 
 
 @admin.register(PayoutMethod)
 class PayoutMethodAdmin(ReadOnlyAdmin):
     """How operators are paid."""
 
-    list_display = ("organization_id", "kind", "usable_from", "removed_at", "created_by")
-    list_filter = ("kind",)
+    list_display = ("id", organization, "kind", "usable_from", "removed_at", "created_by")
+    list_filter = (by_values("kind", settings.PAYOUT_METHODS),)
     search_fields = ("=organization_id",)
+    search_help_text = "Organization's number"
+    ordering = ("-id",)
+    exclude = ("details",)
+
+
+@admin.register(TopUp)
+class TopUpAdmin(ReadOnlyAdmin):
+    """Credits that consumers bought, or began to buy."""
+
+    list_display = (
+        *("created_at", organization, "amount_cents", "currency", "payment"),
+        *("requested_by", "paid_at"),
+    )
+    list_filter = (("paid_at", admin.EmptyFieldListFilter),)
+    search_fields = ("=id", "=organization_id", "=payment", "=session")
+    search_help_text = "Id, organization's number, or the provider's payment or session"
+    ordering = ("-id",)
+
+
+@admin.register(PaymentReversal)
+class PaymentReversalAdmin(ReadOnlyAdmin):
+    """Disputes and refunds at the provider."""
+
+    list_display = ("created_at", "key", "payment", "amount_cents")
+    search_fields = ("=key", "=payment")
+    search_help_text = "The provider's dispute, charge or payment"
+    ordering = ("-id",)
 
 
 @admin.register(Payout)
-class PayoutAdmin(ReadOnlyAdmin):
+class PayoutAdmin(ActionsAdmin):
     """Payouts, and what staff may do with them."""
 
     list_display = (
-        *("created_at", "organization_id", "amount_cents", "currency", "state", "hold_reason"),
+        *("created_at", organization, "amount_cents", "currency", "state", "hold_reason"),
         *("attempts", "reference", "failure"),
     )
-    list_filter = ("state", "currency")
+    list_filter = ("state",)
     search_fields = ("=id", "=organization_id", "=reference")
-    actions = ("hold", "release", "mark_paid", "mark_failed")
-
-    @admin.action(description="Hold: do not send it yet")
-    def hold(self, request: HttpRequest, rows: QuerySet[Payout]) -> None:
-        """Stop payouts that were not sent yet."""
-        self._each(
-            request, rows, lambda row: payouts.hold(row.pk, reason=f"held by {_name(request)}")
-        )
-
-    @admin.action(description="Release: send it after all")
-    def release(self, request: HttpRequest, rows: QuerySet[Payout]) -> None:
-        """Let held payouts go on."""
-        self._each(request, rows, lambda row: payouts.hold(row.pk, reason=""))
-
-    @admin.action(description="Mark as paid by hand")
-    def mark_paid(self, request: HttpRequest, rows: QuerySet[Payout]) -> None:
-        """Confirm payouts by hand that the bank has carried out."""
-        answer = ProviderAnswer(Outcome.CONFIRMED, reference=f"by {_name(request)}")
-        self._settle(request, rows, answer)
-
-    @admin.action(description="Mark as failed: its amount is payable again")
-    def mark_failed(self, request: HttpRequest, rows: QuerySet[Payout]) -> None:
-        """Return the amounts of payouts by hand to the operators."""
-        answer = ProviderAnswer(Outcome.REFUSED, failure=f"marked by {_name(request)}")
-        self._settle(request, rows, answer)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Allow the actions on the list; a single payout is not edited."""
-        return obj is None and bool(request.user.is_staff)
-
-    def _settle(self, request: HttpRequest, rows: QuerySet[Payout], answer: ProviderAnswer) -> None:
-        by_hand = rows.filter(method__kind="manual")
-        self._each(
-            request, by_hand, lambda row: payouts.settle_answer(row.pk, answer, now=timezone.now())
-        )
-
-    def _each(
-        self, request: HttpRequest, rows: QuerySet[Payout], work: Callable[[Payout], Any]
-    ) -> None:
-        done = 0
-        for row in rows:
-            try:
-                work(row)
-            except PlatformError as exc:
-                messages.error(request, f"{row.pk}: {exc.detail or exc.title}")
-            else:
-                self.log_change(request, row, "payout action")
-                done += 1
-        messages.success(request, f"{done} of {rows.count()} payouts changed.")
-
-
-def _name(request: HttpRequest) -> str:
-    return str(getattr(request.user, "email", "staff"))
+    search_help_text = "Id, organization's number or the provider's reference"
+    ordering = ("-id",)
+    staff_actions = PAYOUT_ACTIONS

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from edgecache.billing.money import PPM
 from platform_site.env import Env, SettingError
-from platform_site.settings_table import Integer, Secret, Text, load
+from platform_site.settings_table import Flag, Integer, Secret, Text, load
 
 # Money is counted in hundredths; of these Stripe takes whole units, or thousandths.
 NOT_IN_CENTS: Final = frozenset(
@@ -59,6 +59,25 @@ class BillingSettings:
             "They pay before paid ones, and earn operators nothing.",
             default=0,
             unit="credits",
+        ),
+    ]
+    is_enforced: Annotated[
+        bool,
+        Flag(
+            "ZBILLING_ENFORCED",
+            "Whether running out of credits has consequences: notices, and after "
+            "ZBILLING_GRACE_DAYS nodes of other operators stop serving.",
+            default=False,
+        ),
+    ]
+    grace_days: Annotated[
+        int,
+        Integer(
+            "ZBILLING_GRACE_DAYS",
+            "How long other operators' nodes go on serving an organization without credits.",
+            default=7,
+            unit="days",
+            maximum=3650,
         ),
     ]
     hold_days: Annotated[

@@ -8,25 +8,30 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, LiteralString
 
 from django.db import connection, transaction
+from django.utils import timezone
 
 from edgecache.billing import ledger
 from edgecache.billing.ledger import Posting
 from edgecache.billing.models import AccountKind, Adjustment, Journal
 from edgecache.billing.money import PPM
+from edgecache.billing.service import states
 
 BATCH_LINES: Final = 20_000
+LARGEST_ID: Final = 2**63 - 1
 
-# ``billing_linestate`` is a line's charge with all its adjustments.
+# ``billing_linestate`` is a line's charge with all its adjustments. Candidates come from indexes by
+# organization, in order, and no more than a batch: other lines are not read.
 COVER: Final[LiteralString] = """
 WITH never_paid AS MATERIALIZED (
-    SELECT c.line_id FROM billing_charge c JOIN billing_linestate s USING (line_id)
-    WHERE c.unpaid_ucr > 0 AND c.line_id > %(after)s
-        AND s.organization_id = %(organization)s AND s.unpaid > 0
+    SELECT c.line_id FROM billing_charge c
+    WHERE c.organization_id = %(organization)s AND c.unpaid_ucr > 0 AND c.line_id > %(after)s
+        AND c.unpaid_ucr + coalesce((SELECT sum(unpaid_ucr) FROM billing_adjustment
+            WHERE charge_id = c.line_id), 0) > 0
     ORDER BY c.line_id LIMIT %(limit)s),
 reopened AS MATERIALIZED (
     SELECT DISTINCT a.charge_id FROM billing_adjustment a
-    JOIN billing_charge c ON c.line_id = a.charge_id JOIN billing_usageline l ON l.id = a.charge_id
-    WHERE a.unpaid_ucr > 0 AND a.charge_id > %(after)s AND l.organization_id = %(organization)s
+    JOIN billing_charge c ON c.line_id = a.charge_id
+    WHERE a.organization_id = %(organization)s AND a.unpaid_ucr > 0 AND a.charge_id > %(after)s
         AND c.unpaid_ucr + (SELECT sum(unpaid_ucr) FROM billing_adjustment
             WHERE charge_id = a.charge_id) > 0
     ORDER BY 1 LIMIT %(limit)s),
@@ -39,26 +44,43 @@ divided AS (SELECT *,
     least(upto, %(granted)s) - least(upto - unpaid, %(granted)s) AS from_granted,
     least(upto, %(covered)s) - least(upto - unpaid, %(covered)s) AS now FROM running)
 INSERT INTO billing_adjustment
-    (charge_id, journal_id, kind, granted_ucr, paid_ucr, unpaid_ucr, share_ucr)
-SELECT line_id, %(journal)s, %(kind)s, from_granted, now - from_granted, -now,
+    (charge_id, organization_id, journal_id, kind, granted_ucr, paid_ucr, unpaid_ucr, share_ucr)
+SELECT line_id, %(organization)s, %(journal)s, %(kind)s, from_granted, now - from_granted, -now,
     div((paid + now - from_granted) * share_ppm, %(ppm)s) - share
 FROM divided WHERE now > 0
 """
 REOPEN: Final[LiteralString] = """
-WITH running AS (SELECT *, sum(paid) OVER (ORDER BY line_id DESC) AS upto FROM billing_linestate
-    WHERE organization_id = %(organization)s AND paid > 0),
+WITH paid_at_once AS MATERIALIZED (
+    SELECT c.line_id FROM billing_charge c
+    WHERE c.organization_id = %(organization)s AND c.paid_ucr > 0 AND c.line_id < %(before)s
+        AND c.paid_ucr + coalesce((SELECT sum(paid_ucr) FROM billing_adjustment
+            WHERE charge_id = c.line_id), 0) > 0
+    ORDER BY c.line_id DESC LIMIT %(limit)s),
+paid_late AS MATERIALIZED (
+    SELECT DISTINCT a.charge_id FROM billing_adjustment a
+    JOIN billing_charge c ON c.line_id = a.charge_id
+    WHERE a.organization_id = %(organization)s AND a.paid_ucr > 0 AND a.charge_id < %(before)s
+        AND c.paid_ucr + (SELECT sum(paid_ucr) FROM billing_adjustment
+            WHERE charge_id = a.charge_id) > 0
+    ORDER BY 1 DESC LIMIT %(limit)s),
+newest AS MATERIALIZED (
+    SELECT s.line_id, s.paid, s.share, s.share_ppm
+    FROM (TABLE paid_at_once UNION TABLE paid_late) found
+    JOIN billing_linestate s USING (line_id) ORDER BY line_id DESC LIMIT %(limit)s),
+running AS (SELECT *, sum(paid) OVER (ORDER BY line_id DESC) AS upto FROM newest),
 divided AS (SELECT *, least(upto, %(amount)s) - least(upto - paid, %(amount)s) AS taken
-    FROM running)
-INSERT INTO billing_adjustment
-    (charge_id, journal_id, kind, granted_ucr, paid_ucr, unpaid_ucr, share_ucr)
-SELECT line_id, %(journal)s, %(kind)s, 0, -taken, taken,
-    div((paid - taken) * share_ppm, %(ppm)s) - share
-FROM divided WHERE taken > 0
+    FROM running),
+added AS (INSERT INTO billing_adjustment
+    (charge_id, organization_id, journal_id, kind, granted_ucr, paid_ucr, unpaid_ucr, share_ucr)
+    SELECT line_id, %(organization)s, %(journal)s, %(kind)s, 0, -taken, taken,
+        div((paid - taken) * share_ppm, %(ppm)s) - share
+    FROM divided WHERE taken > 0 RETURNING charge_id, unpaid_ucr)
+SELECT sum(unpaid_ucr)::bigint, min(charge_id) FROM added
 """
 REFUND: Final[LiteralString] = """
 INSERT INTO billing_adjustment
-    (charge_id, journal_id, kind, granted_ucr, paid_ucr, unpaid_ucr, share_ucr)
-SELECT line_id, %(journal)s, %(kind)s, -granted, -paid, -unpaid, -share
+    (charge_id, organization_id, journal_id, kind, granted_ucr, paid_ucr, unpaid_ucr, share_ucr)
+SELECT line_id, organization_id, %(journal)s, %(kind)s, -granted, -paid, -unpaid, -share
 FROM billing_linestate WHERE organization_id = %(organization)s AND line_id = ANY(%(lines)s)
     AND granted + paid + unpaid > 0
 """
@@ -83,14 +105,25 @@ def cover(organization_id: int) -> None:
         while after is not None and ledger.balance(AccountKind.DEBT, organization_id) < 0:
             granted, paid = (ledger.balance(kind, organization_id) for kind in kinds[:2])
             if not granted + paid:
-                return
+                break
             after = _cover_batch(organization_id, granted, paid, after)
+        states.refresh(organization_id, now=timezone.now())
 
 
 def reopened(journal: Journal, organization_id: int, amount_ucr: int) -> Iterator[Posting]:
     """Make the newest paid lines debts again; yield the entries that reverse their shares."""
-    values = {"organization": organization_id, "amount": amount_ucr}
-    _adjust(REOPEN, journal, Adjustment.Kind.CHARGEBACK, values)
+    before = LARGEST_ID
+    while amount_ucr:
+        values = {
+            "organization": organization_id,
+            "amount": amount_ucr,
+            "before": before,
+            "limit": BATCH_LINES,
+        }
+        taken_ucr, before = _adjust(REOPEN, journal, Adjustment.Kind.CHARGEBACK, values)[0]
+        if not taken_ucr:
+            raise RuntimeError("more was paid than the lines say")
+        amount_ucr -= taken_ucr
     return _shares(journal)
 
 
@@ -158,9 +191,11 @@ def _cover_batch(organization_id: int, granted_ucr: int, paid_ucr: int, after: i
 
 def _adjust(
     statement: LiteralString, journal: Journal, kind: Adjustment.Kind, values: Mapping[str, Any]
-) -> None:
+) -> list[tuple[Any, ...]]:
+    """Make adjustments; return the rows that the statement returns."""
     with connection.cursor() as cursor:
         cursor.execute(statement, {**values, "journal": journal.pk, "kind": kind, "ppm": PPM})
+        return cursor.fetchall() if cursor.description else []
 
 
 def _adjusted(journal: Journal) -> tuple[int, int, int, int | None]:

@@ -52,6 +52,27 @@ class PayoutMethodUnchecked(Unavailable):
     retry_after_s = 60
 
 
+class QuarantineNotFound(NotFound):
+    """The organization has no such quarantine."""
+
+    code = "quarantine_not_found"
+    title = "There is no such quarantine."
+
+
+class AppealRefused(Conflict):
+    """There is an appeal already, or a decision, or nothing to decide."""
+
+    code = "appeal_refused"
+    title = "An appeal is not possible now."
+
+
+class ForfeitRefused(Conflict):
+    """The earnings were forfeited or decided about before, or nothing is left of them."""
+
+    code = "forfeit_refused"
+    title = "Nothing can be forfeited."
+
+
 class TopUpsUnavailable(Conflict):
     """This installation has no payment provider: staff books credits."""
 

@@ -10,6 +10,7 @@ from django.db.models import Sum
 from edgecache.billing import ledger
 from edgecache.billing.ledger import Posting
 from edgecache.billing.models import Account, AccountKind, Entry, Journal
+from edgecache.billing.money import LARGEST_UCR
 
 DAY: Final = timedelta(days=1)
 
@@ -32,7 +33,11 @@ def release(organization_id: int, *, now: datetime) -> int:
             account_id=account_id,
             amount_ucr__gt=0,
             journal__posted_at__gt=now - settings.BILLING.hold_days * DAY,
-        ).aggregate(total=Sum("amount_ucr"))["total"]
+        )
+        # Earnings that an appeal restored are as old as they were.
+        young = young.exclude(journal__kind=Journal.Kind.REINSTATEMENT).aggregate(
+            total=Sum("amount_ucr")
+        )["total"]
         amount_ucr = ledger.balance(*held) - int(young or 0)
         if amount_ucr <= 0:
             return 0
@@ -47,15 +52,21 @@ def release(organization_id: int, *, now: datetime) -> int:
         return amount_ucr
 
 
-def forfeit(organization_id: int, *, key: str, reason: str, actor: str) -> int:
+def forfeit(
+    organization_id: int, most_ucr: int = LARGEST_UCR, /, *, key: str, reason: str, actor: str
+) -> int:
     """Take an operator's earnings that are not paid out; return the sum in µcr, 0 if done before.
 
+    most_ucr: no more than that, held ones first.
     They stay in an account of their own, so that an appeal can give them back.
     """
     with transaction.atomic():
         kinds = (AccountKind.HELD, AccountKind.PAYABLE)
         ledger.locked([(kind, organization_id) for kind in kinds])
-        parts = {kind: max(0, ledger.balance(kind, organization_id)) for kind in kinds}
+        parts: dict[AccountKind, int] = {}
+        for kind in kinds:
+            left_ucr = most_ucr - sum(parts.values())
+            parts[kind] = min(max(0, ledger.balance(kind, organization_id)), left_ucr)
         total_ucr = sum(parts.values())
         if not total_ucr:
             return 0
@@ -65,22 +76,41 @@ def forfeit(organization_id: int, *, key: str, reason: str, actor: str) -> int:
         return total_ucr if journal is not None else 0
 
 
-def reinstate(organization_id: int, *, key: str, reason: str, actor: str) -> int:
-    """Restore forfeited earnings after an appeal; return the sum in µcr, 0 if done before."""
+def reinstate(
+    organization_id: int, most_ucr: int = LARGEST_UCR, /, *, key: str, reason: str, actor: str
+) -> int:
+    """Restore forfeited earnings after an appeal; return the sum in µcr, 0 if done before.
+
+    most_ucr: no more than that; refunds may have taken some of it meanwhile.
+    What was held is held again, for what was left of its hold; what was taken back counts as of it.
+    """
     with transaction.atomic():
         forfeited = (AccountKind.FORFEITED, organization_id)
         ledger.locked([forfeited])
-        amount_ucr = ledger.balance(*forfeited)
+        amount_ucr = min(ledger.balance(*forfeited), most_ucr)
         if not amount_ucr:
             return 0
+        payable_ucr = min(amount_ucr, _forfeited_after_the_hold(organization_id))
         journal = ledger.post(
             Journal.Kind.REINSTATEMENT,
             key,
             [
                 Posting(*forfeited, -amount_ucr),
-                Posting(AccountKind.PAYABLE, organization_id, amount_ucr),
+                Posting(AccountKind.PAYABLE, organization_id, payable_ucr),
+                Posting(AccountKind.HELD, organization_id, amount_ucr - payable_ucr),
             ],
             reason=reason,
             actor=actor,
         )
         return amount_ucr if journal is not None else 0
+
+
+def _forfeited_after_the_hold(organization_id: int) -> int:
+    """Return how much of an operator's forfeited earnings was payable, in µcr."""
+    kinds = (Journal.Kind.FORFEIT, Journal.Kind.REINSTATEMENT)
+    entries = Entry.objects.filter(
+        account__kind=AccountKind.PAYABLE,
+        account__organization_id=organization_id,
+        journal__kind__in=kinds,
+    )
+    return max(0, -(entries.aggregate(total=Sum("amount_ucr"))["total"] or 0))

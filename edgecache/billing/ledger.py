@@ -55,6 +55,24 @@ WRONG_DEBT: Final = """
     FROM billing_account a LEFT JOIN claimed c USING (organization_id)
     WHERE a.kind = 'debt' AND -a.balance_ucr <> coalesce(c.unpaid, 0) ORDER BY a.id LIMIT 1
 """
+WRONG_DAY: Final = """
+    WITH charged AS (
+        SELECT line_id, charge_ucr AS amount, share_ucr AS share FROM billing_charge
+        UNION ALL SELECT charge_id, granted_ucr + paid_ucr + unpaid_ucr, share_ucr
+        FROM billing_adjustment),
+    claimed AS (SELECT l.organization_id AS owner, sum(c.amount) AS amount
+        FROM charged c JOIN billing_usageline l ON l.id = c.line_id GROUP BY 1
+        UNION ALL SELECT l.operator_id, sum(c.share)
+        FROM charged c JOIN billing_usageline l ON l.id = c.line_id AND c.share <> 0 GROUP BY 1),
+    kept AS (SELECT organization_id AS owner, sum(charged_ucr) AS amount
+        FROM billing_consumerday GROUP BY 1
+        UNION ALL SELECT organization_id, sum(charged_ucr) FROM billing_sqlday GROUP BY 1
+        UNION ALL SELECT operator_id, sum(share_ucr) FROM billing_operatorday GROUP BY 1)
+    SELECT owner, sum(kept), sum(claimed)
+    FROM (SELECT owner, amount AS kept, 0 AS claimed FROM kept
+        UNION ALL SELECT owner, 0, amount FROM claimed) both_sides
+    GROUP BY owner HAVING sum(kept) <> sum(claimed) ORDER BY owner LIMIT 1
+"""
 
 OVERDRAWN: Final = frozenset(("account_not_overdrawn", "account_debt_not_positive"))
 # Held by a transaction from its first use of the ledger on. Almost every journal changes an account
@@ -182,6 +200,7 @@ def verify() -> Verification:
             (WRONG_FEES, "Journal {0} moved {1} µcr to the fees; its usage lines say {2}."),
             (UNCHARGED, "Usage line {0} was passed over by a settlement."),
             (WRONG_DEBT, "Organization {0} owes {1} µcr; its usage lines say {2}."),
+            (WRONG_DAY, "The days of organization {0} add up to {1} µcr; its lines say {2}."),
         ):
             cursor.execute(statement)
             if row := cursor.fetchone():

@@ -1,5 +1,6 @@
 """Background jobs of billing."""
 
+import contextlib
 from uuid import UUID
 
 import structlog
@@ -8,9 +9,12 @@ from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
 from edgecache.api.errors import CacheUnavailable
-from edgecache.billing import holds, ledger, settlement, usage_import
+from edgecache.billing import holds, ledger
 from edgecache.billing.payouts import payouts
 from edgecache.billing.payouts.providers import ProviderAway
+from edgecache.billing.quarantine import quarantines
+from edgecache.billing.service import brain, operators, states
+from edgecache.billing.usage import settlement, usage_import
 
 log = structlog.get_logger(__name__)
 
@@ -26,6 +30,36 @@ def settle(timestamp: int) -> None:
     finally:
         # A page that is refused holds up nothing that was imported before.
         settlement.settle()
+        states.refresh_all(now=timezone.now())
+    with contextlib.suppress(CacheUnavailable):
+        brain.send_unconfirmed()
+        operators.send_networks(now=timezone.now())
+
+
+@app.task(retry=RetryStrategy(max_attempts=12, exponential_wait=3))
+def notify_brain(organization_id: int) -> None:
+    """Notify the brain whether other operators' nodes serve an organization.
+
+    Raises CacheUnavailable, so that the job runs again.
+    """
+    brain.notify(organization_id)
+
+
+@app.periodic(cron="50 2 * * *")
+@app.task(queueing_lock="billing_decide_again")
+def decide_again(timestamp: int) -> None:
+    """Have all of these decisions sent again after the next settlement."""
+    brain.decide_again(now=timezone.now())
+
+
+@app.periodic(cron="*/5 * * * *")
+@app.task(queueing_lock="billing_quarantines")
+def follow_quarantines(timestamp: int) -> None:
+    """Record quarantined nodes, and mail their operators."""
+    try:
+        quarantines.follow(now=timezone.now())
+    except CacheUnavailable:
+        log.info("billing_quarantines_not_followed")
 
 
 @app.periodic(cron="20 2 * * *")

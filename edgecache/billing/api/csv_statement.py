@@ -10,7 +10,7 @@ from django.http import StreamingHttpResponse
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from edgecache.billing import reports
+from edgecache.billing.usage import reports
 from platform_site.lib.api import NEGOTIATOR, RENDERER
 
 CONTENT_TYPE: Final = "text/csv"

@@ -3,11 +3,13 @@
 from typing import Any, Final
 
 from edgecache.billing.errors import (
+    AppealRefused,
     PaymentProviderUnavailable,
     PayoutMethodNotFound,
     PayoutMethodUnchecked,
     PayoutNotFound,
     PayoutRefused,
+    QuarantineNotFound,
     TopUpsTooOften,
     TopUpsUnavailable,
     WebhookRefused,
@@ -33,6 +35,20 @@ USAGE: Final[dict[str, Any]] = {
         }
     ],
 }
+SQL_USAGE: Final[dict[str, Any]] = {
+    "day": "2026-11-20",
+    "environment": "live",
+    "statements": 1200,
+    "milliseconds": 5100,
+    "egress_bytes": 910_000,
+    "storage_byte_hours": 192_000_000,
+    "charged_ucr": 0,
+}
+SPEND_CAP: Final[dict[str, Any]] = {
+    "cap_cents": 5000,
+    "spent_ucr": 910_000,
+    "is_reached": False,
+}
 NODE_ID: Final = "01a2048c-f077-7117-a3a9-52065e8028db"
 METHOD: Final[dict[str, Any]] = {
     "kind": "manual",
@@ -51,6 +67,21 @@ PAYOUT: Final[dict[str, Any]] = {
     "created_at": "2026-11-23T10:00:00+00:00",
     "changed_at": "2026-11-23T10:00:00+00:00",
 }
+QUARANTINE: Final[dict[str, Any]] = {
+    "id": "01a2048c-f077-7117-a3a9-52065e8028db",
+    "node_id": NODE_ID,
+    "state": "forfeited",
+    "reason": "wrong bytes for 3 blobs in 300 looks",
+    "began_at": "2026-11-20T10:00:00+00:00",
+    "ended_at": None,
+    "forfeited_ucr": 637_000,
+    "forfeit_reason": "The node altered images.",
+    "appeal": "",
+    "appealed_at": None,
+    "decision_reason": "",
+    "decided_at": None,
+}
+QUARANTINE_PATH: Final = {"quarantine_id": shapes.UUID}
 PAYOUT_PATH: Final = {"payout_id": shapes.UUID}
 
 OPERATIONS: Final[Operations] = {
@@ -64,10 +95,18 @@ OPERATIONS: Final[Operations] = {
             "held_ucr": 637_000,
             "payable_ucr": 0,
             "forfeited_ucr": 0,
+            "service": "ok",
+            "grace_until": None,
+            "stopped_by": None,
             "currency": "USD",
             "payout_minimum_cents": 2000,
         },
     ),
+    "GET /v1/balance/spend-cap": Operation(tag="Billing", response=SPEND_CAP),
+    "PUT /v1/balance/spend-cap": Operation(
+        tag="Billing", request={"cap_cents": 5000}, response=SPEND_CAP
+    ),
+    "DELETE /v1/balance/spend-cap": Operation(tag="Billing"),
     "POST /v1/balance/top-ups": Operation(
         tag="Billing",
         problems=(TopUpsUnavailable, TopUpsTooOften, PaymentProviderUnavailable),
@@ -80,7 +119,21 @@ OPERATIONS: Final[Operations] = {
     "POST /v1/billing/webhooks/stripe": Operation(
         tag="Billing", problems=(WebhookRefused, MalformedJson, PayloadTooLarge, UnsupportedMedia)
     ),
-    "GET /v1/usage": Operation(tag="Billing", response=USAGE),
+    "GET /v1/usage": Operation(tag="Billing", response=USAGE | {"sql": [SQL_USAGE]}),
+    "GET /v1/cache/activity": Operation(
+        tag="Cache",
+        response={
+            "since": "2026-11-22T19:00:00Z",
+            "hours": [
+                {
+                    "hour": "2026-11-22T19:00:00Z",
+                    "hits": 90,
+                    "misses": 10,
+                    "egress_bytes": 4_100_000,
+                }
+            ],
+        },
+    ),
     "GET /v1/cache/usage": Operation(tag="Billing", response=USAGE),
     "GET /v1/cache/earnings": Operation(
         tag="Billing",
@@ -134,7 +187,34 @@ OPERATIONS: Final[Operations] = {
         request={"kind": "manual", "details": {"account": "DE00 1234 5678 9012 3456"}},
         response=METHOD,
     ),
+    "POST /v1/cache/payout-method/connect": Operation(
+        tag="Payouts",
+        problems=(PayoutRefused, PayoutMethodUnchecked),
+        request={"kind": "stripe"},
+        response={"url": "https://connect.stripe.com/setup/e/acct_1OlgaOlgaOlga/Abc"},
+    ),
     "DELETE /v1/cache/payout-method": Operation(tag="Payouts", problems=(PayoutMethodNotFound,)),
+    "GET /v1/cache/quarantines": Operation(
+        tag="Cache nodes", response={"next": None, "previous": None, "results": [QUARANTINE]}
+    ),
+    "GET /v1/cache/quarantines/{quarantine_id}": Operation(
+        tag="Cache nodes",
+        path=QUARANTINE_PATH,
+        problems=(QuarantineNotFound,),
+        response=QUARANTINE,
+    ),
+    "POST /v1/cache/quarantines/{quarantine_id}/appeal": Operation(
+        tag="Cache nodes",
+        path=QUARANTINE_PATH,
+        problems=(QuarantineNotFound, AppealRefused),
+        request={"text": "A faulty switch altered the bytes; it was replaced on 21 November."},
+        response=QUARANTINE
+        | {
+            "state": "appealed",
+            "appeal": "A faulty switch altered the bytes; it was replaced on 21 November.",
+            "appealed_at": "2026-11-22T10:00:00+00:00",
+        },
+    ),
     "GET /v1/cache/payouts": Operation(
         tag="Payouts", response={"next": None, "previous": None, "results": [PAYOUT]}
     ),

@@ -7,6 +7,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
+from edgecache.billing.money import LARGEST_UCR
 from platform_site.lib.api import StrictSerializer
 
 LONGEST: Final = timedelta(days=366)
@@ -20,15 +21,48 @@ class BalanceSerializer(serializers.Serializer[Any]):
 
     granted_ucr = serializers.IntegerField(min_value=0, help_text="Granted credits that are left.")
     paid_ucr = serializers.IntegerField(min_value=0, help_text="Paid credits that are left.")
-    debt_ucr = serializers.IntegerField(max_value=0, help_text="Fees that no credits covered yet.")
+    debt_ucr = serializers.IntegerField(
+        min_value=-LARGEST_UCR, max_value=0, help_text="Fees that no credits covered yet."
+    )
     credits = serializers.CharField(help_text="All three together, in credits.")
     held_ucr = serializers.IntegerField(min_value=0, help_text="Earnings within their hold.")
     payable_ucr = serializers.IntegerField(
-        help_text="Earnings that can be paid out; below zero after a chargeback."
+        min_value=-LARGEST_UCR,
+        help_text="Earnings that can be paid out; below zero after a chargeback.",
     )
     forfeited_ucr = serializers.IntegerField(min_value=0, help_text="Earnings that staff stopped.")
+    service = serializers.ChoiceField(
+        choices=["ok", "grace", "stopped"],
+        help_text="Whether nodes of other operators serve the organization's objects: `ok`; in "
+        "`grace` until they stop, for lack of credits; `stopped`.",
+    )
+    grace_until = serializers.DateTimeField(
+        allow_null=True, help_text="When the grace ends; null if none is running."
+    )
+    stopped_by = serializers.ChoiceField(
+        choices=["credits", "spend_cap"], allow_null=True, help_text="Why they stopped."
+    )
     currency = serializers.CharField()
     payout_minimum_cents = serializers.IntegerField()
+
+
+class SpendCapRequestSerializer(StrictSerializer):
+    """What the usage of a month may cost."""
+
+    cap_cents = serializers.IntegerField(
+        min_value=0,
+        max_value=1_000_000_000,
+        help_text="In the currency of the balance. 0: nodes of other operators serve nothing.",
+    )
+
+
+@extend_schema_serializer(many=False)
+class SpendCapSerializer(serializers.Serializer[Any]):
+    """The spend cap, and what this month's usage cost by now."""
+
+    cap_cents = serializers.IntegerField(allow_null=True, help_text="Null: there is none.")
+    spent_ucr = serializers.IntegerField(help_text="Of this month (UTC), as far as it is charged.")
+    is_reached = serializers.BooleanField()
 
 
 class PeriodSerializer(StrictSerializer):
@@ -46,6 +80,20 @@ class PeriodSerializer(StrictSerializer):
         return {"since": since, "until": until}
 
 
+class PlainRows(serializers.ListSerializer[Any]):
+    """Rows whose values have the fields' types already.
+
+    A month of 1,000 buckets has 30,000 rows: converting value by value takes most of the answer's
+    time.
+    """
+
+    def to_representation(self, data: Any) -> list[Any]:
+        """Return the fields of each row as they are."""
+        child: Any = self.child
+        names = list(child.fields)
+        return [{name: row[name] for name in names} for row in data]
+
+
 class UsageRowSerializer(serializers.Serializer[Any]):
     """What one bucket used in one day, and what it cost so far."""
 
@@ -58,6 +106,9 @@ class UsageRowSerializer(serializers.Serializer[Any]):
     storage_byte_hours = serializers.IntegerField()
     charged_ucr = serializers.IntegerField()
 
+    class Meta:
+        list_serializer_class = PlainRows
+
 
 @extend_schema_serializer(many=False)
 class BillingUsageSerializer(serializers.Serializer[Any]):
@@ -67,6 +118,42 @@ class BillingUsageSerializer(serializers.Serializer[Any]):
     until = serializers.DateField()
     charged_ucr = serializers.IntegerField(help_text="The sum.")
     cache = UsageRowSerializer(many=True)
+
+
+class CacheHourSerializer(serializers.Serializer[Any]):
+    """An environment's traffic in one hour; hours without any are left out."""
+
+    hour = serializers.DateTimeField()
+    hits = serializers.IntegerField()
+    misses = serializers.IntegerField()
+    egress_bytes = serializers.IntegerField()
+
+
+@extend_schema_serializer(many=False)
+class CacheActivitySerializer(serializers.Serializer[Any]):
+    """Traffic of the last day by hour. It is imported every five minutes."""
+
+    since = serializers.DateTimeField()
+    hours = CacheHourSerializer(many=True)
+
+
+class SqlUsageRowSerializer(serializers.Serializer[Any]):
+    """What one environment used of SQL in one day, and what it cost so far."""
+
+    day = serializers.DateField()
+    environment = serializers.CharField(help_text="Empty for one that was deleted.")
+    statements = serializers.IntegerField(help_text="Run, with those that failed.")
+    milliseconds = serializers.IntegerField(help_text="From the request to its result.")
+    egress_bytes = serializers.IntegerField(help_text="Of answers.")
+    storage_byte_hours = serializers.IntegerField()
+    charged_ucr = serializers.IntegerField()
+
+
+@extend_schema_serializer(many=False)
+class OrganizationUsageSerializer(BillingUsageSerializer):
+    """Usage of the cache by day, environment and bucket; of SQL by day and environment."""
+
+    sql = SqlUsageRowSerializer(many=True)
 
 
 class EarningsRowSerializer(serializers.Serializer[Any]):
@@ -157,8 +244,20 @@ class PayoutMethodRequestSerializer(StrictSerializer):
     kind = serializers.CharField(max_length=32, help_text="Such as `manual` or `stripe`.")
     details = serializers.DictField(
         child=serializers.CharField(max_length=200),
-        help_text="Of the kind: for these, `account`.",
+        help_text="`account` for `manual`; nothing for `stripe`, which is connected first.",
     )
+
+
+class ConnectRequestSerializer(StrictSerializer):
+    """Where to be paid."""
+
+    kind = serializers.CharField(max_length=32, help_text="Such as `stripe`.")
+
+
+class ConnectSerializer(serializers.Serializer[Any]):
+    """Where an account is completed."""
+
+    url = serializers.URLField(help_text="The provider's page; it works once, for some minutes.")
 
 
 class PayoutMethodSerializer(serializers.Serializer[Any]):
@@ -182,3 +281,28 @@ class PayoutSerializer(serializers.Serializer[Any]):
     reference = serializers.CharField(allow_blank=True, help_text="The provider's.")
     created_at = serializers.DateTimeField()
     changed_at = serializers.DateTimeField()
+
+
+class QuarantineSerializer(serializers.Serializer[Any]):
+    """A time in which a node gets no traffic, and what came of it."""
+
+    id = serializers.UUIDField()
+    node_id = serializers.UUIDField()
+    state = serializers.ChoiceField(
+        choices=["open", "ended", "forfeited", "appealed", "granted", "rejected"]
+    )
+    reason = serializers.CharField()
+    began_at = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True, help_text="When it was approved again.")
+    forfeited_ucr = serializers.IntegerField(min_value=0, help_text="Unpaid earnings staff took.")
+    forfeit_reason = serializers.CharField(allow_blank=True)
+    appeal = serializers.CharField(allow_blank=True)
+    appealed_at = serializers.DateTimeField(allow_null=True)
+    decision_reason = serializers.CharField(allow_blank=True, help_text="About the appeal.")
+    decided_at = serializers.DateTimeField(allow_null=True)
+
+
+class AppealSerializer(StrictSerializer):
+    """Why a quarantine was wrong."""
+
+    text = serializers.CharField(max_length=2000, help_text="For the platform's staff.")

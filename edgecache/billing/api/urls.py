@@ -1,5 +1,7 @@
 """Paths of billing."""
 
+from edgecache.billing.api.quarantines import QuarantineViewSet
+from edgecache.billing.api.spend_cap import SpendCapViewSet
 from edgecache.billing.api.top_ups import TopUpViewSet, WebhookViewSet
 from edgecache.billing.api.views import (
     BalanceViewSet,
@@ -13,9 +15,11 @@ from platform_site.lib.viewsets import Router
 router = Router()
 router.register("v1/balance/top-ups", TopUpViewSet)
 router.register("v1/balance", BalanceViewSet)
+router.register("v1/balance", SpendCapViewSet)
 router.register("v1/billing/webhooks", WebhookViewSet)
 router.register("v1/usage", UsageViewSet)
 router.register("v1/cache/payouts", PayoutViewSet)
+router.register("v1/cache/quarantines", QuarantineViewSet)
 router.register("v1/cache", PayoutMethodViewSet)
 router.register("v1/cache", EarningsViewSet)
 

@@ -1,6 +1,6 @@
 """Balances, usage, earnings, statements and payouts of the caller's organization."""
 
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -8,18 +8,22 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from edgecache.billing import ledger, reports
+from edgecache.billing import ledger
 from edgecache.billing.api import csv_statement
 from edgecache.billing.api.serializers import (
     BalanceSerializer,
     BillingUsageSerializer,
+    CacheActivitySerializer,
+    ConnectRequestSerializer,
+    ConnectSerializer,
     EarningsSerializer,
+    OrganizationUsageSerializer,
     PayoutMethodRequestSerializer,
     PayoutMethodSerializer,
     PayoutSerializer,
@@ -31,10 +35,12 @@ from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.errors import PayoutNotFound
 from edgecache.billing.models import AccountKind, Payout
 from edgecache.billing.money import PPM, credits_text
-from edgecache.billing.payouts import methods, payouts
+from edgecache.billing.payouts import connections, methods, payouts
+from edgecache.billing.service import states
+from edgecache.billing.usage import reports
 from environments.models import Environment
 from platform_site.lib import audit
-from platform_site.lib.api import RENDERER, CursorPages
+from platform_site.lib.api import NO_STORE, RENDERER, CursorPages
 from platform_site.lib.permissions import needs
 from platform_site.lib.viewsets import ListAction, PlatformViewSet, RetrieveAction
 
@@ -62,14 +68,18 @@ class BalanceViewSet(BillingResource):
 
     @extend_schema(operation_id="balance", summary="Read the balance")
     def list(self, request: Request) -> Response:
-        """Return credits, debts and earnings."""
+        """Return credits, debts and earnings, and what follows from a lack of credits."""
         found = ledger.balances(self.organization_id)
         kinds = (*("granted", "paid", "debt"), *("held", "payable", "forfeited"))
         amounts = {kind: found.get(AccountKind(kind), 0) for kind in kinds}
+        state = states.current(self.organization_id)
         return self.respond(
             {f"{kind}_ucr": amount for kind, amount in amounts.items()}
             | {
                 "credits": credits_text(sum(amounts[kind] for kind in kinds[:3])),
+                "service": state.status,
+                "grace_until": states.grace_until(state),
+                "stopped_by": state.stopped_by,
                 "currency": settings.BILLING.currency,
                 "payout_minimum_cents": settings.BILLING.payout_minimum_cents,
             }
@@ -80,19 +90,24 @@ class UsageViewSet(BillingResource):
     """What the organization used."""
 
     access = {"list": needs("billing", "read")}
-    serializer_class = BillingUsageSerializer
+    serializer_class = OrganizationUsageSerializer
     query_serializers = {"list": PeriodSerializer}
 
     @extend_schema(operation_id="usage", summary="Read usage and charges")
     def list(self, request: Request) -> Response:
-        """Return the organization's usage by day, environment and bucket."""
-        return self.respond(used(self.organization_id, **self.read_query()))
+        """Return usage of the cache by day, environment and bucket, and of SQL."""
+        period = self.read_query()
+        found = used(self.organization_id, **period)
+        sql = _named(self.organization_id, reports.used_sql(self.organization_id, **period))
+        charged_ucr = found["charged_ucr"] + sum(row["charged_ucr"] for row in sql)
+        return self.respond(found | {"charged_ucr": charged_ucr, "sql": sql})
 
 
 class EarningsViewSet(BillingResource):
     """What the caller's environment used of the cache, and what the organization's nodes earned."""
 
     access = {
+        "activity": needs("objects", "read"),
         "usage": needs("billing", "read"),
         "earnings": needs("billing", "read"),
         "statement": needs("billing", "read"),
@@ -103,6 +118,7 @@ class EarningsViewSet(BillingResource):
         "statement": StatementQuerySerializer,
     }
     response_serializers = {
+        "activity": CacheActivitySerializer,
         "usage": BillingUsageSerializer,
         "earnings": EarningsSerializer,
         "statement": StatementSerializer,
@@ -119,6 +135,16 @@ class EarningsViewSet(BillingResource):
             self.is_csv = csv_statement.is_accepted(request)
         return RENDERER, RENDERER.media_type
 
+    @extend_schema(summary="Read the last day's traffic")
+    @action(detail=False)
+    def activity(self, request: Request) -> Response:
+        """Return the environment's traffic of the last 24 hours by hour."""
+        hour = timezone.now().replace(minute=0, second=0, microsecond=0)
+        since = hour - timedelta(hours=23)
+        place = self.principal.scope.environment_pk
+        rows = [_zeros(row) for row in reports.hourly(self.organization_id, place, since)]
+        return self.respond({"since": since, "hours": rows})
+
     @extend_schema(summary="Read the environment's cache usage")
     @action(detail=False)
     def usage(self, request: Request) -> Response:
@@ -131,7 +157,7 @@ class EarningsViewSet(BillingResource):
     def earnings(self, request: Request) -> Response:
         """Return what the organization's nodes served and earned by day."""
         period = self.read_query()
-        rows = [_zeros(row) for row in reports.earned(self.organization_id, **period)]
+        rows = reports.earned(self.organization_id, **period)
         return self.respond(
             period
             | {
@@ -165,10 +191,14 @@ class PayoutMethodViewSet(BillingResource):
         "payout_method": needs("billing", "read"),
         "replace": needs("billing", "update").fresh(),
         "remove": needs("billing", "delete").fresh(),
+        "connect": needs("billing", "update").fresh(),
     }
     serializer_class = PayoutMethodSerializer
-    request_serializers = {"replace": PayoutMethodRequestSerializer}
-    response_serializers = {"remove": None}
+    request_serializers = {
+        "replace": PayoutMethodRequestSerializer,
+        "connect": ConnectRequestSerializer,
+    }
+    response_serializers = {"remove": None, "connect": ConnectSerializer}
 
     @extend_schema(summary="Read the payout method")
     @action(detail=False, url_path="payout-method")
@@ -194,7 +224,19 @@ class PayoutMethodViewSet(BillingResource):
         audit.record(self.platform_request, BillingTag.PAYOUT_METHOD_DELETE)
         return self.no_content()
 
+    @extend_schema(summary="Connect an account to be paid to")
+    @action(detail=False, methods=["post"], url_path="payout-method/connect")
+    def connect(self, request: Request) -> Response:
+        """Return the provider's page where the organization completes its account there."""
+        kind = self.read()["kind"]
+        url = connections.connect(self.organization_id, kind, by=self.actor())
+        audit.record(self.platform_request, BillingTag.PAYOUT_ACCOUNT_CONNECT, kind=kind)
+        return self.respond({"url": url}, headers=NO_STORE)
 
+
+@extend_schema_view(
+    list=extend_schema(summary="List payouts"), retrieve=extend_schema(summary="Read a payout")
+)
 class PayoutViewSet(ListAction, RetrieveAction, BillingResource):
     """Payouts of the organization."""
 
@@ -241,14 +283,17 @@ def used(
     organization_id: int, since: date, until: date, *, environment_pk: int | None = None
 ) -> dict[str, Any]:
     """Return usage with the environments' ids."""
-    environments = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
-    slugs = dict(environments.values_list("pk", "slug"))
-    rows = [
-        _zeros(row) | {"environment": slugs.get(row["environment_pk"], "")}
-        for row in reports.used(organization_id, since, until, environment_pk=environment_pk)
-    ]
+    found = reports.used(organization_id, since, until, environment_pk=environment_pk)
+    rows = _named(organization_id, found)
     charged_ucr = sum(row["charged_ucr"] for row in rows)
     return {"since": since, "until": until, "charged_ucr": charged_ucr, "cache": rows}
+
+
+def _named(organization_id: int, rows: list[reports.Row]) -> list[reports.Row]:
+    """Add the environments' ids to rows of usage."""
+    environments = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
+    slugs = dict(environments.values_list("pk", "slug"))
+    return [row | {"environment": slugs.get(row["environment_pk"], "")} for row in rows]
 
 
 def _zeros(row: dict[str, Any]) -> dict[str, Any]:

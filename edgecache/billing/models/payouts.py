@@ -82,3 +82,33 @@ class Payout(models.Model):
     def __str__(self) -> str:
         """Return a label."""
         return f"{self.amount_cents} cents to organization {self.organization_id}"
+
+
+class ConnectedAccount(models.Model):
+    """An account at a payment provider that the platform opened for an organization.
+
+    kind: as of the payout method. account: the provider's id, empty until it has answered.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization_id = models.BigIntegerField()
+    kind = models.CharField(max_length=32)
+    account = models.CharField(max_length=100, blank=True, db_default="", default="")
+    created_by = models.CharField(max_length=254)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["organization_id", "kind"], name="connected_account_once"
+            ),
+            models.UniqueConstraint(
+                fields=["kind", "account"],
+                condition=~models.Q(account=""),
+                name="connected_account_of_one",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        """Return a label."""
+        return f"{self.kind} of organization {self.organization_id}"

@@ -5,22 +5,30 @@ from django.db.models.functions import Now
 
 
 class UsageKind(models.TextChoices):
-    """What is metered. Units: responses, responses, bytes, byte-hours."""
+    """What is metered.
+
+    Units of the cache: responses, responses, bytes, byte-hours; of SQL: statements, milliseconds,
+    bytes, byte-hours.
+    """
 
     HIT = "hit"
     MISS = "miss"
     EGRESS = "egress"
     STORAGE = "storage"
+    SQL_STATEMENT = "sql_statement"
+    SQL_TIME = "sql_time"
+    SQL_EGRESS = "sql_egress"
+    SQL_STORAGE = "sql_storage"
 
 
 class Rate(models.Model):
     """The price of a kind of usage from a full UTC hour on, until a later rate begins.
 
-    rate_ucr: of one response, one byte, or one byte for a month of 730 hours. A rate that has
+    rate_ucr: of one unit, of storage for a month of 730 hours. A rate that has
     begun is never changed or deleted (trigger).
     """
 
-    kind = models.CharField(max_length=8, choices=UsageKind.choices)
+    kind = models.CharField(max_length=16, choices=UsageKind.choices)
     rate_ucr = models.BigIntegerField()
     begins_at = models.DateTimeField()
     created_at = models.DateTimeField(db_default=Now())

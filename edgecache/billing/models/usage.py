@@ -8,7 +8,7 @@ from edgecache.billing.models.rates import UsageKind
 
 
 class UsageLine(models.Model):
-    """A quantity of one kind that one bucket used through one node.
+    """A quantity of one kind that one bucket used through one node, or one environment by SQL.
 
     line_id and kind: unique; the brain chose the id, so that importing it twice changes nothing.
     operator_id: the organization that runs the node; None is the platform, or no node at all.
@@ -17,7 +17,7 @@ class UsageLine(models.Model):
     """
 
     line_id = models.UUIDField()
-    kind = models.CharField(max_length=8, choices=UsageKind.choices)
+    kind = models.CharField(max_length=16, choices=UsageKind.choices)
     used_at = models.DateTimeField()
     organization_id = models.BigIntegerField()
     environment_pk = models.BigIntegerField()
@@ -51,11 +51,13 @@ class UsageLine(models.Model):
 class Charge(models.Model):
     """What a usage line cost, who pays it and what its operator gets. All amounts in µcr.
 
+    organization_id: of the line, repeated so that debts and paid lines are found by an index.
     charge_ucr = granted_ucr + paid_ucr + unpaid_ucr: from granted credits, from paid credits, and
     what neither covered. share_ucr: the operator's part of paid_ucr, by share_ppm, rounded down.
     """
 
     line = models.OneToOneField(UsageLine, on_delete=models.PROTECT, primary_key=True)
+    organization_id = models.BigIntegerField()
     journal = models.ForeignKey(Journal, on_delete=models.PROTECT, db_index=False)
     rate_ucr = models.BigIntegerField()
     charge_ucr = models.BigIntegerField()
@@ -77,10 +79,17 @@ class Charge(models.Model):
             )
         ]
         indexes = [
-            # Debts are few and looked up by organization through their lines.
+            # Debts are paid from the oldest line on, and reopened from the newest one back.
             models.Index(
-                fields=["line"], condition=models.Q(unpaid_ucr__gt=0), name="charge_unpaid"
-            )
+                fields=["organization_id", "line"],
+                condition=models.Q(unpaid_ucr__gt=0),
+                name="charge_unpaid",
+            ),
+            models.Index(
+                fields=["organization_id", "line"],
+                condition=models.Q(paid_ucr__gt=0),
+                name="charge_paid",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -102,6 +111,7 @@ class Adjustment(models.Model):
         REFUND = "refund"
 
     charge = models.ForeignKey(Charge, on_delete=models.PROTECT, related_name="adjustments")
+    organization_id = models.BigIntegerField()
     journal = models.ForeignKey(Journal, on_delete=models.PROTECT, db_index=False)
     kind = models.CharField(max_length=12, choices=Kind.choices)
     granted_ucr = models.BigIntegerField(db_default=0)
@@ -111,7 +121,19 @@ class Adjustment(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        indexes = [models.Index(fields=["journal"], name="adjustment_of_journal")]
+        indexes = [
+            models.Index(fields=["journal"], name="adjustment_of_journal"),
+            models.Index(
+                fields=["organization_id", "charge"],
+                condition=models.Q(unpaid_ucr__gt=0),
+                name="adjustment_unpaid",
+            ),
+            models.Index(
+                fields=["organization_id", "charge"],
+                condition=models.Q(paid_ucr__gt=0),
+                name="adjustment_paid",
+            ),
+        ]
 
     def __str__(self) -> str:
         """Return a label."""

@@ -14,7 +14,7 @@ SHOWN: Final = 4
 class Manual:
     """The details are one field, ``account``: where the money goes, such as an IBAN."""
 
-    def checked(self, details: Mapping[str, Any]) -> dict[str, Any]:
+    def checked(self, details: Mapping[str, Any], organization_id: int) -> dict[str, Any]:
         """Return the account without surrounding blanks."""
         account = str(details.get("account", "")).strip()
         if (

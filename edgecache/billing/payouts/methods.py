@@ -6,10 +6,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 
-from accounts.delivery import notices
-from accounts.models import User
+from accounts.organization.admins import notify_admins
 from edgecache.billing import ledger
 from edgecache.billing.errors import PayoutMethodNotFound, PayoutMethodUnchecked
 from edgecache.billing.models import AccountKind, PayoutMethod
@@ -35,7 +33,7 @@ def replace(
     Raises InvalidRequest, PayoutMethodUnchecked.
     """
     try:
-        checked = provider_of(kind).checked(details)
+        checked = provider_of(kind).checked(details, organization_id)
     except ProviderAway as exc:
         raise PayoutMethodUnchecked from exc
     with transaction.atomic():
@@ -71,24 +69,27 @@ def remove(organization_id: int, *, now: datetime) -> None:
 
 def shown(method: PayoutMethod, *, now: datetime) -> dict[str, Any]:
     """Return a method as its owner sees it."""
+    # One that the platform has switched off is shown all the same, so that it can be replaced.
+    offered = is_offered(method)
     return {
         "kind": method.kind,
-        "account": provider_of(method.kind).label(method.details),
+        "account": provider_of(method.kind).label(method.details) if offered else "",
         "created_at": method.created_at,
         "usable_from": method.usable_from,
-        "is_usable": method.usable_from <= now,
+        "is_usable": offered and method.usable_from <= now,
     }
+
+
+def is_offered(method: PayoutMethod) -> bool:
+    """True if the platform pays by this kind of method now."""
+    return method.kind in settings.PAYOUT_METHODS
 
 
 def _notify_admins(method: PayoutMethod) -> None:
     label = provider_of(method.kind).label(method.details)
-    admins = User.scoped.within_organization(method.organization_id).filter(
-        Q(roles__contains=["admin"]) | Q(derived_roles__contains=["admin"]), is_active=True
+    notify_admins(
+        method.organization_id,
+        "payout_method_changed",
+        method=f"{method.kind}, {label}",
+        usable_from=f"{method.usable_from:%Y-%m-%d %H:%M} UTC",
     )
-    for admin in admins:
-        notices.notify(
-            admin,
-            "payout_method_changed",
-            method=f"{method.kind}, {label}",
-            usable_from=f"{method.usable_from:%Y-%m-%d %H:%M} UTC",
-        )

@@ -11,33 +11,49 @@ from procrastinate.contrib.django.django_connector import DjangoConnector
 from procrastinate.manager import JobManager
 from procrastinate.tasks import configure_task
 
+from accounts.webhooks import events
 from edgecache.billing import ledger
 from edgecache.billing.errors import PayoutNotFound, PayoutRefused
 from edgecache.billing.ledger import Posting
-from edgecache.billing.models import AccountKind, Journal, Payout
+from edgecache.billing.models import (
+    AccountKind,
+    Journal,
+    Payout,
+    PayoutMethod,
+    Progress,
+    Quarantine,
+)
 from edgecache.billing.money import UCR_PER_CENT, cents_of
 from edgecache.billing.payouts import methods
-from edgecache.billing.payouts.providers import Outcome, ProviderAnswer, provider_of
+from edgecache.billing.payouts.providers import Outcome, ProviderAnswer, sender_of
 
 log = structlog.get_logger(__name__)
 
 _MANAGER: Final = JobManager(DjangoConnector())
 OPEN: Final = (Payout.State.DEBITED, Payout.State.SENT)
+# The row of Progress that is there while payouts wait for ``reconciliation``.
+RECONCILING: Final = "reconcile"
 
 
 def request(organization_id: int, *, by: str, now: datetime) -> Payout:
     """Pay out all whole cents that are payable; the rest stays.
 
-    Raises PayoutMethodNotFound, and PayoutRefused: the method rests, a payout is open, or too
-    little is payable.
+    Raises PayoutMethodNotFound, and PayoutRefused: the method rests, a payout is open, a node is
+    quarantined, or too little is payable.
     """
     with transaction.atomic():
+        if Progress.objects.filter(pk=RECONCILING).exists():
+            raise PayoutRefused("Payouts wait until staff has compared them with the provider.")
         payable = (AccountKind.PAYABLE, organization_id)
         # Two requests at once: the second one waits here, and finds the first one's payout.
         ledger.locked([payable])
         method = methods.current(organization_id)
+        if not methods.is_offered(method):
+            raise PayoutRefused("The payout method is not offered any more: set another one.")
         if method.usable_from > now:
             raise PayoutRefused(f"The payout method rests until {method.usable_from:%F %R} UTC.")
+        if Quarantine.undecided_of(organization_id).exists():
+            raise PayoutRefused("A node is quarantined; payouts wait for staff's decision.")
         if Payout.objects.filter(organization_id=organization_id, state__in=OPEN).exists():
             raise PayoutRefused("Another payout is on its way.")
         cents = cents_of(ledger.balance(*payable))
@@ -46,18 +62,28 @@ def request(organization_id: int, *, by: str, now: datetime) -> Payout:
                 f"{max(cents, 0)} cents are payable; the smallest payout is "
                 f"{settings.BILLING.payout_minimum_cents}."
             )
-        payout = Payout.objects.create(
-            organization_id=organization_id,
-            method=method,
-            amount_cents=cents,
-            amount_ucr=cents * UCR_PER_CENT,
-            currency=settings.BILLING.currency,
-            state=Payout.State.DEBITED,
-            requested_by=by,
-        )
-        _move(Journal.Kind.PAYOUT, payout, AccountKind.PAYABLE, AccountKind.SENT, actor=by)
+        payout = _debit(method, cents, by=by)
         _queue(payout)
+        _tell(payout)
         return payout
+
+
+def record(organization_id: int, cents: int, *, reference: str, by: str, now: datetime) -> Payout:
+    """Book a payment that the provider has made and a restore has forgotten, once a reference.
+
+    Raises PayoutMethodNotFound, and PayoutRefused while another payout of it is open.
+    """
+    with transaction.atomic():
+        ledger.locked([(AccountKind.PAYABLE, organization_id)])
+        mine = Payout.objects.filter(organization_id=organization_id)
+        known = mine.filter(reference=reference).first()
+        if known is not None:
+            return known
+        if mine.filter(state__in=OPEN).exists():
+            raise PayoutRefused("Another payout of it is open: reconcile that one first.")
+        payout = _debit(methods.current(organization_id), cents, by=by)
+        answer = ProviderAnswer(Outcome.CONFIRMED, reference=reference)
+        return settle_answer(payout.pk, answer, now=now)
 
 
 def cancel(organization_id: int, payout_id: UUID, *, by: str, now: datetime) -> Payout:
@@ -86,11 +112,11 @@ def send(payout_id: UUID, *, now: datetime) -> Payout:
         payout = _locked(payout_id)
         if payout.state not in OPEN or payout.hold_reason:
             return payout
+        provider = sender_of(payout.method.kind)
         is_first = payout.attempts == 0
         payout.attempts += 1
         payout.save(update_fields=["attempts"])
     # Committed before the provider is asked: a later attempt knows that it may have paid.
-    provider = provider_of(payout.method.kind)
     answer = ProviderAnswer(Outcome.UNKNOWN) if is_first else provider.find(payout)
     if answer.outcome == Outcome.UNKNOWN:
         answer = provider.send(payout)
@@ -112,6 +138,7 @@ def settle_answer(payout_id: UUID, answer: ProviderAnswer, *, now: datetime) -> 
                 # Its amount is payable again, and was paid: staff has to settle this.
                 log.error("billing_payout_paid_after_reversal", payout=str(payout.pk))
             return payout
+        before = payout.state
         payout.reference = answer.reference or payout.reference
         payout.changed_at = now
         if answer.outcome == Outcome.REFUSED:
@@ -122,6 +149,8 @@ def settle_answer(payout_id: UUID, answer: ProviderAnswer, *, now: datetime) -> 
         elif answer.outcome == Outcome.SENT:
             payout.state = Payout.State.SENT
         payout.save()
+        if payout.state != before:
+            _tell(payout)
         return payout
 
 
@@ -132,7 +161,9 @@ def hold(payout_id: UUID, *, reason: str) -> Payout:
     """
     with transaction.atomic():
         payout = _locked(payout_id)
-        if payout.state != Payout.State.DEBITED or payout.attempts:
+        # After a restore those on their way are held, too (reconciliation.py).
+        is_released = payout.state in OPEN and payout.hold_reason and not reason
+        if not is_released and (payout.state != Payout.State.DEBITED or payout.attempts):
             raise PayoutRefused("The payout has been sent.")
         payout.hold_reason = reason
         payout.save(update_fields=["hold_reason"])
@@ -144,6 +175,20 @@ def hold(payout_id: UUID, *, reason: str) -> Payout:
 def open_payouts() -> list[Payout]:
     """Return the payouts that are debited or sent, oldest first."""
     return list(Payout.objects.filter(state__in=OPEN).select_related("method").order_by("id"))
+
+
+def _debit(method: PayoutMethod, cents: int, *, by: str) -> Payout:
+    payout = Payout.objects.create(
+        organization_id=method.organization_id,
+        method=method,
+        amount_cents=cents,
+        amount_ucr=cents * UCR_PER_CENT,
+        currency=settings.BILLING.currency,
+        state=Payout.State.DEBITED,
+        requested_by=by,
+    )
+    _move(Journal.Kind.PAYOUT, payout, AccountKind.PAYABLE, AccountKind.SENT, actor=by)
+    return payout
 
 
 def _locked(payout_id: UUID) -> Payout:
@@ -160,8 +205,19 @@ def _reverse(payout: Payout, failure: str, *, actor: str, now: datetime) -> Payo
     payout.state = Payout.State.REVERSED
     payout.failure, payout.changed_at = failure[:500], now
     payout.save()
+    _tell(payout)
     log.warning("billing_payout_reversed", payout=str(payout.pk), failure=failure)
     return payout
+
+
+def _tell(payout: Payout) -> None:
+    data = {
+        "payout_id": str(payout.pk),
+        "state": str(payout.state),
+        "amount_cents": payout.amount_cents,
+        "currency": payout.currency,
+    }
+    events.emit(payout.organization_id, "payout.state_changed", data)
 
 
 def _move(

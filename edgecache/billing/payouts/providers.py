@@ -37,8 +37,8 @@ class ProviderAway(Exception):
 class Provider(Protocol):
     """A way to pay. Every call may be repeated with the same payout and pays at most once."""
 
-    def checked(self, details: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the details of a method as they are stored.
+    def checked(self, details: Mapping[str, Any], organization_id: int) -> dict[str, Any]:
+        """Return the details of an organization's method as they are stored.
 
         Raises InvalidRequest, and ProviderAway if they could not be checked.
         """
@@ -61,6 +61,17 @@ class Provider(Protocol):
         Raises ProviderAway.
         """
         ...
+
+
+def sender_of(kind: str) -> Provider:
+    """Return the way to pay of a payout that was debited.
+
+    Raises ProviderAway for one that is not offered now: the payout waits, and stops no other one.
+    """
+    try:
+        return provider_of(kind)
+    except InvalidRequest:
+        raise ProviderAway from None
 
 
 def provider_of(kind: str) -> Provider:

@@ -11,14 +11,16 @@ from typing import Any, Final
 import stripe
 import structlog
 
-from edgecache.billing.models import Payout
+from edgecache.billing.models import ConnectedAccount, Payout
+from edgecache.billing.payouts.connections import account_of
 from edgecache.billing.payouts.providers import Outcome, ProviderAnswer, ProviderAway
-from edgecache.billing.stripe_account import UNKNOWN_ACCOUNT, StripeRefusal, calls, client
+from edgecache.billing.stripe.account import UNKNOWN_ACCOUNT, StripeRefusal, calls, client
 from platform_site.lib.errors import FieldError, InvalidRequest
 
 log = structlog.get_logger(__name__)
 
 ACCOUNT: Final = re.compile(r"acct_[A-Za-z0-9]{8,64}")
+KIND: Final = "stripe"
 SHOWN: Final = 4
 # A payout has one transfer; more are somebody's doing at Stripe.
 MOST_TRANSFERS: Final = 100
@@ -31,13 +33,53 @@ REFUSALS: Final[Mapping[str, str]] = {
 
 
 class StripeConnect:
-    """The details are one field, ``account``: a connected account's id, ``acct_…``."""
+    """The details are the account that was opened for the organization; it need not be named."""
 
-    def checked(self, details: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the account if it is connected and can be paid."""
-        account = str(details.get("account", "")).strip()
-        if set(details) != {"account"} or not ACCOUNT.fullmatch(account):
-            raise _invalid("The id of a connected account, acct_…")
+    def open_account(self, row: ConnectedAccount) -> str:
+        """Open an account that the payee completes on Stripe's pages."""
+        try:
+            with calls():
+                made = client().v1.accounts.create(
+                    {
+                        "type": "express",
+                        "capabilities": {"transfers": {"requested": True}},
+                        "metadata": {"organization": str(row.organization_id)},
+                    },
+                    {"idempotency_key": f"connect-{row.pk}"},
+                )
+        except StripeRefusal:
+            raise ProviderAway from None
+        account = str(getattr(made, "id", ""))
+        if not ACCOUNT.fullmatch(account):
+            raise ProviderAway
+        return account
+
+    def onboarding_url(self, account: str, *, done_url: str, again_url: str) -> str:
+        """Return Stripe's page for an account of the platform's."""
+        try:
+            with calls():
+                link = client().v1.account_links.create(
+                    {
+                        "account": account,
+                        "type": "account_onboarding",
+                        "return_url": done_url,
+                        "refresh_url": again_url,
+                    }
+                )
+        except StripeRefusal:
+            raise ProviderAway from None
+        url = str(getattr(link, "url", ""))
+        if not url.startswith("https://"):
+            raise ProviderAway
+        return url
+
+    def checked(self, details: Mapping[str, Any], organization_id: int) -> dict[str, Any]:
+        """Return the organization's account if it can be paid."""
+        account = account_of(organization_id, KIND)
+        named = str(details.get("account", account)).strip()
+        if not account or named != account or set(details) - {"account"}:
+            # Ids of accounts are no secrets: another's must not be named.
+            raise _invalid("Connect an account first: POST /v1/cache/payout-method/connect.")
         try:
             with calls():
                 found = client().v1.accounts.retrieve(account)

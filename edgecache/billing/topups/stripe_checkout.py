@@ -2,7 +2,7 @@
 
 from edgecache.billing.models import TopUp
 from edgecache.billing.payouts.providers import ProviderAway
-from edgecache.billing.stripe_account import StripeRefusal, calls, client
+from edgecache.billing.stripe.account import StripeRefusal, calls, client
 from edgecache.billing.topups.providers import Checkout
 
 

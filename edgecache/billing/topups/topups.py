@@ -68,8 +68,8 @@ def request(organization_id: int, amount_cents: int, *, by: str, now: datetime) 
     try:
         page = place.checkout(
             top_up,
-            paid_url=console_link("cache", top_up="paid"),
-            left_url=console_link("cache", top_up="left"),
+            paid_url=console_link("usage", top_up="paid"),
+            left_url=console_link("usage", top_up="left"),
         )
     except ProviderAway:
         raise PaymentProviderUnavailable from None

@@ -4,9 +4,9 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import date
 from typing import Any
 
-from edgecache.billing import reports
 from edgecache.billing.api import csv_statement
 from edgecache.billing.money import credits_text
+from edgecache.billing.usage import reports
 from platform_site.lib.commands import OpsCommand, Outcome
 
 

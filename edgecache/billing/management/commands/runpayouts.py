@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 from argparse import ArgumentParser
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from django.utils import timezone
 from edgecache.api.command import table
 from edgecache.billing import holds
 from edgecache.billing.models import Payout
-from edgecache.billing.payouts import payouts
+from edgecache.billing.payouts import payouts, reconciliation
 from edgecache.billing.payouts.providers import Outcome as Answer
 from edgecache.billing.payouts.providers import ProviderAnswer, ProviderAway
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
@@ -40,10 +41,28 @@ class Command(OpsCommand):
         choice.add_argument("--failed", type=UUID, metavar="ID", help="It cannot be paid.")
         choice.add_argument("--hold", type=UUID, metavar="ID", help="Do not send it yet.")
         choice.add_argument("--release", type=UUID, metavar="ID", help="Send it after all.")
+        choice.add_argument(
+            "--reconcile",
+            action="store_true",
+            help="After a restore: ask providers about the payouts that were on their way.",
+        )
+        choice.add_argument(
+            "--reconciled",
+            action="store_true",
+            help="After a restore: all payments since the backup are accounted for; pay again.",
+        )
+        choice.add_argument(
+            "--record",
+            type=int,
+            metavar="ORG",
+            help="After a restore: book a payment of --cents to an organization, with the "
+            "provider's --reference, that was made since the backup.",
+        )
         choice.add_argument("--dry-run", action="store_true", help="Only list.")
         choice.add_argument("--csv", action="store_true", help="Only list, as CSV with accounts.")
         parser.add_argument("--reason", default="", help="For --failed and --hold.")
-        parser.add_argument("--reference", default="", help="Of the bank, for --paid.")
+        parser.add_argument("--reference", default="", help="Of the bank, for --paid, --record.")
+        parser.add_argument("--cents", type=int, default=0, help="For --record.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Carry out the decision, or run everything that is due."""
@@ -59,6 +78,12 @@ class Command(OpsCommand):
             payouts.hold(
                 options["hold"] or options["release"], reason=reason if options["hold"] else ""
             )
+        elif options["record"]:
+            _record(options, now)
+        elif options["reconcile"]:
+            reconciliation.ask_providers(now=now)
+        elif options["reconciled"]:
+            reconciliation.finish()
         elif not options["dry_run"] and not options["csv"]:
             holds.release_all(now=now)
             for payout in payouts.open_payouts():
@@ -67,6 +92,13 @@ class Command(OpsCommand):
         rows = [_row(payout) for payout in payouts.open_payouts()]
         text = _csv(rows) if options["csv"] else table(rows, COLUMNS)
         return Outcome({"payouts": rows}, text if rows else "No payout is open.")
+
+
+def _record(options: dict[str, Any], now: datetime) -> None:
+    if options["cents"] < 1 or not options["reference"]:
+        raise Refused("record_incomplete", "Name --cents and --reference.")
+    cents, reference = options["cents"], options["reference"]
+    payouts.record(options["record"], cents, reference=reference, by="staff", now=now)
 
 
 def _require(payout: Payout, state: str) -> None:

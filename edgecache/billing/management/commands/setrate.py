@@ -7,8 +7,8 @@ from typing import Any
 from django.utils import timezone
 
 from edgecache.api.command import table
-from edgecache.billing import rates
 from edgecache.billing.models import Rate, UsageKind
+from edgecache.billing.usage import rates
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 COLUMNS = ("kind", "rate_ucr", "begins_at")

@@ -1,15 +1,14 @@
 """``manage.py settle``: charge the usage of the edge cache."""
 
-import contextlib
 from argparse import ArgumentParser
 from typing import Any
 
-from django.db import transaction
 from django.utils import timezone
 
 from edgecache.api.errors import CacheUnavailable
-from edgecache.billing import settlement, usage_import
 from edgecache.billing.money import credits_text
+from edgecache.billing.service import states
+from edgecache.billing.usage import settlement, usage_import
 from platform_site.lib.commands import OpsCommand, Outcome
 
 
@@ -18,8 +17,8 @@ class Command(OpsCommand):
 
     help = (
         "Import usage from the cache's brain and charge it: consumers pay, operators earn. Runs "
-        "every five minutes by itself; running it again changes nothing. With --dry-run the "
-        "amounts are computed and nothing is kept."
+        "every five minutes by itself; running it again changes nothing. With --dry-run "
+        "nothing is imported or kept: what was imported before is priced."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -28,26 +27,28 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Import, then settle."""
-        with transaction.atomic() if options["dry_run"] else _no_transaction():
-            warning = ""
-            imported = usage_import.Imported()
+        is_dry_run, warning, imported = options["dry_run"], "", usage_import.Imported()
+        if is_dry_run:
+            warning = " Nothing was imported or kept."
+            settled = settlement.preview()
+        else:
+            now = timezone.now()
             try:
-                imported = usage_import.import_usage(now=timezone.now())
+                imported = usage_import.import_usage(now=now, is_complete=True)
             except CacheUnavailable:
                 warning = " The brain does not answer: nothing new was imported."
             except ValueError as exc:
                 warning = f" A page of the brain was refused: {exc}."
             settled = settlement.settle()
-            if options["dry_run"]:
-                transaction.set_rollback(True)
+            states.refresh_all(now=now)
         facts = {
             "imported": imported.lines,
             "rejected": imported.rejected,
             "settled": settled.lines,
             "charged_ucr": settled.charged_ucr,
             "shares_ucr": settled.shares_ucr,
-            "brain_answers": not warning,
-            "dry_run": options["dry_run"],
+            "brain_answers": not warning or is_dry_run,
+            "dry_run": is_dry_run,
         }
         text = (
             f"{imported.lines} lines imported, {imported.rejected} rejected; {settled.lines} "
@@ -55,8 +56,3 @@ class Command(OpsCommand):
             f"{credits_text(settled.shares_ucr)} to operators.{warning}"
         )
         return Outcome(facts, text)
-
-
-def _no_transaction() -> contextlib.nullcontext[None]:
-    # Each batch is a transaction of its own.
-    return contextlib.nullcontext()

@@ -1,21 +1,22 @@
 """Importing usage lines from the brain: each once, in whatever order and how often they come."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import structlog
 from django.conf import settings
 from django.db import transaction
+from django.utils.module_loading import import_string
 
 from edgecache.api import client
 from edgecache.billing.models import Progress, RejectedLine, UsageKind, UsageLine
-from edgecache.billing.progress import lock_progress
-from edgecache.billing.rates import LARGEST
+from edgecache.billing.usage.progress import lock_progress
+from edgecache.billing.usage.rates import LARGEST
 
 log = structlog.get_logger(__name__)
 
@@ -29,6 +30,15 @@ QUANTITIES: Final[Mapping[UsageKind, str]] = {
     UsageKind.EGRESS: "bytes_served",
     UsageKind.STORAGE: "storage_byte_hours",
 }
+OTHER_QUANTITIES: Final[Mapping[UsageKind, str]] = {
+    UsageKind.SQL_STATEMENT: "statements",
+    UsageKind.SQL_TIME: "milliseconds",
+    UsageKind.SQL_EGRESS: "bytes_out",
+    UsageKind.SQL_STORAGE: "storage_byte_hours",
+}
+
+# Takes ``now`` and ``is_complete``; returns rows of usage by environment and hour.
+Source = Callable[..., list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +52,39 @@ class Imported:
         return Imported(self.lines + other.lines, self.rejected + other.rejected)
 
 
-def import_usage(*, now: datetime) -> Imported:
-    """Import every line that the brain has and this platform has not.
+def import_usage(*, now: datetime, is_complete: bool = False) -> Imported:
+    """Import every line that the brain has and this platform has not, and usage of SQL.
 
+    is_complete: with what was used in the running hour; otherwise little of it waits for the hour's
+    end, and makes one line.
     Raises CacheUnavailable, and ValueError for a page that cannot be. What was imported before
     stays.
     """
-    done = Imported()
+    done = import_other(now=now, is_complete=is_complete)
     while True:
-        position, page = _next_page()
+        position, page = _next_page(is_complete=is_complete)
         if page["lines"]:
             done += _import_page(position, page, now=now)
         # What is used meanwhile makes new lines: the next run takes them.
         if len(page["lines"]) < PAGE_LINES:
             return done
+
+
+def import_other(*, now: datetime, is_complete: bool) -> Imported:
+    """Import what other apps counted (settings.USAGE_SOURCES), such as SQL.
+
+    They forget it in the same transaction.
+    """
+    with transaction.atomic():
+        # Settling takes lines by their id: ids must become visible in order.
+        lock_progress("settle")
+        lines: list[UsageLine] = []
+        for path in settings.USAGE_SOURCES:
+            source: Source = import_string(path)
+            for row in source(now=now, is_complete=is_complete):
+                lines += _other_lines(row)
+        UsageLine.objects.bulk_create(lines)
+    return Imported(lines=len(lines))
 
 
 def store(page: Mapping[str, Any], *, now: datetime) -> tuple[int, int]:
@@ -85,25 +114,25 @@ def store(page: Mapping[str, Any], *, now: datetime) -> tuple[int, int]:
     return len(new), len(rejected)
 
 
-def _next_page() -> tuple[int, Mapping[str, Any]]:
+def _next_page(*, is_complete: bool) -> tuple[int, Mapping[str, Any]]:
     """Return the position, and the page that begins with the line of this position."""
     row = Progress.objects.filter(pk="import").first()
     position = row.position if row is not None else 0
-    page = _page_after(max(position - 1, 0))
+    page = _page_after(max(position - 1, 0), is_complete=is_complete)
     if position and settings.CACHE.is_enabled and not _begins_with(page, position):
         # A brain's database from a backup: what it numbers anew may never pass the old position.
         # Lines that are here already change nothing.
         log.error("billing_brain_counts_lines_anew", position=position)
         Progress.objects.filter(pk="import", position=position).update(position=0)
-        position, page = 0, _page_after(0)
+        position, page = 0, _page_after(0, is_complete=is_complete)
     return position, page
 
 
-def _page_after(position: int) -> Mapping[str, Any]:
+def _page_after(position: int, *, is_complete: bool) -> Mapping[str, Any]:
     page: Mapping[str, Any] = client.call(
         "GET",
         "/v1/usage",
-        query={"after": position, "limit": PAGE_LINES},
+        query={"after": position, "limit": PAGE_LINES, "cut": "all" if is_complete else "due"},
         disabled={"lines": [], "sums": {}, "next": position},
     )
     return page
@@ -180,3 +209,20 @@ def _read(line: Mapping[str, Any], *, now: datetime) -> Iterator[UsageLine]:
             if quantity
         ]
     )
+
+
+def _other_lines(row: Mapping[str, Any]) -> list[UsageLine]:
+    line_id = uuid4()
+    return [
+        UsageLine(
+            line_id=line_id,
+            kind=kind,
+            used_at=row["hour"],
+            organization_id=row["organization_id"],
+            environment_pk=row["environment_pk"],
+            bucket_id=0,
+            quantity=Decimal(row[name]),
+        )
+        for kind, name in OTHER_QUANTITIES.items()
+        if row[name]
+    ]

@@ -17,6 +17,10 @@ LARGEST: Final[Mapping[UsageKind, int]] = {
     UsageKind.MISS: 10**12,
     UsageKind.EGRESS: 10**16,
     UsageKind.STORAGE: 10**18,
+    UsageKind.SQL_STATEMENT: 10**12,
+    UsageKind.SQL_TIME: 10**12,
+    UsageKind.SQL_EGRESS: 10**16,
+    UsageKind.SQL_STORAGE: 10**18,
 }
 
 
@@ -51,7 +55,7 @@ def set_rate(
 
 def highest_ucr(kind: UsageKind) -> int:
     """Return the highest rate that can be set."""
-    hours = HOURS_PER_MONTH if kind == UsageKind.STORAGE else 1
+    hours = HOURS_PER_MONTH if kind in {UsageKind.STORAGE, UsageKind.SQL_STORAGE} else 1
     return hours * (LARGEST_UCR // LARGEST[kind])
 
 

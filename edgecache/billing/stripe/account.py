@@ -47,7 +47,7 @@ def client() -> stripe.StripeClient:
 
 @contextmanager
 def calls() -> Iterator[None]:
-    """Turn Stripe's errors into the two that callers tell apart; neither shows Stripe's text.
+    """Turn Stripe's errors into the two that callers distinguish; neither shows Stripe's text.
 
     Raises StripeRefusal, and ProviderAway where the request may have been carried out, where it is
     worth repeating, or where the platform's key is refused, which is not the payee's fault.

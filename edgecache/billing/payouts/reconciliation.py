@@ -1,0 +1,72 @@
+"""After a restore: payouts wait until each is reconciled with its provider.
+
+What was paid since the backup is not known here: its amount looks payable, and a payout that was
+on its way may have arrived. So every open one is held, and none can be requested, until staff says
+that both sides agree.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from django.db import transaction
+from django.db.models import Value
+from django.db.models.functions import Greatest
+from django.utils import timezone
+
+from edgecache.billing.errors import PayoutRefused
+from edgecache.billing.models import Payout, Progress
+from edgecache.billing.payouts import payouts
+from edgecache.billing.payouts.providers import Outcome, ProviderAway, sender_of
+
+REASON: Final = "restored from a backup: to be reconciled with the provider"
+BY_HAND: Final = "manual"
+
+
+def begin() -> int:
+    """Stop all payouts; return how many were on their way."""
+    with transaction.atomic():
+        now = timezone.now()
+        Progress.objects.update_or_create(
+            name=payouts.RECONCILING, defaults={"position": 1, "updated_at": now}
+        )
+        # As if each had been sent: from now on the provider is asked before it is sent.
+        rows = Payout.objects.filter(state__in=payouts.OPEN)
+        rows.update(attempts=Greatest("attempts", Value(1)))
+        return rows.filter(hold_reason="").update(hold_reason=REASON)
+
+
+def ask_providers(*, now: datetime) -> list[Payout]:
+    """Settle what providers know, release what they do not; return what still waits.
+
+    Payouts by hand wait for staff, who alone know.
+    """
+    for payout in _held():
+        if payout.method.kind == BY_HAND:
+            continue
+        try:
+            answer = sender_of(payout.method.kind).find(payout)
+        except ProviderAway:
+            continue
+        with transaction.atomic():
+            if answer.outcome == Outcome.UNKNOWN:
+                payouts.hold(payout.pk, reason="")
+                continue
+            payouts.settle_answer(payout.pk, answer, now=now)
+            Payout.objects.filter(pk=payout.pk).update(hold_reason="")
+    return _held()
+
+
+def finish() -> None:
+    """Let payouts be requested again.
+
+    Raises PayoutRefused while one waits.
+    """
+    waiting = len(_held())
+    if waiting:
+        raise PayoutRefused(f"{waiting} payouts are not reconciled yet.")
+    Progress.objects.filter(pk=payouts.RECONCILING).delete()
+
+
+def _held() -> list[Payout]:
+    rows = Payout.objects.filter(state__in=payouts.OPEN, hold_reason=REASON)
+    return list(rows.select_related("method").order_by("id"))

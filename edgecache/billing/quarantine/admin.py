@@ -1,0 +1,98 @@
+"""Quarantines in the admin: forfeiting earnings and deciding appeals, each with its reason."""
+
+from functools import partial
+from typing import Final
+
+from django.contrib import admin
+from django.db import transaction
+from django.utils import timezone
+
+from edgecache.billing.audit_tags import BillingTag
+from edgecache.billing.models import Quarantine
+from edgecache.billing.money import credits_text
+from edgecache.billing.quarantine import quarantines
+from platform_site.lib.admin.actions import ActionsAdmin, Deed, StaffAction
+from platform_site.lib.admin.columns import organization
+from platform_site.lib.principals import PlatformRequest
+
+
+def _forfeit(deed: Deed, row: Quarantine) -> bool:
+    """Take what a node earned and was not paid out. Raises ForfeitRefused."""
+    with transaction.atomic():
+        changed = quarantines.forfeit(
+            row.pk, reason=deed.reason, actor=deed.actor, now=timezone.now()
+        )
+        _record(deed, BillingTag.ADMIN_EARNINGS_FORFEIT, changed)
+    return True
+
+
+def _decide(deed: Deed, row: Quarantine, *, is_granted: bool) -> bool:
+    """Grant or reject an appeal. Raises AppealRefused."""
+    with transaction.atomic():
+        changed = quarantines.decide(
+            row.pk,
+            is_granted=is_granted,
+            reason=deed.reason,
+            actor=deed.actor,
+            now=timezone.now(),
+        )
+        _record(deed, BillingTag.ADMIN_APPEAL_DECIDE, changed)
+    return True
+
+
+def _record(deed: Deed, tag: BillingTag, row: Quarantine) -> None:
+    request: PlatformRequest = deed.request  # type: ignore[assignment]  # the middleware's
+    quarantines.record(request, tag, row, actor=deed.actor, reason=deed.reason)
+
+
+def _label(row: Quarantine) -> str:
+    return (
+        f"{row}, organization {row.organization_id}: "
+        f"earned {credits_text(quarantines.forfeitable_ucr(row))} credits that were not forfeited, "
+        f"forfeited {credits_text(row.forfeited_ucr)}"
+    )
+
+
+ACTIONS: Final = (
+    StaffAction(
+        "forfeit",
+        "Forfeit unpaid earnings",
+        "What these nodes earned and was not paid out is taken; the operators read the reason.",
+        _forfeit,
+        label=_label,
+    ),
+    StaffAction(
+        "grant",
+        "Grant the appeal",
+        "What was forfeited is returned; the operators read the reason.",
+        partial(_decide, is_granted=True),
+        label=_label,
+    ),
+    StaffAction(
+        "reject",
+        "Reject the appeal",
+        "What was forfeited stays so; the operators read the reason.",
+        partial(_decide, is_granted=False),
+        label=_label,
+    ),
+)
+
+
+@admin.register(Quarantine)
+class QuarantineAdmin(ActionsAdmin):
+    """Quarantined nodes of operators, and disputes about them."""
+
+    list_display = (
+        *("began_at", "node_id", organization, "reason", "state", "forfeited", "appeal"),
+        *("ended_at", "decided_at"),
+    )
+    list_filter = ("decision",)
+    search_fields = ("=node_id", "=organization_id")
+    search_help_text = "Node or organization's number"
+    ordering = ("-id",)
+    staff_actions = ACTIONS
+
+    @admin.display(description="Forfeited credits")
+    def forfeited(self, row: Quarantine) -> str:
+        """Return the amount in credits."""
+        return credits_text(row.forfeited_ucr)

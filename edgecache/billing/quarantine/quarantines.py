@@ -1,0 +1,208 @@
+"""Quarantined nodes: their operators are mailed, staff may forfeit earnings, operators may appeal.
+
+While staff has not decided, payouts of the operator wait: they would pay what may be forfeited.
+"""
+
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from accounts.audit import audit
+from accounts.organization.admins import notify_admins
+from edgecache.api import client
+from edgecache.billing import holds
+from edgecache.billing.audit_tags import BillingTag
+from edgecache.billing.errors import AppealRefused, ForfeitRefused, QuarantineNotFound
+from edgecache.billing.models import Payout, Quarantine
+from edgecache.billing.money import credits_text
+from edgecache.billing.usage.progress import lock_progress
+from platform_site.lib.audit import AuditTag
+from platform_site.lib.principals import PlatformRequest
+
+PAGE: Final = 500
+EARNED: Final = """
+    SELECT coalesce(sum(s.share), 0)::bigint
+    FROM billing_usageline l JOIN billing_linestate s ON s.line_id = l.id
+    WHERE l.operator_id = %s AND l.node_id = %s
+"""
+
+
+def follow(*, now: datetime) -> int:
+    """Record the brain's new quarantines, and those that ended; return how many are new.
+
+    Raises CacheUnavailable.
+    """
+    with transaction.atomic():
+        progress = lock_progress("quarantines")
+        answer = client.call(
+            "GET",
+            "/v1/quarantines",
+            query={"after": progress.position, "limit": PAGE},
+            disabled={"quarantines": []},
+        )
+        events: list[dict[str, Any]] = answer["quarantines"]
+        new = [row for row in events if _record(row)]
+        if events:
+            progress.position = events[-1]["id"]
+            progress.updated_at = now
+            progress.save(update_fields=["position", "updated_at"])
+    _end(now=now)
+    return len(new)
+
+
+def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Quarantine:
+    """Take what a quarantined node earned, as far as it is not paid out.
+
+    Raises QuarantineNotFound, and ForfeitRefused: done before, decided, or nothing is left.
+    """
+    with transaction.atomic():
+        row = _locked(quarantine_id)
+        if row.forfeited_at or row.decision:
+            raise ForfeitRefused("This was decided already.")
+        amount_ucr = holds.forfeit(
+            row.organization_id,
+            forfeitable_ucr(row),
+            key=f"forfeit:{row.pk}",
+            reason=reason,
+            actor=actor,
+        )
+        if not amount_ucr:
+            raise ForfeitRefused("The node has no earnings that are not paid out.")
+        row.forfeited_ucr, row.forfeit_reason = amount_ucr, reason
+        row.forfeited_at, row.forfeited_by = now, actor
+        row.save()
+        notify_admins(
+            row.organization_id,
+            "earnings_forfeited",
+            node=str(row.node_id),
+            credits=credits_text(amount_ucr),
+            reason=reason,
+        )
+        return row
+
+
+def forfeitable_ucr(row: Quarantine) -> int:
+    """Return what a node earned and was not forfeited before; of that, part may be paid out."""
+    with connection.cursor() as cursor:
+        cursor.execute(EARNED, [row.organization_id, row.node_id])
+        earned_ucr = int(cursor.fetchone()[0])
+    same = Quarantine.objects.filter(node_id=row.node_id, organization_id=row.organization_id)
+    taken = same.exclude(decision=Quarantine.Decision.GRANTED)
+    return max(earned_ucr - sum(taken.values_list("forfeited_ucr", flat=True)), 0)
+
+
+def appeal(
+    organization_id: int, quarantine_id: UUID, text: str, *, by: str, now: datetime
+) -> Quarantine:
+    """Record an operator's appeal, once.
+
+    Raises QuarantineNotFound, also for another organization's, and AppealRefused.
+    """
+    with transaction.atomic():
+        row = _locked(quarantine_id)
+        if row.organization_id != organization_id:
+            raise QuarantineNotFound
+        if row.appealed_at or row.decision:
+            raise AppealRefused("There is an appeal, or a decision, already.")
+        row.appeal, row.appealed_at, row.appealed_by = text, now, by
+        row.save()
+        return row
+
+
+def decide(
+    quarantine_id: UUID, *, is_granted: bool, reason: str, actor: str, now: datetime
+) -> Quarantine:
+    """Grant an appeal, which returns what was forfeited, or reject it.
+
+    Raises QuarantineNotFound, and AppealRefused if it was decided, or there is no appeal.
+    """
+    with transaction.atomic():
+        row = _locked(quarantine_id)
+        if row.decision or not row.appealed_at:
+            raise AppealRefused("There is no appeal that waits for a decision.")
+        returned_ucr = 0
+        if is_granted and row.forfeited_ucr:
+            returned_ucr = holds.reinstate(
+                row.organization_id,
+                row.forfeited_ucr,
+                key=f"reinstate:{row.pk}",
+                reason=reason,
+                actor=actor,
+            )
+        decisions = Quarantine.Decision
+        row.decision = decisions.GRANTED if is_granted else decisions.REJECTED
+        row.decision_reason, row.decided_at, row.decided_by = reason, now, actor
+        row.save()
+        notify_admins(
+            row.organization_id,
+            "appeal_decided",
+            node=str(row.node_id),
+            decision=str(row.decision),
+            credits=credits_text(returned_ucr),
+            reason=reason,
+        )
+        return row
+
+
+def record(
+    request: PlatformRequest | None, tag: AuditTag, row: Quarantine, *, actor: str, reason: str
+) -> None:
+    """Record what staff did in the operator's audit trail. request: None for a command."""
+    audit.add(
+        request,
+        tag,
+        organization_id=row.organization_id,
+        actor=actor,
+        data={
+            "quarantine_id": str(row.pk),
+            "node_id": str(row.node_id),
+            "forfeited_ucr": row.forfeited_ucr,
+            "reason": reason[:300],
+        },
+    )
+
+
+def _record(event: dict[str, Any]) -> bool:
+    row, is_new = Quarantine.objects.get_or_create(
+        event=event["id"],
+        defaults={
+            "node_id": UUID(event["node_id"]),
+            "organization_id": event["organization_id"],
+            "reason": event["reason"],
+            "began_at": datetime.fromisoformat(event["began_at"]),
+        },
+    )
+    if not is_new:
+        return False
+    # What was sent cannot be stopped any more.
+    waiting = Payout.objects.filter(
+        organization_id=row.organization_id, state=Payout.State.DEBITED, attempts=0, hold_reason=""
+    )
+    waiting.update(hold_reason=f"node {row.node_id} is quarantined")
+    notify_admins(row.organization_id, "node_quarantined", node=str(row.node_id), reason=row.reason)
+    audit.add(
+        None,
+        BillingTag.SYNC_NODE_QUARANTINE,
+        organization_id=row.organization_id,
+        data={"node_id": str(row.node_id), "reason": row.reason},
+    )
+    return True
+
+
+def _end(*, now: datetime) -> None:
+    """Note which nodes were approved again; a node that was removed stays under suspicion."""
+    open_rows = Quarantine.objects.filter(ended_at=None)
+    if not open_rows.exists():
+        return
+    nodes = client.call("GET", "/v1/nodes", disabled={"nodes": []})["nodes"]
+    well = [UUID(node["node_id"]) for node in nodes if node["status"] in {"active", "draining"}]
+    open_rows.filter(node_id__in=well).update(ended_at=now)
+
+
+def _locked(quarantine_id: UUID) -> Quarantine:
+    row = Quarantine.objects.select_for_update().filter(pk=quarantine_id).first()
+    if row is None:
+        raise QuarantineNotFound
+    return row

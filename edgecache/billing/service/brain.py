@@ -1,0 +1,63 @@
+"""Notifying the brain whose objects other operators' nodes serve.
+
+The decision's row and the job that sends it are one transaction. What the brain has not confirmed
+is sent again after every settlement, and everything once a night: a brain whose database comes from
+a backup knows older decisions.
+"""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from django.db import transaction
+from django.db.models import F, Q
+from procrastinate.contrib.django.django_connector import DjangoConnector
+from procrastinate.manager import JobManager
+from procrastinate.tasks import configure_task
+
+from edgecache.api import client
+from edgecache.billing.models import ServiceState
+
+_MANAGER: Final = JobManager(DjangoConnector())
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# Of one run: a brain that was away for long hears the rest in the next ones.
+MOST: Final = 1000
+
+
+def notify_later(organization_id: int) -> None:
+    """Queue a decision in the caller's transaction."""
+    job = configure_task(name="edgecache.billing.tasks.notify_brain", job_manager=_MANAGER)
+    job.defer(organization_id=organization_id)
+
+
+def notify(organization_id: int) -> None:
+    """Send the current decision about an organization; twice, or late, changes nothing.
+
+    Raises CacheUnavailable.
+    """
+    state = ServiceState.objects.filter(pk=organization_id).exclude(decided_at=None).first()
+    if state is None or state.decided_at is None or not client.is_enabled():
+        return
+    version = round((state.decided_at - EPOCH).total_seconds() * 1_000_000)
+    body = {"is_stopped": state.is_stopped, "version": version}
+    client.call("PUT", f"/v1/organizations/{organization_id}/service", body=body)
+    rows = ServiceState.objects.filter(pk=organization_id, decided_at=state.decided_at)
+    rows.update(notified_at=state.decided_at)
+
+
+def send_unconfirmed() -> None:
+    """Send what the brain has not confirmed. Raises CacheUnavailable."""
+    unconfirmed = ServiceState.objects.exclude(decided_at=None).exclude(
+        Q(notified_at__isnull=False) & Q(notified_at=F("decided_at"))
+    )
+    for organization_id in list(
+        unconfirmed.order_by("decided_at").values_list("pk", flat=True)[:MOST]
+    ):
+        notify(organization_id)
+
+
+def decide_again(*, now: datetime) -> None:
+    """Have every decision sent again."""
+    with transaction.atomic():
+        for state in ServiceState.objects.exclude(decided_at=None).select_for_update():
+            state.decide(now=now)
+            state.save(update_fields=["decided_at"])

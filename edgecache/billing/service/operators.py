@@ -1,0 +1,39 @@
+"""Sending the brain the networks of operators' own people: what they read earns nothing."""
+
+import ipaddress
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from accounts.models import Session
+from edgecache.api import client
+
+RECENT: Final = timedelta(days=30)
+# What the brain keeps for one operator.
+MOST: Final = 1000
+PREFIX_BITS: Final = {4: 24, 6: 56}
+
+
+def send_networks(*, now: datetime) -> None:
+    """Send the networks of recent sessions of every operator's members. Raises CacheUnavailable."""
+    answer = client.call("GET", "/v1/nodes", disabled={"nodes": []})
+    operators = {node["organization_id"] for node in answer["nodes"]} - {None}
+    for organization_id in sorted(operators):
+        body = {"networks": networks(organization_id, now=now)}
+        client.call("PUT", f"/v1/operators/{organization_id}/networks", body=body)
+
+
+def networks(organization_id: int, *, now: datetime) -> list[str]:
+    """Return the networks (/24, /56) that an organization's members had sessions from lately."""
+    rows = Session.scoped.within_organization(organization_id).filter(rotated_at__gt=now - RECENT)
+    latest = rows.order_by("-rotated_at").values_list("address", flat=True)
+    return list(dict.fromkeys(_prefixes(latest.iterator())))[:MOST]
+
+
+def _prefixes(addresses: Iterable[str]) -> Iterable[str]:
+    for text in addresses:
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError:
+            continue
+        yield str(ipaddress.ip_network((address, PREFIX_BITS[address.version]), strict=False))

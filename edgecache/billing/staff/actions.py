@@ -1,0 +1,131 @@
+"""What staff may do in billing, each with a reason and an audit event."""
+
+from typing import Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.audit import audit
+from edgecache.billing import debts
+from edgecache.billing.audit_tags import BillingTag
+from edgecache.billing.errors import PayoutRefused
+from edgecache.billing.models import Payout, UsageLine
+from edgecache.billing.payouts import payouts
+from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
+from platform_site.lib.admin.actions import Deed, StaffAction
+
+BY_HAND: Final = "manual"
+
+
+def hold(deed: Deed, payout: Payout) -> bool:
+    """Stop a payout that was not sent yet. Raises PayoutRefused."""
+    with transaction.atomic():
+        if _locked(payout).hold_reason:
+            return False
+        payouts.hold(payout.pk, reason=deed.reason)
+        _note(deed, BillingTag.ADMIN_PAYOUT_HOLD, payout)
+    return True
+
+
+def approve(deed: Deed, payout: Payout) -> bool:
+    """Let a held payout go on. Raises PayoutRefused."""
+    with transaction.atomic():
+        if not _locked(payout).hold_reason:
+            return False
+        payouts.hold(payout.pk, reason="")
+        _note(deed, BillingTag.ADMIN_PAYOUT_APPROVE, payout)
+    return True
+
+
+def mark_paid(deed: Deed, payout: Payout) -> bool:
+    """Confirm a payout by hand that the bank has carried out. Raises PayoutRefused."""
+    answer = ProviderAnswer(Outcome.CONFIRMED, reference=f"by {deed.request.user}")
+    return _settle(deed, payout, answer, BillingTag.ADMIN_PAYOUT_CONFIRM)
+
+
+def mark_failed(deed: Deed, payout: Payout) -> bool:
+    """Return the amount of a payout by hand to its operator. Raises PayoutRefused."""
+    answer = ProviderAnswer(Outcome.REFUSED, failure=deed.reason)
+    return _settle(deed, payout, answer, BillingTag.ADMIN_PAYOUT_REVERSE)
+
+
+def refund(deed: Deed, line: UsageLine) -> bool:
+    """Refund what a usage line cost; its operator's share is taken back."""
+    with transaction.atomic():
+        journal = debts.refund(
+            line.organization_id,
+            [line.pk],
+            key=f"refund:{deed.key}:{line.pk}",
+            reason=deed.reason,
+            actor=deed.actor,
+        )
+        if journal is None or not journal.entries.exists():
+            # No journal without entries stays, nor an event about nothing.
+            transaction.set_rollback(True)
+            return False
+        audit.record_staff(
+            deed.request,
+            BillingTag.ADMIN_USAGE_REFUND,
+            organization_id=line.organization_id,
+            line=str(line),
+            journal=str(journal.pk),
+            reason=deed.reason,
+        )
+    return True
+
+
+def _settle(deed: Deed, payout: Payout, answer: ProviderAnswer, tag: BillingTag) -> bool:
+    with transaction.atomic():
+        row = _locked(payout)
+        if row.method.kind != BY_HAND:
+            raise PayoutRefused("Its provider reports what becomes of it.")
+        if row.state not in payouts.OPEN:
+            return False
+        if row.hold_reason and answer.outcome == Outcome.CONFIRMED:
+            raise PayoutRefused("The payout is held: approve it first.")
+        payouts.settle_answer(row.pk, answer, now=timezone.now())
+        _note(deed, tag, payout)
+    return True
+
+
+def _locked(payout: Payout) -> Payout:
+    rows = Payout.objects.select_for_update(of=("self",)).select_related("method")
+    return rows.get(pk=payout.pk)
+
+
+def _note(deed: Deed, tag: BillingTag, payout: Payout) -> None:
+    audit.record_staff(
+        deed.request,
+        tag,
+        organization_id=payout.organization_id,
+        payout=str(payout.pk),
+        amount_cents=payout.amount_cents,
+        reason=deed.reason,
+    )
+
+
+PAYOUT_ACTIONS: Final = (
+    StaffAction("hold", "Hold", "These payouts are not sent until they are approved.", hold),
+    StaffAction("approve", "Approve", "These held payouts are sent after all.", approve),
+    StaffAction(
+        "mark_paid",
+        "Mark as paid",
+        "The bank has carried these payouts out: they are confirmed in the ledger.",
+        mark_paid,
+    ),
+    StaffAction(
+        "mark_failed",
+        "Mark as failed",
+        "These payouts did not arrive: their amounts are payable to the operators again.",
+        mark_failed,
+    ),
+)
+LINE_ACTIONS: Final = (
+    StaffAction(
+        "refund",
+        "Refund",
+        "What these lines cost is given back to the consumers, and the operators' shares of it are "
+        "taken back.",
+        refund,
+    ),
+)
