@@ -24,6 +24,8 @@ NAMES = (
     "postgres_meta",
     "soak",
     "billing",
+    "metering",
+    "python_client",
 )
 
 

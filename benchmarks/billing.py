@@ -1,14 +1,20 @@
-"""Settling 1,000,000 usage lines, and reading the statement of an operator with 100,000."""
+"""Settling 1,000,000 usage lines, and reading a month of 400,000: 50 nodes, 1,000 buckets.
 
+Times are of the clock, and of the processor: this process and its PostgreSQL backend.
+"""
+
+import os
 import resource
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
 from django.db import connection
 from django.utils import timezone
 
-from edgecache.billing import consumer_credits, ledger, reports, settlement
+from edgecache.billing import consumer_credits, ledger
+from edgecache.billing.usage import reports, settlement
 
 CONSUMERS: Final = 100
 NODES: Final = 50
@@ -20,7 +26,8 @@ OPERATOR: Final = 3_000_000
 LINES: Final = """
     INSERT INTO billing_usageline (line_id, kind, used_at, organization_id, environment_pk,
         bucket_id, bucket_name, node_id, operator_id, quantity)
-    SELECT gen_random_uuid(), (%(kinds)s::text[])[1 + g %% %(kinds_count)s], now(),
+    SELECT gen_random_uuid(), (%(kinds)s::text[])[1 + g %% %(kinds_count)s],
+        date_trunc('month', now()) + (now() - date_trunc('month', now())) * g / %(lines)s,
         %(first)s + g %% %(consumers)s, 1, g %% 1000, 'bucket-' || g %% 1000,
         lpad(to_hex(g %% %(nodes)s), 32, '0')::uuid, %(operator)s + g %% %(operators)s,
         1000 + g %% 100000
@@ -32,7 +39,7 @@ def measure(_identity: Mapping[str, str], *, rounds: int, seconds: float) -> Non
     """Print times and memory; the arguments of other benchmarks are not used."""
     for number in range(CONSUMERS):
         consumer_credits.top_up(
-            FIRST_CONSUMER + number, 10**12, reference=f"bench {number}", reason="", actor="bench"
+            FIRST_CONSUMER + number, 10**15, reference=f"bench {number}", reason="", actor="bench"
         )
     _insert(1_000_000, ["hit", "miss", "egress", "storage"], OTHERS, NODES)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -40,12 +47,14 @@ def measure(_identity: Mapping[str, str], *, rounds: int, seconds: float) -> Non
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     print(f"grown by {grown / 1024:.0f} MiB")
     _timed("settle again", settlement.settle)
-    _insert(100_000, ["hit", "egress"], OPERATOR, 1)
+    _insert(400_000, ["hit", "egress"], OPERATOR, 1)
     settlement.settle()
-    month = timezone.now().date().replace(day=1)
-    _timed("statement: totals", lambda: reports.statement_totals(OPERATOR, month))
+    today = timezone.now().date()
+    month = today.replace(day=1)
+    _timed("statement: totals", lambda: reports.statement_totals(OPERATOR, month)["lines"])
     _timed("statement: first page", lambda: len(reports.statement_page(OPERATOR, month)))
     _timed("statement: all", lambda: sum(1 for _ in reports.statement_lines(OPERATOR, month)))
+    _timed("usage of a month", lambda: len(reports.used(FIRST_CONSUMER, month, today)))
     _timed("verify the ledger", ledger.verify)
 
 
@@ -68,6 +77,17 @@ def _insert(lines: int, kinds: list[str], operator: int, operators: int) -> None
 
 
 def _timed(name: str, work: Callable[[], object]) -> None:
-    start = time.perf_counter()
+    start, used = time.perf_counter(), _processor_s()
     result = work()
-    print(f"{name}: {time.perf_counter() - start:.2f} s ({result})")
+    took = time.perf_counter() - start
+    own, backend = (after - before for after, before in zip(_processor_s(), used, strict=True))
+    print(f"{name}: {took:.2f} s, processor {own:.2f} + {backend:.2f} s ({result})")
+
+
+def _processor_s() -> tuple[float, float]:
+    """Return the processor time of this process and of its connection's backend."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (pid,) = cursor.fetchone()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return time.process_time(), (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

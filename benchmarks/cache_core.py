@@ -192,7 +192,7 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
     staging = Staging(folder, limit_bytes=4 * 2**30)
     origins = Origins(database, coherence, staging, allows_private=True)
     stores = Stores(database, coherence)
-    managed = ManagedStore(database, staging, stores, on_restored=lambda _version: None)
+    managed = ManagedStore(database, staging, stores, on_restored=lambda _bucket, _version: None)
     objects = ObjectCache(
         database,
         directory,
@@ -200,7 +200,7 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
         origins,
         managed,
         brain_id=brain_id,
-        on_stored=lambda _version: None,
+        on_stored=lambda _bucket, _version: None,
     )
     purges = Purges(database, coherence)
     buckets = Buckets(database, coherence, staging)

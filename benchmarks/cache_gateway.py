@@ -308,7 +308,10 @@ def _wrk(contender: Contender, *, seconds: float) -> Round:
 
 @contextlib.contextmanager
 def brain_with_worker(
-    folder: Path, variables: Mapping[str, str] = MappingProxyType({})
+    folder: Path,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    *,
+    kind: type[Cluster] = Cluster,
 ) -> Iterator[Cluster]:
     """Run a brain with one worker over a database of its own. variables: further settings."""
     given = os.environ["DATABASE_URL"]
@@ -323,7 +326,7 @@ def brain_with_worker(
             subprocess.run(command, cwd=ROOT, check=True, env=environment)
             # As nginx reaches a brain on its machine.
             beside = {"ZBRAIN_S3_SOCKET": str(folder / "objects.sock"), **variables}
-            cluster = Cluster(folder, url, secret_key, workers=1, variables=beside)
+            cluster = kind(folder, url, secret_key, workers=1, variables=beside)
             try:
                 yield cluster.start()
             finally:

@@ -1,4 +1,4 @@
-"""PUTs of 1 KiB, 64 KiB and 1 MiB through the object API, beside what the machine itself does.
+"""PUTs of 1 KiB, 64 KiB and 1 MiB, and DELETEs, beside what the machine itself does.
 
 Signed by 16 connections, every object with a key and bytes of its own. Signatures are computed
 before a round, so that the client is not the bottleneck. The machine's measures: `SELECT 1` on one
@@ -13,7 +13,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -31,7 +31,7 @@ from tests.edgecache.conftest import connect
 BUCKET: Final = "bench"
 MARK_BYTES: Final = 16
 # More a second than a round writes; further signatures are computed on the way.
-PREPARED_PER_S: Final = {"1 KiB": 1500, "64 KiB": 1200, "1 MiB": 300}
+PREPARED_PER_S: Final = {"1 KiB": 1500, "64 KiB": 1200, "1 MiB": 300, "DELETE": 1500}
 MACHINE_S: Final = 1.0
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
@@ -63,12 +63,13 @@ def measure(_identity: dict[str, str], *, rounds: int, seconds: float) -> None:
         targets = [_brain("files", cluster)]
         if not missing():
             targets += _on_ceph(stack)
-        numbers = itertools.count()
+        # Of the objects that were written, and deleted in the same order.
+        numbers = {method: itertools.count() for method in ("PUT", "DELETE")}
         results: dict[tuple[str, str], list[Round]] = {}
         machine: list[tuple[float, float]] = []
         for _ in range(rounds):
             machine.append((_selects_per_s(cluster.database_url), _syncs_per_s(folder)))
-            for name, target in itertools.product(SIZES, targets):
+            for name, target in itertools.product([*SIZES, "DELETE"], targets):
                 found = _round(target, name, numbers, seconds=seconds)
                 results.setdefault((name, target.name), []).append(found)
         _print(results, machine)
@@ -108,7 +109,7 @@ def _on_ceph(stack: contextlib.ExitStack) -> list[Target]:
 def _print(results: dict[tuple[str, str], list[Round]], machine: list[tuple[float, float]]) -> None:
     selects, syncs = (statistics.median(values) for values in zip(*machine, strict=True))
     print(f"the machine: SELECT 1 {selects:.0f}/s, fsync {syncs:.0f}/s")
-    print(f"{'PUT':10} {'to':20} {'writes/s':>10} {'p99 ms':>8} {'server ms':>9}")
+    print(f"{'write':10} {'to':20} {'writes/s':>10} {'p99 ms':>8} {'server ms':>9}")
     for (name, target), rows in results.items():
         rate, p99, server = (
             statistics.median(values)
@@ -119,9 +120,16 @@ def _print(results: dict[tuple[str, str], list[Round]], machine: list[tuple[floa
         print(f"{name:10} {target:20} {rate:10.0f} {p99:8.1f} {server:9.2f}")
 
 
-def _round(target: Target, name: str, numbers: Iterator[int], *, seconds: float) -> Round:
-    shared = os.urandom(SIZES[name] - MARK_BYTES)
-    requests = _requests(Signer(target.keys, target.url), shared, numbers)
+def _round(
+    target: Target, name: str, numbers: Mapping[str, Iterator[int]], *, seconds: float
+) -> Round:
+    signer = Signer(target.keys, target.url)
+    if name in SIZES:
+        shared = os.urandom(SIZES[name] - MARK_BYTES)
+        requests = _puts(signer, shared, numbers["PUT"])
+    else:
+        shared = b""
+        requests = _deletes(signer, numbers["DELETE"])
     prepared = list(itertools.islice(requests, int(PREPARED_PER_S[name] * seconds)))
     payloads = (
         b"".join((head, shared, mark)) for head, mark in itertools.chain(prepared, requests)
@@ -135,16 +143,26 @@ def _round(target: Target, name: str, numbers: Iterator[int], *, seconds: float)
     return Round(found.per_second, found.p99_ms, spent * 1000 / (found.per_second * seconds))
 
 
-def _requests(
-    signer: Signer, shared: bytes, numbers: Iterator[int]
-) -> Iterator[tuple[bytes, bytes]]:
+def _deletes(signer: Signer, numbers: Iterator[int]) -> Iterator[tuple[bytes, bytes]]:
+    for number in numbers:
+        target = _target(number)
+        lines = [f"DELETE {target} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in signer.sign("DELETE", target).items()]
+        yield "\r\n".join([*lines, "", ""]).encode(), b""
+
+
+def _target(number: int) -> str:
+    return f"/{BUCKET}/{number % 100}/{number}"
+
+
+def _puts(signer: Signer, shared: bytes, numbers: Iterator[int]) -> Iterator[tuple[bytes, bytes]]:
     """Yield heads, each with the last bytes of its body; the bytes before them are shared."""
     begun = hashlib.sha256(shared)
     for number in numbers:
         mark = number.to_bytes(MARK_BYTES, "big")
         digest = begun.copy()
         digest.update(mark)
-        target = f"/{BUCKET}/{number % 100}/{number}"
+        target = _target(number)
         headers = signer.sign("PUT", target, payload=digest.hexdigest())
         lines = [f"PUT {target} HTTP/1.1", f"content-length: {len(shared) + MARK_BYTES}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]

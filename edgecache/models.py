@@ -1,4 +1,4 @@
-"""The metrics' history: of the cache as a whole, so it belongs to no tenant."""
+"""What the platform knows of the cache: its metrics' history, and its nodes' latest states."""
 
 from typing import Any
 
@@ -44,3 +44,20 @@ class CacheSample(models.Model):
             if field.name not in {"id", "moment", "is_hourly"}
         }
         return shown | {"collected_at": self.moment}
+
+
+class NodeState(models.Model):
+    """The state of a node when it was looked at last, to notice the next change of it.
+
+    node_id: the brain's, which may have a database of its own. status, health: as the API has them.
+    """
+
+    node_id = models.UUIDField(primary_key=True)
+    organization_id = models.BigIntegerField()
+    status = models.CharField(max_length=20)
+    health = models.CharField(max_length=20)
+    changed_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        """Name the node."""
+        return str(self.node_id)

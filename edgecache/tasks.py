@@ -9,6 +9,7 @@ from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
+from edgecache import node_states
 from edgecache.api import access_keys, buckets, client, hosts, metrics_history
 from edgecache.api.errors import CacheUnavailable
 from environments.models import Environment
@@ -38,6 +39,18 @@ def poll_metrics() -> None:
         metrics_history.collect(now=timezone.now())
     except CacheUnavailable:
         log.info("cache_metrics_missed")
+
+
+@app.periodic(cron="* * * * *")
+@app.task(queueing_lock="cache_follow_nodes")
+def follow_nodes(timestamp: int) -> None:
+    """Tell operators what became of their nodes; while the brain does not answer, later."""
+    if not client.is_enabled():
+        return
+    try:
+        node_states.follow(now=timezone.now())
+    except CacheUnavailable:
+        log.info("cache_nodes_not_followed")
 
 
 @app.periodic(cron="4 * * * *")

@@ -67,9 +67,10 @@ class BucketViewSet(CacheResource):
     """The environment's buckets, and the host names under which they answer plain HTTP."""
 
     access = {
-        "list": needs("buckets", "read"),
+        # Who may read objects has to find them.
+        "list": needs("objects", "read"),
         "create": needs("buckets", "create"),
-        "retrieve": needs("buckets", "read"),
+        "retrieve": needs("objects", "read"),
         "partial_update": needs("buckets", "update"),
         "destroy": needs("buckets", "delete"),
         "hosts": needs("buckets", "read"),

@@ -17,6 +17,7 @@ from urllib3.util import Retry
 
 from edgecache.api import errors
 from edgecache.api.circuit_breaker import CircuitBreaker
+from platform_site.lib import tracing
 from platform_site.lib.errors import FieldError, InvalidRequest, NotFound, PlatformError
 from platform_site.lib.principals import Scope
 
@@ -27,7 +28,7 @@ POOL: Final = 16
 SUCCESS: Final = range(200, 300)
 # A connection that the brain closed while it was idle fails at its next use.
 RETRIES: Final = Retry(total=1, backoff_factor=0, allowed_methods=["GET", "DELETE"])
-# The brain's refusals use the platform's codes, except ``not_possible``.
+# The brain's refusals use the platform's codes, but for those at the end.
 ERRORS: Final[Mapping[str, type[PlatformError]]] = {
     error.code: error
     for error in (
@@ -36,6 +37,9 @@ ERRORS: Final[Mapping[str, type[PlatformError]]] = {
         errors.BucketNotFound,
         errors.BucketTaken,
         errors.BucketNotEmpty,
+        errors.ObjectNotFound,
+        errors.OriginReadOnly,
+        errors.OriginFailed,
         errors.HostNotFound,
         errors.HostTaken,
         errors.AccessKeyNotFound,
@@ -43,7 +47,13 @@ ERRORS: Final[Mapping[str, type[PlatformError]]] = {
         errors.OriginTaken,
         errors.OriginInUse,
     )
-} | {"not_possible": errors.CacheLimitReached}
+} | {
+    "not_possible": errors.CacheLimitReached,
+    **dict.fromkeys(
+        ("origin_denied", "origin_forbidden", "origin_timeout", "origin_changed"),
+        errors.OriginFailed,
+    ),
+}
 
 Row = dict[str, Any]
 
@@ -76,14 +86,7 @@ def call(
     if not breaker.allows_call():
         raise errors.CacheUnavailable(retry_after_s=breaker.retry_after_s())
     try:
-        response = _session().request(
-            method,
-            settings.CACHE.brain_url + path,
-            params=query,
-            json=body,
-            timeout=(min(CONNECT_TIMEOUT_S, settings.CACHE.timeout_s), settings.CACHE.timeout_s),
-            allow_redirects=False,
-        )
+        response = _send(method, path, query, body)
     except requests.RequestException as exc:
         if not breaker.is_open:
             log.warning("cache_brain_unreachable", error=type(exc).__name__)
@@ -91,6 +94,24 @@ def call(
         raise errors.CacheUnavailable(retry_after_s=breaker.retry_after_s()) from exc
     breaker.succeeded()
     return _read(response)
+
+
+def _send(
+    method: str, path: str, query: Mapping[str, Any] | None, body: Mapping[str, Any] | None
+) -> requests.Response:
+    with tracing.span("brain call", "client") as span:
+        response = _session().request(
+            method,
+            settings.CACHE.brain_url + path,
+            params=query,
+            json=body,
+            headers=tracing.headers(),
+            timeout=(min(CONNECT_TIMEOUT_S, settings.CACHE.timeout_s), settings.CACHE.timeout_s),
+            allow_redirects=False,
+        )
+        if span is not None:
+            span.set_attribute("http.response.status_code", response.status_code)
+    return response
 
 
 def probe() -> bool:

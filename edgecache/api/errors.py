@@ -1,6 +1,6 @@
 """What the cache's side of the platform refuses."""
 
-from platform_site.lib.errors import Conflict, NotFound, Unavailable
+from platform_site.lib.errors import Conflict, EngineError, NotFound, Unavailable
 from platform_site.lib.openapi import shapes
 
 
@@ -53,6 +53,27 @@ class BucketNotEmpty(Conflict):
 
     code = "bucket_not_empty"
     title = "The bucket still holds objects."
+
+
+class ObjectNotFound(NotFound):
+    """The bucket has no object of this key."""
+
+    code = "object_not_found"
+    title = "There is no such object."
+
+
+class OriginReadOnly(Conflict):
+    """Objects of this bucket come from an HTTP origin, which can only be read, key by key."""
+
+    code = "origin_read_only"
+    title = "The bucket's origin cannot do this."
+
+
+class OriginFailed(EngineError):
+    """The bucket's origin refused, failed or did not answer; ``detail`` says which."""
+
+    code = "origin_failed"
+    title = "The bucket's origin failed."
 
 
 class HostNotFound(NotFound):

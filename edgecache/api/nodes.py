@@ -56,6 +56,11 @@ def remove(organization_id: int, node_id: str) -> None:
         client.call("DELETE", f"/v1/nodes/{node_id}")
 
 
+def any_node(node_id: str) -> dict[str, Any]:
+    """Return any node with all its fields, for the platform's staff. Raises NodeNotFound."""
+    return _read(node_id)
+
+
 def discard(node_id: str) -> None:
     """Deregister any node, for the platform's staff.
 
@@ -74,6 +79,18 @@ def metrics(organization_id: int, node_id: str) -> dict[str, Any]:
         return nothing
     _own(organization_id, node_id)
     answer: dict[str, Any] = client.call("GET", f"/v1/nodes/{node_id}/metrics")
+    return answer
+
+
+def audits(organization_id: int, node_id: str) -> dict[str, Any]:
+    """Return what the platform's looks at a node of the organization found.
+
+    Raises NodeNotFound, also for another organization's.
+    """
+    if not client.is_enabled():
+        return {"days": [], "failures": []}
+    _own(organization_id, node_id)
+    answer: dict[str, Any] = client.call("GET", f"/v1/nodes/{node_id}/audits")
     return answer
 
 
@@ -127,6 +144,8 @@ def _nothing() -> dict[str, Any]:
         "evictions": 0,
         "load": 0.0,
         "status": "",
+        "status_reason": "",
+        "status_at": None,
         "health": "",
         "created_at": None,
         "last_seen_at": None,

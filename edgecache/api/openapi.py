@@ -50,6 +50,8 @@ OWN_NODE: Final = PUBLIC_NODE | {
     "object_count": 7,
     "evictions": 1,
     "load": 0.25,
+    "status_reason": "",
+    "status_at": "2026-11-22T18:37:27.587115+00:00",
 }
 NEW_NODE: Final = REGISTRATION | {
     "node_id": NODE_ID,
@@ -79,6 +81,34 @@ OPERATIONS: Final[Operations] = {
     ),
     "DELETE /v1/cache/nodes/{node_id}": Operation(
         tag="Cache nodes", path=NODE_PATH, problems=(NodeNotFound, CacheUnavailable)
+    ),
+    "GET /v1/cache/nodes/{node_id}/audits": Operation(
+        tag="Cache nodes",
+        path=NODE_PATH,
+        problems=(NodeNotFound, CacheUnavailable),
+        response={
+            "days": [
+                {
+                    "day": "2026-11-22",
+                    "path": "direct",
+                    "is_recheck": False,
+                    "looks": 352,
+                    "right": 351,
+                    "wrong": 1,
+                    "missing": 0,
+                    "unanswered": 0,
+                    "bytes": 41_000_000,
+                }
+            ],
+            "failures": [
+                {
+                    "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                    "path": "direct",
+                    "is_recheck": False,
+                    "hour": "2026-11-22T18:00:00+00:00",
+                }
+            ],
+        },
     ),
     "GET /v1/cache/nodes/{node_id}/metrics": Operation(
         tag="Cache nodes",

@@ -61,6 +61,39 @@ class NodeMetricsSerializer(CacheMetricsSerializer):
     load = serializers.FloatField()
 
 
+class AuditDaySerializer(serializers.Serializer[Any]):
+    """Looks at a node in one UTC day, over one path."""
+
+    day = serializers.DateField()
+    path = serializers.ChoiceField(
+        choices=["direct", "forwarded"], help_text="As a client with a ticket, or as the brain."
+    )
+    is_recheck = serializers.BooleanField(help_text="While the node was quarantined.")
+    looks = serializers.IntegerField()
+    right = serializers.IntegerField()
+    wrong = serializers.IntegerField(help_text="Bytes came, and were not the object's.")
+    missing = serializers.IntegerField(help_text="404.")
+    unanswered = serializers.IntegerField()
+    bytes = serializers.IntegerField()
+
+
+class AuditFailureSerializer(serializers.Serializer[Any]):
+    """A look that found wrong bytes."""
+
+    sha256 = serializers.CharField(help_text="The object's.")
+    path = serializers.ChoiceField(choices=["direct", "forwarded"])
+    is_recheck = serializers.BooleanField()
+    hour = serializers.DateTimeField()
+
+
+@extend_schema_serializer(many=False)
+class NodeAuditsSerializer(serializers.Serializer[Any]):
+    """Audits of the last 90 days, latest first; at most 100 failures."""
+
+    days = AuditDaySerializer(many=True)
+    failures = AuditFailureSerializer(many=True)
+
+
 class HistorySerializer(serializers.Serializer[Any]):
     """Samples of the metrics, oldest first; counters only rise."""
 
@@ -92,6 +125,10 @@ class NodeSerializer(serializers.Serializer[Any]):
     object_count = serializers.IntegerField(required=False)
     evictions = serializers.IntegerField(required=False)
     load = serializers.FloatField(required=False)
+    status_reason = serializers.CharField(
+        required=False, allow_blank=True, help_text="Such as why it is quarantined."
+    )
+    status_at = serializers.DateTimeField(required=False, allow_null=True)
 
 
 @extend_schema_serializer(many=False)

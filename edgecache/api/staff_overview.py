@@ -1,15 +1,14 @@
 """The cache of all tenants for the platform's staff, through the brain's API."""
 
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from django.http import HttpRequest
 
 from accounts.audit import audit
 from edgecache.api import client, nodes
 from edgecache.api.audit_tags import CacheTag
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.principals import PlatformRequest
+from platform_site.lib.errors import Conflict, InvalidRequest
 
 # The decisions possible for a node, by its status.
 DECISIONS: Final = {
@@ -23,12 +22,18 @@ DECISION_TAGS: Final = {
     "quarantine": CacheTag.ADMIN_NODE_QUARANTINE,
     "drain": CacheTag.ADMIN_NODE_DRAIN,
 }
+NODE_FILTERS: Final = ("status", "region", "organization_id")
 
 
-def all_nodes() -> list[dict[str, Any]]:
-    """Return every node with all its fields and the possible ``decisions``."""
-    rows: list[dict[str, Any]] = client.call("GET", "/v1/nodes", disabled={"nodes": []})["nodes"]
-    return [row | {"decisions": DECISIONS.get(row["status"], ())} for row in rows]
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What staff look for. after: where the page begins; organization_id: digits or ''."""
+
+    after: str = ""
+    search: str = ""
+    organization_id: str = ""
+    status: str = ""
+    region: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,47 +44,66 @@ class Page:
     following: str | None = None
 
 
-def all_buckets(after: str = "") -> Page:
-    """Return a page of all tenants' buckets.
+def all_nodes() -> list[dict[str, Any]]:
+    """Return every node with all its fields and the possible ``decisions``."""
+    rows: list[dict[str, Any]] = client.call("GET", "/v1/nodes", disabled={"nodes": []})["nodes"]
+    return [row | {"decisions": DECISIONS.get(row["status"], ())} for row in rows]
+
+
+def find_node(node_id: str) -> dict[str, Any]:
+    """Return one node. Raises NodeNotFound."""
+    return nodes.any_node(node_id)
+
+
+def matching_nodes(wanted: Wanted) -> Page:
+    """Return the nodes that match: there are few enough for one page."""
+    return Page([row for row in all_nodes() if _matches(row, wanted)])
+
+
+def page_of(kind: str, wanted: Wanted) -> Page:
+    """Return a page of all tenants' ``buckets``, ``origins``, ``bucket-hosts``, ``access-keys``.
 
     Raises InvalidRequest, CacheUnavailable.
     """
-    return _page_of("buckets", after)
-
-
-def all_keys(after: str = "") -> Page:
-    """Return a page of all tenants' access keys, without their secrets.
-
-    Raises InvalidRequest, CacheUnavailable.
-    """
-    return _page_of("access-keys", after)
+    name = kind.replace("-", "_")
+    query = {
+        "after": wanted.after,
+        "search": wanted.search,
+        "organization_id": wanted.organization_id,
+    }
+    answer = client.call(
+        "GET",
+        f"/v1/everyone/{kind}",
+        query={field: value for field, value in query.items() if value},
+        disabled={name: [], "next": None},
+    )
+    return Page(answer[name], answer["next"])
 
 
 def decide(request: HttpRequest, node_id: str, decision: str, *, reason: str) -> None:
     """Carry out a decision and record it with its reason in the audit trail.
 
-    Raises InvalidRequest for an unknown decision or a missing reason, and NodeNotFound.
+    Raises InvalidRequest for a missing reason, NodeNotFound, and Conflict for a decision that does
+    not fit the node's state, as of a form that is sent again.
     """
-    if decision not in DECISION_TAGS:
-        raise InvalidRequest.for_field("decision", "There is no such decision.")
     if not reason.strip():
         raise InvalidRequest("A reason is required: it is kept in the audit trail.")
+    node = find_node(node_id)
+    if decision not in DECISIONS.get(node["status"], ()):
+        raise Conflict(f"The node is {node['status']} by now.")
     nodes.decide(node_id, decision)
-    audit.add(
-        cast(PlatformRequest, request),
+    audit.record_staff(
+        request,
         DECISION_TAGS[decision],
-        actor_id=request.user.pk,
-        actor=str(request.user),
-        data={"node_id": node_id, "reason": reason.strip()[:300]},
+        organization_id=node["organization_id"],
+        node_id=node_id,
+        reason=reason.strip()[:300],
     )
 
 
-def _page_of(kind: str, after: str) -> Page:
-    name = kind.replace("-", "_")
-    answer = client.call(
-        "GET",
-        f"/v1/everyone/{kind}",
-        query={"after": after} if after else None,
-        disabled={name: [], "next": None},
-    )
-    return Page(answer[name], answer["next"])
+def _matches(row: dict[str, Any], wanted: Wanted) -> bool:
+    texts = (row["endpoint"], row["node_id"])
+    return all(
+        not getattr(wanted, field) or str(row[field]) == getattr(wanted, field)
+        for field in NODE_FILTERS
+    ) and any(wanted.search.lower() in text.lower() for text in texts)

@@ -1,5 +1,6 @@
 """Paths of the cache."""
 
+from edgecache.api.bucket_objects.views import ObjectViewSet
 from edgecache.api.bucket_views import AccessKeyViewSet, BucketViewSet, OriginViewSet
 from edgecache.api.views import CacheViewSet, NodeViewSet
 from platform_site.lib.viewsets import Router
@@ -7,6 +8,7 @@ from platform_site.lib.viewsets import Router
 router = Router()
 router.register("v1/cache/nodes", NodeViewSet)
 router.register("v1/cache/buckets", BucketViewSet)
+router.register("v1/cache/buckets/<str:bucket_name>/objects", ObjectViewSet)
 router.register("v1/cache/access-keys", AccessKeyViewSet)
 router.register("v1/cache/origins", OriginViewSet)
 router.register("v1/cache", CacheViewSet)

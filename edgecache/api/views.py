@@ -16,6 +16,7 @@ from edgecache.api.serializers import (
     CacheStatusSerializer,
     HistoryQuerySerializer,
     HistorySerializer,
+    NodeAuditsSerializer,
     NodeListSerializer,
     NodeMetricsSerializer,
     NodeRequestSerializer,
@@ -58,9 +59,9 @@ class CacheViewSet(CacheResource):
     """The cache as a whole."""
 
     access = {
-        "status": MEMBER,
-        "metrics": MEMBER,
-        "history": MEMBER,
+        "status": MEMBER.for_keys("nodes:read"),
+        "metrics": MEMBER.for_keys("nodes:read"),
+        "history": MEMBER.for_keys("nodes:read"),
         "purge": needs("objects", "delete"),
     }
     query_serializers = {"history": HistoryQuerySerializer}
@@ -105,11 +106,12 @@ class NodeViewSet(CacheResource):
     """Worker nodes."""
 
     access = {
-        "list": MEMBER,
-        "retrieve": MEMBER,
+        "list": MEMBER.for_keys("nodes:read"),
+        "retrieve": MEMBER.for_keys("nodes:read"),
         "register": needs("nodes", "create"),
         "destroy": needs("nodes", "delete"),
         "metrics": needs("nodes", "read"),
+        "audits": needs("nodes", "read"),
     }
     serializer_class = NodeSerializer
     request_serializers = {"register": NodeRequestSerializer}
@@ -117,6 +119,7 @@ class NodeViewSet(CacheResource):
         "list": NodeListSerializer,
         "register": RegistrationSerializer,
         "metrics": NodeMetricsSerializer,
+        "audits": NodeAuditsSerializer,
     }
     success_statuses = {"register": status.HTTP_201_CREATED}
     lookup_url_kwarg = "node_id"
@@ -151,3 +154,9 @@ class NodeViewSet(CacheResource):
     def metrics(self, request: Request, node_id: str) -> Response:
         """Return the metrics of a node of the organization."""
         return self.respond(nodes.metrics(self.principal.organization_id, node_id))
+
+    @extend_schema(summary="Read the audits of a node")
+    @action(detail=True)
+    def audits(self, request: Request, node_id: str) -> Response:
+        """Return what the platform found when it read objects from an own node as a client does."""
+        return self.respond(nodes.audits(self.principal.organization_id, node_id))

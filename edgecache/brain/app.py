@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from edgecache.brain.audits.audits import Audits
+from edgecache.brain.audits.reading import Reader
 from edgecache.brain.cdn.app import CdnApi
 from edgecache.brain.cdn.parts import CdnParts
 from edgecache.brain.conf import BrainSettings
@@ -24,6 +26,8 @@ from edgecache.brain.internal_api.app import internal_api
 from edgecache.brain.internal_api.parts import InternalApiParts
 from edgecache.brain.listeners import Listeners, port_server
 from edgecache.brain.metering.meters import Meters
+from edgecache.brain.metering.operator_networks import OperatorNetworks
+from edgecache.brain.metering.own_reads import OwnReads
 from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.client_region import Locator
@@ -39,6 +43,7 @@ from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.process import BrainProcess, Part
 from edgecache.brain.s3.api import ObjectApi
+from edgecache.brain.s3.auth.platform_keys import PlatformKeys
 from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE, S3Parts
 from edgecache.brain.storage.garbage_collection import GarbageCollector
 from edgecache.brain.storage.parts import Parts
@@ -65,6 +70,7 @@ class _Core:
     stores: Stores
     parts: Parts
     running: Shares
+    platform_keys: PlatformKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,9 @@ class _Cluster:
     repair: Repair
     hot_objects: HotObjects
     proofs: EndpointProofs
+    audits: Audits
+    networks: OperatorNetworks
+    own_reads: OwnReads
     meters: Meters
     statistics: Statistics
     worker_client: WorkerClient
@@ -120,7 +129,17 @@ def _core(settings: BrainSettings) -> _Core:
     parts = Parts(staging, stores)
     # Of the object API's clients; an organization may have half of them at work.
     running = Shares(connections_allowed(), refusal=Overloaded)
-    return _Core(brain_id, database, coherence, directory, staging, stores, parts, running)
+    return _Core(
+        brain_id,
+        database,
+        coherence,
+        directory,
+        staging,
+        stores,
+        parts,
+        running,
+        PlatformKeys((settings.secret, *settings.previous_secrets)),
+    )
 
 
 def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
@@ -132,6 +151,7 @@ def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
         region_map,
         interval_s=settings.heartbeat_s,
         guards_strangers=settings.is_production,
+        failed_share=settings.audits.failed_share,
     )
     tickets = TicketSigner(settings.secret, settings.previous_secrets)
     copies = ReplicaCounts(settings.replicas, max(settings.hot_replicas, settings.replicas))
@@ -141,9 +161,9 @@ def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
     )
     repair = Repair(database, coherence, nodes, replication, brain_id=core.brain_id)
     hot_objects = HotObjects(database, repair)
-    meters = Meters(database, core.brain_id)
-    offload = NginxOffload((settings.secret, *settings.previous_secrets))
-    own_files = OwnFiles(core.staging, offload.files)
+    networks = OperatorNetworks(database)
+    own_reads = OwnReads(nodes, networks, settings.credit_limits)
+    meters = Meters(database, core.brain_id, is_creditable=own_reads.is_creditable)
     worker_reads = WorkerReads(core.directory, nodes, tickets, worker_client)
     return _Cluster(
         nodes=nodes,
@@ -153,13 +173,34 @@ def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
         repair=repair,
         hot_objects=hot_objects,
         proofs=EndpointProofs(coherence, nodes, worker_client),
+        audits=Audits(
+            database,
+            core.directory,
+            nodes,
+            Reader(tickets, worker_client, settings.audits.vantages),
+            settings.audits,
+        ),
+        networks=networks,
+        own_reads=own_reads,
         meters=meters,
         statistics=Statistics(database, nodes, meters),
         worker_client=worker_client,
         worker_reads=worker_reads,
-        streamer=Streamer(
-            core.directory, worker_reads, meters, offload, own_files, on_read=hot_objects.read
-        ),
+        streamer=_streamer(settings, core, worker_reads, meters, hot_objects),
+    )
+
+
+def _streamer(
+    settings: BrainSettings,
+    core: _Core,
+    worker_reads: WorkerReads,
+    meters: Meters,
+    hot_objects: HotObjects,
+) -> Streamer:
+    offload = NginxOffload((settings.secret, *settings.previous_secrets))
+    own_files = OwnFiles(core.staging, offload.files)
+    return Streamer(
+        core.directory, worker_reads, meters, offload, own_files, on_read=hot_objects.read
     )
 
 
@@ -167,7 +208,7 @@ def _objects(settings: BrainSettings, core: _Core, cluster: _Cluster) -> _Object
     database, coherence, staging = core.database, core.coherence, core.staging
     allows_private = not settings.is_production
     origins = Origins(database, coherence, staging, allows_private=allows_private)
-    managed = ManagedStore(database, staging, core.stores, on_restored=cluster.replication.kept)
+    managed = ManagedStore(database, staging, core.stores, on_restored=cluster.replication.stored)
     objects = ObjectCache(
         database,
         core.directory,
@@ -176,7 +217,7 @@ def _objects(settings: BrainSettings, core: _Core, cluster: _Cluster) -> _Object
         managed,
         brain_id=core.brain_id,
         limit=settings.fills or fetches_allowed(),
-        on_stored=cluster.replication.kept,
+        on_stored=cluster.replication.stored,
     )
     purges = Purges(database, coherence)
     return _Objects(
@@ -211,6 +252,8 @@ def _parts(core: _Core, cluster: _Cluster, objects: _Objects, cdn: CdnApi) -> tu
         cluster.repair,
         cluster.hot_objects,
         cluster.proofs,
+        cluster.audits,
+        cluster.networks,
         objects.garbage_collector,
         Upkeep(core.database, cluster.statistics),
         cdn,
@@ -242,6 +285,7 @@ def _internal_api_parts(
         secrets=(settings.secret, *settings.previous_secrets),
         workers_url=settings.workers_url,
         is_production=settings.is_production,
+        platform_keys=core.platform_keys,
         database=core.database,
         coherence=core.coherence,
         directory=core.directory,
@@ -254,6 +298,7 @@ def _internal_api_parts(
         nodes=cluster.nodes,
         repair=cluster.repair,
         meters=cluster.meters,
+        networks=cluster.networks,
         statistics=cluster.statistics,
     )
 
@@ -268,6 +313,8 @@ def _workers_api_parts(settings: BrainSettings, core: _Core, cluster: _Cluster) 
         nodes=cluster.nodes,
         tickets=cluster.tickets,
         proofs=cluster.proofs,
+        networks=cluster.networks,
+        own_reads=cluster.own_reads,
     )
 
 
@@ -278,6 +325,7 @@ def _s3_parts(
         running=core.running,
         xml_bytes=Shares(XML_BYTES, refusal=Overloaded, spare=XML_SPARE),
         s3_domains=settings.s3_domains,
+        platform_keys=core.platform_keys,
         database=core.database,
         coherence=core.coherence,
         directory=core.directory,

@@ -30,7 +30,7 @@ class BackgroundTasks:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if has_caller:
-            task.add_done_callback(_retrieve)
+            task.add_done_callback(retrieve)
         return task
 
     async def finish(self) -> None:
@@ -44,10 +44,10 @@ class BackgroundTasks:
         await self.finish()
 
 
-def _retrieve(task: asyncio.Task[Any]) -> None:
+def retrieve(done: asyncio.Future[Any]) -> None:
     """Retrieve the exception, so that asyncio does not report it as never retrieved."""
-    if not task.cancelled():
-        task.exception()
+    if not done.cancelled():
+        done.exception()
 
 
 async def wait_for_news(news: asyncio.Event, timeout_s: float) -> None:

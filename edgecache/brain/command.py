@@ -10,6 +10,7 @@ from edgecache.brain.app import assemble
 from edgecache.brain.conf import BrainSettings
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.runtime_env import is_given
+from platform_site.lib import tracing
 
 
 def refusal(chosen: BrainSettings) -> str:
@@ -42,8 +43,11 @@ async def run() -> int:
     if sentence:
         sys.stderr.write(f"{sentence}\n")
         return 1
+    tracing.start("zonal-brain", settings.TRACES_URL, settings.TRACES_SHARE)
     try:
         return await assemble(settings.BRAIN).run()
     except StartError as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    finally:
+        tracing.stop()

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Final
 
+from edgecache.brain.audits.settings import AuditSettings
+from edgecache.brain.metering.own_reads import CreditLimits
 from edgecache.brain.storage.stores.settings import NextStoreSettings, StoreSettings, read_stores
 from edgecache.protocol.names import LABEL
 from platform_site.env import Env, SettingError
@@ -211,6 +213,8 @@ class BrainSettings:
     s3: Listener
     workers: Listener
     geography: Geography
+    audits: AuditSettings
+    credit_limits: CreditLimits
     data_dir: Path
     stores: tuple[StoreSettings, ...]
     is_production: bool
@@ -353,7 +357,10 @@ class BrainSettings:
     ]
 
 
-TABLES: Final = (ListenerSettings, BrainSettings, Geography, StoreSettings, NextStoreSettings)
+TABLES: Final = (
+    *(ListenerSettings, BrainSettings, Geography, AuditSettings, CreditLimits),
+    *(StoreSettings, NextStoreSettings),
+)
 
 
 def read(env: Env, *, data_dir: Path, database_url: str, is_production: bool) -> BrainSettings:
@@ -370,6 +377,8 @@ def read(env: Env, *, data_dir: Path, database_url: str, is_production: bool) ->
         s3=Listener(listeners.s3_address, listeners.s3_port, "ZBRAIN_S3_PORT"),
         workers=Listener(listeners.workers_address, listeners.workers_port, "ZBRAIN_WORKER_PORT"),
         geography=load(Geography, env),
+        audits=load(AuditSettings, env),
+        credit_limits=load(CreditLimits, env),
         data_dir=data_dir / "brain",
         stores=read_stores(env),
         is_production=is_production,

@@ -6,7 +6,7 @@ Rows are named tuples: ``row.size`` or unpacked. ``bytea`` is bytes, ``jsonb`` i
 import asyncio
 import select
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Final, LiteralString, TypeVar
 
@@ -38,6 +38,10 @@ TRANSACTION_TIMEOUT_S: Final = 10.0
 SPARE: Final = 0.5
 QUEUE: Final = 8192
 QUEUE_S: Final = 2.0
+# Statements that may take seconds get half of the connections, one organization half of these.
+LONG_SHARE: Final = 2
+LONG_SPARE: Final = 1
+LONG_QUEUE_S: Final = 10.0
 AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed)
 
 
@@ -84,6 +88,13 @@ class Database:
             spare=SPARE,
             queue=QUEUE,
             wait_s=QUEUE_S,
+        )
+        self._long = Shares(
+            max(1, max_connections // LONG_SHARE),
+            refusal=DatabaseBusy,
+            spare=LONG_SPARE,
+            queue=QUEUE,
+            wait_s=LONG_QUEUE_S,
         )
         self._pool: AsyncConnectionPool[RawConnection] = AsyncConnectionPool(
             url,
@@ -135,6 +146,13 @@ class Database:
         Raises DatabaseAway; whether the statement ran is then unknown.
         """
         return await self._in_time(self._run(sql, params))
+
+    def long(self) -> AbstractAsyncContextManager[None]:
+        """Hold a place among the statements that may take seconds: listings and purges.
+
+        Raises DatabaseBusy.
+        """
+        return self._long.place(PAYER.get())
 
     @asynccontextmanager
     async def transaction(

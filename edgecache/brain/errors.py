@@ -8,6 +8,7 @@ BrainError
 ├── BucketNotEmpty         409
 ├── KeyRefused             400  a key that cannot be (NUL, too long, unspeakable to its origin)
 ├── PreconditionFailed     412
+├── ServiceStopped         402  other operators' nodes have the bytes, and nobody pays for reads
 ├── Invalid                400  with errors[]: a bucket or an origin that cannot be as described
 ├── InUse                  409  an origin that buckets name
 └── OriginError            502
@@ -18,7 +19,7 @@ BrainError
     ├── OriginTimeout      504  it did not answer, or stalled
     ├── OriginFailed       502  everything else: an error, a body cut short, a lie about its length
     ├── OriginChanged      502  it no longer has the bytes that were asked for by their hash
-    └── StoreMissing       502  the managed store has lost bytes
+    └── StoreMissing       502  the managed store has lost bytes (PartMissing)
 """
 
 from typing import ClassVar, Self
@@ -193,6 +194,17 @@ class PreconditionFailed(BrainError):
     sentence = "The object is not as the condition says."
 
 
+class ServiceStopped(BrainError):
+    """The bytes are on other operators' nodes only, and their organization cannot pay for reads."""
+
+    code = "service_stopped"
+    status = 402
+    sentence = (
+        "The bucket's organization has no credits left, or has reached its spend cap: nodes of "
+        "other operators do not serve its objects, and its origin does not answer."
+    )
+
+
 class Invalid(BrainError):
     """Invalid fields."""
 
@@ -276,3 +288,15 @@ class StoreMissing(OriginError):
     """The managed store does not have bytes that it should have."""
 
     sentence = "The object's bytes are not where they should be."
+
+
+class PartMissing(StoreMissing):
+    """A part of an upload was deleted or altered. index: among the parts that were asked for."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__()
+        self.index = index
+
+    def again(self) -> Self:
+        """Return a copy for another waiter."""
+        return type(self)(self.index)

@@ -26,6 +26,7 @@ from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.headers import Headers
 from edgecache.http.scope import Scope
 from edgecache.protocol.fields import MalformedMessage
+from platform_site.lib import tracing
 
 log = structlog.get_logger(__name__)
 
@@ -135,9 +136,17 @@ class JsonApi:
             call.body = await read_json(exchange, limit_bytes=route.body_limit_bytes)
         async with asyncio.timeout(route.timeout_s):
             try:
-                return await route.handler(call)
+                return await self._handled(route, call)
             except MalformedMessage as error:
                 raise Invalid(error.errors) from None
+
+    async def _handled(self, route: Route, call: JsonCall) -> JsonResponse:
+        traceparent = call.headers.get(tracing.TRACEPARENT)
+        # Of authenticated callers alone: anybody can send one.
+        if not traceparent or route.is_open:
+            return await route.handler(call)
+        with tracing.continued(f"brain {route.method} {route.path}", traceparent):
+            return await route.handler(call)
 
     def _find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         is_known = False

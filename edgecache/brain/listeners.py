@@ -7,6 +7,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import structlog
 
@@ -19,6 +20,10 @@ from platform_site.embedded.errors import PortTakenError, StartError
 from platform_site.embedded.ports import check_port
 
 log = structlog.get_logger(__name__)
+
+BESIDE: Final = "-file"
+# Of the time to stop: for clients that are cut off.
+CUT_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +44,30 @@ class Listeners:
         self._servers = tuple(servers.values())
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def start(self) -> None:
-        """Listen on every port.
+    async def start(self, inherited: Mapping[str, socket.socket]) -> None:
+        """Listen on every port. inherited: sockets of a former brain, as ``sockets`` returned them.
 
         Raises PortTakenError with the setting that chooses another port; StartError for a path
         that cannot be a socket.
         """
-        for row in self._servers:
-            check_port(row.listener.port, row.listener.port_setting, address=row.listener.address)
-        for row in self._servers:
-            path = row.unix_socket
-            await row.server.start(unix_socket=None if path is None else bind_unix_socket(path))
+        for name, row in self._named.items():
+            if name not in inherited:
+                where = row.listener
+                check_port(where.port, where.port_setting, address=where.address)
+        for name, row in self._named.items():
+            unix_socket = inherited.get(f"{name}{BESIDE}")
+            if unix_socket is None and row.unix_socket is not None:
+                unix_socket = bind_unix_socket(row.unix_socket)
+            await row.server.start(listening=inherited.get(name), unix_socket=unix_socket)
             self._tasks.append(asyncio.create_task(row.server.serve()))
+
+    def sockets(self) -> dict[str, socket.socket]:
+        """Return the listening sockets by name; BESIDE marks a Unix socket."""
+        return {
+            f"{name}{mark}": sock
+            for name, row in self._named.items()
+            for mark, sock in zip(("", BESIDE), row.server.sockets, strict=False)
+        }
 
     def ports(self) -> dict[str, int]:
         """Return the port of each listener, by name."""
@@ -60,13 +77,16 @@ class Listeners:
         """Return when a server ended without ``stop``."""
         await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
-    async def stop(self, *, timeout_s: float) -> None:
-        """Accept nothing more and let the requests under way finish, for this long at most."""
+    async def stop(self, *, timeout_s: float, idle_s: float = 0.0) -> None:
+        """Accept nothing more and let the requests under way finish, for this long at most.
+
+        idle_s: how long idle connections stay open before that.
+        """
         if not self._tasks:
             return
         for row in self._servers:
-            row.server.stop()
-        _, late = await asyncio.wait(self._tasks, timeout=timeout_s)
+            row.server.stop(idle_s=idle_s, timeout_s=timeout_s - CUT_S)
+        _, late = await asyncio.wait(self._tasks, timeout=timeout_s + idle_s)
         if late:
             log.warning("brain_requests_cut", ports=len(late))
         for task in late:

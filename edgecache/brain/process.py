@@ -9,10 +9,14 @@ from typing import Final, Protocol, runtime_checkable
 import structlog
 
 from edgecache.brain.listeners import Listeners
+from edgecache.brain.takeover import Successor, inherited, report_ready
 
 log = structlog.get_logger(__name__)
 
 STOP_TIMEOUT_S: Final = 12.0
+# When another brain has taken over: for long bodies, and for what clients send at that moment.
+HANDED_OVER_S: Final = 300.0
+IDLE_S: Final = 2.0
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -38,9 +42,12 @@ class BrainProcess:
         """parts: in start order, without the listeners."""
         self._parts = parts
         self._listeners = listeners
+        self._successor = Successor()
 
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT; return the exit status, 1 when a listener failed.
+
+        SIGUSR2 starts a brain that takes over.
 
         Raises PortTakenError, DatabaseAway.
         """
@@ -48,6 +55,7 @@ class BrainProcess:
         halt = asyncio.Event()
         for signum in STOP_SIGNALS:
             loop.add_signal_handler(signum, halt.set)
+        loop.add_signal_handler(signal.SIGUSR2, self._start_successor)
         try:
             return await self._serve(halt)
         finally:
@@ -57,8 +65,9 @@ class BrainProcess:
         for part in self._parts:
             if isinstance(part, Starts):
                 await part.start()
-        await self._listeners.start()
+        await self._listeners.start(inherited())
         log.info("brain_started", **self._listeners.ports())
+        report_ready()
         # Objects made during the start live as long as the process: keep them out of collections.
         gc.collect()
         gc.freeze()
@@ -72,9 +81,17 @@ class BrainProcess:
             task.cancel()
         return 1 if has_failed else 0
 
+    def _start_successor(self) -> None:
+        sockets = self._listeners.sockets()
+        if sockets:
+            self._successor.start(sockets)
+
     async def _stop(self) -> None:
         """Close the ports, let requests finish, then stop the parts in reverse order."""
-        await self._listeners.stop(timeout_s=STOP_TIMEOUT_S)
+        if self._successor.is_running:
+            await self._listeners.stop(timeout_s=HANDED_OVER_S, idle_s=IDLE_S)
+        else:
+            await self._listeners.stop(timeout_s=STOP_TIMEOUT_S)
         for part in reversed(self._parts):
             await part.stop()
         log.info("brain_stopped")

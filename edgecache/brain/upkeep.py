@@ -4,9 +4,10 @@ import asyncio
 import time
 from typing import Final, LiteralString
 
+from edgecache.brain.audits import records
 from edgecache.brain.background import PeriodicTask
 from edgecache.brain.database import Database
-from edgecache.brain.metering import usage_lines
+from edgecache.brain.metering import operator_networks, usage_lines
 from edgecache.brain.metering.receipts import KEPT_DAYS
 from edgecache.brain.metering.statistics import Statistics
 
@@ -41,6 +42,8 @@ class Upkeep(PeriodicTask):
         """Run everything once. Raises DatabaseAway."""
         await usage_lines.add_storage(self._database, clock=time.time)
         await usage_lines.forget(self._database)
+        await records.forget(self._database)
+        await operator_networks.forget(self._database)
         await self._statistics.roll_up()
         await self._database.run(OLD_RECEIPTS, [KEPT_DAYS])
         await self._database.run(OLD_NODES)

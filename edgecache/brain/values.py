@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.errors import KeyRefused, OriginChanged
+from edgecache.brain.errors import KeyRefused
 
 KEY_LIMIT_BYTES: Final = 1024
 # Kept with an object, besides its type.
@@ -197,7 +197,9 @@ def check_key(key: str) -> str:
     return key
 
 
-def check_etag(found: ObjectVersion, etag: str) -> None:
-    """Raise OriginChanged if a version has another ETag. etag: empty for any."""
-    if etag and found.etag != etag:
-        raise OriginChanged
+def check_url_key(key: str) -> str:
+    """Return a valid key of a URL, which may be empty: the root of an HTTP origin.
+
+    Raises KeyRefused.
+    """
+    return key and check_key(key)

@@ -49,10 +49,12 @@ class Response:
 class HttpClient:
     """The connections of one process.
 
-    stall_s: after so long without a byte of a response its connection is given up.
+    stall_s: after so long without a byte of a response its connection is given up. local: the
+    address of this machine that connections come from; '' leaves it to the system.
     """
 
-    def __init__(self, *, connect_timeout_s: float, stall_s: float) -> None:
+    def __init__(self, *, connect_timeout_s: float, stall_s: float, local: str = "") -> None:
+        self._local = (local, 0) if local else None
         self._connect_timeout_s = connect_timeout_s
         self._stall_s = stall_s
         self._idle: dict[Address, list[OutgoingConnection]] = {}
@@ -184,6 +186,7 @@ class HttpClient:
                     port,
                     ssl=_context(address.ca) if is_secure else None,
                     server_hostname=host if is_secure else None,
+                    local_addr=self._local,
                 )
         except (OSError, TimeoutError) as exc:
             raise RequestFailed("unreachable") from exc

@@ -166,7 +166,8 @@ class Connection(ResponseWriter):
         self._wants_continue = scope.headers.get("expect").lower() == "100-continue"
         if len(self._waiting) >= self._limits.pipelined:
             raise HeadRefused(429)
-        exchange = Exchange(scope, self, keeps_alive=self._parser.should_keep_alive())
+        keeps_alive = self._parser.should_keep_alive() and not self._server.is_stopping
+        exchange = Exchange(scope, self, keeps_alive=keeps_alive)
         if scope.has_body:
             self._body_began = self._loop.time()
             self._deadline = self._body_began + self._limits.send_timeout_s

@@ -52,6 +52,9 @@ class Server:
         # A client, and a worker or a file for it.
         allowed = (files_allowed() - FILES_RESERVED) // 2
         self._limit = min(self.limits.connections, allowed)
+        # The port's, and the Unix socket's beside it.
+        self.sockets: list[socket.socket] = []
+        self._idle_s = 0.0
         self._listeners: list[asyncio.Server] = []
         self._clients: set[Client] = set()
         # Those that count towards the share of their address.
@@ -60,11 +63,26 @@ class Server:
         self._stopping = asyncio.Event()
         self._emptied = asyncio.Event()
 
-    async def start(self, *, unix_socket: socket.socket | None = None) -> None:
-        """Listen on the port, and on a bound Unix socket beside it. Raises OSError."""
+    @property
+    def is_stopping(self) -> bool:
+        """True if each connection is to close after its next response."""
+        return self._stopping.is_set()
+
+    async def start(
+        self,
+        *,
+        listening: socket.socket | None = None,
+        unix_socket: socket.socket | None = None,
+    ) -> None:
+        """Listen on the port, and on a bound Unix socket beside it. Raises OSError.
+
+        listening: the port's socket, of another server.
+        """
         loop = asyncio.get_running_loop()
+        self.sockets = [listening or self._bind()]
         # The Unix socket first: who finds the port open finds it open as well.
         if unix_socket is not None:
+            self.sockets.append(unix_socket)
             self._listeners.append(
                 await loop.create_unix_server(
                     lambda: Connection(self, loop), sock=unix_socket, backlog=BACKLOG
@@ -73,7 +91,7 @@ class Server:
         self._listeners.append(
             await loop.create_server(
                 lambda: Connection(self, loop, scheme="https" if self._tls else "http"),
-                sock=self._bind(),
+                sock=self.sockets[0],
                 backlog=BACKLOG,
                 ssl=self._tls,
                 # asyncio reports a client after its handshake, so this limit is all that bounds
@@ -93,8 +111,15 @@ class Server:
             await self._finish()
             sweep.cancel()
 
-    def stop(self) -> None:
-        """Accept nothing more and end ``serve``."""
+    def stop(self, *, idle_s: float = 0.0, timeout_s: float | None = None) -> None:
+        """Accept nothing more and end ``serve``.
+
+        idle_s: how long idle connections stay open, for requests that clients send at this moment.
+        timeout_s: for the requests under way, in place of the server's own.
+        """
+        self._idle_s = idle_s
+        if timeout_s is not None:
+            self._stop_timeout_s = timeout_s
         self._stopping.set()
 
     def opened(self, client: Client) -> bool:
@@ -167,17 +192,22 @@ class Server:
                 client.expire()
 
     async def _finish(self) -> None:
+        await self._wait_until_empty(self._idle_s)
         for client in list(self._clients):
             client.close()
-        if self._clients:
-            self._emptied.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._stop_timeout_s):
-                    await self._emptied.wait()
+        await self._wait_until_empty(self._stop_timeout_s)
         if self._clients:
             log.warning("requests_cut", extra={"clients": len(self._clients)})
         for client in list(self._clients):
             client.cut()
+
+    async def _wait_until_empty(self, timeout_s: float) -> None:
+        if not self._clients or not timeout_s:
+            return
+        self._emptied.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._emptied.wait()
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:

@@ -12,13 +12,14 @@ from typing import Final, ParamSpec, TypeVar
 
 from edgecache.http.acknowledged import Acknowledged
 from edgecache.http.client import HttpClient
+from edgecache.http.shares import Shares
 from edgecache.protocol.heartbeats import Problem
 from edgecache.protocol.verified_files import FileState
 from edgecache.worker.clock import BrainClock
 from edgecache.worker.counters import Counters
 from edgecache.worker.options import Options
 from edgecache.worker.problems import Problems
-from edgecache.worker.serving.refusals import node_removed, unavailable
+from edgecache.worker.serving.refusals import fills_busy, node_removed, unavailable
 from edgecache.worker.serving.tickets import Verifier
 from edgecache.worker.store.inventory import Reader
 from edgecache.worker.store.store import Store
@@ -33,7 +34,9 @@ T = TypeVar("T")
 DISK_THREADS: Final = 6
 SEND_THREADS: Final = 4
 VERIFY_THREADS: Final = 2
+# One organization gets two thirds of these at most, one of its buckets half.
 FILLS_AT_ONCE: Final = 32
+FILLS_SPARE: Final = 0.5
 
 
 class Status(StrEnum):
@@ -93,7 +96,9 @@ class Node:
     is_brain_up: bool = False
     wants_inventory: bool = False
     talking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    fills: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(FILLS_AT_ONCE))
+    fills: Shares = field(
+        default_factory=lambda: Shares(FILLS_AT_ONCE, refusal=fills_busy, spare=FILLS_SPARE)
+    )
     jobs_wait: asyncio.Event = field(default_factory=asyncio.Event)
     brain_answered: asyncio.Event = field(default_factory=asyncio.Event)
     background: set[asyncio.Task[None]] = field(default_factory=set)
@@ -127,16 +132,19 @@ class Node:
             self.status = Status.REMOVED
             log.critical("node_removed", extra={"action": "nothing is served any more"})
 
-    def lose(self, sha256: bytes) -> None:
-        """Drop an object whose file is not what the inventory says, behind the request."""
+    def lose(self, sha256: bytes, wrong: FileState | None) -> None:
+        """Drop an object whose file is not what the inventory says, behind the request.
+
+        wrong: the file's state when that was noticed, None if it is gone.
+        """
         log.error("object_lost", extra={"sha256": sha256.hex()})
-        task = asyncio.create_task(self._discard(sha256))
+        task = asyncio.create_task(self._discard(sha256, wrong))
         self.background.add(task)
         task.add_done_callback(self.background.discard)
 
-    async def _discard(self, sha256: bytes) -> None:
+    async def _discard(self, sha256: bytes, wrong: FileState | None) -> None:
         try:
-            await self.on_disk(self.store.discard, sha256)
+            await self.on_disk(self.store.discard, sha256, wrong)
         except (OSError, sqlite3.Error) as error:
             log.warning("discard_failed", extra={"reason": str(error)})
 
@@ -157,15 +165,17 @@ class Node:
         return running
 
     async def _verify(self, sha256: bytes) -> FileState | None:
+        files = self.store.files
+        found = files.state(sha256)
         try:
-            state = await _run(self.threads.verifying, self.store.files.verify, sha256)
+            state = await _run(self.threads.verifying, files.verify, sha256)
         finally:
             del self.verifications[sha256]
         if state is None:
             self.counters.add("corrupted_files")
             self.problems.report(Problem.CORRUPTION)
             self.reader.forget(sha256)
-            self.lose(sha256)
+            self.lose(sha256, found)
         return state
 
     async def on_disk(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -30,6 +30,7 @@ from edgecache.worker.sync.heartbeat import beat, heartbeats
 from edgecache.worker.sync.jobs import jobs
 from edgecache.worker.sync.receipts import Receipts
 from edgecache.worker.sync.reports import report, reports
+from edgecache.worker.tracing import Tracing
 from edgecache.worker.upkeep import (
     MINUTE_S,
     SECOND_S,
@@ -73,7 +74,8 @@ def run(options: Options) -> int:
 async def _live(options: Options, store: Store) -> int:
     client = HttpClient(connect_timeout_s=CALL_STALL_S, stall_s=CALL_STALL_S)
     node = _node(options, store, client)
-    server = _server(options, App(node))
+    tracing = Tracing()
+    server = _server(options, App(node, traced=tracing.finished))
     stop = _stop_signal()
     try:
         await server.start()
@@ -96,6 +98,7 @@ async def _live(options: Options, store: Store) -> int:
             task.cancel()
         await client.stop()
         node.threads.stop()
+        tracing.stop()
     return code
 
 

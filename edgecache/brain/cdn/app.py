@@ -32,6 +32,7 @@ from edgecache.brain.errors import (
     OriginReadOnly,
     OriginTimeout,
     Overloaded,
+    ServiceStopped,
     Unavailable,
 )
 from edgecache.brain.fetch.open_object import OpenObject
@@ -80,8 +81,7 @@ class CdnApi:
             if exchange.is_answered:
                 exchange.cut()
             else:
-                allowed = status == HTTPStatus.METHOD_NOT_ALLOWED
-                _send_error(exchange, status, [("allow", ", ".join(METHODS))] if allowed else None)
+                _send_error(exchange, status)
 
     async def _serve(self, scope: Scope, exchange: Exchange, bucket_id: int | None) -> None:
         if scope.method not in METHODS and scope.method not in rules.UNSAFE:
@@ -246,6 +246,8 @@ def _status_of(exc: Exception) -> HTTPStatus:
         return HTTPStatus.METHOD_NOT_ALLOWED
     if isinstance(exc, BodyTimeout):
         return HTTPStatus.REQUEST_TIMEOUT
+    if isinstance(exc, ServiceStopped):
+        return HTTPStatus.PAYMENT_REQUIRED
     if isinstance(exc, OriginError):
         return HTTPStatus.BAD_GATEWAY
     if isinstance(exc, Unavailable):
@@ -253,13 +255,15 @@ def _status_of(exc: Exception) -> HTTPStatus:
     return HTTPStatus.NOT_FOUND if isinstance(exc, BrainError) else HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def _send_error(exchange: Exchange, status: HTTPStatus, headers: HeaderPairs | None = None) -> None:
+def _send_error(exchange: Exchange, status: HTTPStatus) -> None:
     pairs = [
         ("content-type", "text/plain; charset=utf-8"),
         ("cache-control", "no-store"),
         ("cache-status", cache_status.NAME),
-        *(headers or []),
     ]
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        pairs.append(("allow", ", ".join(METHODS)))
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         pairs.append(("retry-after", "1"))
-    exchange.response_str(status, pairs, f"{status.value} {status.phrase}\n")
+    sentence = ServiceStopped.sentence if status == HTTPStatus.PAYMENT_REQUIRED else status.phrase
+    exchange.response_str(status, pairs, f"{status.value} {sentence}\n")

@@ -22,7 +22,7 @@ from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import OriginReadOnly, Overloaded
 from edgecache.brain.origins.connections import Reply
 from edgecache.brain.origins.http import HttpDriver
-from edgecache.brain.values import StagedFile, check_key
+from edgecache.brain.values import StagedFile, check_url_key
 from edgecache.http.exchange import BODYLESS, Exchange
 from edgecache.http.headers import Headers
 from edgecache.http.heads import HeaderPairs
@@ -119,7 +119,7 @@ class Forwarding:
         if LOOP_MARK in ",".join(scope.headers.get_all("cdn-loop")).lower():
             # It was forwarded by Zonal already: a loop (RFC 8586).
             raise ForwardingRefused(HTTPStatus.LOOP_DETECTED)
-        check_key(place.target.key)
+        check_url_key(place.target.key)
         target = ForwardTarget(place, driver, place.url)
         _check_length(scope)
         self._make_room(bucket.id)

@@ -29,7 +29,7 @@ from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.origins.driver import OriginRequest
-from edgecache.brain.values import BucketInfo, ObjectVersion, check_key
+from edgecache.brain.values import BucketInfo, ObjectVersion, check_key, check_url_key
 
 log = structlog.get_logger(__name__)
 
@@ -180,7 +180,9 @@ class Lookup:
         await self._keeping.stop()
 
     async def _find(self, request: CdnRequest) -> ObjectVersion | None:
-        bucket_id, key = request.bucket.id, check_key(request.key)
+        # Only an origin that speaks plain HTTP has something at its root.
+        check = check_key if request.place.driver is None else check_url_key
+        bucket_id, key = request.bucket.id, check(request.key)
         variant = self._variant(request)
         version = await self._directory.find(bucket_id, key, variant)
         while version is None and variant != self._variant(request):

@@ -20,7 +20,7 @@ async def sources_of(
         holders,
         region,
         organization_id=bucket.tenant.organization_id,
-        is_public=bucket.is_public,
+        is_public=nodes.may_use_strangers(bucket),
     )
 
 

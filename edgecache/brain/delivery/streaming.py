@@ -22,7 +22,7 @@ from edgecache.brain.delivery.own_files import OwnFiles
 from edgecache.brain.delivery.spot_checks import SpotChecks
 from edgecache.brain.delivery.worker_reads import WorkerReads
 from edgecache.brain.directory.directory import Directory
-from edgecache.brain.errors import OriginChanged, OriginFailed
+from edgecache.brain.errors import OriginChanged, OriginError, OriginFailed, ServiceStopped
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.values import BucketInfo
 from edgecache.http.exchange import Exchange, Stream
@@ -109,14 +109,17 @@ class Streamer:
                 await self._send_file(delivery, exchange, body)
                 return True
         response = _Response(delivery, exchange)
+        send = self._send_small if delivery.span.length <= SMALL_BYTES else self._send_large
         try:
-            if delivery.span.length <= SMALL_BYTES:
-                await self._send_small(delivery, response, fallback, exchange.began)
-            else:
-                await self._send_large(delivery, response, fallback, exchange.began)
+            await send(delivery, response, fallback, exchange.began)
+        except OriginError as exc:
+            if exchange.is_answered or not await self._worker_reads.is_withheld(delivery):
+                raise
+            raise ServiceStopped from exc
         finally:
             if exchange.sent_bytes:
-                self._record(delivery, response.node_id, exchange.sent_bytes, response.first_byte_s)
+                seconds = response.first_byte_s
+                self._record(delivery, response.node_id, exchange, seconds)
         return False
 
     def is_at_hand(self, delivery: Delivery, exchange: Exchange) -> bool:
@@ -183,7 +186,8 @@ class Streamer:
         exchange.response_empty(delivery.status, headers_for_file(delivery, source))
         # The brain does not learn how many bytes nginx sends, so all of them count.
         seconds = time.perf_counter() - exchange.began
-        self._record(delivery, source.node_id, delivery.span.length, seconds)
+        sent_bytes = delivery.span.length
+        self._record(delivery, source.node_id, exchange, seconds, sent_bytes=sent_bytes)
         return True
 
     def _sent_from_memory(self, delivery: Delivery, exchange: Exchange) -> bool:
@@ -194,7 +198,7 @@ class Streamer:
         body = blob if length == delivery.size else blob[start : start + length]
         seconds = time.perf_counter() - exchange.began
         exchange.response_bytes(delivery.status, delivery.headers, body)
-        self._record(delivery, None, exchange.sent_bytes, seconds)
+        self._record(delivery, None, exchange, seconds)
         return True
 
     async def _send_file(self, delivery: Delivery, exchange: Exchange, body: FileBody) -> None:
@@ -202,7 +206,7 @@ class Streamer:
         try:
             await exchange.response_file(delivery.status, delivery.headers, body)
         finally:
-            self._record(delivery, None, exchange.sent_bytes, first_byte_s)
+            self._record(delivery, None, exchange, first_byte_s)
 
     async def _send_small(
         self, delivery: Delivery, response: _Response, fallback: Fallback, started: float
@@ -240,6 +244,8 @@ class Streamer:
                 self._worker_reads.note_wrong_bytes(delivery, source.node_id)
             else:
                 return
+            # Who broke off is not paid for what others send.
+            response.node_id = None
             check.change_source()
         start, length = delivery.span
         rest = Span(start + response.sent_bytes, length - response.sent_bytes)
@@ -249,15 +255,22 @@ class Streamer:
             raise OriginFailed
 
     def _record(
-        self, delivery: Delivery, node_id: UUID | None, sent_bytes: int, seconds: float
+        self,
+        delivery: Delivery,
+        node_id: UUID | None,
+        exchange: Exchange,
+        seconds: float,
+        *,
+        sent_bytes: int | None = None,
     ) -> None:
         self._meters.record(
             delivery.tenant,
             delivery.bucket_id,
             node_id,
             is_hit=delivery.is_hit,
-            bytes_served=sent_bytes,
+            bytes_served=exchange.sent_bytes if sent_bytes is None else sent_bytes,
             seconds=seconds,
+            client="" if node_id is None else self.offload.client_of(exchange.scope),
         )
 
 

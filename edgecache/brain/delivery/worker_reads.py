@@ -78,6 +78,17 @@ class WorkerReads:
                 return True
         return False
 
+    async def is_withheld(self, delivery: Delivery) -> bool:
+        """True if other operators' nodes hold the bytes, and do not serve this organization now.
+
+        Raises DatabaseAway.
+        """
+        owner = delivery.tenant.organization_id
+        if owner not in self._nodes.stopped:
+            return False
+        holders = map(self._nodes.get, await self._directory.locations(delivery.sha256))
+        return any(row is not None and not row.may_hold(owner, is_public=False) for row in holders)
+
     def note_failure(self, delivery: Delivery, source: Source, failure: RequestFailed) -> None:
         """Record that a worker did not send the bytes; a 404 means that it does not hold them."""
         if failure.status == 404:

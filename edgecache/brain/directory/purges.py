@@ -160,7 +160,10 @@ class Purges:
         """
         pending: list[PendingPurge] = []
         try:
-            async with self._coherence.change(timeout_s=STEP_TIMEOUT_S) as change:
+            async with (
+                self._database.long(),
+                self._coherence.change(timeout_s=STEP_TIMEOUT_S) as change,
+            ):
                 await commits.lock_buckets(change, targets.buckets)
                 for bucket_id, keys in targets.keys.items():
                     gone, released = await commits.forget_keys(change, bucket_id, keys)
@@ -182,7 +185,10 @@ class Purges:
         """
         is_last = False
         while not is_last:
-            async with self._coherence.change(waits=False, timeout_s=STEP_TIMEOUT_S) as change:
+            async with (
+                self._database.long(),
+                self._coherence.change(waits=False, timeout_s=STEP_TIMEOUT_S) as change,
+            ):
                 is_last = await self._step(change, pending, count)
 
     async def _purge(self, targets: Targets) -> PurgeResult:
@@ -241,7 +247,10 @@ class Purges:
     async def _preview(self, targets: Targets) -> PurgeResult:
         named = [(bucket_id, key) for bucket_id, keys in targets.keys.items() for key in keys]
         asked = [(each, *name) for each, names in targets.queries.items() for name in names]
-        async with self._database.transaction(timeout_s=STEP_TIMEOUT_S) as connection:
+        async with (
+            self._database.long(),
+            self._database.transaction(timeout_s=STEP_TIMEOUT_S) as connection,
+        ):
             row = await connection.one(
                 PREVIEW,
                 {
@@ -277,7 +286,7 @@ def _keys(ids: dict[str, int], names: Iterable[str]) -> dict[int, list[str]]:
     found: dict[int, dict[str, None]] = {}
     for name in names:
         bucket, slash, key = name.partition("/")
-        if slash and key and bucket in ids and "\0" not in key:
+        if slash and bucket in ids and "\0" not in key:
             found.setdefault(ids[bucket], {})[key] = None
     return {bucket_id: list(keys) for bucket_id, keys in found.items()}
 
@@ -288,7 +297,7 @@ def _queries(keys: dict[int, list[str]]) -> dict[int, list[tuple[str, str]]]:
     for bucket_id, names in keys.items():
         for name in names:
             key, mark, query = name.partition("?")
-            if mark and key and query:
+            if mark and query:
                 found.setdefault(bucket_id, []).append((key, query_name(query)))
     return found
 

@@ -7,7 +7,7 @@ then to the directory; when it returns, no brain serves the previous version any
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from edgecache.brain.background import BackgroundTasks
@@ -25,6 +25,7 @@ from edgecache.brain.storage import builtin_origin
 from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.digests import verified
 from edgecache.brain.storage.group_commit import GroupCommit
+from edgecache.brain.storage.group_deletes import GroupDeletes
 from edgecache.brain.storage.listings import list_keys
 from edgecache.brain.storage.local_bytes import local_bytes
 from edgecache.brain.storage.staging import Staging
@@ -39,12 +40,15 @@ from edgecache.brain.values import (
     Manifest,
     ObjectVersion,
     StagedFile,
-    check_etag,
     check_key,
+    check_url_key,
     fields_of,
 )
 
 T = TypeVar("T")
+
+# Of a copy within the built-in origin, whose source is overwritten again and again.
+COPY_ATTEMPTS: Final = 4
 
 
 class ObjectCache:
@@ -60,9 +64,9 @@ class ObjectCache:
         *,
         brain_id: UUID,
         limit: int = 256,
-        on_stored: Callable[[ObjectVersion], None],
+        on_stored: Callable[[BucketInfo, ObjectVersion], None],
     ) -> None:
-        """limit: of fetches at once. on_kept: called with each version whose bytes came in."""
+        """limit: of fetches at once. on_stored: called with each version whose bytes came in."""
         self._database = database
         self._directory = directory
         self._coherence = directory.coherence
@@ -79,14 +83,16 @@ class ObjectCache:
             limit=limit,
             on_stored=on_stored,
         )
-        self._on_kept = on_stored
+        self._on_stored = on_stored
         self._stored_writes = GroupCommit(directory, StoredBytes(staging), on_stored=on_stored)
+        self._deletes = GroupDeletes(self._coherence)
         self.writes = OriginWrites(database, self._coherence, staging, brain_id)
 
     async def stop(self) -> None:
         """Finish the writes, cancel the fetches."""
         await self._running.finish()
         await self._stored_writes.finish()
+        await self._deletes.finish()
         await self.singleflight.stop()
 
     # --- reading ----------------------------------------------------------------------------
@@ -106,6 +112,7 @@ class ObjectCache:
         if name in self.singleflight.running:
             fetch = await self.singleflight.shareable(name)
             if fetch is not None and fetch.cacheability.is_shared:
+                self.singleflight.wait_for_place(bucket, fetch, client)
                 return await self._wait(bucket, fetch)
         found = await self._directory.find(*name)
         if found is not None:
@@ -127,7 +134,7 @@ class ObjectCache:
         alone: do not share the fetch, after a response that was not for all (``is_shared``).
         Raises as ``open`` does.
         """
-        name = (bucket.id, check_key(key), variant)
+        name = (bucket.id, check_url_key(key), variant)
         if bucket.origin_id is None:
             return await self._adopt(bucket, key)
         request = request or FetchRequest()
@@ -136,6 +143,8 @@ class ObjectCache:
         fetch = None if alone else await self.singleflight.shareable(name)
         if fetch is None or not request.joins(fetch):
             fetch = self.singleflight.start(bucket, name, request, alone=alone)
+        else:
+            self.singleflight.wait_for_place(bucket, fetch, request.client)
         return await self._wait(bucket, fetch)
 
     async def reopen(
@@ -236,34 +245,27 @@ class ObjectCache:
         source: tuple[BucketInfo, str],
         bucket: BucketInfo,
         key: str,
-        fields: Fields | None = None,
+        describe: Callable[[ObjectVersion], Fields] = fields_of,
         *,
-        source_etag: str = "",
         conditions: Conditions = ALWAYS,
     ) -> ObjectVersion:
         """Write an object with the bytes of another one. source: bucket and key.
 
-        fields: None keeps the source's. source_etag: the expected version, empty for any.
-        Raises as ``put`` and ``open`` do; OriginChanged when the source has another ETag.
+        describe: returns the fields of the copy of a version, or raises if that is not wanted.
+        Raises as ``put`` and ``open`` do; OriginChanged for a source that changes meanwhile.
         """
         check_key(key)
-        origin, source_key = source
+        origin, source_key = source[0], check_key(source[1])
         if origin.origin_id is None and bucket.origin_id is None:
-            found = await builtin_origin.head(self._database, origin, check_key(source_key))
-            if found is None:
-                raise OriginMissing
-            check_etag(found, source_etag)
-            copied = await self._uncancelled(
-                self._copy_row(found, bucket, key, fields or fields_of(found), conditions)
-            )
-            if copied is not None:
-                return copied
+            for _ in range(COPY_ATTEMPTS):
+                write = self._copy_row((origin, source_key), bucket, key, describe, conditions)
+                copied = await self._uncancelled(write)
+                if copied is not None:
+                    return copied
         opened = await self.open(origin, source_key)
-        check_etag(opened.version, source_etag)
+        fields = describe(opened.version)
         staged = await self._staging.take(opened.body())
-        return await self.put(
-            bucket, key, staged, fields or fields_of(opened.version), conditions=conditions
-        )
+        return await self.put(bucket, key, staged, fields, conditions=conditions)
 
     async def delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
         """Delete objects at their origin and from the directory; absent ones are no error.
@@ -301,7 +303,7 @@ class ObjectCache:
             found = await builtin_origin.adopt(self._coherence, bucket, key)
             if found is None:
                 raise OriginMissing
-            self._remember(found, watch)
+            self._remember(bucket, found, watch)
         opened = OpenObject(self, bucket, found)
         opened.is_hit = False
         return opened
@@ -331,25 +333,25 @@ class ObjectCache:
             async with self._origin(bucket) as driver:
                 with self._directory.watch((bucket.id, key, "")) as watch:
                     found = await self.writes.put(driver, bucket, key, staged, fields, conditions)
-                    self._remember(found, watch)
+                    self._remember(bucket, found, watch)
                     return found
         finally:
             await self._staging.discard(staged)
 
     async def _copy_row(
         self,
-        source: ObjectVersion,
+        source: tuple[BucketInfo, str],
         bucket: BucketInfo,
         key: str,
-        fields: Fields,
+        describe: Callable[[ObjectVersion], Fields],
         conditions: Conditions,
     ) -> ObjectVersion | None:
         with self._directory.watch((bucket.id, key, "")) as watch:
             found = await builtin_origin.copy(
-                self._coherence, source.sha256, bucket, key, fields, conditions
+                self._coherence, source, bucket, key, describe, conditions
             )
             if found is not None:
-                self._remember(found, watch)
+                self._remember(bucket, found, watch)
             return found
 
     async def _tag(self, bucket: BucketInfo, key: str, tagging: str) -> ObjectVersion:
@@ -357,20 +359,22 @@ class ObjectCache:
             found = await builtin_origin.tag(self._coherence, bucket, key, tagging)
             if found is None:
                 raise OriginMissing
-            self._remember(found, watch)
+            self._remember(bucket, found, watch)
             return found
 
     async def _delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
-        if bucket.origin_id is None:
-            await builtin_origin.delete(self._coherence, bucket, keys)
-        else:
+        if bucket.origin_id is not None:
             async with self._origin(bucket) as driver:
                 await self.writes.delete(driver, bucket, keys)
+        elif len(keys) == 1:
+            await self._deletes.delete(bucket, keys[0])
+        else:
+            await builtin_origin.delete(self._coherence, bucket, keys)
 
-    def _remember(self, found: ObjectVersion, watch: KeyWatch) -> None:
+    def _remember(self, bucket: BucketInfo, found: ObjectVersion, watch: KeyWatch) -> None:
         if found.generation:
             self._directory.remember(found, watch)
-            self._on_kept(found)
+            self._on_stored(bucket, found)
 
     async def _uncancelled(self, write: Coroutine[Any, Any, T]) -> T:
         """Run a write to its end, even when the caller is cancelled."""

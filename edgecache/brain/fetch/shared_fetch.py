@@ -22,6 +22,8 @@ from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.origins.driver import PLAIN, Driver, OriginRequest, OriginResponse, version_at
 from edgecache.brain.storage.staging import READ_BYTES, Receiver, Staging
 from edgecache.brain.values import ObjectVersion
+from edgecache.http.turn import Turn
+from platform_site.lib import tracing
 
 log = structlog.get_logger(__name__)
 
@@ -80,6 +82,7 @@ class SharedFetch:
         self.task: asyncio.Task[None] | None = None
         # True while it waits for its turn to ask the origin.
         self.is_queued = True
+        self.turn = Turn()
         self._on_header = on_header
         self._on_failure = on_failure
         self._staging = staging
@@ -94,6 +97,10 @@ class SharedFetch:
 
     async def run(self, driver: Driver, writer: DirectoryWriter) -> None:
         """Fetch and store; errors go to the waiters, never to the caller."""
+        with tracing.span("origin fetch", "client"):
+            await self._run(driver, writer)
+
+    async def _run(self, driver: Driver, writer: DirectoryWriter) -> None:
         try:
             request = self.request
             async with driver.get(self.name[1], request.origin_request) as response:

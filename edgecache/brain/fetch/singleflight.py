@@ -67,7 +67,7 @@ class Singleflight:
         *,
         brain_id: UUID,
         limit: int,
-        on_stored: Callable[[ObjectVersion], None],
+        on_stored: Callable[[BucketInfo, ObjectVersion], None],
     ) -> None:
         self._on_stored = on_stored
         self.running: dict[Name, SharedFetch] = {}
@@ -110,8 +110,15 @@ class Singleflight:
 
         Raises Overloaded.
         """
-        path: Path = (bucket.tenant.organization_id, bucket.origin_id, bucket.id)
-        return self.shares.place((*path, network_of(client)) if client else path)
+        return self.shares.place(_path(bucket, client))
+
+    def wait_for_place(self, bucket: BucketInfo, fetch: SharedFetch, client: str) -> None:
+        """Have a fetch that is queued wait in the queue of one more of its clients, too.
+
+        So a client whose share is in use does not delay those who join his fetch.
+        """
+        if fetch.is_queued:
+            fetch.turn.wait(self.shares, _path(bucket, client))
 
     async def shareable(self, name: Name) -> SharedFetch | None:
         """Return the running fetch of a name, unless its key changed since it began.
@@ -147,7 +154,8 @@ class Singleflight:
     async def _run(self, bucket: BucketInfo, fetch: SharedFetch, *, alone: bool) -> None:
         try:
             async with asyncio.timeout(FETCH_LIMIT_S), contextlib.AsyncExitStack() as stack:
-                await stack.enter_async_context(self.place(bucket, fetch.request.client))
+                self.wait_for_place(bucket, fetch, fetch.request.client)
+                await stack.enter_async_context(fetch.turn.place())
                 fetch.is_queued = False
                 # What is not shared here is not shared with other brains either.
                 found = None if alone else await self._acquire_lease(fetch, stack)
@@ -161,7 +169,7 @@ class Singleflight:
         except BrainError as exc:
             fetch.fail(exc)
         finally:
-            self._end(fetch)
+            self._end(bucket, fetch)
 
     async def _acquire_lease(
         self, fetch: SharedFetch, stack: contextlib.AsyncExitStack
@@ -202,14 +210,14 @@ class Singleflight:
         fetch.began = row.generation
         return DirectoryWriter(self._directory, self._staging, fetch.name, row.generation)
 
-    def _end(self, fetch: SharedFetch) -> None:
+    def _end(self, bucket: BucketInfo, fetch: SharedFetch) -> None:
         # Whatever went wrong, no waiter is left waiting.
         fetch.close()
         for name in {fetch.name, (*fetch.name[:2], fetch.cacheability.variant)}:
             if self.running.get(name) is fetch:
                 self._detach(name)
         if fetch.kept is not None and fetch.is_fetched:
-            self._on_stored(fetch.kept)
+            self._on_stored(bucket, fetch.kept)
 
     def _header_received(self, fetch: SharedFetch) -> None:
         """Share the fetch under the variant that the response turned out to be, as well."""
@@ -243,6 +251,11 @@ class Singleflight:
     def _on_loss(self) -> None:
         self.negative_cache.clear()
         self.running.clear()
+
+
+def _path(bucket: BucketInfo, client: str) -> Path:
+    path: Path = (bucket.tenant.organization_id, bucket.origin_id, bucket.id)
+    return (*path, network_of(client)) if client else path
 
 
 def fetches_allowed() -> int:

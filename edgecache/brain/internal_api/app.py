@@ -14,8 +14,11 @@ from edgecache.brain.internal_api import (
     hosts,
     metrics,
     nodes,
+    objects,
+    operators,
     origins,
     purges,
+    service,
 )
 from edgecache.brain.internal_api.parts import InternalApiParts
 from edgecache.brain.json_api import JsonApi, JsonCall, Route
@@ -28,6 +31,7 @@ CODES: Final = {
     "no_such_origin": "origin_not_found",
     "origin_exists": "origin_taken",
     "in_use": "origin_in_use",
+    "no_such_key": "object_not_found",
 }
 
 
@@ -49,20 +53,23 @@ def internal_api(parts: InternalApiParts) -> JsonApi:
 def _routes(parts: InternalApiParts) -> Iterator[Route]:
     database, coherence = parts.database, parts.coherence
     yield from health.routes(database, parts.brain_id)
-    yield from nodes.routes(
+    yield from nodes.NodesApi(
         database,
         coherence,
         parts.nodes,
         workers_url=parts.workers_url,
         is_production=parts.is_production,
-    )
+    ).routes()
     yield from metrics.routes(database, parts.nodes, parts.meters, parts.statistics)
     yield from purges.routes(parts.purges, parts.directory, parts.objects)
     yield from buckets.routes(parts.buckets, parts.repair)
+    yield from objects.ObjectsApi(parts.directory, parts.objects, parts.platform_keys).routes()
     yield from access_keys.routes(database, coherence)
     yield from origins.routes(parts.catalog)
     yield from environments.routes(database, coherence, parts.staging, parts.purges)
     yield from hosts.routes(parts.hosts)
+    yield from service.routes(parts.nodes)
+    yield from operators.routes(parts.networks)
     yield from everyone.routes(database)
 
 

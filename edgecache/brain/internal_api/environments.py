@@ -1,4 +1,4 @@
-"""``DELETE /v1/environments/{organization}/{environment}``: deletes all its data."""
+"""``/v1/environments/{organization}/{environment}``: counts or deletes all its data."""
 
 from typing import Final
 
@@ -11,12 +11,26 @@ from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.storage.staging import Staging
 
 TIMEOUT_S: Final = 600.0
+COUNT: Final = (
+    "WITH own AS (SELECT id FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s)"
+    " SELECT (SELECT count(*) FROM own) AS buckets, count(object.id) AS objects,"
+    " coalesce(sum(blob.size), 0)::bigint AS object_bytes,"
+    " (SELECT count(*) FROM brain_accesskey WHERE organization_id = %s AND environment_pk = %s)"
+    " AS access_keys FROM own JOIN brain_storedobject AS object ON object.bucket_id = own.id"
+    " JOIN brain_blob AS blob ON blob.sha256 = object.blob_id"
+)
 
 
 def routes(
     database: Database, coherence: Coherence, staging: Staging, purges: Purges
 ) -> list[Route]:
-    """Return the route."""
+    """Return the routes."""
+
+    async def count(call: JsonCall) -> JsonResponse:
+        tenant = tenant_of(call.captures)
+        whose = [tenant.organization_id, tenant.environment_pk]
+        row = await database.one(COUNT, [*whose, *whose])
+        return JsonResponse(row._asdict() if row is not None else None)
 
     async def drop(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.captures)
@@ -24,4 +38,4 @@ def routes(
         return JsonResponse(status=204)
 
     path = "/v1/environments/{organization_id}/{environment_pk}"
-    return [Route("DELETE", path, drop, timeout_s=TIMEOUT_S)]
+    return [Route("GET", path, count), Route("DELETE", path, drop, timeout_s=TIMEOUT_S)]

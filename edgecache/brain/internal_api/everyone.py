@@ -1,54 +1,126 @@
-"""``/v1/everyone/…``: all tenants' buckets and access keys, a page at a time, for the staff.
+"""``/v1/everyone/…``: the rows of all tenants, searched and a page at a time, for the staff.
 
 Paths of their own, so that a call that forgot its tenant never gets another's.
 """
 
-from typing import Any, Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, LiteralString
 
-from edgecache.brain.database import Database
+from edgecache.brain.database import Database, Row
 from edgecache.brain.directory.directory import BUCKET, bucket_of
 from edgecache.brain.internal_api import buckets
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.protocol.fields import Fields
 
 PAGE: Final = 100
-KEY_ID_CHARS: Final = 64
-BUCKETS: Final = BUCKET + "id > %s ORDER BY id LIMIT %s"
-KEYS: Final = (
-    "SELECT id AS access_key_id, organization_id, environment_pk, label, access, created_at,"
-    " last_used_at FROM brain_accesskey WHERE id > %s ORDER BY id LIMIT %s"
+# Of an access key's id, and of a host.
+ID_CHARS: Final = 253
+SEARCH_CHARS: Final = 253
+# Case does not count; a name is searched in each part of it.
+WANTED: Final[LiteralString] = (
+    " AND (%s::bigint IS NULL OR organization_id = %s)"
+    " AND (%s = '' OR position(lower(%s) in lower({name})) > 0)"
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is listed. statement: ends where the conditions follow; id: unique, in its order."""
+
+    path: str
+    statement: LiteralString
+    id: LiteralString
+    name: LiteralString
+    has_number: bool
+    shape: Callable[[Row], dict[str, Any]]
+
+    @property
+    def field(self) -> str:
+        """The field of the answer that holds the rows."""
+        return self.path.replace("-", "_")
+
+    def sql(self) -> LiteralString:
+        """Return the statement of a page."""
+        wanted = WANTED.replace("{name}", self.name)
+        return self.statement + self.id + " > %s" + wanted + " ORDER BY " + self.id + " LIMIT %s"
+
+
+def _bucket(row: Any) -> dict[str, Any]:
+    owner = {"organization_id": row.organization_id, "environment_pk": row.environment_pk}
+    return buckets.shape(bucket_of(row)) | owner
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    shown: dict[str, Any] = row._asdict()
+    return shown
+
+
+LISTINGS: Final = (
+    Listing("buckets", BUCKET, "id", "name", has_number=True, shape=_bucket),
+    Listing(
+        "access-keys",
+        "SELECT id AS access_key_id, organization_id, environment_pk, label, access, created_at,"
+        " last_used_at FROM brain_accesskey WHERE ",
+        "id",
+        "id || ' ' || label",
+        has_number=False,
+        shape=_plain,
+    ),
+    Listing(
+        "origins",
+        "SELECT id, organization_id, environment_pk, name, kind, config, created_at"
+        " FROM brain_origin WHERE ",
+        "id",
+        "name || ' ' || config::text",
+        has_number=True,
+        shape=_plain,
+    ),
+    Listing(
+        "bucket-hosts",
+        "SELECT host, bucket, organization_id, environment_pk, proved_at, checked_at, gone_since"
+        " FROM (SELECT h.host, b.name AS bucket, b.organization_id, b.environment_pk, h.proved_at,"
+        " h.checked_at, h.gone_since FROM brain_host h JOIN brain_bucket b ON b.id = h.bucket_id)"
+        " AS host WHERE ",
+        'host COLLATE "C"',
+        "host",
+        has_number=False,
+        shape=_plain,
+    ),
+)
+ID_FIELDS: Final = {"buckets": "id", "origins": "id", "bucket-hosts": "host"}
+
+
 def routes(database: Database) -> list[Route]:
-    """Return the routes. after: of the query, the last page's ``next``; that is null at the end."""
+    """Return the routes.
 
-    async def all_buckets(call: JsonCall) -> JsonResponse:
-        query = Fields(call.query, is_text=True)
-        after = query.integer("after", default=0)
-        query.finish()
-        rows = await database.all(BUCKETS, [after, PAGE + 1])
-        shapes = [buckets.shape(bucket_of(row)) | _owner(row) for row in rows]
-        return JsonResponse(_page("buckets", shapes, "id"))
-
-    async def all_keys(call: JsonCall) -> JsonResponse:
-        query = Fields(call.query)
-        after = query.text("after", limit=KEY_ID_CHARS, default="")
-        query.finish()
-        rows = await database.all(KEYS, [after, PAGE + 1])
-        keys = [row._asdict() for row in rows]
-        return JsonResponse(_page("access_keys", keys, "access_key_id"))
-
+    Of the query: after, the last page's ``next``, which is null at the end; organization_id;
+    search, a part of the name.
+    """
     return [
-        Route("GET", "/v1/everyone/buckets", all_buckets),
-        Route("GET", "/v1/everyone/access-keys", all_keys),
+        Route("GET", f"/v1/everyone/{each.path}", _handler(database, each)) for each in LISTINGS
     ]
 
 
-def _owner(row: Any) -> dict[str, int]:
-    return {"organization_id": row.organization_id, "environment_pk": row.environment_pk}
+def _handler(database: Database, listing: Listing) -> Callable[..., Any]:
+    id_field = ID_FIELDS.get(listing.path, "access_key_id")
 
+    async def handle(call: JsonCall) -> JsonResponse:
+        query = Fields(call.query, is_text=True)
+        after: int | str
+        if listing.has_number:
+            after = query.integer("after", default=0)
+        else:
+            after = query.text("after", limit=ID_CHARS, default="")
+        is_limited = query.is_given("organization_id")
+        owner = query.integer("organization_id", default=0)
+        search = query.text("search", limit=SEARCH_CHARS, default="")
+        query.finish()
+        tenant = owner if is_limited else None
+        values = [after, tenant, tenant, search, search, PAGE + 1]
+        rows = [listing.shape(row) for row in await database.all(listing.sql(), values)]
+        shown = rows[:PAGE]
+        following = str(shown[-1][id_field]) if len(rows) > PAGE else None
+        return JsonResponse({listing.field: shown, "next": following})
 
-def _page(name: str, rows: list[dict[str, Any]], id_field: str) -> dict[str, Any]:
-    shown = rows[:PAGE]
-    return {name: shown, "next": str(shown[-1][id_field]) if len(rows) > PAGE else None}
+    return handle

@@ -1,8 +1,9 @@
 """``/v1/status``, ``/v1/metrics``, ``/v1/nodes/{id}/metrics``, ``/v1/usage`` and ``/metrics``."""
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
-from edgecache.brain.database import Database
+from edgecache.brain.database import Database, Row
 from edgecache.brain.internal_api.nodes import find
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.metering import prometheus as exposition
@@ -31,17 +32,14 @@ def routes(database: Database, nodes: Nodes, meters: Meters, statistics: Statist
         query = Fields(call.query, is_text=True)
         after = query.integer("after", default=0)
         limit = query.integer("limit", default=USAGE_PAGE)
+        cut = query.text("cut", limit=3, default="all")
         query.finish()
         # What this brain has counted up to now is included; other brains write every ten seconds.
         await meters.flush()
-        rows = await usage_lines.page(database, after, min(limit, USAGE_PAGE))
-        following = rows[-1].id if rows else after
-        # So that a page that was cut or altered on its way is noticed.
-        sums = {
-            name: str(sum(int(getattr(row, name)) for row in rows)) for name in usage_lines.SUMMED
-        }
-        lines = [row._asdict() for row in rows]
-        return JsonResponse({"lines": lines, "sums": sums, "next": following})
+        rows = await usage_lines.page(
+            database, after, min(limit, USAGE_PAGE), cuts_all=cut == "all"
+        )
+        return JsonResponse(_page(rows, after))
 
     async def prometheus(_call: JsonCall) -> JsonResponse:
         return JsonResponse(exposition.text(nodes, meters), content_type=exposition.CONTENT_TYPE)
@@ -53,3 +51,10 @@ def routes(database: Database, nodes: Nodes, meters: Meters, statistics: Statist
         Route("GET", "/v1/usage", usage),
         Route("GET", "/metrics", prometheus, is_local=True),
     ]
+
+
+def _page(rows: Sequence[Row], after: int) -> dict[str, Any]:
+    # So that a page that was cut or altered on its way is noticed.
+    sums = {name: str(sum(int(getattr(row, name)) for row in rows)) for name in usage_lines.SUMMED}
+    lines = [row._asdict() for row in rows]
+    return {"lines": lines, "sums": sums, "next": rows[-1].id if rows else after}

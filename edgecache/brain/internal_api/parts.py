@@ -11,10 +11,12 @@ from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.purges import Purges
 from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.metering.meters import Meters
+from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.repair import Repair
 from edgecache.brain.origins.catalog import Catalog
+from edgecache.brain.s3.auth.platform_keys import PlatformKeys
 from edgecache.brain.storage.staging import Staging
 
 
@@ -29,6 +31,7 @@ class InternalApiParts:
     secrets: tuple[str, ...]
     workers_url: str
     is_production: bool
+    platform_keys: PlatformKeys
     database: Database
     coherence: Coherence
     directory: Directory
@@ -41,4 +44,5 @@ class InternalApiParts:
     nodes: Nodes
     repair: Repair
     meters: Meters
+    networks: OperatorNetworks
     statistics: Statistics

@@ -33,13 +33,17 @@ def middle_of(bucket: int) -> float:
 class Latencies:
     """A histogram. ``counts``: how many by bucket."""
 
-    __slots__ = ("count", "counts", "total_us")
+    __slots__ = ("counts", "total_us")
 
     def __init__(self) -> None:
         """Start empty."""
         self.counts: dict[int, int] = {}
-        self.count = 0
         self.total_us = 0
+
+    @property
+    def count(self) -> int:
+        """Return how many there are."""
+        return sum(self.counts.values())
 
     def add(self, seconds: float) -> None:
         """Add one duration."""
@@ -48,14 +52,12 @@ class Latencies:
             us = 0 if us < 0 else LONGEST_US
         bucket = bucket_of(us)
         self.counts[bucket] = self.counts.get(bucket, 0) + 1
-        self.count += 1
         self.total_us += us
 
     def merge(self, other: "Latencies") -> None:
         """Add another histogram's counts."""
         for bucket, count in other.counts.items():
             self.counts[bucket] = self.counts.get(bucket, 0) + count
-        self.count += other.count
         self.total_us += other.total_us
 
     def quantile_ms(self, share: float) -> float:
@@ -70,7 +72,8 @@ class Latencies:
 
     def mean_ms(self) -> float:
         """Return the mean; 0 when there is none."""
-        return round(self.total_us / self.count / US_PER_MS, 3) if self.count else 0.0
+        count = self.count
+        return round(self.total_us / count / US_PER_MS, 3) if count else 0.0
 
     def as_json(self) -> dict[str, Any]:
         """Return what ``from_json`` reads."""
@@ -81,7 +84,6 @@ class Latencies:
         """Read what ``as_json`` gave; an empty object is an empty histogram."""
         made = cls()
         made.counts = {int(key): int(value) for key, value in values.get("counts", {}).items()}
-        made.count = sum(made.counts.values())
         made.total_us = int(values.get("total_us", 0))
         return made
 

@@ -7,6 +7,7 @@ write.
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -55,6 +56,9 @@ INSERT_MEASUREMENT: Final[LiteralString] = """
         latencies = excluded.latencies
 """
 
+# Of a read: its tenant, bucket, node, client's address and bytes.
+IsCreditable = Callable[[Tenant, int, UUID, str, int], bool]
+
 
 class UsageKey(NamedTuple):
     """What a count belongs to. node_id: None if the bytes did not come from a worker.
@@ -79,26 +83,18 @@ class UsageCount:
 
     def add(self, *, is_hit: bool, bytes_served: int) -> None:
         """Count one response."""
-        self.hits += is_hit
-        self.misses += not is_hit
+        if is_hit:
+            self.hits += 1
+        else:
+            self.misses += 1
         self.bytes_served += bytes_served
 
 
 @dataclass(slots=True)
-class Measure:
-    """Counts and latencies of one node, of all nodes, or of the brain itself."""
+class Measure(UsageCount):
+    """Counts and latencies of one usage key, of one node, of all nodes, or of the brain itself."""
 
-    hits: int = 0
-    misses: int = 0
-    bytes_served: int = 0
     latencies: Latencies = field(default_factory=Latencies)
-
-    def add(self, *, is_hit: bool, bytes_served: int, seconds: float) -> None:
-        """Count one response."""
-        self.hits += is_hit
-        self.misses += not is_hit
-        self.bytes_served += bytes_served
-        self.latencies.add(seconds)
 
     def merge(self, other: "Measure") -> None:
         """Add another measure."""
@@ -112,29 +108,56 @@ class Measure:
 class Batch:
     """Counts of ten seconds, until they are written.
 
-    measures: by the worker that the bytes came from, None for the brain.
+    by_place: the measures of ``lines`` by bucket, node and whether it is credited: with one look-up
+    for each response.
     """
 
     began_at: datetime
     id: UUID = field(default_factory=uuid7)
-    lines: dict[UsageKey, UsageCount] = field(default_factory=dict)
-    measures: dict[UUID | None, Measure] = field(default_factory=dict)
+    lines: dict[UsageKey, Measure] = field(default_factory=dict)
+    by_place: dict[tuple[int, UUID | None, bool], Measure] = field(default_factory=dict)
+
+    def begin(self, key: UsageKey) -> Measure:
+        """Return the measure of a key that was not counted yet."""
+        measure = self.lines[key] = Measure()
+        self.by_place[key.bucket_id, key.node_id, key.is_creditable] = measure
+        return measure
+
+    def measures(self) -> dict[UUID | None, Measure]:
+        """Return the sums by the worker that the bytes came from, None for the brain.
+
+        Adding up here is cheaper than counting each response twice.
+        """
+        found: dict[UUID | None, Measure] = defaultdict(Measure)
+        for key, measure in self.lines.items():
+            found[key.node_id].merge(measure)
+        return found
 
     def all(self) -> Measure:
-        """Return the sum of the measures: adding up here is cheaper than counting twice."""
+        """Return the sum of all."""
         found = Measure()
-        for measure in self.measures.values():
+        for measure in self.lines.values():
             found.merge(measure)
         return found
+
+
+def _always(*_read: object) -> bool:
+    return True
 
 
 class Meters:
     """The counters of one brain."""
 
     def __init__(
-        self, database: Database, brain_id: UUID, *, clock: Callable[[], float] = time.time
+        self,
+        database: Database,
+        brain_id: UUID,
+        *,
+        is_creditable: IsCreditable = _always,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """clock: Unix seconds."""
+        """is_creditable: asked for each read through a node. clock: Unix seconds."""
+        self._is_creditable = is_creditable
         self._database = database
         self._brain_id = brain_id
         self._clock = clock
@@ -156,21 +179,23 @@ class Meters:
         is_hit: bool,
         bytes_served: int,
         seconds: float,
+        client: str = "",
     ) -> None:
         """Count one response with an object's bytes, after it has ended.
 
         node_id: the worker that gave them, None when it was the brain or the origin. is_hit: the
         origin was not needed. bytes_served: that left for the client. seconds: to the first byte.
+        client: its address, for reads through a node.
         """
-        place = UsageKey(tenant.organization_id, tenant.environment_pk, bucket_id, node_id)
-        line = self._open.lines.get(place)
-        if line is None:
-            line = self._open.lines[place] = UsageCount()
-        measure = self._open.measures.get(node_id)
+        is_creditable = node_id is None or self._is_creditable(
+            tenant, bucket_id, node_id, client, bytes_served
+        )
+        measure = self._open.by_place.get((bucket_id, node_id, is_creditable))
         if measure is None:
-            measure = self._open.measures[node_id] = Measure()
-        line.add(is_hit=is_hit, bytes_served=bytes_served)
-        measure.add(is_hit=is_hit, bytes_served=bytes_served, seconds=seconds)
+            places = (tenant.organization_id, tenant.environment_pk, bucket_id, node_id)
+            measure = self._open.begin(UsageKey(*places, is_creditable))
+        measure.add(is_hit=is_hit, bytes_served=bytes_served)
+        measure.latencies.add(seconds)
 
     @property
     def total(self) -> Measure:
@@ -185,10 +210,9 @@ class Meters:
         for batch in (self._unwritten, self._open):
             if batch is None:
                 continue
-            if node_id is None:
-                found.merge(batch.all())
-            elif node_id in batch.measures:
-                found.merge(batch.measures[node_id])
+            for key, measure in batch.lines.items():
+                if node_id is None or node_id == key.node_id:
+                    found.merge(measure)
         return found
 
     async def start(self) -> None:
@@ -230,7 +254,7 @@ class Meters:
                 return
             await add_usage(connection, hour_of(batch.began_at.timestamp()), batch.lines)
             # In the table a null node means all nodes.
-            for node_id, measure in (batch.measures | {None: batch.all()}).items():
+            for node_id, measure in (batch.measures() | {None: batch.all()}).items():
                 await connection.run(
                     INSERT_MEASUREMENT,
                     [

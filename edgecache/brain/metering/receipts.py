@@ -10,8 +10,10 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from edgecache.brain.database import Connection, Database
+from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.metering.meters import (
     LINES_LOCK,
+    IsCreditable,
     UsageCount,
     UsageKey,
     add_usage,
@@ -45,6 +47,13 @@ MEASURE: Final[LiteralString] = """
         hits = brain_measurement.hits + excluded.hits,
         bytes_served = brain_measurement.bytes_served + excluded.bytes_served
 """
+# The platform's own looks are not billed. A copy that a look found wrong pays nothing for what was
+# read of it before, and until it was taken out of use everywhere.
+LOOKS: Final[LiteralString] = "SELECT id FROM brain_look WHERE id = ANY(%s)"
+WRONG_COPIES: Final[LiteralString] = """
+    SELECT sha256, max(began_at) + interval '5 minutes' AS until FROM brain_look
+    WHERE node_id = %s AND sha256 = ANY(%s) AND outcome = 'wrong' GROUP BY sha256
+"""
 
 
 class ReceiptRefusal(StrEnum):
@@ -71,6 +80,7 @@ async def redeem(
     signer: TicketSigner,
     node_id: UUID,
     lines: Sequence[ReceiptLine],
+    is_creditable: IsCreditable,
     *,
     now: float,
 ) -> ReceiptsAnswer:
@@ -93,7 +103,7 @@ async def redeem(
             served_at = datetime.fromtimestamp(line.served_at, UTC)
             good[ticket.id] = RedeemedTicket(ticket, line.bytes_served, served_at)
     if good:
-        await _write(database, node_id, good)
+        await _write(database, node_id, good, is_creditable)
     return ReceiptsAnswer(tuple(good), tuple(refused))
 
 
@@ -113,22 +123,42 @@ def _objection(
     return None
 
 
-async def _write(database: Database, node_id: UUID, good: dict[UUID, RedeemedTicket]) -> None:
+async def _write(
+    database: Database,
+    node_id: UUID,
+    good: dict[UUID, RedeemedTicket],
+    is_creditable: IsCreditable,
+) -> None:
     async with database.transaction() as connection:
         await connection.run("SELECT pg_advisory_xact_lock(%s)", [LINES_LOCK])
         # One order for all: two batches with the same tickets must not wait for each other.
         rows = [_row(node_id, good[ticket_id]) for ticket_id in sorted(good)]
-        fresh = await connection.all(INSERT, _columns(rows))
-        await _count(connection, node_id, [good[row.ticket_id] for row in fresh])
+        fresh = [row.ticket_id for row in await connection.all(INSERT, _columns(rows))]
+        looks = {row.id for row in await connection.all(LOOKS, [fresh])}
+        counted = [good[one] for one in fresh if one not in looks]
+        await _count(connection, node_id, counted, is_creditable)
 
 
-async def _count(connection: Connection, node_id: UUID, fresh: Sequence[RedeemedTicket]) -> None:
+async def _count(
+    connection: Connection,
+    node_id: UUID,
+    fresh: Sequence[RedeemedTicket],
+    is_creditable: IsCreditable,
+) -> None:
     """Add up what counts for the first time: usage by bucket and hour, and measurements."""
     usage: dict[datetime, dict[UsageKey, UsageCount]] = defaultdict(dict)
     slices: dict[datetime, UsageCount] = defaultdict(UsageCount)
+    copies = await connection.all(WRONG_COPIES, [node_id, [one.ticket.sha256 for one in fresh]])
+    wrong_until = {row.sha256: row.until for row in copies}
     for one in fresh:
         ticket, served_at = one.ticket, one.served_at.timestamp()
-        key = UsageKey(ticket.organization_id, ticket.environment_pk, ticket.bucket_id, node_id)
+        until = wrong_until.get(ticket.sha256)
+        tenant = Tenant(ticket.organization_id, ticket.environment_pk)
+        read = (tenant, ticket.bucket_id, node_id, ticket.client_prefix, one.bytes_served)
+        key = UsageKey(
+            *(ticket.organization_id, ticket.environment_pk, ticket.bucket_id, node_id),
+            is_creditable=is_creditable(*read) and (until is None or one.served_at > until),
+        )
         for count in (
             usage[hour_of(served_at)].setdefault(key, UsageCount()),
             slices[slice_of(served_at)],

@@ -1,7 +1,7 @@
 """Usage lines for billing: made from the counters when they are asked for, and once for storage.
 
-Whatever is counted between two pulls makes one line for each bucket, node and hour, so that the
-number of lines depends on how often they are pulled and not on the traffic.
+An hour makes one line for each bucket and node, cut when it is over; what is much is cut with the
+next pull, and all of it if the caller says so.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,16 @@ from edgecache.brain.database import Database
 from edgecache.brain.metering.meters import LINES_LOCK, hour_of
 
 KEPT_DAYS: Final = 400
+# Of one bucket and node in the running hour: worth a line of its own.
+MUCH_RESPONSES: Final = 100_000
+MUCH_BYTES: Final = 10**9
 SUMMED: Final = ("hits", "misses", "bytes_served", "storage_byte_hours")
 
 CUT: Final[LiteralString] = """
-    WITH gone AS (DELETE FROM brain_usagecounter RETURNING *)
+    WITH gone AS (DELETE FROM brain_usagecounter
+        -- Brains write the end of an hour some seconds after it.
+        WHERE %s OR hour <= now() - interval '61 minutes' OR hits + misses >= %s
+            OR bytes_served >= %s RETURNING *)
     INSERT INTO brain_usageline (line_id, organization_id, environment_pk, bucket_id, bucket_name,
                                  node_id, operator_id, is_creditable, used_at, hits, misses,
                                  bytes_served)
@@ -61,14 +67,16 @@ OLD_HOURS: Final[LiteralString] = (
 )
 
 
-async def page(database: Database, after: int, limit: int) -> list[Any]:
+async def page(database: Database, after: int, limit: int, *, cuts_all: bool) -> list[Any]:
     """Return the lines after an id, oldest first; what is counted becomes lines before.
+
+    cuts_all: of the running hour, too, what is little.
 
     Raises DatabaseAway.
     """
     async with database.transaction() as connection:
         await connection.run("SELECT pg_advisory_xact_lock(%s)", [LINES_LOCK])
-        await connection.run(CUT)
+        await connection.run(CUT, [cuts_all, MUCH_RESPONSES, MUCH_BYTES])
     return await database.all(PAGE, [after, limit])
 
 

@@ -4,7 +4,15 @@ Ids of organizations and environments are plain numbers: the brain may have a da
 Nothing outside ``edgecache.brain`` reads these tables.
 """
 
-from edgecache.brain.models.nodes import BrainInstance, Location, Node, NodeJob
+from edgecache.brain.models.audits import AuditPlan, Look, QuarantineEvent
+from edgecache.brain.models.nodes import (
+    BrainInstance,
+    Location,
+    Node,
+    NodeJob,
+    OperatorNetwork,
+    OrganizationService,
+)
 from edgecache.brain.models.objects import (
     Blob,
     CachedObject,
@@ -29,6 +37,7 @@ from edgecache.brain.models.usage import (
 
 __all__ = [
     "AccessKey",
+    "AuditPlan",
     "Blob",
     "BrainInstance",
     "Bucket",
@@ -37,12 +46,16 @@ __all__ = [
     "FillLease",
     "Host",
     "Location",
+    "Look",
     "Measurement",
     "Node",
     "NodeJob",
+    "OperatorNetwork",
+    "OrganizationService",
     "Origin",
     "PendingWrite",
     "PurgeRecord",
+    "QuarantineEvent",
     "Receipt",
     "Release",
     "StorageHour",

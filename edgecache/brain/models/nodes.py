@@ -11,8 +11,9 @@ class Node(models.Model):
     """A worker. organization_id: who runs it; None is the platform.
 
     secret_hash: SHA-256 of its credential. incarnation: of its last start, so that an old process's
-    heartbeat is known. status is what was decided; health (online, suspect, offline) is reckoned
-    from last_seen_at. proved_at: when its endpoint last answered a nonce with its secret's proof.
+    heartbeat is known. status is what was decided at status_at; health (online, suspect, offline)
+    is reckoned from last_seen_at. proved_at: when its endpoint last answered a nonce with its
+    secret's proof.
     removed_at: when its removal was asked for; it drains until its status says so, too.
     inventory_of: the incarnation whose full inventory has come whole, begun at inventory_at.
     """
@@ -33,6 +34,7 @@ class Node(models.Model):
     capacity_bytes = models.BigIntegerField()
     status = models.CharField(max_length=12, choices=Status.choices)
     status_reason = models.CharField(max_length=255, blank=True, db_default="")
+    status_at = models.DateTimeField(db_default=Now())
     secret_hash = models.BinaryField(max_length=32)
     incarnation = models.CharField(max_length=36, blank=True, db_default="")
     sequence = models.BigIntegerField(db_default=0)
@@ -115,3 +117,41 @@ class BrainInstance(models.Model):
     def __str__(self) -> str:
         """Return a label."""
         return str(self.id)
+
+
+class OperatorNetwork(models.Model):
+    """A network (/24, /56) that an operator uses: what is read from there earns him nothing.
+
+    source: where it was seen, ``node`` (the brain) or ``session`` (the platform).
+    """
+
+    operator_id = models.BigIntegerField()
+    source = models.CharField(max_length=8)
+    prefix = models.CharField(max_length=43)
+    seen_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["operator_id", "source", "prefix"], name="operator_network_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        """Return a label."""
+        return f"{self.operator_id} {self.prefix}"
+
+
+class OrganizationService(models.Model):
+    """The platform's decision whether other operators' nodes serve an organization's objects.
+
+    version: of the decision; a lower one that arrives later is ignored.
+    """
+
+    organization_id = models.BigIntegerField(primary_key=True)
+    is_stopped = models.BooleanField()
+    version = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        """Return a label."""
+        return f"{self.organization_id} {'stopped' if self.is_stopped else 'served'}"

@@ -46,7 +46,8 @@ class ObjectFields(models.Model):
 
     etag: without quotes. headers: Cache-Control and the like, and the tags (``x-amz-tagging``, as
     that header has them); lower-case names. metadata: the caller's
-    own (``x-amz-meta-``). checksums: ``{"sha256": base64, …, "type": "FULL_OBJECT"}``.
+    own (``x-amz-meta-``). checksums: ``{"sha256": base64, …, "type": "FULL_OBJECT"}``,
+    with those of the parts in "parts" (``s3.checksums``).
     parts: sizes of the parts of a multipart upload.
     """
 

@@ -10,6 +10,7 @@ from edgecache.http.client import Address, HttpClient, request_head
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 from edgecache.protocol.batches import BATCH_PATH
 from edgecache.protocol.names import NONCE_PARAMETER, PROVE_PATH, TICKET_HEADER, object_path
+from platform_site.lib import tracing
 
 CONNECT_TIMEOUT_S: Final = 2.0
 # After so long without a byte the next source is asked.
@@ -63,9 +64,10 @@ class WorkerClient(HttpClient):
         waits_for_all: wait for the body, too, which is small. The caller must ``release`` the
         connection. Raises RequestFailed.
         """
-        fields = {TICKET_HEADER: ticket, **part.range_header()}
-        request = request_head(address, "GET", object_path(part.sha256), fields)
-        return await self.request(address, request, part.check, waits_for_all=waits_for_all)
+        with tracing.span("worker read", "client"):
+            fields = {TICKET_HEADER: ticket, **part.range_header(), **tracing.headers()}
+            request = request_head(address, "GET", object_path(part.sha256), fields)
+            return await self.request(address, request, part.check, waits_for_all=waits_for_all)
 
     async def store(
         self, address: Address, sha256: bytes, path: Path, *, size: int, ticket: str

@@ -21,7 +21,6 @@ LOOKS_S: Final = 3600.0
 OWN_LEAST_LOOKS: Final = 20
 OWN_SHARE: Final = 0.05
 OPERATOR_LEAST_BAD: Final = 3
-OPERATOR_SHARE: Final = 0.01
 
 
 class Health(StrEnum):
@@ -49,6 +48,11 @@ def offline_after_s(interval_s: float) -> float:
     return (OFFLINE_AFTER + LATENESS) * interval_s
 
 
+def is_too_much(bad: int, looked: int, share: float) -> bool:
+    """True if so many wrong blobs among those looked at take an operator's node out."""
+    return bad >= max(OPERATOR_LEAST_BAD, share * looked)
+
+
 class Looks:
     """What this brain found when it checked a node's bytes: the last blobs of an hour."""
 
@@ -71,12 +75,15 @@ class Looks:
             self._found.popitem(last=False)
         return sum(not is_right for _, is_right in self._found.values()), len(self._found)
 
-    def is_rotten(self, now: float, *, is_own: bool) -> bool:
-        """True if too large a share was wrong. is_own: of the platform's own nodes."""
+    def is_rotten(self, now: float, *, operator_share: float | None) -> bool:
+        """True if too large a share was wrong.
+
+        operator_share: what is too large for an operator's node; None: it is the platform's own.
+        """
         bad, looked = self.count(now)
-        if is_own:
+        if operator_share is None:
             return looked >= OWN_LEAST_LOOKS and bad >= OWN_SHARE * looked
-        return bad >= max(OPERATOR_LEAST_BAD, OPERATOR_SHARE * looked)
+        return is_too_much(bad, looked, operator_share)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -114,10 +114,15 @@ async def finish(change: Change, node_id: UUID, job_id: int) -> None:
     )
     if job is None:
         return
+    is_due = True
     if job.kind == JobKind.DELETE:
-        await change.run(
-            "DELETE FROM brain_location WHERE blob_id = %s AND node_id = %s",
-            [job.sha256, node_id],
+        # Usually the location ended when the job was made. One that is there was made since: the
+        # node deleted what it was asked to keep again.
+        is_due = bool(
+            await change.run(
+                "DELETE FROM brain_location WHERE blob_id = %s AND node_id = %s",
+                [job.sha256, node_id],
+            )
         )
     elif job.kind == JobKind.REPLICATE:
         await change.run(
@@ -126,7 +131,7 @@ async def finish(change: Change, node_id: UUID, job_id: int) -> None:
             " ON CONFLICT DO NOTHING",
             [node_id, job.sha256],
         )
-    if job.kind != JobKind.DELETE:
+    if is_due:
         # A replica is missing, or another node may have come back with its own meanwhile.
         request_check(change, [job.sha256])
     change.announce("blob", job.sha256.hex())

@@ -23,6 +23,8 @@ from edgecache.brain.nodes.placement import Candidate
 from edgecache.brain.nodes.regions import RegionMap
 from edgecache.brain.nodes.replica_plan import candidate
 from edgecache.brain.nodes.rows import NodeRow
+from edgecache.brain.nodes.stopped import StoppedOrganizations
+from edgecache.brain.values import BucketInfo
 from edgecache.http.client import Address
 
 log = structlog.get_logger(__name__)
@@ -42,11 +44,14 @@ class Nodes:
         *,
         interval_s: float,
         guards_strangers: bool,
+        failed_share: float,
     ) -> None:
         """interval_s: between two heartbeats of a node.
 
-        guards_strangers: connect to nodes of organizations at public addresses only.
+        guards_strangers: connect to nodes of organizations at public addresses only. failed_share:
+        of wrong blobs, that takes an operator's node out.
         """
+        self._failed_share = failed_share
         self.interval_s = interval_s
         self._guards_strangers = guards_strangers
         self._database = database
@@ -66,8 +71,13 @@ class Nodes:
         self._wrong_bytes: set[UUID] = set()
         # Copies that are about to be verified by their node.
         self._suspected: set[tuple[UUID, bytes]] = set()
-        # Rises with each change that may affect ``sources``.
-        self.changes = 0
+        self.stopped = StoppedOrganizations(database, coherence)
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        """A number that rises with each change that may affect ``sources``."""
+        return self._changes + self.stopped.changes
 
     async def start(self) -> None:
         """Read the rows now, then periodically."""
@@ -85,13 +95,18 @@ class Nodes:
 
     async def refresh(self) -> None:
         """Read the rows. Raises DatabaseAway."""
+        await self.stopped.refresh()
         rows = await node_rows.read_all(self._database)
         self._read_at = time.monotonic()
-        self.changes += 1
+        self._changes += 1
         self._rows = {row.id: row for row in rows}
         self._statistics = {
             row.id: self._statistics.get(row.id) or NodeStatistics() for row in rows
         }
+
+    def may_use_strangers(self, bucket: BucketInfo) -> bool:
+        """True if other operators' nodes may serve a bucket's objects to clients now."""
+        return bucket.is_public and bucket.tenant.organization_id not in self.stopped
 
     def get(self, node_id: UUID) -> NodeRow | None:
         """Return one node, None when it is gone."""
@@ -209,24 +224,31 @@ class Nodes:
             looked_at=looked,
         )
         self.suspect_copy(node_id, sha256)
-        statistics.is_rotten = statistics.looks.is_rotten(now, is_own=is_own)
+        share = None if is_own else self._failed_share
+        statistics.is_rotten = statistics.looks.is_rotten(now, operator_share=share)
         if not statistics.is_rotten:
             return
-        self.changes += 1
+        self._changes += 1
         if is_own:
             log.error("node_rots", node_id=str(node_id), bad_blobs=bad, looked_at=looked)
             return
+        self.quarantine(node_id, f"wrong bytes for {bad} of {looked} blobs")
+
+    def quarantine(self, node_id: UUID, reason: str) -> None:
+        """Ask a node for nothing more, from now on, and soon in all brains."""
+        self._changes += 1
         self._wrong_bytes.add(node_id)
         # Staff may approve it again; it then starts without them.
+        statistics = self.statistics(node_id)
         statistics.looks.clear()
         statistics.is_rotten = False
-        self._background.add(self._quarantine(node_id, f"wrong bytes for {bad} of {looked} blobs"))
+        self._background.add(self._quarantine(node_id, reason))
 
     def suspect_copy(self, node_id: UUID, sha256: bytes) -> None:
         """Use a node's copy no more, and have the node verify it."""
         if (node_id, sha256) not in self._suspected:
             self._suspected.add((node_id, sha256))
-            self.changes += 1
+            self._changes += 1
             self._background.add(self._drop_copy(node_id, sha256))
 
     async def _drop_copy(self, node_id: UUID, sha256: bytes) -> None:
@@ -234,7 +256,7 @@ class Nodes:
         # Until the announcement of that has certainly come.
         await asyncio.sleep(REFRESH_S)
         self._suspected.discard((node_id, sha256))
-        self.changes += 1
+        self._changes += 1
 
     async def _quarantine(self, node_id: UUID, reason: str) -> None:
         async def quarantine() -> None:

@@ -55,6 +55,7 @@ class BlobReplicas:
 class ReplicaRequest:
     """A blob that the brain itself has to upload to nodes."""
 
+    organization_id: int
     bucket_id: int
     sha256: bytes
     size: int
@@ -117,7 +118,10 @@ def _plan_one(
         if readable:
             made.fetches += [(node.node_id, row.sha256) for node in chosen]
         elif chosen:
-            made.requests.append(ReplicaRequest(row.bucket_id or 0, row.sha256, row.size, wanted))
+            owner = next(iter(row.organizations), 0)
+            made.requests.append(
+                ReplicaRequest(owner, row.bucket_id or 0, row.sha256, row.size, wanted)
+            )
     elif len(good) > wanted and good <= online:
         best = choose(row.sha256, [candidate(nodes[node_id]) for node_id in good], wanted)
         kept = {node.node_id for node in best}

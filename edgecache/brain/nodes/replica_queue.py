@@ -1,46 +1,80 @@
-"""Blobs that wait to be uploaded: bounded, each once, buckets in turn."""
+"""Blobs that wait to be uploaded: bounded, each once, organizations and their buckets in turn."""
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
+from edgecache.brain.errors import Overloaded
 from edgecache.brain.nodes.replica_plan import ReplicaRequest
+from edgecache.http.shares import Path, Shares
 
-# Objects waiting for replication; further ones are found by repair. One bucket has half of it.
+# Objects waiting for replication; further ones are found by repair.
 WAITING: Final = 20_000
-SHARES: Final = 2
+# One organization gets two thirds of the room and of the uploads, one bucket half of the room.
+SPARE: Final = 0.5
+
+ByHash = OrderedDict[bytes, ReplicaRequest]
 
 
 class ReplicaQueue:
-    """Requests by bucket. Several tasks may take from it."""
+    """Requests by organization and bucket. Several tasks may take from it.
 
-    def __init__(self) -> None:
-        self._by_bucket: OrderedDict[int, OrderedDict[bytes, ReplicaRequest]] = OrderedDict()
-        self._count = 0
+    An organization's uploads may be slow, for they may go to a node of its own.
+    """
+
+    def __init__(self, *, uploads: int) -> None:
+        """uploads: how many tasks take requests."""
+        self._by_organization: OrderedDict[int, OrderedDict[int, ByHash]] = OrderedDict()
+        self._room = Shares(WAITING, refusal=Overloaded, spare=SPARE)
+        self._uploads = Shares(uploads, refusal=Overloaded, spare=SPARE)
         self._news = asyncio.Event()
 
     def __len__(self) -> int:
-        return self._count
+        return self._room.taken
 
     def add(self, request: ReplicaRequest) -> bool:
         """Add a request; False if there is no room. The same blob of a bucket waits once."""
-        waiting = self._by_bucket.get(request.bucket_id) or OrderedDict()
+        by_bucket = self._by_organization.get(request.organization_id, OrderedDict())
+        waiting = by_bucket.get(request.bucket_id, OrderedDict())
         if request.sha256 in waiting:
             return True
-        if self._count >= WAITING or len(waiting) >= WAITING // SHARES:
+        if not self._room.try_take(_path(request)):
             return False
         waiting[request.sha256] = request
-        self._by_bucket[request.bucket_id] = waiting
-        self._count += 1
+        by_bucket[request.bucket_id] = waiting
+        self._by_organization[request.organization_id] = by_bucket
         self._news.set()
         return True
 
-    async def take(self, *, limit: int, limit_bytes: int) -> list[ReplicaRequest]:
-        """Wait for requests; return the oldest of one bucket, at least one."""
-        while not self._by_bucket:
+    @asynccontextmanager
+    async def taken(
+        self, *, limit: int, limit_bytes: int
+    ) -> AsyncIterator[Sequence[ReplicaRequest]]:
+        """Wait for requests; the block uploads the oldest of one bucket, at least one."""
+        while True:
+            organization_id = self._next()
+            if organization_id is not None:
+                break
             self._news.clear()
             await self._news.wait()
-        bucket_id, by_hash = self._by_bucket.popitem(last=False)
+        try:
+            yield self._take(organization_id, limit, limit_bytes)
+        finally:
+            self._uploads.give_back((organization_id,))
+            self._news.set()
+
+    def _next(self) -> int | None:
+        """Return the next organization, with a place among the uploads; None if none may go."""
+        for organization_id in self._by_organization:
+            if self._uploads.try_take((organization_id,)):
+                return organization_id
+        return None
+
+    def _take(self, organization_id: int, limit: int, limit_bytes: int) -> list[ReplicaRequest]:
+        by_bucket = self._by_organization.pop(organization_id)
+        bucket_id, by_hash = by_bucket.popitem(last=False)
         taken: list[ReplicaRequest] = []
         size = 0
         while by_hash and len(taken) < limit:
@@ -49,8 +83,14 @@ class ReplicaQueue:
             if taken and size > limit_bytes:
                 break
             taken.append(by_hash.pop(request.sha256))
+        # Behind the other buckets, and behind the other organizations.
         if by_hash:
-            # Behind the other buckets.
-            self._by_bucket[bucket_id] = by_hash
-        self._count -= len(taken)
+            by_bucket[bucket_id] = by_hash
+        if by_bucket:
+            self._by_organization[organization_id] = by_bucket
+        self._room.give_back(_path(taken[0]), len(taken))
         return taken
+
+
+def _path(request: ReplicaRequest) -> Path:
+    return request.organization_id, request.bucket_id

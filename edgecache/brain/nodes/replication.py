@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -34,9 +35,9 @@ from edgecache.protocol.tickets import TicketKind
 
 log = structlog.get_logger(__name__)
 
-AT_ONCE: Final = 6
+AT_ONCE: Final = 8
 # Fewer of these, so that each has more in it.
-BATCHES_AT_ONCE: Final = 2
+BATCHES_AT_ONCE: Final = 3
 ATTEMPTS: Final = 2
 RETRY_S: Final = 1.0
 
@@ -61,8 +62,8 @@ class Replication:
         self._nodes = nodes
         self._tickets = tickets
         self._client = client
-        self._large = ReplicaQueue()
-        self._small = ReplicaQueue()
+        self._large = ReplicaQueue(uploads=AT_ONCE)
+        self._small = ReplicaQueue(uploads=BATCHES_AT_ONCE)
         self._tasks = BackgroundTasks()
 
     async def start(self) -> None:
@@ -76,9 +77,10 @@ class Replication:
         """Stop; what is not uploaded yet is found by repair."""
         await self._tasks.stop()
 
-    def kept(self, found: ObjectVersion) -> None:
-        """Replicate an object that was stored (``ObjectCache``)."""
-        self.want(ReplicaRequest(found.bucket_id, found.sha256, found.size, self.copies.usual))
+    def stored(self, bucket: BucketInfo, found: ObjectVersion) -> None:
+        """Replicate an object of a bucket that was stored."""
+        owner = bucket.tenant.organization_id
+        self.want(ReplicaRequest(owner, bucket.id, found.sha256, found.size, self.copies.usual))
 
     def want(self, request: ReplicaRequest) -> None:
         """Queue an upload; what there is no room for is found by repair."""
@@ -88,19 +90,22 @@ class Replication:
 
     async def _work(self, queue: ReplicaQueue, *, limit: int) -> None:
         while True:
-            requests = await queue.take(limit=limit, limit_bytes=BATCH_BYTES)
-            try:
-                await self._spread(requests)
-            except DatabaseAway:
-                log.warning("replication_put_off", blobs=len(requests))
-                for request in requests:
-                    self.want(request)
-                await asyncio.sleep(RETRY_S)
-            except BrainError as error:
-                # Their bucket was deleted meanwhile.
-                log.info("replication_dropped", blobs=len(requests), code=error.code)
-            except Exception:
-                log.exception("replication_failed", blobs=len(requests))
+            async with queue.taken(limit=limit, limit_bytes=BATCH_BYTES) as requests:
+                await self._upload(requests)
+
+    async def _upload(self, requests: Sequence[ReplicaRequest]) -> None:
+        try:
+            await self._spread(requests)
+        except DatabaseAway:
+            log.warning("replication_put_off", blobs=len(requests))
+            for request in requests:
+                self.want(request)
+            await asyncio.sleep(RETRY_S)
+        except BrainError as error:
+            # Their bucket was deleted meanwhile.
+            log.info("replication_dropped", blobs=len(requests), code=error.code)
+        except Exception:
+            log.exception("replication_failed", blobs=len(requests))
 
     async def _spread(self, requests: Sequence[ReplicaRequest]) -> None:
         """Upload blobs of one bucket."""
@@ -187,7 +192,9 @@ class Replication:
                     node_id, address, bucket, [requests[name] for name in hashes], bodies
                 )
             except RequestFailed as failure:
-                self._nodes.failed(node_id, f"{failure.reason} {failure.status}")
+                # A share that is in use is not the node's failure.
+                if failure.status != HTTPStatus.SERVICE_UNAVAILABLE:
+                    self._nodes.failed(node_id, f"{failure.reason} {failure.status}")
                 return False
             return True
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from edgecache.brain.database import Connection, Database
@@ -14,8 +14,8 @@ TOPIC: Final = "node"
 
 SELECT: Final = """
     SELECT id, organization_id, endpoint, region, capacity_bytes, status, secret_hash, created_at,
-           status_reason, used_bytes, object_count, evictions, load, incarnation, inventory_of,
-           proved_at, removed_at, last_seen_at,
+           status_reason, status_at, used_bytes, object_count, evictions, load, incarnation,
+           inventory_of, proved_at, removed_at, last_seen_at,
            extract(epoch FROM clock_timestamp() - last_seen_at)::float8 AS age_s
     FROM brain_node WHERE status <> 'removed'
 """
@@ -35,6 +35,15 @@ BEAT: Final = """
     WHERE node.id = beat.id AND node.status <> 'removed'
       AND (node.incarnation <> beat.incarnation OR node.sequence < beat.sequence)
     RETURNING node.status
+"""
+ADD_QUARANTINE: Final = """
+    INSERT INTO brain_quarantineevent (node_id, organization_id, reason, began_at)
+    SELECT id, organization_id, status_reason, status_at FROM brain_node
+    WHERE id = %s AND organization_id IS NOT NULL
+"""
+QUARANTINES: Final = """
+    SELECT id, node_id, organization_id, reason, began_at
+    FROM brain_quarantineevent WHERE id > %s ORDER BY id LIMIT %s
 """
 INSERT: Final = """
     INSERT INTO brain_node (id, organization_id, endpoint, region, capacity_bytes, status,
@@ -61,6 +70,7 @@ class NodeRow:
     secret_hash: bytes = field(repr=False)
     created_at: datetime
     status_reason: str = ""
+    status_at: datetime | None = None
     used_bytes: int = 0
     object_count: int = 0
     evictions: int = 0
@@ -149,13 +159,23 @@ async def set_status(
     """Set a node's status; False if its status was none of ``only_from``."""
     done = await change.run(
         # A full inventory is requested: its files may have changed meanwhile.
-        "UPDATE brain_node SET status = %s, status_reason = %s, inventory_of = ''"
+        "UPDATE brain_node SET status = %s, status_reason = %s, status_at = now(),"
+        " inventory_of = ''"
         " WHERE id = %s AND status = ANY(%s)",
         [status, reason[:255], node_id, list(only_from)],
     )
+    if done and status == "quarantined":
+        # In turns, so that readers who page by id miss none.
+        await change.run("LOCK TABLE brain_quarantineevent IN SHARE ROW EXCLUSIVE MODE")
+        await change.run(ADD_QUARANTINE, [node_id])
     if done:
         change.announce(TOPIC, node_id.hex)
     return bool(done)
+
+
+async def quarantines(database: Database, after: int, limit: int) -> list[dict[str, Any]]:
+    """Return the quarantines of operators' nodes after an id, oldest first."""
+    return [row._asdict() for row in await database.all(QUARANTINES, [after, limit])]
 
 
 async def move(change: Change, node_id: UUID, endpoint: str) -> None:

@@ -14,6 +14,7 @@ import httpcore
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.errors import OriginFailed, OriginTimeout
+from edgecache.brain.origins.egress.bounded_heads import head_came
 from edgecache.brain.origins.headers import Pairs, pairs_of
 
 CONNECT_TIMEOUT_S: Final = 5.0
@@ -81,7 +82,7 @@ class Line:
         request.extensions["trace"] = trace
         sending = asyncio.create_task(self._pool.handle_async_request(request))
         try:
-            return await asyncio.shield(sending)
+            response = await asyncio.shield(sending)
         except asyncio.CancelledError:
             is_abandoned = True
             if is_sent:
@@ -89,6 +90,8 @@ class Line:
             self._abandoned.add(sending)
             sending.add_done_callback(self._ended)
             raise
+        head_came(response.extensions)
+        return response
 
     async def close(self, response: httpcore.Response) -> None:
         """Close a response: its connection returns to the pool even if the caller is cancelled."""

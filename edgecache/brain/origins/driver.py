@@ -36,7 +36,7 @@ class OriginResponse:
     status: 200, unless the caller takes any. size: None where the origin does not say. etag:
     without quotes. raw: its header fields, for RFC 9111 (HTTP origins). body: its bytes, as they
     come; it raises OriginFailed when they end early and OriginTimeout when they stall.
-    is_complete: called after the body; False if its end cannot be told from a broken connection.
+    is_complete: called after the body; False if its end looks like a broken connection.
     """
 
     status: int

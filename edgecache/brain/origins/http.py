@@ -19,7 +19,7 @@ from edgecache.brain.errors import (
 from edgecache.brain.origins.connections import TRY_AGAIN, Line, Reply, Request, exchange
 from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
 from edgecache.brain.origins.headers import Pairs, answer_of
-from edgecache.brain.values import Conditions, Fields, Listing, StagedFile, check_key
+from edgecache.brain.values import Conditions, Fields, Listing, StagedFile, check_url_key
 
 REDIRECTS: Final = 5
 REDIRECT: Final = frozenset({301, 302, 303, 307, 308})
@@ -97,7 +97,7 @@ class HttpDriver:
         if not whole.startswith(base):
             return None
         try:
-            return check_key(whole.removeprefix(base).decode())
+            return check_url_key(whole.removeprefix(base).decode())
         except (UnicodeDecodeError, KeyRefused):
             return None
 

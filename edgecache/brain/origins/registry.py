@@ -16,12 +16,13 @@ from cryptography.fernet import InvalidToken
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import Database, Row
 from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.directory.coherent_cache import CoherentCache
 from edgecache.brain.errors import OriginFailed
 from edgecache.brain.origins import obstores
 from edgecache.brain.origins.config import OriginConfig
 from edgecache.brain.origins.connections import STALL_TIMEOUT_S, Line
 from edgecache.brain.origins.driver import Driver
-from edgecache.brain.origins.egress.guard import Guard, Network, Resolve
+from edgecache.brain.origins.egress.guard import Guard, Resolve
 from edgecache.brain.origins.egress.pool import open_pool
 from edgecache.brain.origins.egress.proxy import Proxy
 from edgecache.brain.origins.http import HttpDriver
@@ -30,6 +31,7 @@ from edgecache.brain.origins.signing import Credentials
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.crypto import decrypt
+from platform_site.lib.web.public_addresses import Network
 
 log = structlog.get_logger(__name__)
 
@@ -71,13 +73,13 @@ class Origins:
         stall_timeout_s: float = STALL_TIMEOUT_S,
     ) -> None:
         self._database = database
-        self._coherence = coherence
         self._staging = staging
         self._guard = Guard(allows_private=allows_private, refused=refused)
         self._proxy = Proxy(self._guard)
         self._trust_pem = "" if trust is None else trust.read_text(encoding="ascii")
         self._trust = _trusting(self._trust_pem)
         self._stall_timeout_s = stall_timeout_s
+        self._rows: CoherentCache[int, Row] = CoherentCache(coherence, "origin")
         self._open: OrderedDict[int, Open] = OrderedDict()
         self._closing = BackgroundTasks()
         coherence.subscribe("origin", self._on_origin)
@@ -101,24 +103,23 @@ class Origins:
         """
         if bucket.origin_id is None:
             raise OriginFailed("The bucket has no external origin.")
+        row = self._rows.known(bucket.origin_id) or await self._read(bucket.origin_id)
         opened = self._open.get(bucket.origin_id)
-        if opened is None or not self._coherence.is_current:
-            opened = await self._read(bucket.origin_id)
+        if opened is None or opened.row != row:
+            self._close(bucket.origin_id)
+            opened = self._open[bucket.origin_id] = self._opened(row, bucket.origin_id)
+            if len(self._open) > ORIGINS_KEPT:
+                self._close(next(iter(self._open)))
         else:
             self._open.move_to_end(bucket.origin_id)
         return opened.opener(bucket.origin_prefix)
 
-    async def _read(self, origin_id: int) -> Open:
-        row = await self._database.one(ORIGIN, [origin_id])
+    async def _read(self, origin_id: int) -> Row:
+        # Together: a crowd's first requests for an origin must not queue for the database.
+        row = await self._rows.get(origin_id, lambda: self._database.one(ORIGIN, [origin_id]))
         if row is None:
             raise OriginFailed("The bucket's origin is not there any more.")
-        opened = self._open.get(origin_id)
-        if opened is None or opened.row != row:
-            self._close(origin_id)
-            opened = self._open[origin_id] = self._opened(row, origin_id)
-            if len(self._open) > ORIGINS_KEPT:
-                self._close(next(iter(self._open)))
-        return opened
+        return row
 
     def _opened(self, row: Row, origin_id: int) -> Open:
         try:

@@ -11,6 +11,7 @@ from edgecache.brain.errors import BrainError, OriginMissing
 from edgecache.brain.s3 import requests, xml
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.s3.auth.authentication import authenticate
+from edgecache.brain.s3.auth.platform_keys import is_platform_key
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.cors import responses
 from edgecache.brain.s3.cors.lookup import CorsRules
@@ -22,6 +23,7 @@ from edgecache.brain.s3.router import operation_of
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.scope import Scope
+from platform_site.lib import tracing
 
 log = structlog.get_logger(__name__)
 
@@ -29,6 +31,11 @@ REQUEST_ID_BITS: Final = 64
 CDN_PREFIX: Final = "/p/"
 SLOW_DOWN_S: Final = "1"
 PUBLIC_NAME_CHARS: Final = 32
+# A link of the platform's may be opened by anyone: a stored page must not run as this host's.
+HARMLESS: Final = (
+    ("content-security-policy", "sandbox"),
+    ("x-content-type-options", "nosniff"),
+)
 
 
 class Cdn(Protocol):
@@ -45,7 +52,7 @@ class ObjectApi:
     def __init__(self, parts: S3Parts, *, cdn: Cdn) -> None:
         """cdn: serves ``/p/…`` and the hosts of buckets, which are not S3."""
         self._parts = parts
-        self._keys = AccessKeys(parts.database, parts.coherence)
+        self._keys = AccessKeys(parts.database, parts.coherence, parts.platform_keys)
         self._cors = CorsRules(parts.database, parts.directory, self._keys)
         self._cdn = cdn
         self._log = RequestLog(settings.LOG_FORMAT, settings.LOG_LEVEL)
@@ -55,6 +62,15 @@ class ObjectApi:
         # An id and no secret: not worth a system call.
         request_id = f"{random.getrandbits(REQUEST_ID_BITS):016X}"
         entry = LogEntry(request_id)
+        with tracing.root("object request") as span:
+            await self._answer(scope, exchange, entry)
+            if span is not None:
+                span.update_name(f"object {entry.operation or 'request'}")
+                span.set_attribute("http.response.status_code", exchange.status)
+                span.set_attribute("zonal.request_id", request_id)
+
+    async def _answer(self, scope: Scope, exchange: Exchange, entry: LogEntry) -> None:
+        request_id = entry.request_id
         try:
             await self._serve(scope, exchange, entry)
         except ClientGone:
@@ -85,9 +101,7 @@ class ObjectApi:
         entry.bucket, entry.key = request.bucket, request.key
         if scope.method == "OPTIONS":
             entry.operation = "Preflight"
-            responses.check_preflight(scope.headers)
-            rules = await self._cors.of_preflight(request)
-            _send(exchange, responses.preflight(rules, scope.headers), entry.request_id)
+            _send(exchange, await self._preflight(scope, request), entry.request_id)
             return
         if responses.ORIGIN in scope.headers:
             # Before the signature is checked: scripts are to read errors, too.
@@ -96,6 +110,8 @@ class ObjectApi:
         identity = await authenticate(request, self._keys)
         if identity is not None:
             entry.access_key = identity.access_key
+            if is_platform_key(identity.access_key):
+                exchange.added = [*exchange.added, *HARMLESS]
             charge_organization(identity.tenant.organization_id)
             if "authorization" not in request.headers:
                 request = requests.with_query_headers(request)
@@ -112,6 +128,11 @@ class ObjectApi:
         # Without one the operation has sent the response itself.
         if response is not None:
             _send(exchange, response, entry.request_id)
+
+    async def _preflight(self, scope: Scope, request: requests.S3Request) -> S3Response:
+        responses.check_preflight(scope.headers)
+        rules = await self._cors.of_preflight(request)
+        return responses.preflight(rules, scope.headers)
 
     async def _served_by_cdn(self, scope: Scope, exchange: Exchange, entry: LogEntry) -> bool:
         """Serve a request that is plain HTTP: to a bucket's host, or below ``/p/``.

@@ -210,7 +210,7 @@ class BodyChecksums:
         return {
             name: checksums.encode(self._running[name].digest())
             if name in self._running
-            else checksums.from_manifest(name, manifest)
+            else checksums.from_digests(name, manifest)
             for name in self._names
         }
 

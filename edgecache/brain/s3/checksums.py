@@ -1,7 +1,8 @@
 """S3's checksums: computed while bytes pass, compared with the client's, stored, returned.
 
 Stored as ``{"crc32": base64, …, "type": "FULL_OBJECT" | "COMPOSITE"}``; a composite one is the
-checksum of the parts' checksums, followed by ``-N``.
+checksum of the parts' checksums, followed by ``-N``. Those of the parts, with commas, are in
+``"parts"`` where the client named the algorithm.
 """
 
 import base64
@@ -16,7 +17,7 @@ from awscrt import checksums as crt
 
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.values import Manifest
+from edgecache.brain.values import Manifest, ObjectVersion
 
 HEADER: Final = "x-amz-checksum-"
 TRAILER_HEADER: Final = "x-amz-trailer"
@@ -24,6 +25,7 @@ TYPE_HEADER: Final = "x-amz-checksum-type"
 MODE_HEADER: Final = "x-amz-checksum-mode"
 FULL: Final = "FULL_OBJECT"
 COMPOSITE: Final = "COMPOSITE"
+PARTS: Final = "parts"
 # By name: bytes of a digest.
 SIZES: Final[Mapping[str, int]] = {
     "crc32": 4,
@@ -222,11 +224,12 @@ def content_md5(request: S3Request) -> bytes | None:
     return digest
 
 
-def from_manifest(name: str, manifest: Manifest) -> str:
-    """Return a checksum that the manifest contains; empty for others."""
+def from_digests(name: str, of: Manifest | ObjectVersion) -> str:
+    """Return a checksum that is known without the bytes; empty for others."""
     if name == "sha256":
-        return encode(manifest.sha256)
-    return encode(manifest.crc32.to_bytes(4, "big")) if name == "crc32" else ""
+        return encode(of.sha256)
+    is_known = name == "crc32" and of.crc32 is not None
+    return encode((of.crc32 or 0).to_bytes(4, "big")) if is_known else ""
 
 
 def composite(name: str, parts: Sequence[str]) -> str:
@@ -257,6 +260,15 @@ def headers(checksums: Mapping[str, str]) -> list[tuple[str, str]]:
     if found:
         found.append((HEADER + "type", checksums.get("type", FULL)))
     return found
+
+
+def of_part(checksums: Mapping[str, str], number: int) -> Mapping[str, str]:
+    """Return the checksums of one part of an object, as they are stored; empty if unknown."""
+    values = checksums.get(PARTS, "").split(",")
+    name = next((name for name in checksums if name in SIZES), "")
+    if not name or number > len(values) or not values[number - 1]:
+        return {}
+    return {name: values[number - 1], "type": checksums.get("type", FULL)}
 
 
 def elements(checksums: Mapping[str, str]) -> list[tuple[str, str]]:

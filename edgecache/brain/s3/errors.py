@@ -20,6 +20,7 @@ CODES: Final[Mapping[str, tuple[int, str]]] = {
         ),
     ),
     "AccessDenied": (403, "Access Denied"),
+    "AccountProblem": (403, "There is a problem with the account of the bucket's owner."),
     "AuthorizationHeaderMalformed": (400, "The authorization header is malformed."),
     "AuthorizationQueryParametersError": (400, "The query's authorization is malformed."),
     "BadDigest": (400, "The Content-MD5 or checksum value did not match what was received."),
@@ -170,6 +171,7 @@ _BRAIN_ERRORS: Final[tuple[tuple[type[brain_errors.BrainError], str], ...]] = (
     (brain_errors.BucketNotEmpty, "BucketNotEmpty"),
     (brain_errors.KeyRefused, "InvalidArgument"),
     (brain_errors.PreconditionFailed, "PreconditionFailed"),
+    (brain_errors.ServiceStopped, "AccountProblem"),
     (brain_errors.OriginMissing, "NoSuchKey"),
     (brain_errors.OriginReadOnly, "MethodNotAllowed"),
     (brain_errors.OriginTimeout, "OriginTimeout"),
@@ -211,7 +213,8 @@ def from_brain_error(error: brain_errors.BrainError) -> S3Error:
         return _storage_full(error)
     for kind, code in _BRAIN_ERRORS:
         if isinstance(error, kind):
-            says = code.startswith(("Origin", "Invalid")) or kind is brain_errors.StoreAway
+            says = code.startswith(("Origin", "Invalid", "Account"))
+            says = says or kind is brain_errors.StoreAway
             detail = error.detail if says else ""
             return S3Error(code, detail)
     return S3Error("InternalError")

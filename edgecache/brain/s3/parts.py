@@ -15,6 +15,7 @@ from edgecache.brain.metering.meters import Meters
 from edgecache.brain.nodes.client_region import Locator
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.tickets import TicketSigner
+from edgecache.brain.s3.auth.platform_keys import PlatformKeys
 from edgecache.brain.storage.parts import Parts
 from edgecache.brain.storage.staging import Staging
 from edgecache.http.shares import Shares
@@ -33,6 +34,7 @@ class S3Parts:
     """
 
     s3_domains: tuple[str, ...]
+    platform_keys: PlatformKeys
     database: Database
     coherence: Coherence
     directory: Directory

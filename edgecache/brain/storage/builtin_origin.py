@@ -1,6 +1,6 @@
 """The built-in origin: objects are rows, their bytes files named by hash."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -9,6 +9,7 @@ from psycopg.types.json import Jsonb
 from edgecache.brain.database import Database, Row
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.errors import OriginMissing
 from edgecache.brain.storage.stored_writes import check_conditions
 from edgecache.brain.values import (
     TAGGING_HEADER,
@@ -40,32 +41,36 @@ TAG: Final = (
 
 async def copy(
     coherence: Coherence,
-    sha256: bytes,
+    source: tuple[BucketInfo, str],
     bucket: BucketInfo,
     key: str,
-    fields: Fields,
+    describe: Callable[[ObjectVersion], Fields],
     conditions: Conditions,
 ) -> ObjectVersion | None:
-    """Write an object with bytes that the built-in origin holds; None if it no longer does.
+    """Write an object with the bytes of another one of the built-in origin.
 
-    Raises PreconditionFailed, NoSuchBucket, DatabaseAway.
+    source: bucket and key. describe: returns the fields of the copy of a version. None: the source
+    was overwritten meanwhile. Raises OriginMissing, PreconditionFailed, NoSuchBucket, DatabaseAway,
+    and what ``describe`` raises.
     """
     async with coherence.change() as change:
         await commits.lock_keys(change, bucket.id, [key])
         current = await change.one(STORED, [bucket.id, key])
         check_conditions(current, conditions)
-        # The lock first: while it is held, garbage collection cannot delete the file.
-        held = await change.one(
-            "SELECT sha256, size, md5, crc32, chunks FROM brain_blob WHERE sha256 = %s"
-            " FOR KEY SHARE",
-            [sha256],
-        )
-        named = await change.one(
-            "SELECT 1 FROM brain_storedobject WHERE blob_id = %s LIMIT 1", [sha256]
-        )
-        if held is None or named is None:
+        # While the row of the bytes is locked, garbage collection cannot delete the file.
+        row = await change.one(STORED + " FOR KEY SHARE OF b", [source[0].id, source[1]])
+        if row is None:
+            if await change.one(STORED, [source[0].id, source[1]]) is None:
+                raise OriginMissing
             return None
-        return await _write(change, bucket, key, Manifest(*held), fields, current)
+        named = await change.one(
+            "SELECT 1 FROM brain_storedobject WHERE blob_id = %s LIMIT 1", [row.blob_id]
+        )
+        if named is None:
+            return None
+        version = _stored(*source, row)
+        fields = describe(commits.version_of(version))
+        return await _write(change, bucket, key, version.manifest, fields, current)
 
 
 async def head(database: Database, bucket: BucketInfo, key: str) -> ObjectVersion | None:

@@ -14,24 +14,33 @@ from typing import Final
 
 import psycopg
 
-from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.charging import charge_platform
+from edgecache.brain.background import BackgroundTasks, retrieve
+from edgecache.brain.charging import charge_bucket, charge_platform
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
+from edgecache.brain.errors import Overloaded
 from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.storage.stored_writes import Outcomes, Write, write_all
 from edgecache.brain.storage.stores.stored_blobs import NewBlob
 from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
+from edgecache.http.shares import Shares
 
-# While one group waits for the disk another one uses the database.
+# While one group waits for the disk another one may use the database, if that many writes wait:
+# a group costs about the same for one write as for many.
 GROUPS: Final = 2
+WORTH_ANOTHER: Final = 16
+# ... or if it takes this long, for another transaction may have what it waits for.
+SLOW_S: Final = 0.1
 # As many locks as one transaction may take, see ``commits.KEYS_LOCKED``.
 GROUP_WRITES: Final = 64
 # So that small bodies do not wait for many large ones.
 GROUP_BYTES: Final = 8 * 2**20
-# Writes that wait for a lock, each with a connection of its own.
-ALONE: Final = 2
+# Writes that wait for a lock, each with a connection of its own. One organization gets three.
+ALONE: Final = 4
+ALONE_SPARE: Final = 0.5
+# More than there can be: a write that has begun is not refused.
+ALONE_WAITING: Final = 2**30
 
 
 class GroupCommit:
@@ -42,7 +51,7 @@ class GroupCommit:
         directory: Directory,
         store: StoredBytes,
         *,
-        on_stored: Callable[[ObjectVersion], None],
+        on_stored: Callable[[BucketInfo, ObjectVersion], None],
     ) -> None:
         """on_stored: called with each version that was committed."""
         self._directory = directory
@@ -51,8 +60,11 @@ class GroupCommit:
         self._waiting = _Waiting()
         self._busy: set[Name] = set()
         self._groups = 0
+        self._began_at = 0.0
         self._is_starting = False
-        self._alone = asyncio.Semaphore(ALONE)
+        self._alone = Shares(
+            ALONE, refusal=Overloaded, spare=ALONE_SPARE, queue=ALONE_WAITING, wait_s=None
+        )
         self._tasks = BackgroundTasks()
 
     async def put(
@@ -74,7 +86,7 @@ class GroupCommit:
         loop = asyncio.get_running_loop()
         write = Write(bucket, key, body, fields, conditions, loop.create_future(), stored)
         # Retrieved here, for the caller may be gone.
-        write.outcome.add_done_callback(_retrieve)
+        write.outcome.add_done_callback(retrieve)
         self._waiting.add(write)
         if not self._is_starting:
             # Those that arrive in this turn of the loop go together.
@@ -90,13 +102,21 @@ class GroupCommit:
 
     def _start(self) -> None:
         self._is_starting = False
-        while self._groups < GROUPS:
+        loop = asyncio.get_running_loop()
+        while self._may_begin(loop.time()):
             group = self._waiting.take(self._busy)
             if not group:
                 return
             self._groups += 1
+            self._began_at = loop.time()
+            loop.call_later(SLOW_S, self._start)
             self._busy.update(write.name for write in group)
             self._tasks.add(self._write_group(group))
+
+    def _may_begin(self, now: float) -> bool:
+        if not 0 < self._groups < GROUPS:
+            return not self._groups
+        return len(self._waiting) >= WORTH_ANOTHER or now - self._began_at >= SLOW_S
 
     async def _write_group(self, group: Sequence[Write]) -> None:
         # The request that started it may be of an organization whose share is in use.
@@ -122,8 +142,10 @@ class GroupCommit:
             return ()
 
     async def _write_alone(self, write: Write) -> None:
+        # Of its own connections, for others would wait for its locks too.
+        payer = charge_bucket(write.bucket)
         try:
-            async with self._alone:
+            async with self._alone.place(payer[:1]):
                 await self._commit([write], waits=True)
         except Exception as exc:  # noqa: BLE001 - the caller raises it
             _fail([write], exc)
@@ -156,7 +178,7 @@ class GroupCommit:
             for write, found in outcomes.found.items():
                 self._directory.remember(found, watches[write])
                 write.outcome.set_result(found)
-                self._on_stored(found)
+                self._on_stored(write.bucket, found)
         for write, failure in outcomes.failed.items():
             _fail([write], failure)
         return outcomes
@@ -180,15 +202,17 @@ class _Waiting:
 
     def __init__(self) -> None:
         self._by_organization: OrderedDict[int, OrderedDict[Name, deque[Write]]] = OrderedDict()
+        self._count = 0
 
-    def __bool__(self) -> bool:
-        return bool(self._by_organization)
+    def __len__(self) -> int:
+        return self._count
 
     def add(self, write: Write) -> None:
         """Add a write behind the others of its organization and of its key."""
         organization_id = write.bucket.tenant.organization_id
         by_name = self._by_organization.setdefault(organization_id, OrderedDict())
         by_name.setdefault(write.name, deque()).append(write)
+        self._count += 1
 
     def take(self, busy: set[Name]) -> list[Write]:
         """Return the next group: one write of each organization in turn, none of a busy name."""
@@ -219,6 +243,7 @@ class _Waiting:
             return None
         writes = by_name[name]
         write = writes.popleft()
+        self._count -= 1
         if writes:
             by_name.move_to_end(name)
         else:
@@ -232,8 +257,3 @@ def _fail(writes: Iterable[Write], failure: Exception) -> None:
     for write in writes:
         if not write.outcome.done():
             write.outcome.set_exception(failure)
-
-
-def _retrieve(outcome: asyncio.Future[ObjectVersion]) -> None:
-    if not outcome.cancelled():
-        outcome.exception()

@@ -51,19 +51,18 @@ async def list_keys(
     """
     if limit <= 0:
         return Listing((), (), None)
-    rows = await database.all(
-        GROUPED if delimiter else PLAIN,
-        {
-            "bucket": bucket_id,
-            "prefix": prefix,
-            "last": prefix + LAST,
-            "after": after(prefix, start_after, delimiter),
-            "skip": len(prefix) + 1,
-            "delimiter": delimiter,
-            "leap": LAST,
-            "limit": limit + 1,
-        },
-    )
+    wanted = {
+        "bucket": bucket_id,
+        "prefix": prefix,
+        "last": prefix + LAST,
+        "after": after(prefix, start_after, delimiter),
+        "skip": len(prefix) + 1,
+        "delimiter": delimiter,
+        "leap": LAST,
+        "limit": limit + 1,
+    }
+    async with database.long():
+        rows = await database.all(GROUPED if delimiter else PLAIN, wanted)
     return page_of(rows, limit)
 
 

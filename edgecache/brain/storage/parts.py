@@ -1,17 +1,21 @@
 """The parts of multipart uploads: in the managed store, or files of the data directory."""
 
+import errno
 import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from edgecache.brain.delivery.delivery import Span, Tenant
-from edgecache.brain.errors import StoreMissing
+from edgecache.brain.errors import PartMissing, StoreMissing
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.managed import delete_quietly
 from edgecache.brain.storage.stores.registry import Stores
 from edgecache.brain.values import StagedFile
+
+# Absent, unreadable, too short.
+DAMAGED: Final = frozenset({errno.ENOENT, errno.EIO})
 
 
 class PartFile(NamedTuple):
@@ -68,25 +72,33 @@ class Parts:
     async def join(self, parts: Sequence[StoredPart]) -> StagedFile:
         """Concatenate parts into one body; the parts stay.
 
-        Raises FileNotFoundError when one was deleted, StoreAway, StorageFull, OSError.
+        Raises PartMissing when one was deleted or altered, StoreAway, StorageFull, OSError.
         """
         return await self._staging.take(self._read(parts))
 
     async def _read(self, parts: Sequence[StoredPart]) -> AsyncIterator[bytes]:
-        for part in parts:
-            span = Span(0, part.size)
+        for index, part in enumerate(parts):
             digest = hashlib.md5(usedforsecurity=False)
             try:
-                async for piece in self._source(part.at, span):
+                async for piece in self._source(part.at, Span(0, part.size)):
                     digest.update(piece)
                     yield piece
             except StoreMissing as exc:
-                raise FileNotFoundError(part.at.name) from exc
+                raise PartMissing(index) from exc
             if digest.digest() != part.md5:
-                raise StoreMissing("A part is not what was uploaded; upload it again.")
+                raise PartMissing(index)
 
     def _source(self, at: PartFile, span: Span) -> AsyncIterator[bytes]:
         known = None if at.store_id is None else self._stores.known(at.store_id)
         if known is None or known.store is None:
-            return self._staging.read(self._staging.part_path(at.name), span)
+            return self._read_file(at.name, span)
         return known.store.read(at.name, span)
+
+    async def _read_file(self, name: str, span: Span) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._staging.read(self._staging.part_path(name), span):
+                yield piece
+        except OSError as exc:
+            if exc.errno not in DAMAGED:
+                raise
+            raise StoreMissing from exc

@@ -7,6 +7,7 @@ from psycopg.errors import UniqueViolation
 
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.json_errors import NodeRemoved
+from edgecache.brain.metering.own_reads import prefix_of
 from edgecache.brain.nodes import jobs as node_jobs
 from edgecache.brain.nodes import rows as node_rows
 from edgecache.brain.nodes.endpoints import normalize
@@ -30,6 +31,8 @@ def routes(parts: WorkersApiParts) -> list[Route]:
         interval_s = parts.nodes.interval_s
         await node_rows.write_heartbeat(parts.database, node.id, beat, interval_s=interval_s)
         await _move(parts, node, beat)
+        if node.organization_id is not None:
+            await parts.networks.note(node.organization_id, prefix_of(call.client))
         row = await node_rows.read_one(parts.database, node.id)
         if row is None:
             raise NodeRemoved

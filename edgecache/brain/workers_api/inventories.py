@@ -74,12 +74,14 @@ async def _take(
     if message.full and message.page == 0:
         await change.run(BEGIN, [node.id])
     unknown = await _take_added(change, node, message, copies)
-    for row in await change.all(REMOVED, [node.id, list(message.removed)]):
-        change.announce("blob", row.blob_id.hex())
+    lost = await change.all(REMOVED, [node.id, list(message.removed)])
     if message.full and message.last:
-        for row in await change.all(UNTOUCHED, [node.id]):
-            change.announce("blob", row.blob_id.hex())
+        lost += await change.all(UNTOUCHED, [node.id])
         await change.run(END, [message.incarnation, node.id, message.incarnation])
+    # A removal that came late, or a file that was deleted by hand: a replica is missing.
+    request_check(change, (row.blob_id for row in lost))
+    for row in lost:
+        change.announce("blob", row.blob_id.hex())
     return unknown
 
 

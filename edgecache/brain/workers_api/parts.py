@@ -5,6 +5,8 @@ from uuid import UUID
 
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.metering.operator_networks import OperatorNetworks
+from edgecache.brain.metering.own_reads import OwnReads
 from edgecache.brain.nodes.endpoint_proofs import EndpointProofs
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.tickets import TicketSigner
@@ -22,3 +24,5 @@ class WorkersApiParts:
     nodes: Nodes
     tickets: TicketSigner
     proofs: EndpointProofs
+    networks: OperatorNetworks
+    own_reads: OwnReads

@@ -17,7 +17,12 @@ def routes(parts: WorkersApiParts) -> list[Route]:
         message = Receipts.read(Fields(call.body))
         node: NodeRow = call.caller
         answer = await redeem(
-            parts.database, parts.tickets, node.id, message.receipts, now=time.time()
+            parts.database,
+            parts.tickets,
+            node.id,
+            message.receipts,
+            parts.own_reads.is_creditable,
+            now=time.time(),
         )
         return JsonResponse(answer.as_json())
 

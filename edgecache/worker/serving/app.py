@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from collections.abc import Awaitable
 from http import HTTPStatus
 from typing import Final
@@ -13,6 +14,7 @@ from edgecache.protocol.names import OBJECT_PREFIX, PROVE_PATH, parse_object_pat
 from edgecache.worker.node import Node
 from edgecache.worker.serving import pages, reads, writes
 from edgecache.worker.serving.refusals import Refused, method_not_allowed, not_found
+from edgecache.worker.tracing import Finish
 
 log = logging.getLogger(__name__)
 
@@ -25,12 +27,25 @@ FAULT: Final = Refused(
 class App:
     """The application of a node."""
 
-    def __init__(self, node: Node) -> None:
-        """Serve this node."""
+    def __init__(self, node: Node, *, traced: Finish | None = None) -> None:
+        """Serve this node. traced: is called after each request, with the time of its begin."""
         self._node = node
+        self._traced = traced
 
     def __call__(self, scope: Scope, exchange: Exchange) -> Awaitable[None] | None:
         """Answer one request; what has to wait is returned as an awaitable."""
+        if self._traced is None:
+            return self._answer(scope, exchange)
+        return self._answer_traced(scope, exchange, self._traced)
+
+    async def _answer_traced(self, scope: Scope, exchange: Exchange, traced: Finish) -> None:
+        began_ns = time.time_ns()
+        work = self._answer(scope, exchange)
+        if work is not None:
+            await work
+        traced(scope, exchange, began_ns)
+
+    def _answer(self, scope: Scope, exchange: Exchange) -> Awaitable[None] | None:
         try:
             work = self._begin(scope, exchange)
         except Refused as refused:

@@ -61,8 +61,8 @@ def ticket_text(scope: Scope) -> str:
     return text
 
 
-def admit(node: Node, text: str, *, sha256: bytes, kind: TicketKind) -> Ticket:
-    """Return the ticket if it allows this. Raises Refused."""
+def admit(node: Node, text: str, *, sha256: bytes | None, kind: TicketKind) -> Ticket:
+    """Return the ticket if it allows this. sha256: None to be compared later. Raises Refused."""
     try:
         return node.verifier.admit(text, sha256=sha256, kind=kind)
     except TicketRefused as refused:
@@ -188,7 +188,7 @@ def _held_size(node: Node, sha256: bytes) -> int:
             return size
         node.reader.forget(sha256)
         if node.reader.size(sha256) is not None:
-            node.lose(sha256)
+            node.lose(sha256, files.state(sha256))
             node.reader.forget(sha256)
     node.counters.add("misses")
     raise not_held()

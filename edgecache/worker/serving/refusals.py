@@ -92,3 +92,8 @@ def no_space() -> Refused:
     return Refused(
         HTTPStatus.INSUFFICIENT_STORAGE, "store_full", "There is no room for the object here."
     )
+
+
+def fills_busy() -> Refused:
+    """Refuse an object of an organization whose share of the fills is in use."""
+    return unavailable("busy", "Too many objects are being stored.")

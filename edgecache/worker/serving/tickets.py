@@ -40,10 +40,10 @@ class Verifier:
             self._keys = trusted
             self._verified.clear()
 
-    def admit(self, text: str, *, sha256: bytes, kind: TicketKind) -> Ticket:
+    def admit(self, text: str, *, sha256: bytes | None, kind: TicketKind) -> Ticket:
         """Return the ticket that allows this use of this object now.
 
-        Raises TicketRefused.
+        sha256: None if it is not known yet; the caller then compares it. Raises TicketRefused.
         """
         ticket = self._verified.get(text)
         if ticket is not None:
@@ -60,8 +60,9 @@ class Verifier:
             self._remember(text, decoded.ticket)
         return decoded.ticket
 
-    def _check(self, ticket: Ticket, sha256: bytes, kind: TicketKind) -> None:
-        check(ticket, node_id=self._node_id, sha256=sha256, kind=kind, now=self._clock.now())
+    def _check(self, ticket: Ticket, sha256: bytes | None, kind: TicketKind) -> None:
+        wanted = ticket.sha256 if sha256 is None else sha256
+        check(ticket, node_id=self._node_id, sha256=wanted, kind=kind, now=self._clock.now())
 
     def _remember(self, text: str, ticket: Ticket) -> None:
         self._verified[text] = ticket

@@ -8,9 +8,10 @@ from typing import Final
 
 from edgecache.http.exchange import BodyTimeout, Exchange
 from edgecache.http.scope import Scope
+from edgecache.http.shares import Path
 from edgecache.protocol import batches
 from edgecache.protocol.heartbeats import Problem
-from edgecache.protocol.tickets import Refusal, TicketKind, TicketRefused
+from edgecache.protocol.tickets import Refusal, Ticket, TicketKind, TicketRefused
 from edgecache.worker.node import Node
 from edgecache.worker.receiving import receive
 from edgecache.worker.serving.reads import admit, ticket_text
@@ -30,19 +31,20 @@ async def store(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> 
     size = _content_length(scope)
     if size > ticket.length:
         raise ticket_refused(TicketRefused(Refusal.OUT_OF_RANGE))
-    status = await _answered(node, _store(node, exchange, sha256, size))
+    status = await _answered(node, _store(node, exchange, ticket, size))
     exchange.response_empty(status, [("content-length", "0"), ("etag", f'"{sha256.hex()}"')])
 
 
 async def store_batch(node: Node, scope: Scope, exchange: Exchange) -> None:
     """Take many small objects in one message, all of them or none. Raises Refused."""
     node.check_can_store()
-    text = ticket_text(scope)
+    # Before the body, which a stranger would send as slowly as he may.
+    ticket = admit(node, ticket_text(scope), sha256=None, kind=TicketKind.STORE_BATCH)
     if _content_length(scope) > batches.MESSAGE_BYTES:
         raise Refused(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "batch_too_large", "Send fewer bytes at once."
         )
-    status = await _answered(node, _store_batch(node, exchange, text))
+    status = await _answered(node, _store_batch(node, exchange, ticket))
     exchange.response_empty(status, [("content-length", "0")])
 
 
@@ -57,27 +59,24 @@ async def delete(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) ->
     exchange.response_empty(HTTPStatus.NO_CONTENT, [])
 
 
-async def _store(node: Node, exchange: Exchange, sha256: bytes, size: int) -> HTTPStatus:
-    if await node.on_disk(node.store.has, sha256):
+async def _store(node: Node, exchange: Exchange, ticket: Ticket, size: int) -> HTTPStatus:
+    if await node.on_disk(node.store.has, ticket.sha256):
         return HTTPStatus.OK
-    if node.fills.locked():
-        raise unavailable("busy", "Too many objects are being stored.")
-    async with node.fills:
-        is_new = await receive(node, exchange, sha256, size)
+    async with node.fills.place(_payer(ticket)):
+        is_new = await receive(node, exchange, ticket.sha256, size)
     return HTTPStatus.CREATED if is_new else HTTPStatus.OK
 
 
-async def _store_batch(node: Node, exchange: Exchange, text: str) -> HTTPStatus:
-    if node.fills.locked():
-        raise unavailable("busy", "Too many objects are being stored.")
-    async with node.fills:
+async def _store_batch(node: Node, exchange: Exchange, ticket: Ticket) -> HTTPStatus:
+    async with node.fills.place(_payer(ticket)):
         try:
             index, blobs = batches.decode(await exchange())
         except batches.MalformedBatch:
             raise Refused(
                 HTTPStatus.BAD_REQUEST, "batch_malformed", "The message is not a batch."
             ) from None
-        admit(node, text, sha256=batches.name_of(index), kind=TicketKind.STORE_BATCH)
+        if batches.name_of(index) != ticket.sha256:
+            raise ticket_refused(TicketRefused(Refusal.WRONG_OBJECT))
         new = await node.on_disk(keep_all, node.store, blobs)
     node.problems.clear(Problem.DISK_FULL, Problem.DISK_FAILING)
     if new:
@@ -105,6 +104,10 @@ async def _answered(node: Node, storing: Awaitable[HTTPStatus]) -> HTTPStatus:
         ) from None
     except (OSError, sqlite3.Error) as error:
         raise _refused_by_disk(node, error) from error
+
+
+def _payer(ticket: Ticket) -> Path:
+    return ticket.organization_id, ticket.bucket_id
 
 
 def _content_length(scope: Scope) -> int:

@@ -84,6 +84,13 @@ class Files:
         """Open a blob's file for reading. Raises FileNotFoundError, OSError."""
         return os.open(self.path(sha256), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
+    def state(self, sha256: bytes) -> FileState | None:
+        """Return the state of a blob's file, None if it is gone."""
+        try:
+            return state_of(self.path(sha256))
+        except FileNotFoundError:
+            return None
+
     def verify(self, sha256: bytes) -> FileState | None:
         """Hash a blob's file; return its state, None if it is gone or wrong. It blocks.
 

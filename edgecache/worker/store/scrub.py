@@ -38,6 +38,7 @@ def scrub_one(node: Node, rate_bytes: int) -> bool | None:
 def verify(node: Node, sha256: bytes, expected: int, *, rate_bytes: int) -> bool:
     """Hash a file again, and remove it if it is not what its name says. Raises OSError."""
     store = node.store
+    state = store.files.state(sha256)
     if is_right(store.files, sha256, rate_bytes=rate_bytes) == expected:
         store.set_verified(sha256, int(time.time()))
         return True
@@ -45,5 +46,5 @@ def verify(node: Node, sha256: bytes, expected: int, *, rate_bytes: int) -> bool
         node.counters.add("corrupted_files")
         node.problems.report(Problem.CORRUPTION)
         log.error("object_corrupted", extra={"sha256": sha256.hex(), "action": "removed"})
-        store.discard(sha256)
+        store.discard(sha256, state)
     return False

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from edgecache.protocol.tickets import LEEWAY_S, LIFETIME_LIMIT_S
+from edgecache.protocol.verified_files import FileState
 from edgecache.worker.store import eviction, inventory
 from edgecache.worker.store.eviction import footprint
 from edgecache.worker.store.files import Files
@@ -182,11 +183,15 @@ class Store:
                 self._drop(sha256)
         return len(due)
 
-    def discard(self, sha256: bytes) -> None:
-        """Remove an object at once: its bytes are wrong, or not there."""
+    def discard(self, sha256: bytes, wrong: FileState | None) -> None:
+        """Remove an object at once: its bytes are wrong, or not there.
+
+        wrong: the state of its file when that was noticed. One that was stored since stays.
+        """
         with self._writing():
-            self.files.unlink(sha256)
-            self._drop(sha256)
+            if self.files.state(sha256) == wrong:
+                self.files.unlink(sha256)
+                self._drop(sha256)
 
     def is_wanted(self, sha256: bytes) -> bool:
         """True if an object is held, and not about to go."""

@@ -28,7 +28,8 @@ from edgecache.worker.sync.brain import BrainError, NodeRemoved
 
 log = logging.getLogger(__name__)
 
-COPIES_AT_ONCE: Final = 2
+# Jobs that are done and reported at once, each with a connection to the brain.
+AT_ONCE: Final = 2
 
 
 class SourceFailed(Exception):
@@ -55,13 +56,13 @@ async def _do_some(node: Node) -> bool:
     """Fetch jobs and do them; return whether more may wait."""
     path = worker_path(node.options.node_id, f"jobs?limit={JOB_BATCH}")
     waiting = Jobs.read(await node.brain.call("GET", path)).jobs
-    at_once = asyncio.Semaphore(COPIES_AT_ONCE)
+    at_once = asyncio.Semaphore(AT_ONCE)
 
     async def do(job: Job) -> JobDone:
         async with at_once:
             done = await _do(node, job)
-        path = job_done_path(node.options.node_id, job.id)
-        await node.brain.call("POST", path, done.as_json())
+            path = job_done_path(node.options.node_id, job.id)
+            await node.brain.call("POST", path, done.as_json())
         return done
 
     done = await asyncio.gather(*(do(job) for job in waiting))

@@ -16,9 +16,8 @@ from typing import Any, Final
 
 from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
 from edgecache.http.shares import Shares
+from platform_site.lib.web.public_addresses import Address, Network, is_allowed, is_port_allowed
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Answers = list[tuple[Any, ...]]
 # Returns the checked addresses of a host and a port (``Guard.resolve``).
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -30,30 +29,6 @@ LOOK_UPS: Final = 256
 # hang. Dozens of such organizations leave some for another one.
 SPARE: Final = 8
 QUEUE: Final = 4096
-WEB_PORTS: Final = frozenset({80, 443})
-FIRST_FREE_PORT: Final = 1024
-
-# Source: IANA's registries of special-purpose addresses; multicast and what is reserved besides.
-REFUSED_V4: Final = tuple(
-    ipaddress.IPv4Network(text)
-    for text in (
-        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
-        *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16"),
-        *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
-    )
-)
-# Global unicast is all that is let through, so that mapped, compatible, NAT64, local and multicast
-# addresses need no mention; within it, what carries an IPv4 address or leads nowhere is refused.
-GLOBAL_V6: Final = ipaddress.IPv6Network("2000::/3")
-REFUSED_V6: Final = tuple(
-    ipaddress.IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
-)
-# Cloud metadata services: refused even where private addresses are allowed.
-LINK_LOCAL: Final = (
-    ipaddress.IPv4Network("169.254.0.0/16"),
-    ipaddress.IPv6Network("fe80::/10"),
-    ipaddress.IPv6Network("::ffff:169.254.0.0/112"),
-)
 
 
 class Guard:
@@ -79,7 +54,7 @@ class Guard:
         Raises OriginForbidden when one of them is refused, OriginFailed when there is none,
         OriginTimeout.
         """
-        if port not in WEB_PORTS and port < FIRST_FREE_PORT and not self.allows_private:
+        if not is_port_allowed(port, allows_private=self.allows_private):
             raise OriginForbidden("The origin's port is not one that the cache connects to.")
         addresses = [ipaddress.ip_address(text) for text in await self._look_up(host, port, owner)]
         if not all(self.allows(address) for address in addresses):
@@ -88,13 +63,7 @@ class Guard:
 
     def allows(self, address: Address) -> bool:
         """True if an address is allowed."""
-        if _is_in(address, LINK_LOCAL) or _is_in(address, self._refused):
-            return False
-        if self.allows_private:
-            return True
-        if isinstance(address, ipaddress.IPv4Address):
-            return not _is_in(address, REFUSED_V4)
-        return address in GLOBAL_V6 and not _is_in(address, REFUSED_V6)
+        return is_allowed(address, allows_private=self.allows_private, refused=self._refused)
 
     async def _look_up(self, host: str, port: int, owner: int) -> list[str]:
         with suppress(ValueError):
@@ -154,7 +123,3 @@ def _ask_resolver(host: str, port: int) -> "asyncio.Future[Answers]":
 
     threading.Thread(target=ask, name="brain-names", daemon=True).start()
     return asyncio.wrap_future(response)
-
-
-def _is_in(address: Address, networks: Sequence[Network]) -> bool:
-    return any(address.version == network.version and address in network for network in networks)

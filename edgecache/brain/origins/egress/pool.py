@@ -6,6 +6,7 @@ from typing import Final
 
 import httpcore
 
+from edgecache.brain.origins.egress.bounded_heads import BoundedHeads
 from edgecache.brain.origins.egress.guard import Resolve
 
 # Each waits for an answer; how many requests an origin gets at once is decided before.
@@ -36,9 +37,10 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         failure: httpcore.ConnectError | httpcore.ConnectTimeout = httpcore.ConnectError()
         for address in await self._resolve(host, port):
             try:
-                return await self._dialler.connect_tcp(
+                stream = await self._dialler.connect_tcp(
                     address, port, timeout, local_address, socket_options
                 )
+                return BoundedHeads(stream)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as exc:
                 failure = exc
         raise failure

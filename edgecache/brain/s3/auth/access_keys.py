@@ -3,7 +3,6 @@
 Announced topic: ``access_key`` (its id), when one is created or deleted.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
 
 from cryptography.fernet import InvalidToken
@@ -12,6 +11,8 @@ from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.coherent_cache import CoherentCache
+from edgecache.brain.s3.auth.access_key import AccessKey
+from edgecache.brain.s3.auth.platform_keys import PlatformKeys, is_platform_key
 from platform_site.lib.crypto import decrypt
 
 TOPIC: Final = "access_key"
@@ -25,21 +26,15 @@ USED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AccessKey:
-    """An access key. secret: in clear text, as signatures need it."""
-
-    id: str
-    tenant: Tenant
-    secret: str = field(repr=False)
-    can_write: bool
-
-
 class AccessKeys:
     """Finds access keys; the cache is used only while it is coherent."""
 
-    def __init__(self, database: Database, coherence: Coherence) -> None:
+    def __init__(
+        self, database: Database, coherence: Coherence, platform_keys: PlatformKeys
+    ) -> None:
+        """platform_keys: those that have no row."""
         self._database = database
+        self._platform_keys = platform_keys
         self._keys: CoherentCache[str, AccessKey] = CoherentCache(coherence, TOPIC)
 
     def known(self, key_id: str) -> AccessKey | None:
@@ -51,6 +46,8 @@ class AccessKeys:
 
         Raises DatabaseAway.
         """
+        if is_platform_key(key_id):
+            return self._platform_keys.find(key_id)
         if not 0 < len(key_id) <= ID_LIMIT or "\0" in key_id:
             return None
         return await self._keys.get(key_id, lambda: self._load(key_id))

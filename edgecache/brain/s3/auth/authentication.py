@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from edgecache.brain.s3.auth import sigv2
-from edgecache.brain.s3.auth.access_keys import AccessKey, AccessKeys
+from edgecache.brain.s3.auth.access_key import AccessKey
+from edgecache.brain.s3.auth.access_keys import AccessKeys
+from edgecache.brain.s3.auth.platform_keys import LIMIT_S, is_platform_key
 from edgecache.brain.s3.auth.sigv4.chunks import STREAMING
-from edgecache.brain.s3.auth.sigv4.claims import UNSIGNED, claims_of
+from edgecache.brain.s3.auth.sigv4.claims import UNSIGNED, SignatureClaims, claims_of
 from edgecache.brain.s3.auth.sigv4.verification import StreamSigning, verify
 from edgecache.brain.s3.context import Identity
 from edgecache.brain.s3.errors import S3Error
@@ -31,6 +33,7 @@ async def authenticate(request: S3Request, keys: AccessKeys) -> Identity | None:
     if request.header("x-amz-security-token") or request.has("X-Amz-Security-Token"):
         raise S3Error("InvalidToken")
     _check_payload_hash(claims.payload_hash)
+    _check_platform_use(claims)
     key = await _find_key(claims.access_key, keys)
     stream_signing = verify(request, claims, key.secret, now=datetime.now(UTC))
     return Identity(key.id, key.tenant, key.can_write, claims.payload_hash, stream_signing)
@@ -39,6 +42,8 @@ async def authenticate(request: S3Request, keys: AccessKeys) -> Identity | None:
 async def _authenticate_v2(
     request: S3Request, claim: sigv2.PresignedClaim, keys: AccessKeys
 ) -> Identity:
+    if is_platform_key(claim.access_key):
+        raise S3Error("AccessDenied")
     key = await _find_key(claim.access_key, keys)
     sigv2.verify(request, claim, key.secret)
     # The body is not signed, so it cannot be in signed chunks.
@@ -50,6 +55,18 @@ async def _find_key(access_key: str, keys: AccessKeys) -> AccessKey:
     if key is None:
         raise S3Error("InvalidAccessKeyId", extra={"AWSAccessKeyId": access_key[:128]})
     return key
+
+
+def _check_platform_use(claims: SignatureClaims) -> None:
+    """Refuse a platform's key for anything but a URL of a short life.
+
+    Its secret is not known outside of the brain, so nothing else can be signed with it: this is
+    for the day on which that is not so.
+    Raises S3Error AccessDenied.
+    """
+    is_short = claims.expires_s is not None and claims.expires_s <= LIMIT_S
+    if is_platform_key(claims.access_key) and not is_short:
+        raise S3Error("AccessDenied")
 
 
 def _check_payload_hash(text: str) -> None:

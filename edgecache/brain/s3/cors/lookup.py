@@ -19,6 +19,8 @@ from edgecache.brain.bounded_cache import BoundedCache
 from edgecache.brain.database import Database
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.s3.auth.access_keys import AccessKeys
+from edgecache.brain.s3.auth.platform_keys import is_platform_key
+from edgecache.brain.s3.auth.presigned_urls import ORIGIN_PARAMETER
 from edgecache.brain.s3.auth.sigv2 import KEY_PARAMETER
 from edgecache.brain.s3.cors.rules import CorsRule, loaded
 from edgecache.brain.s3.requests import S3Request
@@ -35,6 +37,7 @@ OF_BUCKET: Final = "SELECT cors FROM brain_bucket WHERE id = %s"
 OF_NAME: Final = (
     "SELECT cors FROM brain_bucket WHERE name = %s AND cors <> '[]' ORDER BY id LIMIT %s"
 )
+_WEB_ORIGIN: Final = re.compile(r"https?://[^\s/*]{1,300}")
 _CREDENTIAL: Final = re.compile(r"Credential=([^/,\s]+)/")
 
 Rules = tuple[CorsRule, ...]
@@ -59,19 +62,21 @@ class CorsRules:
 
         Raises DatabaseAway.
         """
+        own = _of_platform(request)
         bucket = await self._bucket(request)
-        return () if bucket is None else await self.of_bucket(bucket)
+        return own if bucket is None else (*own, *await self.of_bucket(bucket))
 
     async def of_preflight(self, request: S3Request) -> Rules:
         """Return the rules that a preflight falls under.
 
         Raises DatabaseAway.
         """
+        own = _of_platform(request)
         bucket = await self._bucket(request)
         if bucket is not None:
-            return await self.of_bucket(bucket)
+            return (*own, *await self.of_bucket(bucket))
         if _claimed_key(request) or not request.bucket:
-            return ()
+            return own
         return await self._load(request.bucket, OF_NAME, [request.bucket, NAMESAKES])
 
     async def of_bucket(self, bucket: BucketInfo) -> Rules:
@@ -107,6 +112,23 @@ class CorsRules:
     def _forget(self, *_announced: object) -> None:
         self._changes += 1
         self._known.clear()
+
+
+def _of_platform(request: S3Request) -> Rules:
+    """Return the rule for the origin that a URL of the platform's names."""
+    origin = request.query(ORIGIN_PARAMETER)
+    if not _WEB_ORIGIN.fullmatch(origin) or not is_platform_key(_claimed_key(request)):
+        return ()
+    rule = CorsRule(
+        id="",
+        origins=(origin,),
+        methods=("GET", "PUT", "POST", "DELETE"),
+        headers=("content-type",),
+        exposed=("ETag",),
+        max_age_s=None,
+        allows_credentials=False,
+    )
+    return (rule,)
 
 
 def _claimed_key(request: S3Request) -> str:

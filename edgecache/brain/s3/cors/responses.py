@@ -68,7 +68,7 @@ def _allowed(rule: CorsRule, origin: str) -> list[tuple[str, str]]:
         ("access-control-allow-origin", allowed),
         ("access-control-allow-methods", ", ".join(rule.methods)),
     ]
-    if allowed != ANY:
+    if allowed != ANY and rule.allows_credentials:
         found.append(("access-control-allow-credentials", "true"))
     if rule.exposed:
         found.append(("access-control-expose-headers", ", ".join(rule.exposed)))

@@ -29,6 +29,7 @@ class CorsRule:
     """One rule. origins, headers: may each contain one ``*``. exposed: headers for scripts.
 
     max_age_s: how long a browser may keep the answer to a preflight; None if unsaid.
+    allows_credentials: as AWS says of every rule that names origins.
     """
 
     id: str
@@ -37,6 +38,7 @@ class CorsRule:
     headers: tuple[str, ...]
     exposed: tuple[str, ...]
     max_age_s: int | None
+    allows_credentials: bool = True
 
     def allows(self, origin: str, method: str, headers: Iterable[str] = ()) -> bool:
         """True if a page of this origin may send such a request. headers: those of a preflight."""

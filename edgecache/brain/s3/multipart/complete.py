@@ -4,14 +4,14 @@ import asyncio
 from typing import Final
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.errors import BrainError, OriginMissing
+from edgecache.brain.errors import BrainError, OriginMissing, PartMissing
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.auth.sigv4.canonical import encoded
 from edgecache.brain.s3.bodies import read_xml
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error, from_brain_error
 from edgecache.brain.s3.multipart import completion, uploads
-from edgecache.brain.s3.multipart.completion import ListedPart
+from edgecache.brain.s3.multipart.completion import ListedPart, invalid_part
 from edgecache.brain.s3.multipart.uploads import Upload
 from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.xml import DECLARATION, Node, document
@@ -70,9 +70,10 @@ async def _complete(
     wanted = conditions.write_conditions(request)
     try:
         staged = await context.parts.upload_parts.join([part.stored for part in parts])
-    except FileNotFoundError:
-        # The upload was aborted, or a part replaced, meanwhile.
-        raise S3Error("NoSuchUpload", extra={"UploadId": upload.id}) from None
+    except PartMissing as exc:
+        # Unless the upload was aborted meanwhile, only another upload of the part helps.
+        await uploads.find(context.parts.database, bucket, upload.key, upload.id)
+        raise invalid_part(parts[exc.index].number, parts[exc.index].etag) from None
     version = await objects.put(bucket, upload.key, staged, fields, conditions=wanted)
     await uploads.remove(context.parts.database, staging, upload.id)
     return version

@@ -50,9 +50,7 @@ def select_parts(listed: Sequence[ListedPart], parts: Sequence[Part]) -> list[Pa
     for each in listed:
         part = by_number.get(each.number)
         if part is None or part.etag != each.etag or not _has_same_checksums(each, part):
-            raise S3Error(
-                "InvalidPart", extra={"PartNumber": str(each.number), "ETag": each.etag[:100]}
-            )
+            raise invalid_part(each.number, each.etag)
         found.append(part)
     for part in found[:-1]:
         if part.size < PART_LEAST_BYTES:
@@ -68,6 +66,11 @@ def select_parts(listed: Sequence[ListedPart], parts: Sequence[Part]) -> list[Pa
     if sum(part.size for part in found) > OBJECT_LIMIT_BYTES:
         raise S3Error("EntityTooLarge")
     return found
+
+
+def invalid_part(number: int, etag: str) -> S3Error:
+    """Return the error for a part that is not there as the client lists it."""
+    return S3Error("InvalidPart", extra={"PartNumber": str(number), "ETag": etag[:100]})
 
 
 def multipart_etag(etags: Sequence[str]) -> str:
@@ -107,7 +110,8 @@ def object_checksums(upload: Upload, parts: Sequence[Part], request: S3Request) 
     # AWS takes a composite one with and without the number of parts.
     if claimed.value and claimed.value not in {value, value.partition("-")[0]}:
         raise S3Error("BadDigest", f"The {name.upper()} you specified did not match.")
-    return {name: value, "type": kind}
+    found = {name: value, "type": kind}
+    return found | {checksums.PARTS: ",".join(values)} if upload.algorithm else found
 
 
 def _kind(upload: Upload, claimed: checksums.ObjectChecksum, name: str) -> str:

@@ -9,9 +9,11 @@ from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.listings.query import iso
 from edgecache.brain.s3.multipart import uploads
-from edgecache.brain.s3.objects.copy import find_source
+from edgecache.brain.s3.objects import conditions
+from edgecache.brain.s3.objects.copy import CopySource, copied
 from edgecache.brain.s3.objects.selection import part_number
 from edgecache.brain.s3.xml import Node, document
+from edgecache.brain.values import StagedFile
 
 _RANGE: Final = re.compile(r"bytes=([0-9]{1,19})-([0-9]{1,19})", re.ASCII)
 
@@ -26,15 +28,17 @@ async def upload_part_copy(context: RequestContext) -> S3Response:
     request, parts = context.request, context.parts
     number = part_number(request)
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
-    source = await find_source(context)
-    opened = await parts.objects.open(source.bucket, source.key)
-    found = opened.version if opened.version.size >= 0 else await opened.whole()
-    if found.etag != source.version.etag:
-        raise S3Error("ConditionalRequestConflict")
-    span = _span(request.header("x-amz-copy-source-range"), found.size)
-    running = bodies.BodyChecksums(upload.algorithm or checksums.DEFAULT)
-    staged = await parts.staging.take(running.over(opened.body(span)))
-    computed = running.values(staged.manifest)
+
+    async def received(source: CopySource) -> tuple[StagedFile, dict[str, str]]:
+        opened = await parts.objects.open(source.bucket, source.key)
+        found = opened.version if opened.version.size >= 0 else await opened.whole()
+        conditions.check_copy(request, found.etag, found.last_modified)
+        span = _span(request.header("x-amz-copy-source-range"), found.size)
+        running = bodies.BodyChecksums(upload.algorithm or checksums.DEFAULT)
+        staged = await parts.staging.take(running.over(opened.body(span)))
+        return staged, running.values(staged.manifest)
+
+    staged, computed = await copied(context, received)
     part = await uploads.write_part(
         parts.database, parts.upload_parts, upload, number, staged, computed
     )

@@ -200,7 +200,8 @@ async def page(
     upload_id: empty means after all uploads of that key. Raises DatabaseAway.
     """
     after_id = upload_id or "\U0010ffff"
-    return await database.all(PAGE, [bucket.id, prefix, key, key, after_id, limit])
+    async with database.long():
+        return await database.all(PAGE, [bucket.id, prefix, key, key, after_id, limit])
 
 
 def _at(row: Row | None) -> datetime:

@@ -65,7 +65,9 @@ def _parts(request: S3Request, version: ObjectVersion) -> Node:
         ("IsTruncated", marker + limit < len(version.parts)),
     ]
     for number, size in page:
-        nodes.append(("Part", [("PartNumber", number), ("Size", size)]))
+        known = checksums.elements(checksums.of_part(version.checksums, number))
+        shown = [pair for pair in known if pair[0] != "ChecksumType"]
+        nodes.append(("Part", [("PartNumber", number), ("Size", size), *shown]))
     return "ObjectParts", nodes
 
 

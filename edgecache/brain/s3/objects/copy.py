@@ -1,8 +1,12 @@
 """CopyObject: within the built-in origin without moving a byte."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, TypeVar
 
-from edgecache.brain.errors import OriginChanged, OriginMissing
+from edgecache.brain.errors import OriginChanged, OriginMissing, StoreMissing
 from edgecache.brain.s3 import checksums, requests
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error
@@ -14,7 +18,12 @@ from edgecache.brain.s3.tagging import tags
 from edgecache.brain.s3.xml import Node, document
 from edgecache.brain.values import TAGGING_HEADER, BucketInfo, Fields, ObjectVersion
 
+T = TypeVar("T")
+
 SOURCE_HEADER = "x-amz-copy-source"
+# Of a copy whose source is overwritten again and again.
+RETRIES: Final = 4
+PAUSE_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,28 @@ async def find_source(context: RequestContext) -> CopySource:
     return CopySource(bucket, key, version)
 
 
+async def copied(context: RequestContext, copy: Callable[[CopySource], Awaitable[T]]) -> T:
+    """Return what ``copy`` makes of the source, or of its next version if it changes meanwhile.
+
+    Raises S3Error as ``find_source`` does, and what ``copy`` raises in the end.
+    """
+    for _ in range(RETRIES):
+        try:
+            return await _copied(context, copy)
+        except (OriginChanged, StoreMissing):
+            # Until this brain knows of the next version.
+            await asyncio.sleep(PAUSE_S)
+    return await _copied(context, copy)
+
+
+async def _copied(context: RequestContext, copy: Callable[[CopySource], Awaitable[T]]) -> T:
+    source = await find_source(context)
+    try:
+        return await copy(source)
+    except OriginMissing:
+        raise S3Error("NoSuchKey", extra={"Key": source.key}) from None
+
+
 async def copy_object(context: RequestContext) -> S3Response:
     """Write an object with another one's bytes, and its headers unless they are replaced.
 
@@ -54,22 +85,18 @@ async def copy_object(context: RequestContext) -> S3Response:
     """
     context.require_write()
     bucket = await context.bucket()
-    source = await find_source(context)
-    fields = await _fields(context, bucket, source)
     wanted = conditions.write_conditions(context.request)
-    try:
-        version = await context.parts.objects.copy(
+
+    async def copy(source: CopySource) -> ObjectVersion:
+        return await context.parts.objects.copy(
             (source.bucket, source.key),
             bucket,
             context.request.key,
-            fields,
-            source_etag=source.version.etag,
+            partial(_fields, context, bucket, source),
             conditions=wanted,
         )
-    except OriginMissing:
-        raise S3Error("NoSuchKey", extra={"Key": source.key}) from None
-    except OriginChanged:
-        raise S3Error("ConditionalRequestConflict") from None
+
+    version = await copied(context, copy)
     nodes: list[Node] = [
         ("LastModified", iso(version.last_modified)),
         ("ETag", f'"{version.etag}"'),
@@ -78,8 +105,12 @@ async def copy_object(context: RequestContext) -> S3Response:
     return S3Response(body=document("CopyObjectResult", nodes))
 
 
-async def _fields(context: RequestContext, bucket: BucketInfo, source: CopySource) -> Fields:
-    request, version = context.request, source.version
+def _fields(
+    context: RequestContext, bucket: BucketInfo, source: CopySource, version: ObjectVersion
+) -> Fields:
+    """Return the fields of the copy of a version, which may be newer than the one found first."""
+    request = context.request
+    conditions.check_copy(request, version.etag, version.last_modified)
     directive = _directive(request, "x-amz-metadata-directive")
     headers.refuse_unsupported(request)
     if directive == "COPY":
@@ -93,18 +124,18 @@ async def _fields(context: RequestContext, bucket: BucketInfo, source: CopySourc
         fields = Fields(version.content_type, version.sent_headers, version.metadata)
     else:
         fields = headers.upload_fields(request, bucket)
-    tagging = _tagging(request, bucket, source)
+    tagging = _tagging(request, bucket, version)
     kept = {name: value for name, value in fields.headers.items() if name != TAGGING_HEADER}
     if tagging:
         kept[TAGGING_HEADER] = tagging
-    return replace(fields, headers=kept, checksums=await _checksums(context, source))
+    return replace(fields, headers=kept, checksums=_checksums(request, version))
 
 
-def _tagging(request: S3Request, bucket: BucketInfo, source: CopySource) -> str:
+def _tagging(request: S3Request, bucket: BucketInfo, version: ObjectVersion) -> str:
     """Return the copy's tags. Those of the source do not reach a bucket with its own origin."""
     if _directive(request, "x-amz-tagging-directive") == "REPLACE":
         return tags.of_upload(request, bucket)
-    return "" if bucket.origin_id is not None else source.version.headers.get(TAGGING_HEADER, "")
+    return "" if bucket.origin_id is not None else version.headers.get(TAGGING_HEADER, "")
 
 
 def _directive(request: S3Request, header: str) -> str:
@@ -118,14 +149,13 @@ def _directive(request: S3Request, header: str) -> str:
     return directive
 
 
-async def _checksums(context: RequestContext, source: CopySource) -> dict[str, str]:
+def _checksums(request: S3Request, version: ObjectVersion) -> dict[str, str]:
     """Return the checksums of the copy, which is one part whatever its source was."""
-    kept = dict(source.version.checksums)
-    wanted = checksums.requested_algorithm(context.request)
+    kept = {name: value for name, value in version.checksums.items() if name != checksums.PARTS}
+    wanted = checksums.requested_algorithm(request)
     if kept.get("type", checksums.FULL) == checksums.FULL and (not wanted or wanted in kept):
         return kept
-    manifest = await context.parts.directory.manifest(source.version.sha256)
-    if manifest is None:
+    if not version.sha256:
         return {}
     name = wanted if wanted in {"crc32", "sha256"} else "sha256"
-    return {name: checksums.from_manifest(name, manifest), "type": checksums.FULL}
+    return {name: checksums.from_digests(name, version), "type": checksums.FULL}

@@ -122,16 +122,19 @@ def overrides_of(request: S3Request) -> dict[str, str]:
 
 
 def response_headers(
-    found: ObjectVersion, *, overrides: Mapping[str, str], with_checksums: bool
+    found: ObjectVersion, *, overrides: Mapping[str, str], shown: Mapping[str, str]
 ) -> Sequence[tuple[str, str]]:
-    """Return the headers that describe an object; not its length, which a range changes."""
-    if not overrides and not with_checksums:
+    """Return the headers that describe an object; not its length, which a range changes.
+
+    shown: checksums, as they are stored.
+    """
+    if not overrides and not shown:
         return _plain(found)
-    return _described(found, overrides, with_checksums=with_checksums)
+    return _described(found, overrides, shown)
 
 
 def _described(
-    found: ObjectVersion, overrides: Mapping[str, str], *, with_checksums: bool
+    found: ObjectVersion, overrides: Mapping[str, str], shown: Mapping[str, str]
 ) -> Sequence[tuple[str, str]]:
     described = {"content-type": found.content_type, **found.sent_headers, **overrides}
     lines = [
@@ -144,13 +147,11 @@ def _described(
     tagging = found.headers.get(TAGGING_HEADER)
     if tagging:
         lines.append((TAGGING_COUNT_HEADER, str(tagging.count("&") + 1)))
-    if with_checksums:
-        lines += checksums.headers(found.checksums)
-    return lines
+    return lines + checksums.headers(shown)
 
 
 # Nearly every response has these, and popular objects the same ones each time.
-_plain: Final = Memo(lambda found: tuple(_described(found, {}, with_checksums=False)))
+_plain: Final = Memo(lambda found: tuple(_described(found, {}, {})))
 
 
 def encode_value(text: str) -> str:

@@ -1,6 +1,6 @@
 """The first steps of every operation on an object: its key, its current version, its conditions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from edgecache.brain.errors import OriginMissing
 from edgecache.brain.s3 import checksums
@@ -62,11 +62,15 @@ def select_and_describe(
     try:
         conditions.check_read(request, version.etag, version.last_modified)
     except conditions.NotModified as not_modified:
-        not_modified.headers = headers.response_headers(version, overrides={}, with_checksums=False)
+        not_modified.headers = headers.response_headers(version, overrides={}, shown={})
         raise
     selection = select(request, version)
-    return selection, headers.response_headers(
-        version,
-        overrides=overrides,
-        with_checksums=selection.is_whole and checksums.are_wanted(request),
-    )
+    shown = _checksums(version, selection) if checksums.are_wanted(request) else {}
+    return selection, headers.response_headers(version, overrides=overrides, shown=shown)
+
+
+def _checksums(version: ObjectVersion, selection: Selection) -> Mapping[str, str]:
+    """Return the checksums of what is selected; those of a range are not known."""
+    if selection.part and version.parts:
+        return checksums.of_part(version.checksums, selection.part)
+    return version.checksums if selection.is_whole or selection.part else {}

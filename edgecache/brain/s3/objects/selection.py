@@ -13,12 +13,16 @@ PART_LIMIT = 10_000
 
 
 class Selection(NamedTuple):
-    """A span with its status and headers. is_whole: all bytes of the object."""
+    """A span with its status and headers.
+
+    is_whole: all bytes of the object. part: the number of the part that was asked for, else 0.
+    """
 
     span: Span
     status: int
     headers: tuple[tuple[str, str], ...] = ()
     is_whole: bool = True
+    part: int = 0
 
 
 def select(request: S3Request, found: ObjectVersion) -> Selection:
@@ -71,7 +75,8 @@ def _part(number: int, found: ObjectVersion) -> Selection:
     start = sum(sizes[: number - 1])
     count = (("x-amz-mp-parts-count", str(len(sizes))),) if found.parts else ()
     selected = _partial(Span(start, sizes[number - 1]), found.size)
-    return Selection(selected.span, selected.status, (*selected.headers, *count), is_whole=False)
+    headers = (*selected.headers, *count)
+    return Selection(selected.span, selected.status, headers, is_whole=False, part=number)
 
 
 def _partial(span: Span, size: int) -> Selection:

@@ -43,9 +43,13 @@ class FolderStore:
         while position < end:
             piece = await self._run(self._piece, name, position, min(end - position, PIECE_BYTES))
             if not piece:
-                raise StoreMissing(name)
+                raise StoreMissing
             position += len(piece)
             yield piece
+
+    async def size(self, name: str) -> int:
+        """Return the size of a file."""
+        return (await self._run((self._root / name).stat)).st_size
 
     async def delete(self, names: Sequence[str]) -> None:
         """Delete bytes."""

@@ -45,7 +45,7 @@ class ManagedStore:
         staging: Staging,
         stores: Stores,
         *,
-        on_restored: Callable[[ObjectVersion], None],
+        on_restored: Callable[[BucketInfo, ObjectVersion], None],
     ) -> None:
         """on_restored: called with a version of which this brain has a copy again."""
         self._database = database
@@ -122,7 +122,7 @@ class ManagedStore:
             await self._staging.run(
                 self._staging.place, staged, self._staging.blob_path(found.sha256)
             )
-            self._on_restored(found)
+            self._on_restored(bucket, found)
         except (BrainError, OSError) as exc:
             log.info("object_not_restored", sha256=found.sha256.hex(), kind=type(exc).__name__)
         finally:

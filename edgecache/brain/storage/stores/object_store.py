@@ -87,6 +87,12 @@ class ObjectStore:
             window = WINDOW_BYTES
             yield piece
 
+    async def size(self, name: str) -> int:
+        """Return the size that the store says."""
+        async with self._places:
+            with self._named(name):
+                return (await obstore.head_async(self._store, name))["size"]
+
     async def delete(self, names: Sequence[str]) -> None:
         """Delete bytes."""
         if not names:

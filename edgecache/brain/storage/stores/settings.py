@@ -57,7 +57,11 @@ def parse_url(text: str) -> StoreUrl:
     return StoreUrl(parts.scheme, "", parts.netloc, parts.path[1:])
 
 
-def _url(text: str) -> str:
+def store_url(text: str) -> str:
+    """Return a store's URL without a slash at its end; '' stays.
+
+    Raises ValueError with a sentence.
+    """
     if not text:
         return ""
     url = text if text == DATA_FOLDER else text.rstrip("/")
@@ -65,7 +69,11 @@ def _url(text: str) -> str:
     return url
 
 
-def _endpoint(text: str) -> str:
+def store_endpoint(text: str) -> str:
+    """Return an endpoint without a slash at its end; '' stays.
+
+    Raises ValueError with a sentence.
+    """
     url = text.rstrip("/")
     if url and not ENDPOINT.fullmatch(url):
         raise ValueError(f"must be like https://s3.example.com, not {text!r}.")
@@ -73,7 +81,9 @@ def _endpoint(text: str) -> str:
 
 
 def _endpoint_row(name: str, url: str) -> Text:
-    return Text(name, f"Endpoint of {url}, where it is not the provider's own.", parse=_endpoint)
+    return Text(
+        name, f"Endpoint of {url}, where it is not the provider's own.", parse=store_endpoint
+    )
 
 
 def _region_row(name: str, url: str) -> Text:
@@ -105,7 +115,7 @@ class StoreSettings:
             "`file:///folder`, `s3://bucket/prefix`, `gs://bucket/prefix` or "
             "`az://account/container/prefix`. Change it with `manage.py movestore`.",
             default=DATA_FOLDER,
-            parse=_url,
+            parse=store_url,
         ),
     ] = DATA_FOLDER
     endpoint: Annotated[str, _endpoint_row("ZBRAIN_STORE_ENDPOINT", "ZBRAIN_STORE_URL")] = ""
@@ -135,7 +145,7 @@ class NextStoreSettings:
         Text(
             "ZBRAIN_STORE_NEXT_URL",
             "The store that `manage.py movestore` moves to.",
-            parse=_url,
+            parse=store_url,
         ),
     ]
     endpoint: Annotated[str, _endpoint_row("ZBRAIN_STORE_NEXT_ENDPOINT", "ZBRAIN_STORE_NEXT_URL")]
@@ -157,7 +167,7 @@ def read_stores(env: Env) -> tuple[StoreSettings, ...]:
     Raises SettingError.
     """
     chosen = [load(StoreSettings, env)]
-    _check(chosen[0], "ZBRAIN_STORE_")
+    check_store(chosen[0], "ZBRAIN_STORE_")
     following = load(NextStoreSettings, env)
     if following.url:
         chosen.append(
@@ -169,13 +179,17 @@ def read_stores(env: Env) -> tuple[StoreSettings, ...]:
                 secret_key=following.secret_key,
             )
         )
-        _check(chosen[1], "ZBRAIN_STORE_NEXT_")
+        check_store(chosen[1], "ZBRAIN_STORE_NEXT_")
         if chosen[0].name == chosen[1].name:
             raise SettingError("ZBRAIN_STORE_NEXT_URL", "is the same store as ZBRAIN_STORE_URL.")
     return tuple(chosen)
 
 
-def _check(store: StoreSettings, prefix: str) -> None:
+def check_store(store: StoreSettings, prefix: str) -> None:
+    """Check that a store has the credentials that it needs.
+
+    Raises SettingError.
+    """
     scheme = store.parts.scheme
     if scheme == "s3" and not store.access_key:
         raise SettingError(f"{prefix}ACCESS_KEY", "is missing: an S3 store needs it.")

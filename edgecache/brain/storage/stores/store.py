@@ -30,6 +30,12 @@ class Store(Protocol):
         Raises StoreMissing, StoreAway.
         """
 
+    async def size(self, name: str) -> int:
+        """Return how many bytes there are.
+
+        Raises StoreMissing, StoreAway.
+        """
+
     async def delete(self, names: Sequence[str]) -> None:
         """Delete bytes; those that are not there are no error."""
 

@@ -31,7 +31,7 @@ def canonical_request(
 ) -> bytes:
     """Return the bytes whose hash is signed. uri: the encoded path."""
     parameters = request.parameters
-    lines = [request.method, uri, _canonical_query(parameters) if parameters else ""]
+    lines = [request.method, uri, canonical_query(parameters) if parameters else ""]
     lines += _header_lines(request.headers, signed_headers)
     lines += ["", ";".join(signed_headers), payload_hash]
     return "\n".join(lines).encode("latin-1", "replace")
@@ -67,7 +67,8 @@ def signature(key: bytes, text: str) -> str:
     return hmac.digest(key, text.encode(), "sha256").hex()
 
 
-def _canonical_query(parameters: Iterable[tuple[str, str]]) -> str:
+def canonical_query(parameters: Iterable[tuple[str, str]]) -> str:
+    """Return the query as it is signed: all parameters but the signature itself."""
     pairs = sorted(
         (encoded(name), encoded(value)) for name, value in parameters if name != SIGNATURE_PARAMETER
     )

@@ -15,6 +15,7 @@ PRESIGNED_LIMIT_S: Final = 604_800
 UNSIGNED: Final = "UNSIGNED-PAYLOAD"
 REMEMBERED_CHARS: Final = 1024
 AMZ_DATE: Final = "%Y%m%dT%H%M%SZ"
+QUERY_ERROR: Final = "AuthorizationQueryParametersError"
 
 _SIGNER: Final = re.compile(
     r"AWS4-HMAC-SHA256[ ]+Credential=([^,\s]+)[,\s]+SignedHeaders=([^,\s]+)[,\s]+"
@@ -154,30 +155,25 @@ def _from_header(request: S3Request, authorization: str) -> SignatureClaims:
 
 def _from_query(request: S3Request) -> SignatureClaims:
     if request.query("X-Amz-Algorithm") != ALGORITHM:
-        raise S3Error(
-            "AuthorizationQueryParametersError",
-            'X-Amz-Algorithm only supports "AWS4-HMAC-SHA256"',
-        )
+        raise S3Error(QUERY_ERROR, 'X-Amz-Algorithm only supports "AWS4-HMAC-SHA256"')
     if any(not request.query(name) for name in _PARAMETERS):
         raise S3Error(
-            "AuthorizationQueryParametersError",
+            QUERY_ERROR,
             "Query-string authentication version 4 requires the X-Amz-Algorithm, "
             "X-Amz-Credential, X-Amz-Signature, X-Amz-Date, X-Amz-SignedHeaders, and "
             "X-Amz-Expires parameters.",
         )
-    access_key, date, region, service = _credential(
-        request.query("X-Amz-Credential"), "AuthorizationQueryParametersError"
-    )
+    access_key, date, region, service = _credential(request.query("X-Amz-Credential"), QUERY_ERROR)
     amz_date = request.query("X-Amz-Date")
     signed_at = _parsed(amz_date)
     if signed_at is None:
         raise S3Error(
-            "AuthorizationQueryParametersError",
+            QUERY_ERROR,
             "X-Amz-Date must be in the ISO8601 Long Format \"yyyyMMdd'T'HHmmss'Z'\"",
         )
     if amz_date[:8] != date:
         raise S3Error(
-            "AuthorizationQueryParametersError",
+            QUERY_ERROR,
             f'Invalid credential date "{date}". This date is not the same as X-Amz-Date: '
             f'"{signed_at:%Y%m%d}".',
         )
@@ -197,13 +193,13 @@ def _from_query(request: S3Request) -> SignatureClaims:
 
 def _expires(text: str) -> int:
     if not (text.isascii() and text.lstrip("-").isdigit() and len(text) < 12):
-        raise S3Error("AuthorizationQueryParametersError", "X-Amz-Expires should be a number")
+        raise S3Error(QUERY_ERROR, "X-Amz-Expires should be a number")
     seconds = int(text)
     if seconds < 0:
-        raise S3Error("AuthorizationQueryParametersError", "X-Amz-Expires must be non-negative")
+        raise S3Error(QUERY_ERROR, "X-Amz-Expires must be non-negative")
     if seconds > PRESIGNED_LIMIT_S:
         raise S3Error(
-            "AuthorizationQueryParametersError",
+            QUERY_ERROR,
             "X-Amz-Expires must be less than a week (in seconds) that is, the given "
             f"X-Amz-Expires must be less than {PRESIGNED_LIMIT_S} seconds",
         )

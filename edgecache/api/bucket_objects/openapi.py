@@ -1,0 +1,71 @@
+"""The OpenAPI description of the operations of objects."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from edgecache.api.errors import (
+    BucketNotFound,
+    CacheUnavailable,
+    ObjectNotFound,
+    OriginFailed,
+    OriginReadOnly,
+)
+from platform_site.lib.errors import PlatformError
+from platform_site.lib.openapi.operations import Operation, Operations
+
+PATH: Final = "/v1/cache/buckets/{bucket_name}/objects"
+LISTED: Final = {
+    "key": "reports/2026.pdf",
+    "size": 48211,
+    "etag": "9a0364b9e99bb480dd25e1f0284c8555",
+    "last_modified": "2026-11-22T18:37:30.668976Z",
+}
+URL: Final = (
+    "http://127.0.0.1:9000/media/reports/2026.pdf?X-Amz-Algorithm=AWS4-HMAC-SHA256"
+    "&X-Amz-Credential=zp-…&X-Amz-Date=20261122T183730Z&X-Amz-Expires=300"
+    "&X-Amz-SignedHeaders=host&X-Amz-Signature=…"
+)
+EXPIRES_AT: Final = "2026-11-22T18:42:30.668976Z"
+
+
+def _operation(
+    *problems: type[PlatformError],
+    request: Mapping[str, Any] | None = None,
+    response: Mapping[str, Any] | None = None,
+) -> Operation:
+    return Operation(
+        tag="Objects",
+        problems=(BucketNotFound, *problems, CacheUnavailable),
+        request=request,
+        response=response,
+    )
+
+
+OPERATIONS: Final[Operations] = {
+    f"GET {PATH}": _operation(
+        OriginReadOnly,
+        OriginFailed,
+        response={"objects": [LISTED], "prefixes": ["reports/drafts/"], "next_after": None},
+    ),
+    f"GET {PATH}/details": _operation(
+        ObjectNotFound,
+        OriginFailed,
+        response=LISTED
+        | {
+            "content_type": "application/pdf",
+            "headers": {"cache-control": "max-age=300"},
+            "metadata": {"author": "alice"},
+        },
+    ),
+    f"POST {PATH}/delete": _operation(
+        OriginReadOnly, OriginFailed, request={"keys": ["reports/2025.pdf"]}
+    ),
+    f"POST {PATH}/download-url": _operation(
+        request={"key": "reports/2026.pdf", "expires_in_s": 300},
+        response={"url": URL, "expires_at": EXPIRES_AT},
+    ),
+    f"POST {PATH}/upload-urls": _operation(
+        request={"key": "reports/2026.pdf", "step": "put", "content_type": "application/pdf"},
+        response={"method": "PUT", "urls": [URL], "expires_at": EXPIRES_AT},
+    ),
+}

@@ -1,0 +1,73 @@
+"""What the edge cache holds of an organization, without secrets (settings.ORGANIZATION_CONTENTS).
+
+Objects are listed, not contained: they may be larger than any archive, and S3 clients read them.
+Those of an origin stay there, and are not listed.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from edgecache.api import access_keys, buckets, client, hosts, nodes, origins
+from edgecache.api.bucket_objects import bucket_objects
+from edgecache.api.client import Row
+from environments.models import Environment
+from platform_site.lib.archives import Archive
+from platform_site.lib.principals import Scope
+
+PAGE: Final = 1000
+# Of all buckets together.
+MOST_OBJECTS: Final = 1_000_000
+
+
+def write(organization_id: int, archive: Archive) -> None:
+    """Add nodes, buckets with their hosts, origins, access keys and lists of objects.
+
+    Raises ArchiveRefused, CacheUnavailable.
+    """
+    if not client.is_enabled():
+        return
+    own = (node for node in nodes.all_seen_by(organization_id) if node["is_own"])
+    archive.records("cache/nodes.ndjson", own)
+    left = MOST_OBJECTS
+    live = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
+    for environment in live.order_by("pk"):
+        place = Scope(organization_id, environment.pk)
+        folder = f"cache/{environment.slug}"
+        rows = buckets.all_of(place)
+        with_hosts = (row | {"hosts": hosts.all_of(place, row["name"])} for row in rows)
+        archive.records(f"{folder}/buckets.ndjson", with_hosts)
+        archive.records(f"{folder}/origins.ndjson", origins.all_of(place))
+        archive.records(f"{folder}/access_keys.ndjson", access_keys.all_of(place))
+        for row in rows:
+            if not row["origin"]:
+                listed = _Objects(place, row["name"], most=left)
+                # By its number: a name is the tenant's text.
+                archive.records(f"{folder}/objects/{row['id']}.ndjson", listed)
+                left -= listed.count
+                if listed.is_cut:
+                    archive.note(f"Objects after the first {MOST_OBJECTS}: list them by S3.")
+                    return
+
+
+class _Objects:
+    """The objects of one bucket, page by page, up to a number of them."""
+
+    def __init__(self, place: Scope, bucket: str, *, most: int) -> None:
+        self.count = 0
+        self.is_cut = False
+        self._place = place
+        self._bucket = bucket
+        self._most = most
+
+    def __iter__(self) -> Iterator[Row]:
+        after: Any = ""
+        while after is not None:
+            asked = {"limit": PAGE, **({"after": after} if after else {})}
+            page = bucket_objects.page_of(self._place, self._bucket, asked)
+            for each in page["objects"]:
+                if self.count >= self._most:
+                    self.is_cut = True
+                    return
+                self.count += 1
+                yield {"bucket": self._bucket, **each}
+            after = page["next_after"]

@@ -1,0 +1,160 @@
+"""Audits of delivery: looks at what operators' nodes deliver, unannounced, at random times.
+
+The number of looks: a node that alters a share s of what it delivers passes n looks with the
+probability (1 - s)^n. For 1 % that is below 5 % from 299 looks on (``looks_needed``).
+"""
+
+import asyncio
+import math
+import secrets
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from edgecache.brain.audits import records
+from edgecache.brain.audits.outcomes import Outcome
+from edgecache.brain.audits.reading import FORWARDED, Reader, Target, Way, span_of
+from edgecache.brain.audits.settings import AuditSettings
+from edgecache.brain.background import PeriodicTask
+from edgecache.brain.database import Database
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.nodes.health import Health, is_too_much
+from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.rows import NodeRow
+from edgecache.http.outgoing import RequestFailed
+
+log = structlog.get_logger(__name__)
+
+HASH_BYTES: Final = 32
+# Between two questions which nodes are due; looks themselves come at random times.
+SHORTEST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 5.0
+# Few: what the brain forwards is checked anyway, every byte of it.
+FORWARDED_SHARE: Final = 1 / 16
+RECHECKED: Final = "quarantined"
+LOOKED_AT: Final = frozenset((Health.ONLINE, Health.SUSPECT))
+_random: Final = secrets.SystemRandom()
+
+
+def looks_needed(share: float, confidence: float) -> int:
+    """Return how many looks find a share of altered deliveries with this probability."""
+    return math.ceil(math.log(1 - confidence) / math.log(1 - share))
+
+
+class Audits(PeriodicTask):
+    """One brain's part of the looks; all brains share the plan."""
+
+    def __init__(
+        self,
+        database: Database,
+        directory: Directory,
+        nodes: Nodes,
+        reader: Reader,
+        settings: AuditSettings,
+    ) -> None:
+        self._database = database
+        self._directory = directory
+        self._nodes = nodes
+        self._reader = reader
+        self._settings = settings
+        super().__init__("audits", self.round, _pause)
+
+    async def start(self) -> None:
+        """Start looking, unless it is switched off."""
+        await self._reader.start()
+        if self._settings.looks:
+            await super().start()
+
+    async def stop(self) -> None:
+        """Stop, in the middle of a look if necessary."""
+        await super().stop()
+        await self._reader.stop()
+
+    async def round(self) -> None:
+        """Look once at each node that is due. Raises DatabaseAway."""
+        due = await records.take_due(
+            self._database, looks=self._settings.looks, limit_bytes=self._settings.limit_bytes
+        )
+        await asyncio.gather(*(self.look_at(node_id) for node_id in due))
+        for node_id in await records.take_rechecks(self._database):
+            await self.recheck(node_id)
+
+    async def look_at(self, node_id: UUID) -> Outcome | None:
+        """Look at a node once; None if it is not used now, or holds nothing. Raises DatabaseAway.
+
+        Wrong bytes cost the copy; too many of them the node.
+        """
+        row = self._nodes.get(node_id)
+        if row is None or self._nodes.health(row) not in LOOKED_AT:
+            return None
+        is_forwarded = _random.random() < FORWARDED_SHARE
+        way = FORWARDED if is_forwarded else _random.choice(self._reader.direct)
+        return await self._look(row, way, is_recheck=False)
+
+    async def recheck(self, node_id: UUID) -> None:
+        """Look three times at a node in quarantine, over paths that were not at fault."""
+        row = self._nodes.get(node_id)
+        if row is None or row.status != RECHECKED:
+            return
+        failed = await records.failed_ways(self._database, node_id)
+        known = [FORWARDED, *self._reader.direct]
+        ways = [way for way in known if _name(way) not in failed] or known
+        found = [
+            await self._look(row, _random.choice(ways), is_recheck=True)
+            for _ in range(records.RECHECKS)
+        ]
+        log.warning("node_rechecked", node_id=str(node_id), outcomes=[str(one) for one in found])
+
+    async def _look(self, row: NodeRow, way: Way, *, is_recheck: bool) -> Outcome | None:
+        target = await self._target(row)
+        if target is None:
+            return None
+        try:
+            request = await self._reader.prepare(way, target)
+        except RequestFailed:
+            return None
+        await records.begin(self._database, request, is_recheck=is_recheck)
+        outcome = await self._reader.look(request)
+        await records.end(self._database, request.id, outcome)
+        await self._follow(target, outcome, is_recheck=is_recheck)
+        return outcome
+
+    async def _target(self, row: NodeRow) -> Target | None:
+        at = secrets.token_bytes(HASH_BYTES)
+        drawn = await records.draw(self._database, row.id, row.organization_id, at)
+        manifest = await self._directory.manifest(drawn.sha256) if drawn else None
+        if manifest is None or not manifest.size:
+            return None
+        return Target(
+            node_id=row.id,
+            address=self._nodes.address_of(row),
+            tenant=Tenant(drawn.organization_id, drawn.environment_pk),
+            bucket_id=drawn.bucket_id,
+            manifest=manifest,
+            span=span_of(manifest),
+        )
+
+    async def _follow(self, target: Target, outcome: Outcome, *, is_recheck: bool) -> None:
+        """Have a copy replaced that is wrong or gone, and judge the node."""
+        node_id, sha256 = target.node_id, target.manifest.sha256
+        if outcome is Outcome.MISSING:
+            self._nodes.suspect_copy(node_id, sha256)
+        if outcome is not Outcome.WRONG:
+            return
+        log.error("node_failed_look", node_id=str(node_id), sha256=sha256.hex())
+        self._nodes.suspect_copy(node_id, sha256)
+        if is_recheck:
+            return
+        bad, looked = await records.judge(self._database, node_id)
+        if is_too_much(bad, looked, self._settings.failed_share):
+            self._nodes.quarantine(node_id, f"wrong bytes for {bad} blobs in {looked} looks")
+
+
+def _name(way: Way) -> tuple[str, str]:
+    return str(way.path), way.vantage.local if way.vantage else ""
+
+
+async def _pause() -> None:
+    await asyncio.sleep(_random.uniform(SHORTEST_PAUSE_S, LONGEST_PAUSE_S))

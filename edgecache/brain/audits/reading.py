@@ -1,0 +1,222 @@
+"""One look: an object is read from a node as a client reads it, and compared with its digests.
+
+A direct look has a client's ticket and sends what a common HTTP client sends. A forwarded look is
+what the brain sends for any client: the node cannot tell these apart.
+"""
+
+import asyncio
+import hashlib
+import secrets
+import socket
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from edgecache.brain.audits.outcomes import Outcome, Path
+from edgecache.brain.audits.settings import Vantage
+from edgecache.brain.blocks import Blocks
+from edgecache.brain.delivery.delivery import Span, Tenant
+from edgecache.brain.nodes.client import CONNECT_TIMEOUT_S, STALL_S, BlobPart, WorkerClient
+from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
+from edgecache.brain.s3.objects.redirects import client_prefix
+from edgecache.brain.values import Manifest
+from edgecache.http.client import Address, HttpClient
+from edgecache.http.outgoing import OutgoingConnection, RequestFailed
+from edgecache.protocol.names import TICKET_PARAMETER, object_path
+from edgecache.protocol.tickets import TicketKind
+from platform_site.lib.ids import uuid7
+
+# Of a larger blob a look reads some blocks.
+LARGEST_BYTES: Final = 2 * 2**20
+TIMEOUT_S: Final = 30.0
+NOT_FOUND: Final = 404
+# The bytes came, but not as many or not those that were asked for.
+ALTERED: Final = frozenset(("wrong_length", "wrong_range", "too_long", "refused"))
+SUCCESSES: Final = frozenset((200, 206))
+# As these clients send them after a redirect, in their order and their letters.
+CLIENTS: Final = (
+    "{host}User-Agent: curl/8.5.0\r\nAccept: */*\r\n{range}",
+    "{host}User-Agent: Go-http-client/1.1\r\n{range}Accept-Encoding: gzip\r\n",
+    "{host}User-Agent: Wget/1.21.4\r\nAccept: */*\r\n{range}Connection: Keep-Alive\r\n",
+    "{host}User-Agent: python-requests/2.32.3\r\nAccept: */*\r\n{range}",
+)
+
+
+class Way(NamedTuple):
+    """How a look reaches a node. vantage: None is the brain's own, unnamed address."""
+
+    path: Path
+    vantage: Vantage | None = None
+
+
+FORWARDED: Final = Way(Path.FORWARDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is looked at: part of a blob that a node should hold, and whose it is."""
+
+    node_id: UUID
+    address: Address
+    tenant: Tenant
+    bucket_id: int
+    manifest: Manifest
+    span: Span
+
+    @property
+    def part(self) -> BlobPart:
+        """Return the bytes as a request names them."""
+        manifest = self.manifest
+        return BlobPart(manifest.sha256, self.span.start, self.span.length, manifest.size)
+
+    def has(self, body: bytes) -> bool:
+        """True if these are the bytes."""
+        manifest = self.manifest
+        if len(body) != self.span.length:
+            return False
+        if len(body) == manifest.size:
+            return hashlib.sha256(body).digest() == manifest.sha256
+        blocks = Blocks(manifest.chunks, manifest.size)
+        size = blocks.block_bytes
+        first = self.span.start // size
+        pieces = [body[at : at + size] for at in range(0, len(body), size)]
+        return all(blocks.has_sha256(first + number, one) for number, one in enumerate(pieces))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A look that is about to be made. id: of its ticket, if it has one of its own."""
+
+    id: UUID
+    way: Way
+    target: Target
+    ticket: str
+
+
+def span_of(manifest: Manifest) -> Span:
+    """Return what a look reads: all of a blob, or some blocks of a large one at random."""
+    if manifest.size <= LARGEST_BYTES:
+        return Span(0, manifest.size)
+    size = Blocks(manifest.chunks, manifest.size).block_bytes
+    count = LARGEST_BYTES // size
+    first = secrets.randbelow(-(-manifest.size // size) - count + 1)
+    return Span(first * size, min(LARGEST_BYTES, manifest.size - first * size))
+
+
+class Reader:
+    """Makes looks, from each of some addresses."""
+
+    def __init__(
+        self, tickets: TicketSigner, client: WorkerClient, vantages: tuple[Vantage, ...]
+    ) -> None:
+        """client: the brain's own, for forwarded looks."""
+        self._tickets = tickets
+        self._client = client
+        places: tuple[Vantage | None, ...] = vantages or (None,)
+        self.direct = [Way(Path.DIRECT, one) for one in places]
+        self._clients = {
+            place: HttpClient(
+                connect_timeout_s=CONNECT_TIMEOUT_S,
+                stall_s=STALL_S,
+                local=place.local if place else "",
+            )
+            for place in places
+        }
+
+    async def start(self) -> None:
+        """Begin to close connections that stall or idle."""
+        for client in self._clients.values():
+            await client.start()
+
+    async def stop(self) -> None:
+        """Close all connections."""
+        for client in self._clients.values():
+            await client.stop()
+
+    async def prepare(self, way: Way, target: Target) -> Request:
+        """Return a look with its ticket, so that it can be recorded before it is made.
+
+        Raises RequestFailed for a node whose name has no address.
+        """
+        if way.path is Path.FORWARDED:
+            return Request(uuid7(), way, target, "")
+        seen = way.vantage.seen if way.vantage else await _seen_by(target.address)
+        blob, span = target.manifest.sha256, target.span
+        grant = TicketGrant(target.tenant, target.bucket_id, blob, span.length, span.start)
+        ticket = self._tickets.sign(
+            TicketKind.READ,
+            target.node_id,
+            grant,
+            now=time.time(),
+            client_prefix=client_prefix(seen),
+        )
+        return Request(self._tickets.verify(ticket).id, way, target, ticket)
+
+    async def look(self, request: Request) -> Outcome:
+        """Read, and compare."""
+        target = request.target
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                body = await self._read(request)
+        except TimeoutError:
+            return Outcome.UNANSWERED
+        except RequestFailed as failure:
+            if failure.status == NOT_FOUND:
+                return Outcome.MISSING
+            is_altered = failure.status in SUCCESSES and failure.reason in ALTERED
+            return Outcome.WRONG if is_altered else Outcome.UNANSWERED
+        return Outcome.RIGHT if target.has(body) else Outcome.WRONG
+
+    async def _read(self, request: Request) -> bytes:
+        target = request.target
+        if request.way.path is Path.FORWARDED:
+            manifest = target.manifest
+            grant = TicketGrant(target.tenant, target.bucket_id, manifest.sha256, manifest.size)
+            ticket = self._tickets.for_own_read(target.node_id, grant, now=time.time())
+            connection = await self._client.read(
+                target.address, target.part, ticket=ticket, waits_for_all=False
+            )
+            return await _body(self._client, target, connection)
+        client = self._clients[request.way.vantage]
+        head = _client_head(target, request.ticket)
+        connection = await client.request(target.address, head, target.part.check)
+        return await _body(client, target, connection)
+
+
+async def _body(client: HttpClient, target: Target, connection: OutgoingConnection) -> bytes:
+    pieces: list[bytes] = []
+    try:
+        while piece := await connection.piece():
+            pieces.append(piece)
+    finally:
+        client.release(target.address, connection)
+    return b"".join(pieces)
+
+
+def _client_head(target: Target, ticket: str) -> bytes:
+    part = target.part
+    fields = "".join(f"Range: {value}\r\n" for value in part.range_header().values())
+    template = secrets.choice(CLIENTS)
+    host = f"Host: {urlsplit(target.address.endpoint).netloc}\r\n"
+    path = f"{object_path(part.sha256)}?{TICKET_PARAMETER}={ticket}"
+    return f"GET {path} HTTP/1.1\r\n{template.format(host=host, range=fields)}\r\n".encode("ascii")
+
+
+async def _seen_by(address: Address) -> str:
+    """Return the address of this machine that a node sees. Raises RequestFailed."""
+    parts = urlsplit(address.endpoint)
+    try:
+        return await asyncio.to_thread(partial(_route_to, str(parts.hostname)))
+    except OSError as exc:
+        raise RequestFailed("unreachable") from exc
+
+
+def _route_to(host: str) -> str:
+    family, _, _, _, place = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        # Nothing is sent: connecting a datagram socket only chooses the route.
+        probe.connect(place)
+        return str(probe.getsockname()[0])

@@ -1,0 +1,90 @@
+"""Settings of audits: how many looks, how many bytes, from where, and what is too much."""
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Annotated, Final, NamedTuple
+
+from platform_site.settings_table import Integer, Text, Words
+
+MIB: Final = 2**20
+PER_CENT: Final = 100
+
+
+class Vantage(NamedTuple):
+    """An address of this machine that looks come from. seen: what nodes see, behind a NAT."""
+
+    local: str
+    seen: str
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        raise ValueError("must be a decimal number such as 0.5.") from None
+    if not 0 < share <= PER_CENT:
+        raise ValueError("must be above 0, and at most 100.")
+    return share / PER_CENT
+
+
+def _vantages(words: tuple[str, ...]) -> tuple[Vantage, ...]:
+    found = []
+    for word in words:
+        local, _, seen = word.partition("=")
+        try:
+            ours, theirs = ipaddress.ip_address(local), ipaddress.ip_address(seen or local)
+        except ValueError:
+            message = f"must be like 10.0.0.5 or 10.0.0.5=203.0.113.7, not {word!r}."
+            raise ValueError(message) from None
+        found.append(Vantage(str(ours), str(theirs)))
+    return tuple(found)
+
+
+def _mebibytes(value: int) -> int:
+    return value * MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditSettings:
+    """Audits of delivery. failed_share: of the latest looks, above which a node is quarantined."""
+
+    looks: Annotated[
+        int,
+        Integer(
+            "ZCACHE_AUDIT_LOOKS",
+            "Most looks at what an operator's node delivers, for each node and day; 0: none.",
+            default=440,
+            maximum=1_000_000,
+        ),
+    ]
+    limit_bytes: Annotated[
+        int,
+        Integer(
+            "ZCACHE_AUDIT_MIB",
+            "Most bytes that these looks read, for each node and day.",
+            default=1024,
+            unit="MiB",
+            minimum=1,
+            maximum=2**20,
+            parse=_mebibytes,
+        ),
+    ]
+    failed_share: Annotated[
+        float,
+        Text(
+            "ZCACHE_AUDIT_FAILED_SHARE",
+            "Wrong blobs among the latest 600 looks, or the reads of an hour, from which a node is "
+            "quarantined, in per cent; fewer than three never suffice.",
+            default="0.5",
+            parse=_share,
+        ),
+    ]
+    vantages: Annotated[
+        tuple[Vantage, ...],
+        Words(
+            "ZCACHE_AUDIT_ADDRESSES",
+            "Addresses of this machine that the brain looks from, each `local`, or `local=public` "
+            "behind a NAT; best ones that are used for nothing else.",
+            parse=_vantages,
+        ),
+    ]

@@ -1,0 +1,170 @@
+"""``/v1/objects``: what the platform's members see of objects, and URLs to read and write them."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.errors import NoSuchBucket
+from edgecache.brain.fetch.object_cache import ObjectCache
+from edgecache.brain.internal_api.bodies import take_tenant
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.s3.auth.platform_keys import LIMIT_S, PlatformKeys
+from edgecache.brain.s3.auth.presigned_urls import ORIGIN_PARAMETER, UrlRequest, presigned_url
+from edgecache.brain.values import BucketInfo, ObjectVersion, check_key
+from edgecache.protocol.fields import Fields
+
+KEY_CHARS: Final = 1024
+DELIMITER_CHARS: Final = 16
+PAGE: Final = 1000
+DELETED_AT_ONCE: Final = 1000
+DELETE_BODY_BYTES: Final = 8 * 2**20
+UPLOAD_ID_CHARS: Final = 64
+TYPE_CHARS: Final = 255
+DISPOSITION_CHARS: Final = 4096
+PARTS_AT_ONCE: Final = 100
+LAST_PART: Final = 10_000
+
+
+class Step(StrEnum):
+    """What a presigned URL is for: to read an object, to write it whole, or a step in parts."""
+
+    GET = "get"
+    PUT = "put"
+    CREATE = "create"
+    PART = "part"
+    COMPLETE = "complete"
+    ABORT = "abort"
+
+
+METHODS: Final = {
+    Step.GET: "GET",
+    Step.PUT: "PUT",
+    Step.CREATE: "POST",
+    Step.PART: "PUT",
+    Step.COMPLETE: "POST",
+    Step.ABORT: "DELETE",
+}
+OF_UPLOADS: Final = frozenset((Step.PART, Step.COMPLETE, Step.ABORT))
+
+
+class ObjectsApi:
+    """The handlers. Each call names its tenant and a bucket of it."""
+
+    def __init__(
+        self, directory: Directory, objects: ObjectCache, platform_keys: PlatformKeys
+    ) -> None:
+        self._directory = directory
+        self._objects = objects
+        self._platform_keys = platform_keys
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        return [
+            Route("GET", "/v1/objects", self._listing),
+            Route("GET", "/v1/objects/details", self._one),
+            Route("POST", "/v1/objects/delete", self._delete, body_limit_bytes=DELETE_BODY_BYTES),
+            Route("POST", "/v1/objects/presigned-urls", self._presign),
+        ]
+
+    async def _listing(self, call: JsonCall) -> JsonResponse:
+        query = Fields(dict(call.query), is_text=True)
+        tenant, name = take_tenant(query), query.text("bucket")
+        prefix = query.text("prefix", limit=KEY_CHARS, default="")
+        after = query.text("after", limit=KEY_CHARS, default="")
+        delimiter = query.text("delimiter", limit=DELIMITER_CHARS, default="")
+        limit = query.integer("limit", minimum=1, maximum=PAGE)
+        query.finish()
+        bucket = await _bucket(self._directory, tenant, name)
+        page = await self._objects.list(bucket, prefix, after, delimiter, limit)
+        return JsonResponse(page)
+
+    async def _one(self, call: JsonCall) -> JsonResponse:
+        query = Fields(dict(call.query), is_text=True)
+        tenant, name = take_tenant(query), query.text("bucket")
+        key = query.text("key", limit=KEY_CHARS)
+        query.finish()
+        bucket = await _bucket(self._directory, tenant, name)
+        found = await self._directory.find(bucket.id, check_key(key))
+        return JsonResponse(_shape(found or await self._objects.head(bucket, key)))
+
+    async def _delete(self, call: JsonCall) -> JsonResponse:
+        body = Fields(call.body)
+        tenant, name = take_tenant(body), body.text("bucket")
+        keys = body.texts("keys", limit=DELETED_AT_ONCE, length=KEY_CHARS)
+        body.finish()
+        await self._objects.delete(await _bucket(self._directory, tenant, name), keys)
+        return JsonResponse(status=204)
+
+    async def _presign(self, call: JsonCall) -> JsonResponse:
+        body = Fields(call.body)
+        tenant, name = take_tenant(body), body.text("bucket")
+        key, endpoint = body.text("key", limit=KEY_CHARS), body.text("endpoint")
+        expires_s = body.integer("expires_s", minimum=1, maximum=LIMIT_S)
+        step, requests = _url_requests(body)
+        body.finish()
+        await _bucket(self._directory, tenant, name)
+        signer = self._platform_keys.key_of(tenant, can_write=step is not Step.GET)
+        now, target = datetime.now(UTC), (name, check_key(key))
+        urls = [
+            presigned_url(signer, endpoint, target, each, expires_s=expires_s, now=now)
+            for each in requests
+        ]
+        return JsonResponse({"method": METHODS[step], "urls": urls})
+
+
+async def _bucket(directory: Directory, tenant: Tenant, name: str) -> BucketInfo:
+    bucket = await directory.bucket(tenant, name)
+    if bucket is None:
+        raise NoSuchBucket
+    return bucket
+
+
+def _shape(found: ObjectVersion) -> dict[str, Any]:
+    return {
+        "key": found.key,
+        "size": found.size,
+        "etag": found.etag,
+        "last_modified": found.last_modified,
+        "content_type": found.content_type,
+        "headers": dict(found.sent_headers),
+        "metadata": dict(found.metadata),
+    }
+
+
+def _url_requests(body: Fields) -> tuple[Step, list[UrlRequest]]:
+    """Take what each URL permits; several for the parts of an upload."""
+    step = body.choice("step", Step)
+    shared = _parameters(body, step)
+    content_type = body.text("content_type", limit=TYPE_CHARS, default="")
+    headers = {"content-type": content_type} if content_type else {}
+    each = [{"partNumber": number} for number in _part_numbers(body)] if step is Step.PART else [{}]
+    method = METHODS.get(step, "")
+    return step, [
+        UrlRequest(method=method, parameters=shared | own, headers=headers) for own in each
+    ]
+
+
+def _parameters(body: Fields, step: Step) -> dict[str, str]:
+    """Take the parameters that all URLs of a step have."""
+    upload_id = body.text("upload_id", limit=UPLOAD_ID_CHARS, default="")
+    disposition = body.text("disposition", limit=DISPOSITION_CHARS, default="")
+    if bool(upload_id) != (step in OF_UPLOADS):
+        body.wrong("upload_id", "belongs to the steps of an upload in parts", None)
+    found = {
+        ORIGIN_PARAMETER: body.text("origin", default=""),
+        "response-content-disposition": disposition,
+        "uploadId": upload_id,
+    }
+    found = {name: value for name, value in found.items() if value}
+    return found | {"uploads": ""} if step is Step.CREATE else found
+
+
+def _part_numbers(body: Fields) -> list[str]:
+    message = f"must be a number from 1 to {LAST_PART}"
+    return [*body.values("part_numbers", _part_number, message, limit=PARTS_AT_ONCE)]
+
+
+def _part_number(value: Any) -> str | None:
+    return str(value) if type(value) is int and 1 <= value <= LAST_PART else None

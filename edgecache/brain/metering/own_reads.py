@@ -1,0 +1,155 @@
+"""Against operators who read others' objects through their own nodes to be paid for it.
+
+What comes from a network of the operator's own earns nothing: those that his nodes connect from or
+are reached at, and those of recent sessions of his organization's members, which the platform
+sends. What comes from elsewhere earns up to a limit for each client's network, bucket, node and
+hour. Reads beyond are charged as those that the platform serves itself.
+"""
+
+import hashlib
+import ipaddress
+import secrets
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.metering.operator_networks import OperatorNetworks
+from edgecache.brain.nodes.registry import Nodes
+from edgecache.http.addresses import parse_address
+from platform_site.settings_table import Integer
+
+HOUR_S: Final = 3600
+ROWS: Final = 4
+COLUMNS: Final = 2**16
+NETWORKS_KEPT: Final = 4096
+# What one customer of a provider has, or can rent cheaply.
+PREFIX_BITS: Final = {4: 24, 6: 56}
+# Clients on the brain's own machine say nothing about who reads; on the Internet there are none.
+THIS_MACHINE: Final = "127.0.0.0/24"
+
+
+def _mebibytes(value: int) -> int:
+    return value * 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreditLimits:
+    """What an operator is credited for at most: by client network, bucket, node, hour and brain."""
+
+    hits: Annotated[
+        int,
+        Integer(
+            "ZCACHE_CREDIT_HITS",
+            "Hits from one network of clients (/24, /56) that an operator is credited for, by "
+            "bucket, node, hour and brain.",
+            default=10_000,
+        ),
+    ]
+    limit_bytes: Annotated[
+        int,
+        Integer(
+            "ZCACHE_CREDIT_MIB",
+            "Egress to one network of clients that an operator is credited for, likewise.",
+            default=10_240,
+            unit="MiB",
+            parse=_mebibytes,
+        ),
+    ]
+
+
+class HourlyCounts:
+    """Hits and bytes by key in the running hour: 4 MiB, however many keys there are.
+
+    A count-min sketch: never too low, and too high by little; its hash has a secret key, so that
+    an operator cannot make others' keys collide. Source: Cormode & Muthukrishnan, "An improved data
+    stream summary" (2005).
+    """
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(32)
+        self._hour = 0
+        self._forget()
+
+    def add(self, key: bytes, size: int, *, now: float) -> tuple[int, int]:
+        """Count one hit of so many bytes; return the hour's hits and bytes of its key."""
+        if int(now) // HOUR_S != self._hour:
+            self._hour = int(now) // HOUR_S
+            self._forget()
+        digest = hashlib.blake2b(key, key=self._secret, digest_size=2 * ROWS).digest()
+        hits = sizes = 2**63
+        for row in range(ROWS):
+            place = row * COLUMNS + digest[2 * row] * 256 + digest[2 * row + 1]
+            self._hits[place] += 1
+            self._sizes[place] += size
+            hits, sizes = min(hits, self._hits[place]), min(sizes, self._sizes[place])
+        return hits, sizes
+
+    def _forget(self) -> None:
+        self._hits = array("Q", bytes(8 * ROWS * COLUMNS))
+        self._sizes = array("Q", bytes(8 * ROWS * COLUMNS))
+
+
+class OwnReads:
+    """One brain's judgement what reads through operators' nodes earn."""
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        networks: OperatorNetworks,
+        limits: CreditLimits,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._nodes = nodes
+        self._networks = networks
+        self._limits = limits
+        self._clock = clock
+        self._counts = HourlyCounts()
+
+    def is_creditable(
+        self, tenant: Tenant, bucket_id: int, node_id: UUID, client: str, size: int
+    ) -> bool:
+        """Count a read, and return True if its node's operator is credited for it.
+
+        client: an address, or a network as tickets have it.
+        """
+        node = self._nodes.get(node_id)
+        if node is None or node.organization_id in {None, tenant.organization_id}:
+            # These earn nothing.
+            return True
+        operator = int(node.organization_id or 0)
+        prefix = prefix_of(client)
+        is_known = prefix and prefix != THIS_MACHINE
+        if is_known and self._is_own(operator, node.endpoint, prefix):
+            return False
+        key = f"{bucket_id} {node_id.hex} {prefix}".encode()
+        hits, sizes = self._counts.add(key, size, now=self._clock())
+        return hits <= self._limits.hits and sizes <= self._limits.limit_bytes
+
+    def _is_own(self, operator: int, endpoint: str, prefix: str) -> bool:
+        return prefix in self._networks.of(operator) or prefix == _endpoint_prefix(endpoint)
+
+
+def prefixes_of(texts: Sequence[str]) -> set[str]:
+    """Return the networks of addresses, without what is no address."""
+    return {prefix for prefix in map(prefix_of, texts) if prefix}
+
+
+@lru_cache(NETWORKS_KEPT)
+def prefix_of(text: str) -> str:
+    """Return the network that an address or a narrower network belongs to, '' for neither."""
+    address = parse_address(text.partition("/")[0])
+    if address is None:
+        return ""
+    return str(ipaddress.ip_network((address, PREFIX_BITS[address.version]), strict=False))
+
+
+@lru_cache(NETWORKS_KEPT)
+def _endpoint_prefix(endpoint: str) -> str:
+    return prefix_of(urlsplit(endpoint).hostname or "")

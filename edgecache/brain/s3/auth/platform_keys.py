@@ -1,0 +1,59 @@
+"""The platform's own keys, by which it presigns URLs for its members.
+
+There is no row and no secret to keep: a key's id says whose it is and what it may do, and its
+secret is derived from the shared secret and the id. No secret ever leaves the brain, so the only
+requests that such a key signs are the URLs that ``presigned_urls`` has made.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.s3.auth.access_key import AccessKey
+from platform_site.lib.crypto import keyed_digest
+
+# Ids of access keys begin with capitals.
+PREFIX: Final = "zp-"
+# So that a leaked URL is of little use, whatever it says itself.
+LIMIT_S: Final = 3600
+FINGERPRINT_CHARS: Final = 8
+_ID: Final = re.compile(
+    rf"{PREFIX}([0-9a-f]{{{FINGERPRINT_CHARS}}})-([1-9][0-9]{{0,18}})-([1-9][0-9]{{0,18}})-(read|write)",
+    re.ASCII,
+)
+
+
+class PlatformKeys:
+    """Makes the platform's keys, and finds them by their ids."""
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        """secrets: the shared secret, then earlier ones that are still accepted."""
+        self._secrets = {_fingerprint(secret): secret for secret in reversed(secrets)}
+        self._current = _fingerprint(secrets[0])
+
+    def key_of(self, tenant: Tenant, *, can_write: bool) -> AccessKey:
+        """Return the key that signs for an environment."""
+        access = "write" if can_write else "read"
+        place = f"{tenant.organization_id}-{tenant.environment_pk}"
+        return self._key(f"{PREFIX}{self._current}-{place}-{access}", tenant, self._current)
+
+    def find(self, key_id: str) -> AccessKey | None:
+        """Return the key of an id; None for an id that is none of ours."""
+        match = _ID.fullmatch(key_id)
+        if match is None or match[1] not in self._secrets:
+            return None
+        return self._key(key_id, Tenant(int(match[2]), int(match[3])), match[1])
+
+    def _key(self, key_id: str, tenant: Tenant, fingerprint: str) -> AccessKey:
+        secret = keyed_digest(self._secrets[fingerprint], "key that presigns", key_id).hex()
+        return AccessKey(key_id, tenant, secret, can_write=key_id.endswith("write"))
+
+
+def is_platform_key(key_id: str) -> bool:
+    """True if an id has the form of the platform's."""
+    return key_id.startswith(PREFIX)
+
+
+def _fingerprint(secret: str) -> str:
+    return keyed_digest(secret, "name of the keys that presign").hex()[:FINGERPRINT_CHARS]

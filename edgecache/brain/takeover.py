@@ -1,0 +1,78 @@
+"""A new brain takes over from the running one without a refused connection.
+
+SIGUSR2 makes a brain start another, with the code that is there now, and hand it its listening
+sockets. Both serve meanwhile, as any two brains over one database; the new one then ends the
+former. If it does not come up, the former goes on.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+import structlog
+
+from platform_site.lib import systemd
+
+log = structlog.get_logger(__name__)
+
+# For the new brain alone: its sockets as name=descriptor, and the process to end.
+SOCKETS: Final = "ZONAL_BRAIN_SOCKETS"
+FORMER: Final = "ZONAL_BRAIN_FORMER"
+LOOK_S: Final = 0.5
+
+
+def inherited() -> dict[str, socket.socket]:
+    """Return the listening sockets of the former brain by name; {} for a first one."""
+    given = [pair.partition("=") for pair in os.environ.pop(SOCKETS, "").split(",") if pair]
+    found = {name: socket.socket(fileno=int(descriptor)) for name, _, descriptor in given}
+    for sock in found.values():
+        sock.set_inheritable(False)
+    return found
+
+
+def report_ready() -> None:
+    """Report that this brain serves, and end the one that has started it."""
+    systemd.notify("READY=1", f"MAINPID={os.getpid()}")
+    former = int(os.environ.pop(FORMER, "0"))
+    if former and former == os.getppid():
+        os.kill(former, signal.SIGTERM)
+
+
+class Successor:
+    """The brain that this one has started, if any."""
+
+    def __init__(self) -> None:
+        """Start none yet."""
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """True if there is one."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, sockets: Mapping[str, socket.socket]) -> None:
+        """Start it with these sockets, unless there is one."""
+        if self.is_running:
+            return
+        numbers = {name: sock.fileno() for name, sock in sockets.items()}
+        handed_over = ",".join(f"{name}={number}" for name, number in numbers.items())
+        # Not asyncio's: that kills a process which outlives the loop.
+        self._process = subprocess.Popen(  # noqa: S603 - this program, started as it was
+            (sys.executable, *sys.orig_argv[1:]),
+            pass_fds=tuple(numbers.values()),
+            env=os.environ | {SOCKETS: handed_over, FORMER: str(os.getpid())},
+        )
+        log.info("brain_successor_started", pid=self._process.pid)
+        self._look()
+
+    def _look(self) -> None:
+        """Log when it has ended: this brain goes on."""
+        if self.is_running:
+            asyncio.get_running_loop().call_later(LOOK_S, self._look)
+        elif self._process is not None:
+            log.error("brain_successor_ended", status=self._process.returncode)

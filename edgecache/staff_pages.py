@@ -1,0 +1,279 @@
+"""The admin's pages over the brain: nodes, buckets, hosts, origins and access keys of all tenants.
+
+Only the brain reads its tables, so these are not lists of Django's models. The admin's site adds
+them to its URLs (platform_site/staff/site.py).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from django.contrib import messages
+from django.contrib.admin import AdminSite
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.defaultfilters import filesizeformat
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.dateparse import parse_datetime
+from django.views.decorators.http import require_GET, require_http_methods
+
+from edgecache.api import staff_overview
+from edgecache.api.staff_overview import Page, Wanted
+from platform_site.lib.admin import actions
+from platform_site.lib.admin.actions import Deed, StaffAction
+from platform_site.lib.admin.columns import link_to_organization
+from platform_site.lib.errors import PlatformError
+
+Cell = Callable[[dict[str, Any]], Any]
+DECISIONS: Final = {
+    "approve": ("Approve", "The node serves objects and earns its operator's share."),
+    "quarantine": ("Quarantine", "The node is asked for nothing, until it is approved again."),
+    "drain": ("Drain", "Nothing new is stored on the node, and what it holds is moved elsewhere."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list. columns: by their title. filters: choices by the field of ``Wanted``."""
+
+    slug: str
+    title: str
+    empty: str
+    search: str
+    read: Callable[[Wanted], Page]
+    columns: dict[str, Cell]
+    filters: dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """A node on the page that asks for the reason."""
+
+    pk: str
+    endpoint: str
+    status: str
+
+    def __str__(self) -> str:
+        """Return a label."""
+        return f"{self.endpoint} ({self.status}), {self.pk}"
+
+
+def urls(site: AdminSite) -> list[URLPattern]:
+    """Return the paths, behind the site's check of staff."""
+    pages = [
+        path(
+            f"edgecache/{each.slug}/",
+            site.admin_view(require_GET(_list_view(site, each))),
+            name=f"edgecache_{each.slug.replace('-', '_')}",
+        )
+        for each in LISTINGS
+    ]
+    decide = require_http_methods(["GET", "POST"])(_decide_view(site))
+    node = "edgecache/nodes/<uuid:node_id>/<slug:decision>/"
+    return [*pages, path(node, site.admin_view(decide), name="edgecache_decide")]
+
+
+def _list_view(site: AdminSite, listing: Listing) -> Callable[..., HttpResponse]:
+    def view(request: HttpRequest) -> HttpResponse:
+        wanted = Wanted(**{name: request.GET.get(name, "").strip() for name in Wanted.__slots__})
+        page = Page([])
+        try:
+            page = listing.read(wanted)
+        except PlatformError as exc:
+            messages.error(request, exc.detail or exc.title)
+        context = {
+            **site.each_context(request),
+            "title": listing.title,
+            "listing": listing,
+            "wanted": wanted,
+            "filters": [
+                {"name": name, "choices": choices, "value": getattr(wanted, name)}
+                for name, choices in listing.filters.items()
+            ],
+            "rows": [
+                {
+                    "cells": [cell(row) for cell in listing.columns.values()],
+                    "decisions": _decisions(request, row),
+                }
+                for row in page.rows
+            ],
+            "next": _next_page(request, page),
+        }
+        return TemplateResponse(request, "admin/edgecache/list.html", context)
+
+    return view
+
+
+def _decide_view(site: AdminSite) -> Callable[..., HttpResponse]:
+    def view(request: HttpRequest, node_id: Any, decision: str) -> HttpResponse:
+        if decision not in DECISIONS:
+            raise Http404
+        if not actions.may_act(request):
+            raise PermissionDenied
+        back = reverse("admin:edgecache_nodes")
+        action = StaffAction(decision, *DECISIONS[decision], work=partial(_decide, decision))
+        try:
+            found = staff_overview.find_node(str(node_id))
+        except PlatformError as exc:
+            messages.error(request, exc.detail or exc.title)
+            return HttpResponseRedirect(back)
+        node = NodeRow(found["node_id"], found["endpoint"], found["status"])
+        deed = actions.confirmed(request)
+        if deed is None:
+            context = {**site.each_context(request), "back": back}
+            return actions.confirmation(request, context, action, [node])
+        actions.do(action, deed, [node])
+        return HttpResponseRedirect(back)
+
+    return view
+
+
+def _decide(decision: str, deed: Deed, node: NodeRow) -> bool:
+    staff_overview.decide(deed.request, node.pk, decision, reason=deed.reason)
+    return True
+
+
+def _decisions(request: HttpRequest, row: dict[str, Any]) -> list[dict[str, str]]:
+    if not actions.may_act(request):
+        return []
+    return [
+        {
+            "title": DECISIONS[each][0],
+            "path": reverse("admin:edgecache_decide", args=[row["node_id"], each]),
+        }
+        for each in row.get("decisions", ())
+    ]
+
+
+def _next_page(request: HttpRequest, page: Page) -> str:
+    if page.following is None:
+        return ""
+    query = request.GET.copy()
+    query["after"] = page.following
+    return query.urlencode()
+
+
+def _text(name: str, *, empty: str = "–") -> Cell:
+    return lambda row: empty if row[name] in {None, ""} else row[name]
+
+
+def _size(name: str) -> Cell:
+    return lambda row: filesizeformat(row[name])
+
+
+def _time(name: str) -> Cell:
+    def shown(row: dict[str, Any]) -> str:
+        moment = parse_datetime(row[name]) if row[name] else None
+        return f"{moment:%Y-%m-%d %H:%M}" if moment else "never"
+
+    return shown
+
+
+def _yes(name: str) -> Cell:
+    return lambda row: "yes" if row[name] else "no"
+
+
+def _organization(row: dict[str, Any]) -> Any:
+    return link_to_organization(row["organization_id"])
+
+
+def _config(row: dict[str, Any]) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in sorted(row["config"].items()))
+
+
+def _page_of(kind: str) -> Callable[[Wanted], Page]:
+    return lambda wanted: staff_overview.page_of(kind, wanted)
+
+
+OWNER: Final[dict[str, Cell]] = {
+    "Organization": _organization,
+    "Environment": _text("environment_pk"),
+}
+LISTINGS: Final = (
+    Listing(
+        "nodes",
+        "Nodes",
+        "No node matches.",
+        "Endpoint or id",
+        staff_overview.matching_nodes,
+        {
+            "Endpoint": _text("endpoint"),
+            "Region": _text("region"),
+            "Organization": _organization,
+            "Status": _text("status"),
+            "Reason": _text("status_reason"),
+            "Health": _text("health"),
+            "Used": _size("used_bytes"),
+            "Capacity": _size("capacity_bytes"),
+            "Objects": _text("object_count"),
+            "Last seen": _time("last_seen_at"),
+            "Id": _text("node_id"),
+        },
+        {"status": tuple(staff_overview.DECISIONS)},
+    ),
+    Listing(
+        "buckets",
+        "Buckets",
+        "No bucket matches.",
+        "Part of the name",
+        _page_of("buckets"),
+        {
+            "Name": _text("name"),
+            **OWNER,
+            "Origin": _text("origin_id", empty="built in"),
+            "Public": _yes("is_public"),
+            "Public name": _text("public_name"),
+            "Created": _time("created_at"),
+        },
+        {},
+    ),
+    Listing(
+        "hosts",
+        "Hosts",
+        "No host matches.",
+        "Part of the host",
+        _page_of("bucket-hosts"),
+        {
+            "Host": _text("host"),
+            "Bucket": _text("bucket"),
+            **OWNER,
+            "Proved": _time("proved_at"),
+            "Record checked": _time("checked_at"),
+            "Record missing since": _time("gone_since"),
+        },
+        {},
+    ),
+    Listing(
+        "origins",
+        "Origins",
+        "No origin matches.",
+        "Part of the name or configuration",
+        _page_of("origins"),
+        {
+            "Name": _text("name"),
+            "Kind": _text("kind"),
+            **OWNER,
+            "Configuration": _config,
+            "Created": _time("created_at"),
+        },
+        {},
+    ),
+    Listing(
+        "keys",
+        "Access keys",
+        "No access key matches.",
+        "Part of the id or label",
+        _page_of("access-keys"),
+        {
+            "Id": _text("access_key_id"),
+            **OWNER,
+            "Label": _text("label"),
+            "Access": _text("access"),
+            "Created": _time("created_at"),
+            "Last used": _time("last_used_at"),
+        },
+        {},
+    ),
+)
