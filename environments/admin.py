@@ -1,44 +1,34 @@
 """Organizations and environments in the admin, read-only; environments.py changes them."""
 
-from typing import Any
-
 from django.contrib import admin
-from django.http import HttpRequest
-from unfold.admin import ModelAdmin
 
 from environments.models import Environment, Organization
+from platform_site.lib.admin.filters import BY_ORGANIZATION
+from platform_site.lib.admin.pages import ReadOnlyAdmin
 
 
 @admin.register(Organization)
-class OrganizationAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class OrganizationAdmin(ReadOnlyAdmin):
     """Who the tenants are."""
 
-    list_display = ("id", "name", "created_at")
-    search_fields = ("name",)
-    readonly_fields = ("created_at",)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Never here: a tenant's data lies outside this database too."""
-        return False
+    list_display = (
+        *("id", "name", "mfa_required", "mfa_grace_period_days", "created_at"),
+        *("deletion_due_at", "deleted_at"),
+    )
+    list_display_links = ("id", "name")
+    list_filter = ("mfa_required", ("deletion_due_at", admin.EmptyFieldListFilter))
+    search_fields = ("name", "=id")
+    search_help_text = "Name or number"
+    ordering = ("-id",)
 
 
 @admin.register(Environment)
-class EnvironmentAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class EnvironmentAdmin(ReadOnlyAdmin):
     """What the tenants have."""
 
-    list_display = ("organization", "slug", "name", "is_built_in", "created_at", "deleted_at")
-    list_filter = ("is_built_in",)
+    list_display = ("slug", "name", "organization", "is_built_in", "created_at", "deleted_at")
+    list_filter = ("is_built_in", BY_ORGANIZATION)
     search_fields = ("slug", "name", "organization__name")
+    search_help_text = "Name or organization"
     list_select_related = ("organization",)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Never here: hooks and locks belong to it."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Never here: hooks and locks belong to it."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Never here: hooks and locks belong to it."""
-        return False
+    ordering = ("-id",)

@@ -23,6 +23,8 @@ class Organization(models.Model):
     mfa_*: its policy on the second factor. allowed_methods also holds what may be verified;
     required_since is when the requirement began, from which the grace period counts.
     recovery_questions_enabled: security questions are weak (OWASP ASVS 5.0 6.4.2), so off at first.
+    deletion_*: set from the request on; from deletion_began_at on it cannot be cancelled.
+    deleted_at: all of its data is gone, and its name; the row stays for the ledger.
     """
 
     name = models.CharField(max_length=200)
@@ -36,10 +38,15 @@ class Organization(models.Model):
     mfa_updated_at = models.DateTimeField(null=True, blank=True)
     mfa_updated_by = models.UUIDField(null=True, blank=True)
     recovery_questions_enabled = models.BooleanField(default=False)
+    deletion_requested_at = models.DateTimeField(null=True, blank=True)
+    deletion_requested_by = models.CharField(max_length=254, blank=True, default="", db_default="")
+    deletion_due_at = models.DateTimeField(null=True, blank=True, db_index=True)
+    deletion_began_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
-        """Return the name."""
-        return self.name
+        """Return the name, or the number of one that was deleted."""
+        return self.name or f"deleted organization {self.pk}"
 
 
 class Environment(TenantModel):

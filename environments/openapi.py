@@ -1,6 +1,6 @@
 """The OpenAPI description of the operations of environments."""
 
-from typing import Final
+from typing import Any, Final
 
 from environments.errors import (
     EnvironmentBuiltIn,
@@ -11,7 +11,19 @@ from environments.errors import (
 )
 from platform_site.lib.openapi.operations import Operation, Operations
 
+ORGANIZATION: Final[dict[str, Any]] = {
+    "id": 2,
+    "name": "Lakes & Sons",
+    "created_at": "2026-11-22T18:38:27.068346Z",
+    "deletion_due_at": None,
+    "deletion_requested_by": "",
+}
+
 OPERATIONS: Final[Operations] = {
+    "GET /v1/organization": Operation(tag="Organization", response=ORGANIZATION),
+    "PATCH /v1/organization": Operation(
+        tag="Organization", request={"name": "Lakes & Sons"}, response=ORGANIZATION
+    ),
     "GET /v1/environments": Operation(
         tag="Environments",
         response={
@@ -36,6 +48,7 @@ OPERATIONS: Final[Operations] = {
             "name": "stage",
             "built_in": False,
             "database_state": "none",
+            "database_progress": None,
             "created_at": "2026-11-22T18:38:27.089303Z",
         },
     ),
@@ -47,6 +60,7 @@ OPERATIONS: Final[Operations] = {
             "name": "Staging",
             "built_in": False,
             "database_state": "none",
+            "database_progress": None,
             "created_at": "2026-11-22T18:39:17.684527Z",
         },
     ),
@@ -62,7 +76,20 @@ OPERATIONS: Final[Operations] = {
             "name": "Playground",
             "built_in": True,
             "database_state": "none",
+            "database_progress": None,
             "created_at": "2026-11-22T18:39:17.971246Z",
+        },
+    ),
+    "GET /v1/environments/{environment_id}/contents": Operation(
+        tag="Environments",
+        problems=(EnvironmentNotFound,),
+        response={
+            "tables": 12,
+            "database_bytes": 8601600,
+            "buckets": 2,
+            "objects": 1204,
+            "object_bytes": 73400320,
+            "access_keys": 1,
         },
     ),
     "DELETE /v1/environments/{environment_id}": Operation(

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.utils.module_loading import import_string
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from environments.environments import SLUG, SLUG_RULE
-from environments.models import Environment
+from environments.models import Environment, Organization
 from platform_site.lib.api import StrictSerializer
 
 DATABASE_STATES: Final = ("none", "ready", "moving", "copying", "failed")
@@ -28,6 +28,7 @@ class EnvironmentDetailSerializer(EnvironmentSerializer):
     """One environment, with the state of its database."""
 
     database_state = serializers.SerializerMethodField()
+    database_progress = serializers.SerializerMethodField()
 
     @extend_schema_field(
         {
@@ -42,6 +43,33 @@ class EnvironmentDetailSerializer(EnvironmentSerializer):
         state: Callable[[int], str] = import_string(settings.DATABASE_STATE)
         return state(environment.pk)
 
+    @extend_schema_field(
+        {
+            "type": "number",
+            "nullable": True,
+            "description": "The part of a clone's data that is there, from 0 to 1, estimated; "
+            "null if none is being made.",
+        }
+    )
+    def get_database_progress(self, environment: Environment) -> float | None:
+        """Ask the layer that holds the databases."""
+        progress: Callable[[int], float | None] = import_string(settings.DATABASE_PROGRESS)
+        return progress(environment.pk)
+
+
+class ContentsSerializer(serializers.Serializer[Any]):
+    """What an environment holds; null while that cannot be counted.
+
+    objects: those that this platform keeps, not those of origins.
+    """
+
+    tables = serializers.IntegerField(allow_null=True)
+    database_bytes = serializers.IntegerField(allow_null=True)
+    buckets = serializers.IntegerField(allow_null=True)
+    objects = serializers.IntegerField(allow_null=True)
+    object_bytes = serializers.IntegerField(allow_null=True)
+    access_keys = serializers.IntegerField(allow_null=True)
+
 
 class EnvironmentRefSerializer(serializers.Serializer[Any]):
     """An environment inside other answers."""
@@ -55,6 +83,26 @@ class LabelField(serializers.CharField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(max_length=100, **options)
+
+
+@extend_schema_serializer(many=False)
+class OrganizationSerializer(serializers.Serializer[Organization]):
+    """The caller's organization.
+
+    deletion_due_at: when it is deleted; null unless that was requested.
+    """
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    deletion_due_at = serializers.DateTimeField(allow_null=True)
+    deletion_requested_by = serializers.CharField()
+
+
+class OrganizationUpdateSerializer(StrictSerializer):
+    """What may change."""
+
+    name = serializers.CharField(max_length=200)
 
 
 class EnvironmentCreateSerializer(StrictSerializer):

@@ -1,26 +1,38 @@
 """``/v1/environments``."""
 
+from typing import Final
+
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.module_loading import import_string
 from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from environments import environments
 from environments.audit_tags import EnvironmentTag
 from environments.errors import EnvironmentNotFound
-from environments.models import Environment
+from environments.models import Environment, Organization
 from environments.serializers import (
+    ContentsSerializer,
     EnvironmentCreateSerializer,
     EnvironmentDetailSerializer,
     EnvironmentSerializer,
     EnvironmentUpdateSerializer,
+    OrganizationSerializer,
+    OrganizationUpdateSerializer,
 )
 from platform_site.lib import audit
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import MEMBER, needs
-from platform_site.lib.viewsets import ListAction, RetrieveAction
+from platform_site.lib.principals import Scope
+from platform_site.lib.viewsets import ListAction, PlatformViewSet, RetrieveAction
+
+# While the cache is not installed.
+NO_CONTENTS: Final = {"buckets": 0, "objects": 0, "object_bytes": 0, "access_keys": 0}
 
 
 @extend_schema_view(
@@ -36,14 +48,15 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
     """The environments of the caller's organization."""
 
     access = {
-        "list": MEMBER,
-        "retrieve": MEMBER,
+        "list": MEMBER.for_keys("environments:read"),
+        "retrieve": MEMBER.for_keys("environments:read"),
         "create": needs("environments", "create"),
         "partial_update": needs("environments", "update"),
         "destroy": needs("environments", "delete").fresh(),
+        "contents": needs("environments", "read"),
     }
     serializer_class = EnvironmentDetailSerializer
-    response_serializers = {"list": EnvironmentSerializer}
+    response_serializers = {"list": EnvironmentSerializer, "contents": ContentsSerializer}
     request_serializers = {
         "create": EnvironmentCreateSerializer,
         "partial_update": EnvironmentUpdateSerializer,
@@ -55,8 +68,10 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
     ordering = "id"
 
     def get_queryset(self) -> QuerySet[Environment]:
-        """Return the organization's environments that are not deleted."""
+        """Return the organization's environments that are not deleted; of an API key, its own."""
         rows = Environment.scoped.within_organization(self.principal.organization_id)
+        if self.principal.kind == "key":
+            rows = rows.filter(pk=self.principal.environment_pk)
         return rows.filter(deleted_at=None)
 
     @extend_schema(summary="Create an environment")
@@ -102,3 +117,45 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
                 self.platform_request, EnvironmentTag.ENVIRONMENT_DELETE, environment=environment_id
             )
         return self.no_content()
+
+    @extend_schema(summary="Count what an environment holds")
+    @action(detail=True)
+    def contents(self, request: Request, environment_id: str) -> Response:
+        """Return how many tables, buckets and objects the environment holds, and their sizes."""
+        environment = self.get_object()
+        scope = Scope(self.principal.organization_id, environment.pk)
+        found: dict[str, int | None] = dict(NO_CONTENTS)
+        for path in settings.ENVIRONMENT_CONTENTS:
+            found |= import_string(path)(scope, request_id=self.platform_request.request_id)
+        return self.respond(found)
+
+
+class OrganizationViewSet(PlatformViewSet):
+    """The caller's organization."""
+
+    access = {"organization": MEMBER, "rename": needs("organization", "update")}
+    serializer_class = OrganizationSerializer
+    request_serializers = {"rename": OrganizationUpdateSerializer}
+
+    @extend_schema(summary="Read the organization")
+    @action(detail=False)
+    def organization(self, request: Request) -> Response:
+        """Return the organization's name and when it was created."""
+        return self.respond(Organization.objects.get(pk=self.principal.organization_id))
+
+    @extend_schema(summary="Rename the organization")
+    @organization.mapping.patch
+    def rename(self, request: Request) -> Response:
+        """Change the name, which mails and the console show; the id never changes."""
+        name = self.read()["name"]
+        with transaction.atomic():
+            rows = Organization.objects.select_for_update()
+            organization = rows.get(pk=self.principal.organization_id)
+            before, organization.name = organization.name, name
+            organization.save(update_fields=["name"])
+            audit.record(
+                self.platform_request,
+                EnvironmentTag.ORGANIZATION_UPDATE,
+                **{"from": before, "to": name},
+            )
+        return self.respond(organization)

@@ -1,28 +1,10 @@
-"""Clusters and databases in the admin: read-only, without secrets."""
-
-from typing import Any
+"""Clusters and databases in the admin: read-only, without secrets; commands change them."""
 
 from django.contrib import admin
-from django.http import HttpRequest
-from unfold.admin import ModelAdmin
 
+from platform_site.lib.admin.filters import BY_ORGANIZATION
+from platform_site.lib.admin.pages import ReadOnlyAdmin
 from sqlgateway.models import Cluster, Database
-
-
-class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """Rows that describe objects on servers; commands change them, not the admin."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Refuse."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Refuse."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Refuse: the database itself would remain."""
-        return False
 
 
 @admin.register(Cluster)
@@ -30,6 +12,9 @@ class ClusterAdmin(ReadOnlyAdmin):
     """The servers of tenants' databases."""
 
     list_display = ("name", "state", "capacity", "server_version", "created_at")
+    list_filter = ("state",)
+    search_fields = ("name",)
+    search_help_text = "Name"
     fields = ("name", "state", "capacity", "server_version", "flags", "created_at")
 
 
@@ -37,11 +22,16 @@ class ClusterAdmin(ReadOnlyAdmin):
 class DatabaseAdmin(ReadOnlyAdmin):
     """Which database holds which environment."""
 
-    list_display = ("id", "organization", "environment", "cluster", "state", "hardening")
-    list_filter = ("state", "cluster", "hardening")
+    list_display = (
+        *("id", "organization", "environment", "cluster", "state", "size_bytes"),
+        *("is_over_quota", "hardening"),
+    )
+    list_filter = ("state", "is_over_quota", "cluster", BY_ORGANIZATION)
     list_select_related = ("organization", "environment", "cluster")
-    search_fields = ("dbname", "organization__name", "environment__slug")
+    search_fields = ("=dbname", "organization__name", "environment__slug")
+    search_help_text = "Database, organization or environment"
+    ordering = ("-id",)
     fields = (
         *("organization", "environment", "engine", "cluster", "dbname", "state", "hardening"),
-        *("created_at", "claimed_at"),
+        *("size_bytes", "measured_at", "is_over_quota", "created_at", "claimed_at"),
     )

@@ -12,3 +12,6 @@ class SqlTag(AuditTag):
     DATABASE_CLONE = ("sql:database:clone", "A database was filled with a copy of another one.")
     EXTENSION_INSTALL = ("sql:extension:install", "An extension was installed in a database.")
     EXTENSION_REMOVE = ("sql:extension:remove", "An extension was removed from a database.")
+    QUERY_SAVE = ("sql:query:save", "A query was saved for the organization.")
+    QUERY_UPDATE = ("sql:query:update", "A saved query was changed or renamed.")
+    QUERY_DELETE = ("sql:query:delete", "A saved query was deleted.")

@@ -122,6 +122,28 @@ class SqlSettings(PlacementSettings, TransactionSettings):
             maximum=86_400,
         ),
     ]
+    export_timeout_s: Annotated[
+        int,
+        Integer(
+            "ZSQL_EXPORT_TIMEOUT_S",
+            "Longest run of one streamed result, until its client has read it.",
+            default=600,
+            unit="seconds",
+            minimum=1,
+            maximum=86_400,
+        ),
+    ]
+    export_limit_bytes: Annotated[
+        int,
+        Integer(
+            "ZSQL_EXPORT_LIMIT_BYTES",
+            "Largest body of a streamed result; 0 is no limit.",
+            default=0,
+            unit="bytes",
+            minimum=0,
+            maximum=1024 * 1024 * MIB,
+        ),
+    ]
     transfer_min_bytes_per_s: Annotated[
         int,
         Integer(

@@ -7,9 +7,11 @@
     │                          TransactionNotCommitted, TransactionEnded, CopyNotSupported,
     │                          ResultNotText, UploadInterrupted
     ├── Forbidden         403  SqlForbidden
-    ├── NotFound          404  ExtensionNotFound, TransactionNotFound, RequestNotRunning
+    ├── NotFound          404  ExtensionNotFound, TransactionNotFound, RequestNotRunning,
+    │                          SavedQueryNotFound
     ├── Conflict          409  SqlConflict, ExtensionInUse, StatementOutOfOrder, TransactionBusy,
-    │                          IdempotencyKeyInUse
+    │                          IdempotencyKeyInUse, SavedQueryTaken, SavedQueryChanged,
+    │                          TooManySavedQueries
     ├── Gone              410  TransactionOver
     ├── PayloadTooLarge   413  SqlTooLarge, ResultTooWide
     ├── Unprocessable     422  IdempotencyKeyReused
@@ -265,6 +267,35 @@ class RequestNotRunning(errors.NotFound):
 
     code = "request_not_running"
     title = "No such request is running."
+
+
+class SavedQueryNotFound(errors.NotFound):
+    """No saved query of the caller's organization has this id."""
+
+    code = "saved_query_not_found"
+    title = "There is no such saved query."
+
+
+class SavedQueryTaken(errors.Conflict):
+    """Another saved query of the organization has this name, in any case."""
+
+    code = "saved_query_taken"
+    title = "Another saved query has this name."
+
+
+class SavedQueryChanged(errors.Conflict):
+    """``version`` is not the present one: someone else has changed the saved query meanwhile."""
+
+    code = "saved_query_changed"
+    title = "The saved query was changed meanwhile."
+    members = {"version": shapes.COUNT, "updated_by": shapes.TEXT}
+
+
+class TooManySavedQueries(errors.Conflict):
+    """As many saved queries as an organization may have."""
+
+    code = "too_many_saved_queries"
+    title = "The organization has too many saved queries."
 
 
 class DatabaseNotReady(errors.Unavailable):

@@ -4,6 +4,7 @@ import json
 from typing import Any, ClassVar
 
 from django.db import models
+from django.db.models.functions import Lower
 from django.utils import timezone
 
 from platform_site.lib import crypto
@@ -288,6 +289,36 @@ class RunningSql(TenantModel):
         return f"running SQL request {self.pk}"
 
 
+class SavedQuery(TenantModel):
+    """A text that the members of an organization share (records/saved_queries.py).
+
+    version: counts the changes, so that a change of an outdated text is refused. updated_by: as in
+    the audit trail.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(
+        "environments.Organization", on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    name = models.CharField(max_length=100)
+    text = models.TextField()
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    updated_by = models.CharField(max_length=254)
+
+    class Meta(TenantModel.Meta):
+        """Names differ by more than case, and find the rows of an organization."""
+
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint("organization", Lower("name"), name="sqlgateway_saved_name")
+        ]
+
+    def __str__(self) -> str:
+        """Return the row's id: the name is its tenant's."""
+        return f"saved query {self.pk}"
+
+
 class RetiredDatabase(TenantModel):
     """A database that its environment has left, kept until drop_after.
 
@@ -326,3 +357,40 @@ class OrganizationQuota(TenantModel):
     def __str__(self) -> str:
         """Return whose it is."""
         return f"quota of organization {self.organization_id}"
+
+
+class SqlUsage(models.Model):
+    """What one process counted of one environment in one hour, until billing takes it.
+
+    Not scoped: billing records outlive environments. batch: of one write, so that it counts once.
+    """
+
+    batch = models.UUIDField()
+    organization_id = models.BigIntegerField()
+    environment_pk = models.BigIntegerField()
+    hour = models.DateTimeField()
+    statements = models.BigIntegerField(db_default=0)
+    milliseconds = models.BigIntegerField(db_default=0)
+    bytes_out = models.BigIntegerField(db_default=0)
+    storage_byte_hours = models.DecimalField(max_digits=40, decimal_places=0, db_default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["batch", "environment_pk", "hour"], name="sql_usage_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        """Return a label."""
+        return f"{self.environment_pk} {self.hour:%Y-%m-%d %H}"
+
+
+class SqlStorageDay(models.Model):
+    """A day whose storage was added."""
+
+    day = models.DateField(primary_key=True)
+
+    def __str__(self) -> str:
+        """Return the day."""
+        return str(self.day)

@@ -1,9 +1,11 @@
 """Paths of the SQL gateway."""
 
 from platform_site.lib.viewsets import Router
+from sqlgateway.api.activity import ActivityViewSet
 from sqlgateway.api.history import SqlHistoryViewSet
 from sqlgateway.api.imports import ImportViewSet
 from sqlgateway.api.running import RunningSqlViewSet, SqlCancelViewSet
+from sqlgateway.api.saved_queries import SavedQueryViewSet
 from sqlgateway.api.schema import ExtensionViewSet, SchemaViewSet
 from sqlgateway.api.sql import SqlViewSet
 from sqlgateway.api.transactions import TransactionViewSet
@@ -11,6 +13,7 @@ from sqlgateway.api.usage import UsageViewSet
 
 router = Router()
 router.register("v1/sql", SqlViewSet)
+router.register("v1/sql/activity", ActivityViewSet)
 router.register("v1/sql/usage", UsageViewSet)
 router.register("v1/sql/schema", SchemaViewSet)
 router.register("v1/sql/transactions", TransactionViewSet)
@@ -18,6 +21,7 @@ router.register("v1/environments/<str:environment_id>/extensions", ExtensionView
 router.register("v1/sql", ImportViewSet)
 router.register("v1/sql/history", SqlHistoryViewSet)
 router.register("v1/sql/running", RunningSqlViewSet)
+router.register("v1/sql/queries", SavedQueryViewSet)
 # The last one: its path is that of the others with an id in the place of their names.
 router.register("v1/sql", SqlCancelViewSet)
 

@@ -19,7 +19,9 @@ class SqlRecordSerializer(serializers.Serializer[SqlRecord]):
 
     request_id = serializers.CharField()
     at = serializers.DateTimeField(help_text="When it began.")
-    user_id = serializers.UUIDField(allow_null=True, help_text="Null for a development token.")
+    user_id = serializers.UUIDField(
+        allow_null=True, help_text="An API key has its own; null for a development token."
+    )
     user = serializers.CharField(source="actor")
     role = serializers.CharField()
     query = serializers.CharField(

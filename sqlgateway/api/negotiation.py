@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from django.conf import settings
 from django.http import StreamingHttpResponse
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -59,6 +60,18 @@ def chosen(given: Mapping[str, Any], accepted_format: AnswerFormat) -> AnswerFor
     if form == "arrow" and not arrow_batches.is_available():
         raise NotAcceptable("Arrow needs the platform's extra `arrow`, which is not installed.")
     return form
+
+
+def longest_ms(given: Mapping[str, Any], form: AnswerFormat) -> int:
+    """Return how long a request for this form may run: a stream as long as its client may read.
+
+    Raises InvalidRequest if it asks for more.
+    """
+    limits = settings.SQL
+    limit_ms: int = limits.timeout_ms if form == "json" else limits.export_timeout_s * 1000
+    if given.get("timeout_ms", 0) > limit_ms:
+        raise InvalidRequest.for_field("timeout_ms", f"At most {limit_ms}.")
+    return limit_ms
 
 
 def check_streamable(given: Mapping[str, Any]) -> None:

@@ -23,6 +23,9 @@ from sqlgateway.errors import (
     RequestNotRunning,
     ResultNotText,
     ResultTooWide,
+    SavedQueryChanged,
+    SavedQueryNotFound,
+    SavedQueryTaken,
     SqlBusy,
     SqlConflict,
     SqlForbidden,
@@ -31,6 +34,7 @@ from sqlgateway.errors import (
     SqlUnavailable,
     StatementOutOfOrder,
     TooManyQueries,
+    TooManySavedQueries,
     TooManyTransactions,
     TransactionBusy,
     TransactionEnded,
@@ -82,6 +86,15 @@ TRANSACTION: Final = {
     "state": "open",
     "created_at": "2026-11-22T18:38:27.068346Z",
     "expires_at": "2026-11-22T18:39:27.068346Z",
+}
+SAVED: Final = {
+    "id": "01a2048e-b1a8-705e-9980-4eba45833da9",
+    "name": "Orders of this week",
+    "query": "SELECT * FROM orders WHERE at > now() - interval '7 days'",
+    "version": 1,
+    "created_at": "2026-11-22T18:38:36.092302Z",
+    "updated_at": "2026-11-22T18:38:36.092302Z",
+    "updated_by": "alice@example.com",
 }
 OPERATIONS: Final[Operations] = {
     "POST /v1/sql": Operation(
@@ -240,6 +253,23 @@ OPERATIONS: Final[Operations] = {
             "request_id": "01a2048e-b1a8-705e-9980-4eba45833da9",
         },
     ),
+    "GET /v1/sql/activity": Operation(
+        tag="SQL",
+        response={
+            "since": "2026-11-22T19:00:00Z",
+            "requests": 120,
+            "failures": 2,
+            "hours": [
+                {
+                    "hour": "2026-11-22T19:00:00Z",
+                    "requests": 120,
+                    "failures": 2,
+                    "average_ms": 2.4,
+                    "slowest_ms": 31.8,
+                }
+            ],
+        },
+    ),
     "GET /v1/sql/history": Operation(
         tag="SQL",
         response={
@@ -261,6 +291,31 @@ OPERATIONS: Final[Operations] = {
                 }
             ],
         },
+    ),
+    "GET /v1/sql/queries": Operation(
+        tag="SQL", response={"next": None, "previous": None, "results": [SAVED]}
+    ),
+    "POST /v1/sql/queries": Operation(
+        tag="SQL",
+        problems=(SavedQueryTaken, TooManySavedQueries),
+        request={"name": SAVED["name"], "query": SAVED["query"]},
+        response=SAVED,
+    ),
+    "GET /v1/sql/queries/{query_id}": Operation(
+        tag="SQL",
+        path={"query_id": shapes.UUID},
+        problems=(SavedQueryNotFound,),
+        response=SAVED,
+    ),
+    "PATCH /v1/sql/queries/{query_id}": Operation(
+        tag="SQL",
+        path={"query_id": shapes.UUID},
+        problems=(SavedQueryNotFound, SavedQueryTaken, SavedQueryChanged),
+        request={"version": 1, "name": "Orders of seven days"},
+        response={**SAVED, "name": "Orders of seven days", "version": 2},
+    ),
+    "DELETE /v1/sql/queries/{query_id}": Operation(
+        tag="SQL", path={"query_id": shapes.UUID}, problems=(SavedQueryNotFound,)
     ),
     "GET /v1/sql/running": Operation(
         tag="SQL",

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from environments import environments
 from platform_site.lib import audit
 from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import highest_role, needs
+from platform_site.lib.permissions import database_role, needs
 from platform_site.lib.principals import Scope
 from platform_site.lib.viewsets import PlatformViewSet
 from sqlgateway.api.schema_serializers import (
@@ -40,7 +40,7 @@ class SchemaViewSet(PlatformViewSet):
         """
         found = reading.read(
             self.principal.scope,
-            highest_role(self.principal.roles),
+            database_role(self.principal),
             schema=self.read_query().get("schema"),
             request_id=self.platform_request.request_id,
         )

@@ -39,9 +39,12 @@ class ParamsField(serializers.ListField):
         return data
 
 
-@extend_schema_field({"type": "integer", "minimum": 1, "maximum": settings.SQL.timeout_ms})
+LONGEST_MS: Final = max(settings.SQL.timeout_ms, settings.SQL.export_timeout_s * 1000)
+
+
+@extend_schema_field({"type": "integer", "minimum": 1, "maximum": LONGEST_MS})
 class TimeoutField(serializers.IntegerField):
-    """Milliseconds, at most what the installation allows."""
+    """Milliseconds, at most what the installation allows for the answer's form."""
 
 
 @extend_schema_field({"type": "integer", "minimum": 1, "maximum": settings.SQL.max_rows})
@@ -134,12 +137,6 @@ class SqlSerializer(FormatSerializer):
                 {"queries": [f"1 to {settings.SQL.max_statements} statements."]}
             )
         return given
-
-    def validate_timeout_ms(self, value: int) -> int:
-        """Refuse a longer run than the limit."""
-        if value > settings.SQL.timeout_ms:
-            raise serializers.ValidationError(f"At most {settings.SQL.timeout_ms}.")
-        return value
 
 
 class ColumnSerializer(serializers.Serializer[Any]):

@@ -95,8 +95,9 @@ class SqlViewSet(PlatformViewSet):
         self, request: PlatformRequest, principal: Principal, body: dict[str, Any]
     ) -> HttpResponseBase:
         given = body if is_plain(body) else self.validated(SqlSerializer, body)
-        caller, wanted = Caller.of(principal), parsed(given)
         form = negotiation.chosen(given, self.accepted_format)
+        longest_ms = negotiation.longest_ms(given, form)
+        caller, wanted = Caller.of(principal), parsed(given, longest_ms=longest_ms)
         if form == "json":
             return _collected(request, caller, wanted, body)
         negotiation.check_streamable(given)
@@ -132,12 +133,14 @@ def _is_usual(request: PlatformRequest) -> bool:
     )
 
 
-def parsed(given: dict[str, Any]) -> SqlRequest:
+def parsed(given: dict[str, Any], *, longest_ms: int | None = None) -> SqlRequest:
     """Return the request of a validated body.
 
+    longest_ms: what a request without a timeout gets, and none may exceed; ZSQL_TIMEOUT_MS if None.
     Raises InvalidRequest naming what cannot be sent to PostgreSQL.
     """
     is_batch = "queries" in given
+    longest_ms = longest_ms or settings.SQL.timeout_ms
     items = given["queries"] if is_batch else [given]
     pieces = [
         # An item's own options outrank the request's.
@@ -149,7 +152,7 @@ def parsed(given: dict[str, Any]) -> SqlRequest:
         is_batch=is_batch,
         read_only=bool(given.get("read_only")),
         isolation=given.get("isolation"),
-        timeout_ms=given.get("timeout_ms") or settings.SQL.timeout_ms,
+        timeout_ms=min(given.get("timeout_ms") or longest_ms, longest_ms),
     )
 
 

@@ -208,17 +208,25 @@ class MessageStream:
 
         Raises ConnectionLost, ResultOverflow.
         """
-        has_failed = False
         try:
             self.pgconn.put_copy_end(b"not supported")
             self._flush()
         except psycopg.Error:
             # It is not a COPY that waits for data.
             deque(self.copy_lines(), maxlen=0)
+        return self.skip_answer()
+
+    def skip_answer(self) -> bool:
+        """Read an answer to its end, with every COPY in it; True if a statement failed.
+
+        Raises ConnectionLost, ResultOverflow.
+        """
+        has_failed = False
         while (result := self.next_result()) is not None:
             if result.status == pq.ExecStatus.COPY_IN:
-                return self.end_copy()
+                return self.end_copy() or has_failed
             if result.status == pq.ExecStatus.COPY_OUT:
+                # libpq returns this result until the lines have been read.
                 deque(self.copy_lines(), maxlen=0)
             has_failed = has_failed or result.status == pq.ExecStatus.FATAL_ERROR
         return has_failed

@@ -5,10 +5,12 @@ are read one by one, because a tenant can put any bytes inside one.
 """
 
 from collections.abc import Iterator
+from struct import Struct
 from typing import Final
 
 # The message that ends an answer, up to the letter of the transaction's status.
 READY: Final = b"Z\x00\x00\x00\x05"
+HEADER: Final = Struct(">BI")
 # Rows and their description, ends of statements, errors, notices, settings, and the extended
 # protocol's acknowledgements.
 PLAIN: Final = frozenset(b"TDCIENSZ123tns")
@@ -20,12 +22,17 @@ def is_whole_answer(said: bytes) -> bool:
 
     False also for COPY and for notifications, which libpq has to handle.
     """
+    size = len(said)
     if said[-6:-1] != READY:
         return False
-    messages = list(_messages(said))
-    if any(kind not in PLAIN for kind, _ in messages):
-        return False
-    return messages[-1] == (READY[0], len(said))
+    # Every request comes by here twice, so this does not go through _messages.
+    at = kind = 0
+    while at + HEADER.size <= size:
+        kind, length = HEADER.unpack_from(said, at)
+        if kind not in PLAIN:
+            return False
+        at += 1 + length
+    return kind == READY[0] and at == size
 
 
 def longest_row(beginning: bytes) -> int | None:

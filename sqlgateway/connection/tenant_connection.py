@@ -25,6 +25,8 @@ RESET: Final = (
     b"CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; DEALLOCATE ALL; UNLISTEN *;"
     b"DISCARD PLANS; DISCARD TEMP; DISCARD SEQUENCES; SET seed = %.17f"
 )
+# The server ends by itself what takes longer.
+LIMITS: Final = ("statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout")
 RANDOM: Final = random.SystemRandom()
 
 
@@ -51,6 +53,20 @@ class TenantConnection(MessageStream):
         As the server reported it before the text; what the text changes is reported after it.
         """
         return self.pgconn.parameter_status(b"default_transaction_read_only") == b"on"
+
+    def extend_limits(self, timeout_ms: int) -> None:
+        """Let the server's own limits of time follow a later deadline, until the connection parks.
+
+        The watchdog enforces it from outside. Raises ConnectionLost.
+        """
+        if timeout_ms <= settings.SQL.timeout_ms:
+            return
+        names = [*LIMITS]
+        if self.login.address.can("transaction_timeout"):
+            names.append("transaction_timeout")
+        limit_ms = timeout_ms + settings.SQL.grace_ms
+        self.give_up_at = max(self.give_up_at, time.monotonic() + SETTLE_S)
+        self.run("; ".join(f"SET {name} = {limit_ms}" for name in names).encode())
 
     def park(self) -> bool:
         """Clean up; True if the connection may be used again.
@@ -84,12 +100,8 @@ class TenantConnection(MessageStream):
         """Read the answer that ``park`` did not wait for; False if the connection is unusable."""
         self.give_up_at = time.monotonic() + SETTLE_S
         try:
-            while self._is_resetting:
-                result = self.next_result()
-                if result is None:
-                    self._is_resetting = False
-                elif result.status != pq.ExecStatus.COMMAND_OK:
-                    return False
+            if self._is_resetting and not self._is_reset():
+                return False
             # No answer is due: anything readable now is the end of the connection or its reason.
             if not self._is_at_hand and self._wire.has_more():
                 return False
@@ -98,6 +110,18 @@ class TenantConnection(MessageStream):
         self.notices = []
         self._most_bytes = 0
         return self.status == pq.TransactionStatus.IDLE
+
+    def _is_reset(self) -> bool:
+        """Read the answer to RESET; True if each of its statements has run."""
+        result = self.next_result()
+        # Of an answer that has arrived, libpq needs no help to read the rest.
+        read = self.pgconn.get_result if self._is_at_hand else self.next_result
+        while result is not None:
+            if result.status != pq.ExecStatus.COMMAND_OK:
+                return False
+            result = read()
+        self._is_resetting = False
+        return True
 
     def close(self) -> None:
         """Close the connection; safe to repeat."""

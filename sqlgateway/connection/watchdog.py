@@ -26,6 +26,8 @@ from sqlgateway.connection.tenant_connection import TenantConnection
 CANCEL_S: Final = 2.0
 LOOK_AGAIN_S: Final = 1.0
 LOOKS: Final = 30
+# Watches that ended while an earlier deadline is at the head of the heap; then it is made anew.
+MOST_FINISHED: Final = 1000
 TICK_S: Final = 5.0
 
 log = structlog.get_logger(__name__)
@@ -55,6 +57,8 @@ class Watchdog:
         self._condition = threading.Condition()
         self._heap: list[tuple[float, int, Callable[[Watch], None], Watch]] = []
         self._numbers = itertools.count()
+        # About how many watches in the heap have ended.
+        self._finished = 0
         self._wakes_at = 0.0
         self._thread: threading.Thread | None = None
         self._administrator = Administrator()
@@ -84,6 +88,7 @@ class Watchdog:
                 watch.session.forget_client()
             if not watch.has_fired:
                 watch.session = None
+                self._finished += 1
             return watch.has_fired
 
     def _push(self, moment: float, action: Callable[[Watch], None], watch: Watch) -> None:
@@ -100,6 +105,11 @@ class Watchdog:
         """Remove requests that ended in time (nearly all of them) from the heap."""
         while self._heap and self._heap[0][3].session is None:
             heapq.heappop(self._heap)
+            self._finished -= 1
+        if self._finished > max(MOST_FINISHED, len(self._heap) // 2):
+            self._heap = [entry for entry in self._heap if entry[3].session is not None]
+            heapq.heapify(self._heap)
+            self._finished = 0
 
     def _run(self) -> None:
         while True:

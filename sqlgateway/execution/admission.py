@@ -20,6 +20,7 @@ from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import Scope
 from platform_site.lib.web import clients
 from platform_site.lib.web.lanes import waiting
+from sqlgateway import metrics
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 
 # Statements of an organization that began none for so long are slow.
@@ -59,7 +60,8 @@ class Admission:
         """
         self._enter(scope)
         try:
-            yield
+            with metrics.RUNNING.track_inprogress():
+                yield
         finally:
             self._leave(scope)
 
@@ -76,7 +78,7 @@ class Admission:
         if turn is None:
             self._slow_down()
             raise self._refusal(scope)
-        with waiting():
+        with waiting(), metrics.WAITING.track_inprogress():
             is_granted = turn.wait(settings.SQL.queue_wait_ms / 1000)
         with self._lock:
             # The slot may have been granted at the moment the wait ended.
@@ -85,6 +87,7 @@ class Admission:
                 raise self._refusal(scope)
         if clients.is_gone():
             self._leave(scope)
+            metrics.REFUSED.labels("client_gone").inc()
             raise QueryCancelled("The client went away.")
 
     def _slow_down(self) -> None:
@@ -198,12 +201,14 @@ class Admission:
 
     def _refusal(self, scope: Scope) -> PlatformError:
         limits = settings.SQL
+        error: PlatformError = SqlBusy()
         if (
             self._of_environment[scope.environment_pk] >= limits.running_per_environment
             or self._of_organization[scope.organization_id] >= limits.running_per_organization
         ):
-            return TooManyQueries()
-        return SqlBusy()
+            error = TooManyQueries()
+        metrics.REFUSED.labels(error.code).inc()
+        return error
 
 
 def _is_fair(own: int, *, taken: int, of: int) -> bool:

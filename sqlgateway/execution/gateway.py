@@ -30,6 +30,7 @@ from sqlgateway.provisioning.placements import CACHE
 from sqlgateway.provisioning.provisioning import database_for
 from sqlgateway.records.history import recorded
 from sqlgateway.records.running import REGISTRY, Running
+from sqlgateway.records.usage import METER
 
 MOVE_POLL_S: Final = 0.1
 
@@ -49,8 +50,10 @@ def answer(caller: Caller, request: SqlRequest, *, request_id: str) -> bytes:
         recorded(caller, request, request_id=request_id) as record,
     ):
         sink, outcome = _collected(caller.scope, caller.role, request, running.cancellation)
-        record.row_count = sink.row_count
-    return _rendered(sink, outcome, started, request_id)
+        record.row_count, record.size_bytes = sink.row_count, sink.size_bytes
+    body = _rendered(sink, outcome, started, request_id)
+    METER.add(caller.scope, bytes_out=len(body))
+    return body
 
 
 def answer_once(
@@ -83,8 +86,9 @@ def answer_once(
         outcome = _run(session, execution)
         if outcome.error is not None:
             raise outcome.error
-        record.row_count = sink.row_count
+        record.row_count, record.size_bytes = sink.row_count, sink.size_bytes
         record.outcome = "replayed" if boundary.is_replayed else record.outcome
+    METER.add(caller.scope, bytes_out=len(boundary.answer))
     return boundary.answer, boundary.is_replayed
 
 

@@ -50,6 +50,11 @@ class JsonSink:
         """Rows that the last statement returned or changed."""
         return self.statements[-1].row_count if self.statements else 0
 
+    @property
+    def size_bytes(self) -> int:
+        """Size of all rows as JSON."""
+        return sum(statement.size_bytes for statement in self.statements)
+
     def start(self, result: PGresult, session: TenantConnection) -> None:
         """Read a statement's columns."""
         self._budget.deadline = session.deadline
@@ -118,7 +123,7 @@ def render(
         for number, statement in enumerate(statements):
             parts += [b",{" if number else b"{", *statement.members(), b"}"]
         parts.append(b"]")
-    stats = {"elapsed_ms": elapsed_ms, "bytes": sum(one.size_bytes for one in statements)}
+    stats = {"elapsed_ms": elapsed_ms, "bytes": sink.size_bytes}
     tail: dict[str, Any] = {"notices": notices, "stats": stats, "request_id": request_id}
     parts += [b",", orjson.dumps(tail)[1:]]
     return b"".join(parts)

@@ -81,9 +81,7 @@ def end_early(session: TenantConnection, error: PlatformError) -> PlatformError:
     session.on_held = None
     try:
         session.connection.cancel_safe(timeout=CANCEL_S)
-        has_failed = False
-        while (result := session.next_result()) is not None:
-            has_failed = has_failed or result.status in FAILURES
+        has_failed = session.skip_answer()
     except (ConnectionLost, psycopg.Error):
         outcome = "unknown"
     except ResultOverflow:

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Self
 from uuid import UUID
 
-from platform_site.lib.permissions import Role, highest_role
+from django.conf import settings
+
+from platform_site.lib.permissions import Role, database_role
 from platform_site.lib.principals import Principal, Scope
 from sqlgateway.execution.params import Param
 from sqlgateway.formats.results import RowFormat
@@ -20,7 +22,10 @@ ARRAYS: Final = RowFormat(rows_as="arrays")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who runs a request. user_id: None for a development token. name: as in the audit trail."""
+    """Who runs a request. name: as in the audit trail.
+
+    user_id: the API key's id where no user runs it, None for a development token.
+    """
 
     scope: Scope
     role: Role
@@ -33,8 +38,8 @@ class Caller:
 
         Raises Forbidden if none of its roles is known.
         """
-        role = highest_role(principal.roles)
-        return cls(principal.scope, role, principal.user_id, principal.audit_name)
+        role = database_role(principal)
+        return cls(principal.scope, role, principal.actor_id, principal.audit_name)
 
     @property
     def sees_all(self) -> bool:
@@ -66,14 +71,15 @@ class Piece:
 class SqlRequest:
     """A validated request.
 
-    pieces: one, or with ``is_batch`` any number that run as one transaction.
+    pieces: one, or with ``is_batch`` any number that run as one transaction. timeout_ms: the time
+    until its end, which for a stream or an import includes the client's.
     """
 
     pieces: tuple[Piece, ...]
     is_batch: bool = False
     read_only: bool = False
     isolation: Isolation | None = None
-    timeout_ms: int = 30_000
+    timeout_ms: int = field(default_factory=lambda: settings.SQL.timeout_ms)
 
     @property
     def text(self) -> str:

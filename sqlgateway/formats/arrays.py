@@ -42,9 +42,11 @@ def array_of(encoder: Encoder, check: Check) -> Encoder:
     whole = WHOLE.get(encoder, _strings)
 
     def array(values: Values) -> Encoded:
-        return [
-            NULL if value is None else _array(value, encoder, whole, check) for value in values
-        ], False
+        return (
+            [NULL if value is None else _array(value, encoder, whole, check) for value in values],
+            b"",
+            b"",
+        )
 
     return array
 
@@ -138,8 +140,8 @@ def _groups(value: bytes, encoder: Encoder, check: Check) -> Iterator[bytes]:
 def _encode(group: list[bytes], encoder: Encoder) -> bytes:
     """Encode the elements of a group in one call, then put them between their brackets."""
     leaves = [_leaf(token) for token in group if token not in STRUCTURE]
-    encoded, is_quoted = encoder(leaves)
-    fragments = iter([b'"%b"' % leaf for leaf in encoded] if is_quoted else encoded)
+    encoded, before, after = encoder(leaves)
+    fragments = iter([before + leaf + after for leaf in encoded] if before else encoded)
     return b"".join([STRUCTURE.get(token) or next(fragments) for token in group])
 
 

@@ -1,9 +1,9 @@
 """From PostgreSQL's text to JSON, one column at a time and never through Python's values.
 
-An encoder takes a column's values (None is NULL) and returns ``(fragments, is_quoted)``: each
-fragment is a whole JSON value, or with ``is_quoted`` the inside of a string, so that the quotes
-are part of the row's template. Whole columns are checked with one call of C where possible, which
-is much faster than a loop over the values.
+An encoder takes a column's values (None is NULL) and returns ``(fragments, before, after)``: a
+JSON value is a fragment between these bytes, which are the same for the whole column, such as
+quotes, and so a part of the row's constant text. Whole columns are checked with one call of C where
+possible, which is much faster than a loop over the values.
 
 The form of a value is never assumed: a text can change DateStyle or client_encoding before its
 first row. A value that does not have the expected form is returned as PostgreSQL's text; bytes
@@ -18,12 +18,13 @@ from typing import Final
 import orjson
 
 Values = Sequence[bytes | None]
-Encoded = tuple[Sequence[bytes], bool]
+Encoded = tuple[Sequence[bytes], bytes, bytes]
 Encoder = Callable[[Values], Encoded]
 # Called with the length of a value's JSON so far; raises Exceeded.
 Check = Callable[[int], None]
 
 NULL: Final = b"null"
+QUOTE: Final = b'"'
 MINUS_ZERO: Final = b"-0"
 # Characters that JSON escapes; a column without any is copied unchanged.
 ESCAPED: Final = bytes([*range(32), 0x22, 0x5C])
@@ -48,15 +49,20 @@ def unlimited(_size_bytes: int) -> None:
     """Accept any length: a Check for callers that bound values themselves."""
 
 
+def has_null(values: Values) -> bool:
+    """True if a value is NULL; most columns have no false value, which is seen much faster."""
+    return not all(values) and None in values
+
+
 def text_of(check: Check) -> Encoder:
     """Return the encoder of strings."""
 
     def text(values: Values) -> Encoded:
-        if None not in values:
+        if not has_null(values):
             blob = b"".join(values)  # type: ignore[arg-type]  # no None among them
             if len(blob.translate(None, ESCAPED)) == len(blob):
-                return values, True  # type: ignore[return-value]  # no None among them
-        return [NULL if value is None else quote(value, check) for value in values], False
+                return values, QUOTE, QUOTE  # type: ignore[return-value]  # no None among them
+        return [NULL if value is None else quote(value, check) for value in values], b"", b""
 
     return text
 
@@ -85,9 +91,9 @@ def quote(value: bytes, check: Check = unlimited) -> bytes:
 
 def literal(values: Values) -> Encoded:
     """Values whose text is JSON already: int2, int4."""
-    if None not in values:
-        return values, False  # type: ignore[return-value]  # no None among them
-    return [NULL if value is None else value for value in values], False
+    if not has_null(values):
+        return values, b"", b""  # type: ignore[return-value]  # no None among them
+    return [NULL if value is None else value for value in values], b"", b""
 
 
 def json(values: Values) -> Encoded:
@@ -98,7 +104,7 @@ def json(values: Values) -> Encoded:
         given = [value.replace(b"\n", b" ").replace(b"\r", b" ") for value in given]
     if not blob.isascii() and DOUBTFUL.search(blob):
         given = [_json(value) for value in given]
-    return given, False
+    return given, b"", b""
 
 
 def _json(value: bytes) -> bytes:
@@ -112,14 +118,14 @@ def _json(value: bytes) -> bytes:
 
 def boolean(values: Values) -> Encoded:
     """True and false."""
-    return [BOOLS[value] for value in values], False
+    return list(map(BOOLS.__getitem__, values)), b"", b""
 
 
 def int8(values: Values) -> Encoded:
     """Numbers while a double holds them, else strings."""
-    if None not in values and len(max(values, key=len, default=b"")) <= SAFE_DIGITS:  # type: ignore[arg-type]  # no None
-        return values, False  # type: ignore[return-value]  # no None among them
-    return [_int8(value) for value in values], False
+    if not has_null(values) and max(map(len, values), default=0) <= SAFE_DIGITS:  # type: ignore[arg-type]  # no None
+        return values, b"", b""  # type: ignore[return-value]  # no None among them
+    return [_int8(value) for value in values], b"", b""
 
 
 def _int8(value: bytes | None) -> bytes:
@@ -132,11 +138,11 @@ def _int8(value: bytes | None) -> bytes:
 
 def number(values: Values) -> Encoded:
     """Floats, and numeric when asked for: numbers, but NaN and the infinities as strings."""
-    if None not in values:
+    if not has_null(values):
         blob = b"".join(values)  # type: ignore[arg-type]  # no None among them
         if b"N" not in blob and b"I" not in blob and MINUS_ZERO not in values:
-            return values, False  # type: ignore[return-value]  # no None among them
-    return [_number(value) for value in values], False
+            return values, b"", b""  # type: ignore[return-value]  # no None among them
+    return [_number(value) for value in values], b"", b""
 
 
 def _number(value: bytes | None) -> bytes:
@@ -150,20 +156,21 @@ def _number(value: bytes | None) -> bytes:
 
 def timestamp(values: Values) -> Encoded:
     """ISO 8601 with ``T``; infinities and BC as PostgreSQL's own to_json writes them."""
-    if None not in values:
+    if not has_null(values):
         blob = b"\n".join(values)  # type: ignore[arg-type]  # no None among them
         if _is_iso(blob, len(values)) and b"\\" not in blob:
-            return blob.replace(b" ", b"T").split(b"\n"), True
+            return blob.replace(b" ", b"T").split(b"\n"), QUOTE, QUOTE
     return _each_timestamp(values)
 
 
 def timestamptz(values: Values) -> Encoded:
     """ISO 8601 with ``T`` and an offset in hours and minutes."""
-    if None not in values:
+    if not has_null(values):
         blob = b"\n".join([*values, b""])  # type: ignore[list-item]  # no None among them
-        if blob.count(b"+00\n") == len(values) and _is_iso(blob, len(values)):
-            blob = blob.replace(b" ", b"T").replace(b"+00\n", b"+00:00\n")
-            return blob.split(b"\n")[:-1], True
+        if _is_iso(blob, len(values)):
+            *parts, rest = blob.replace(b" ", b"T").split(b"+00\n")
+            if len(parts) == len(values) and not rest:
+                return parts, QUOTE, b'+00:00"'
     return _each_timestamp(values)
 
 
@@ -177,7 +184,7 @@ def _is_iso(blob: bytes, count: int) -> bool:
 
 
 def _each_timestamp(values: Values) -> Encoded:
-    return [NULL if value is None else quote(_timestamp(value)) for value in values], False
+    return [NULL if value is None else quote(_timestamp(value)) for value in values], b"", b""
 
 
 def _timestamp(value: bytes) -> bytes:

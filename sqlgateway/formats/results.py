@@ -13,7 +13,7 @@ from psycopg.pq.abc import PGresult
 
 from sqlgateway.errors import ResultNotText
 from sqlgateway.formats.column_types import BUILTIN, ColumnType, NumericAs, encoder_for
-from sqlgateway.formats.encoders import Check, Exceeded, Values, unlimited
+from sqlgateway.formats.encoders import Check, Encoded, Exceeded, Values, unlimited
 from sqlgateway.formats.values import values_of
 
 RowsAs = Literal["objects", "arrays"]
@@ -109,9 +109,8 @@ class RowEncoder:
         numeric: NumericAs,
     ) -> None:
         self._kinds = [kinds[column.oid] for column in columns]
-        # A percent sign in a name is not a placeholder.
-        keys = [orjson.dumps(column.key).replace(b"%", b"%%") for column in columns]
-        self._names = None if rows_as == "arrays" else keys
+        keys = [orjson.dumps(column.key) + b":" for column in columns]
+        self._keys = None if rows_as == "arrays" else keys
         self._numeric = numeric
 
     def joined(
@@ -124,24 +123,27 @@ class RowEncoder:
         encoders = [encoder_for(kind, self._numeric, check=check) for kind in self._kinds]
         try:
             encoded = [encode(column) for encode, column in zip(encoders, values, strict=True)]
-            template = self._template([is_quoted for _, is_quoted in encoded])
-            if not encoded:
-                return between.join([template] * count)
-            rows = zip(*(parts for parts, _ in encoded), strict=True)
-            text = between.join([template % row for row in rows])
+            # The constant parts of all rows, then the values between them, column by column.
+            parts = self._constants(encoded, between) * count
+            for number, (fragments, _, _) in enumerate(encoded):
+                parts[2 * number + 1 :: 2 * len(encoded) + 1] = fragments
+            text = b"".join(parts).removeprefix(between)
             if not text.isascii():
                 text.decode()
         except UnicodeDecodeError as exc:
             raise ResultNotText("A value is not UTF-8.") from exc
         return text
 
-    def _template(self, quoted: Sequence[bool]) -> bytes:
-        """Return a row's JSON with a placeholder for each value."""
-        places = [b'"%b"' if is_quoted else b"%b" for is_quoted in quoted]
-        if self._names is None:
-            return b"[" + b",".join(places) + b"]"
-        pairs = [name + b":" + place for name, place in zip(self._names, places, strict=True)]
-        return b"{" + b",".join(pairs) + b"}"
+    def _constants(self, encoded: Sequence[Encoded], between: bytes) -> list[bytes]:
+        """Return a row's constant parts, with an empty place for each value between two of them."""
+        opening, closing = (b"[", b"]") if self._keys is None else (b"{", b"}")
+        parts = [between + opening]
+        for number, (_, before, after) in enumerate(encoded):
+            name = b"" if self._keys is None else self._keys[number]
+            parts[-1] += (b"," if number else b"") + name + before
+            parts += [b"", after]
+        parts[-1] += closing
+        return parts
 
 
 def columns_of(result: PGresult) -> list[Column]:

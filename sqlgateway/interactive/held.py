@@ -24,6 +24,7 @@ from sqlgateway.execution.requests import Caller, SqlRequest
 from sqlgateway.execution.sqlstates import ErrorPosition
 from sqlgateway.records.history import recorded
 from sqlgateway.records.running import REGISTRY, Running
+from sqlgateway.records.usage import METER
 
 Status = pq.TransactionStatus
 Ending = Literal["committed", "rolled_back", "unknown"]
@@ -225,7 +226,8 @@ class HeldTransactions:
             recorded(held.caller, request, request_id=request_id) as record,
         ):
             answer = self._answer(transaction_id, held, running, sink)
-            record.row_count = sink.row_count
+            record.row_count, record.size_bytes = sink.row_count, sink.size_bytes
+        METER.add(held.caller.scope, bytes_out=len(answer))
         return answer
 
     def _answer(self, transaction_id: str, held: Held, running: Running, sink: JsonSink) -> bytes:

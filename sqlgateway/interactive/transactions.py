@@ -20,7 +20,7 @@ from django.utils import timezone
 from environments.models import Organization
 from platform_site.lib import ids
 from platform_site.lib.errors import PlatformError
-from platform_site.lib.permissions import Role, highest_role
+from platform_site.lib.permissions import Role, database_role
 from platform_site.lib.principals import Principal, Scope
 from sqlgateway import errors
 from sqlgateway.connection.cache import CACHE
@@ -52,7 +52,7 @@ def begin(
 
     Raises TooManyTransactions, and the errors of a connection.
     """
-    role: Role = "reader" if read_only else highest_role(principal.roles)
+    role: Role = "reader" if read_only else database_role(principal)
     row = _reserve(principal, role)
     try:
         session = _connect(principal.scope, role, isolation)
@@ -72,9 +72,9 @@ def find(principal: Principal, transaction_id: UUID) -> InteractiveTransaction:
         InteractiveTransaction.scoped.within(principal.scope)
         .filter(
             pk=transaction_id,
-            user_id=principal.user_id,
+            user_id=principal.actor_id,
             session_id=principal.session_id,
-            caller_role=highest_role(principal.roles),
+            caller_role=database_role(principal),
         )
         .first()
     )
@@ -162,9 +162,9 @@ def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
             id=ids.uuid7(),
             organization_id=scope.organization_id,
             environment_id=scope.environment_pk,
-            user_id=principal.user_id,
+            user_id=principal.actor_id,
             session_id=principal.session_id,
-            caller_role=highest_role(principal.roles),
+            caller_role=database_role(principal),
             role=role,
             owner=CHANNEL.address(),
             active_until=now + timedelta(seconds=settings.SQL.transaction_idle_s) + MARGIN,

@@ -1,6 +1,5 @@
 """From a scope to its database: claimed from the stock, or created at the first use."""
 
-from functools import partial
 from typing import Final
 
 import structlog
@@ -11,9 +10,9 @@ from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.connection import cache
-from sqlgateway.errors import CloneFailed, DatabaseNotReady
+from sqlgateway.errors import CloneFailed, DatabaseNotReady, EngineAway
 from sqlgateway.models import Database
-from sqlgateway.provisioning import clones, retirement, stock, tenant_databases
+from sqlgateway.provisioning import clones, quotas, retirement, stock, tenant_databases
 from sqlgateway.provisioning.capacity import emptiest
 from sqlgateway.provisioning.placements import CACHE, Placement, placement_of
 
@@ -59,7 +58,7 @@ def on_environment_deleted(environment_pk: int) -> None:
     rows.filter(state__in=ALIVE).update(state=Database.State.SUSPENDED)
     CACHE.forget(environment_pk)
     for database in rows.select_related("cluster"):
-        transaction.on_commit(partial(_cut_off, database), robust=True)
+        _cut_off_after_commit(database)
 
 
 def on_environment_dropped(environment_pk: int) -> None:
@@ -102,6 +101,27 @@ def state_of(environment_pk: int) -> str:
     # unscoped: the caller has found the environment in its scope
     rows = Database.unscoped.filter(environment_id=environment_pk)
     return STATES.get(rows.values_list("state", flat=True).first() or "", "none")
+
+
+def progress_of(environment_pk: int) -> float | None:
+    """Return how much of a clone's data is there, from 0 to 1; None if none is being made.
+
+    By the sizes on disk, so it is an estimate: below 1 until the clone is ready. None also while
+    a server does not answer.
+    """
+    database = (
+        Database.unscoped.select_related("cluster", "copy_source__cluster")
+        # unscoped: the caller has found the environment in its scope
+        .filter(environment_id=environment_pk, state=Database.State.COPYING)
+        .first()
+    )
+    if database is None or database.copy_source is None:
+        return None
+    try:
+        size_bytes, whole_bytes = (quotas.size_of(one) for one in (database, database.copy_source))
+    except EngineAway:
+        return None
+    return round(min(size_bytes / max(whole_bytes, 1), 0.99), 2)
 
 
 def _require_ready(database: Database) -> None:
@@ -158,9 +178,13 @@ def _make(scope: Scope) -> Database:
     return database
 
 
-def _cut_off(database: Database) -> None:
-    cache.CACHE.forget(database.dbname)
-    tenant_databases.set_login(database, allowed=False)
+def _cut_off_after_commit(database: Database) -> None:
+    # A function: Django logs the name of one that fails, which a partial does not have.
+    def cut_off() -> None:
+        cache.CACHE.forget(database.dbname)
+        tenant_databases.set_login(database, allowed=False)
+
+    transaction.on_commit(cut_off, robust=True)
 
 
 def _ask_for_refill() -> None:

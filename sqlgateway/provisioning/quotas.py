@@ -8,7 +8,9 @@ from typing import Final
 import psycopg
 import structlog
 from django.conf import settings
+from django.db import transaction
 
+from accounts.webhooks import events
 from sqlgateway.errors import EngineAway
 from sqlgateway.hardening import quota_guard
 from sqlgateway.models import Cluster, Database, OrganizationQuota
@@ -120,9 +122,24 @@ def _apply(database: Database, size_bytes: int, quota: Quota, *, now: datetime) 
         is_over = database.is_over_quota
     if is_over != database.is_over_quota:
         log.info("sql_quota", database=database.pk, is_over=is_over, size_bytes=size_bytes)
-    Database.unscoped.filter(pk=database.pk).update(  # unscoped: by key
-        size_bytes=size_bytes, measured_at=now, is_over_quota=is_over
-    )
+    with transaction.atomic():
+        Database.unscoped.filter(pk=database.pk).update(  # unscoped: by key
+            size_bytes=size_bytes, measured_at=now, is_over_quota=is_over
+        )
+        if is_over and not database.is_over_quota:
+            _tell(database, size_bytes, quota)
+
+
+def _tell(database: Database, size_bytes: int, quota: Quota) -> None:
+    if database.organization_id is None or database.environment is None:
+        return
+    data = {
+        "quota": "disk",
+        "environment": database.environment.slug,
+        "size_bytes": size_bytes,
+        "limit_bytes": quota.disk_bytes,
+    }
+    events.emit(database.organization_id, "quota.reached", data)
 
 
 def _guard(database: Database) -> None:

@@ -78,6 +78,23 @@ def restore(database: Database, file: Path, *, all_to_admin: bool) -> Restored:
     return Restored(stopped_ms, round((time.monotonic() - started) * 1000))
 
 
+def fill_new(database: Database, file: Path) -> None:
+    """Fill a database that was just made, and that nothing logs in to, from its former self's dump.
+
+    The row has the roles of the dump. The dump may be hostile, as that of ``restore``.
+    Raises Refused, EngineAway; the database is then to be made anew.
+    """
+    try:
+        contents = archives.read_contents(file, database.admin_role, major=_major(database))
+        if contents.foreign:
+            raise Refused("owners_differ", "The dump has objects of roles that are not its admin.")
+        _fill(database, file, contents, all_to_admin=False)
+        # The dump's SQL ran as a role of the environment, and may have changed it.
+        tenant_databases.set_passwords(database)
+    except (CopyFailed, psycopg.Error) as exc:
+        raise Refused("copy_failed", str(exc)) from exc
+
+
 def _dump(database: Database, file: Path) -> None:
     address = address_of(database.cluster)
     with (

@@ -90,16 +90,21 @@ def drop(database: Database) -> None:
 def set_login(database: Database, *, allowed: bool) -> None:
     """Allow or forbid the tenant's logins; forbidding ends open connections.
 
+    A database that is yet to be copied has no roles.
     Raises EngineAway.
     """
     words = sql.SQL("LOGIN" if allowed else "NOLOGIN")
+    roles = list(database.roles.values())
     with administer(address_of(database.cluster)) as connection:
-        for name in database.roles.values():
+        found = connection.execute(
+            "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", [roles]
+        ).fetchall()
+        for (name,) in found:
             connection.execute(sql.SQL("ALTER ROLE {} {}").format(sql.Identifier(name), words))
         if not allowed:
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = ANY(%s)",
-                [list(database.roles.values())],
+                [roles],
             )
 
 

@@ -22,10 +22,12 @@ from django.db import connection
 
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.ids import uuid7
+from sqlgateway import metrics
 from sqlgateway.errors import QueryCancelled
 from sqlgateway.execution.requests import Caller, SqlRequest
 from sqlgateway.records import retention
 from sqlgateway.records.redaction import redacted
+from sqlgateway.records.usage import METER
 from sqlgateway.records.writer import WRITER
 
 MOST: Final = 4000
@@ -52,7 +54,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Entry:
-    """One request. outcome: ``success`` or the error's code; row_count: of the last statement."""
+    """One request. outcome: ``success`` or the error's code; row_count: of the last statement.
+
+    size_bytes: of the result, as the answer counts it; for the metrics only.
+    """
 
     caller: Caller
     request_id: str
@@ -63,6 +68,7 @@ class Entry:
     outcome: str = "success"
     sqlstate: str = ""
     row_count: int | None = None
+    size_bytes: int = 0
 
     def row(self) -> dict[str, Any]:
         """Return the row as INSERT reads it; called once, off the request's path."""
@@ -138,7 +144,10 @@ WRITER.add_job(RECORDER.flush)
 
 @contextmanager
 def recorded(caller: Caller, request: SqlRequest, *, request_id: str) -> Iterator[Entry]:
-    """Record the request that the block runs: its time, its error; the block sets row_count."""
+    """Record the request that the block runs: its time, its error.
+
+    The block sets row_count and size_bytes.
+    """
     entry = Entry(
         caller=caller,
         request_id=request_id,
@@ -161,8 +170,13 @@ def recorded(caller: Caller, request: SqlRequest, *, request_id: str) -> Iterato
         entry.outcome = "internal_error"
         raise
     finally:
+        seconds = perf_counter() - started
+        METER.add(caller.scope, statements=entry.statements, seconds=seconds)
+        metrics.observe(
+            entry.outcome, seconds, rows=entry.row_count or 0, size_bytes=entry.size_bytes
+        )
         if settings.SQL.history_days:
-            entry.elapsed_ms = round((perf_counter() - started) * 1000, 1)
+            entry.elapsed_ms = round(seconds * 1000, 1)
             RECORDER.add(entry)
 
 

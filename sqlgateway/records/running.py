@@ -31,8 +31,9 @@ from sqlgateway.records.redaction import redacted
 from sqlgateway.records.writer import WRITER
 
 PUBLISH_AFTER_S: Final = 0.25
-# After the longest run of a request: a row this old was left by a process that died.
-EXPIRY_S: Final = 30
+# A row that its process has not renewed for so long was left by one that died.
+EXPIRY_S: Final = 60
+RENEW_S: Final = 15
 
 
 @dataclass(eq=False, slots=True)
@@ -50,7 +51,6 @@ class Running:
         """Return the request's row, unsaved."""
         caller, began_s = self.caller, time.monotonic() - self.began
         now = datetime.now(UTC)
-        lasts_s = settings.SQL.timeout_ms / 1000 + EXPIRY_S
         return RunningSql(
             id=self.row_id,
             organization_id=caller.scope.organization_id,
@@ -61,7 +61,7 @@ class Running:
             request_id=self.request_id,
             text=redacted(self.request.text[: settings.SQL.history_text_chars]),
             at=now - timedelta(seconds=began_s),
-            expires_at=now + timedelta(seconds=lasts_s),
+            expires_at=now + timedelta(seconds=EXPIRY_S),
         )
 
     def is_readable_by(self, caller: Caller) -> bool:
@@ -77,6 +77,7 @@ class Registry:
         self._lock = threading.Lock()
         self._running: set[Running] = set()
         self._ended: list[UUID] = []
+        self._renewed_at = 0.0
 
     @contextmanager
     def running(self, running: Running) -> Iterator[None]:
@@ -99,7 +100,7 @@ class Registry:
         return [one for one in found if one.is_readable_by(caller)]
 
     def sync(self) -> bool:
-        """Publish what has run for a while, remove what ended, cancel what is marked.
+        """Publish what has run for a while, renew it, remove what ended, cancel what is marked.
 
         True while requests run or rows are left.
         """
@@ -117,10 +118,18 @@ class Registry:
         if new:
             rows.bulk_create([one.row() for one in new])
         if published:
+            self._renew(list(published))
             marked = rows.filter(pk__in=list(published), is_cancelled=True)
             for row_id in marked.values_list("pk", flat=True):
                 published[row_id].cancellation.request()
         return is_busy or bool(self._ended)
+
+    def _renew(self, row_ids: list[UUID]) -> None:
+        if time.monotonic() - self._renewed_at < RENEW_S:
+            return
+        self._renewed_at = time.monotonic()
+        rows = RunningSql.unscoped.filter(pk__in=row_ids)  # unscoped: see sync
+        rows.update(expires_at=timezone.now() + timedelta(seconds=EXPIRY_S))
 
 
 REGISTRY: Final = Registry()

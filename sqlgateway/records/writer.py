@@ -46,6 +46,11 @@ class BackgroundWriter:
                 self._thread = threading.Thread(target=self._run, name="sql-records", daemon=True)
                 self._thread.start()
 
+    @property
+    def is_closing(self) -> bool:
+        """True if the jobs run for the last time."""
+        return self._closing.is_set()
+
     def close(self) -> None:
         """Run the jobs for the last time, at the end of the process."""
         if self._thread is not None:

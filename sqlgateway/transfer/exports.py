@@ -19,7 +19,9 @@ from platform_site.lib import problems
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.permissions import Role
 from sqlgateway.connection import cache
+from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
+from sqlgateway.errors import EngineAway
 from sqlgateway.execution import gateway
 from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.cancellation import Cancellation
@@ -33,6 +35,7 @@ from sqlgateway.formats.ndjson import NdjsonWriter
 from sqlgateway.formats.rows import RowWriter
 from sqlgateway.records.history import recorded
 from sqlgateway.records.running import REGISTRY, Running
+from sqlgateway.records.usage import METER
 from sqlgateway.transfer.pace import PACEMAKER
 from sqlgateway.transfer.row_stream import RowStream
 
@@ -91,12 +94,13 @@ class Export:
                 with closing(self._run()) as run:
                     for piece in run:
                         has_begun = True
+                        METER.add(self.caller.scope, bytes_out=len(piece))
                         with transfer.moving(len(piece)):
                             yield piece
             except PlatformError as error:
                 if not has_begun:
                     raise
-                log.info("sql_stream_failed", code=error.code, request_id=self.request_id)
+                log.info("sql_stream_failed", error=error.code, request_id=self.request_id)
                 if self.format != "ndjson":
                     raise StreamCut from None
                 problem = problems.document(error, self.request_id)
@@ -115,7 +119,7 @@ class Export:
             stream, outcome = yield from self._executed(running.cancellation)
             if outcome.error is not None:
                 raise outcome.error
-            record.row_count = stream.row_count
+            record.row_count, record.size_bytes = stream.row_count, stream.size_bytes
         last = stream.take(at_least_bytes=0)
         if self.format == "ndjson":
             last += ndjson.record({"end": self._end(stream, outcome, time.monotonic() - started)})
@@ -137,6 +141,7 @@ class Export:
         session = gateway.connect(self.caller.scope, role)
         outcome: Outcome | None = None
         try:
+            _extend_limits(session, self.request)
             as_copy = self._as_copy()
             if as_copy is not None:
                 stream = RowStream(CsvWriter(), takes_copy=True)
@@ -206,6 +211,13 @@ def _steps(
             if piece := stream.take():
                 yield piece
     return execution.outcome
+
+
+def _extend_limits(session: TenantConnection, request: SqlRequest) -> None:
+    try:
+        session.extend_limits(request.timeout_ms)
+    except ConnectionLost:
+        raise EngineAway from None
 
 
 def _is_not_for_copy(outcome: Outcome) -> bool:

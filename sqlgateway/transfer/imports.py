@@ -99,7 +99,8 @@ def run(
     """
     started = time.monotonic()
     deadline = started + settings.SQL.import_timeout_s
-    shown = SqlRequest(pieces=(Piece(request.statement.decode()),))
+    pieces = (Piece(request.statement.decode()),)
+    shown = SqlRequest(pieces, timeout_ms=settings.SQL.import_timeout_s * 1000)
     running = Running(caller, request_id, shown)
     with (
         ADMISSION.slot(caller.scope),
@@ -147,7 +148,7 @@ class Import:
         self._cancellation.attach(partial(WATCHDOG.cancel, watch))
         error: PlatformError | None = None
         try:
-            self._set_limits()
+            session.extend_limits(settings.SQL.import_timeout_s * 1000)
             result = self._copy(upload, transfer)
             error = self._refusal(result)
         except (CopyBroken, ConnectionLost, ResultOverflow):
@@ -161,15 +162,6 @@ class Import:
         if error is not None:
             raise error
         return result
-
-    def _set_limits(self) -> None:
-        """Set an import's deadline for this connection; the watchdog enforces it from outside."""
-        limit_ms = settings.SQL.import_timeout_s * 1000 + settings.SQL.grace_ms
-        names = ["statement_timeout"]
-        if self._session.login.address.can("transaction_timeout"):
-            names.append("transaction_timeout")
-        for name in names:
-            self._session.run(f"SET {name} = {limit_ms}".encode())
 
     def _copy(self, upload: Upload, transfer: Transfer) -> PGresult:
         session = self._session

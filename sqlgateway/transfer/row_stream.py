@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
+from django.conf import settings
 from psycopg.abc import Buffer
 from psycopg.pq.abc import PGresult
 
 from sqlgateway.connection.tenant_connection import TenantConnection
+from sqlgateway.errors import ResultTooWide
 from sqlgateway.execution import lookups
 from sqlgateway.formats import rows
 from sqlgateway.formats.results import columns_of, split_tag
@@ -61,7 +63,7 @@ class RowStream:
     def add(self, result: PGresult, session: TenantConnection) -> None:
         """Write a chunk's rows, or keep them for the next batch.
 
-        Raises ResultNotText.
+        Raises ResultNotText, ResultTooWide.
         """
         for kept, values in zip(self._values, values_of(result), strict=True):
             kept.extend(values)
@@ -99,6 +101,9 @@ class RowStream:
         self._parts.append(part)
         self._part_bytes += len(part)
         self.size_bytes += len(part)
+        limit_bytes = settings.SQL.export_limit_bytes
+        if limit_bytes and self.size_bytes > limit_bytes:
+            raise ResultTooWide(f"A streamed result may have {limit_bytes} bytes.")
 
     def take(self, *, at_least_bytes: int = PIECE_BYTES) -> bytes:
         """Return what was written since the last call, nothing while it is less than asked for."""

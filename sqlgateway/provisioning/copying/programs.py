@@ -8,8 +8,9 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -30,6 +31,9 @@ DUMP: Final = (
 )
 RESTORE: Final = ("--no-password", "--no-owner", "--exit-on-error")
 WITHOUT_OWNERS: Final = ("--no-owner", "--no-privileges")
+# The platform's own schema is none of the tenant's data.
+OWN_ONLY: Final = ("--exclude-schema=zonal",)
+PIECE_BYTES: Final = 2**16
 LAST_WORDS_CHARS: Final = 300
 
 
@@ -73,6 +77,32 @@ def dump_to(file: Path, source: Session, *, snapshot: str, major: int) -> None:
     with tempfile.TemporaryFile() as words:
         command = [*_dump(source, snapshot, major), "--compress=6", f"--file={file}"]
         _finish([_start(command, source, words)], words)
+
+
+def dump_into(
+    write: Callable[[bytes], Any], source: Session, *, snapshot: str, major: int, timeout_s: float
+) -> None:
+    """Write a database in custom format piece by piece, without owners and privileges.
+
+    What ``write`` raises ends the program. Raises CopyFailed.
+    """
+    with tempfile.TemporaryFile() as words:
+        command = [*_dump(source, snapshot, major), *WITHOUT_OWNERS, *OWN_ONLY, "--compress=6"]
+        dump = _start(command, source, words, stdout=subprocess.PIPE)
+        # Reading ends when the program does.
+        watch = threading.Timer(timeout_s, dump.kill)
+        watch.start()
+        try:
+            while dump.stdout is not None and (piece := dump.stdout.read(PIECE_BYTES)):
+                write(piece)
+            _finish([dump], words)
+        finally:
+            watch.cancel()
+            if dump.poll() is None:
+                dump.kill()
+            if dump.stdout is not None:
+                dump.stdout.close()
+            dump.wait()
 
 
 def restore_from(file: Path, target: Session, entries: Sequence[str], *, major: int) -> None:

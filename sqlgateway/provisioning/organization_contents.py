@@ -1,0 +1,54 @@
+"""The databases of an organization, as pg_dump writes them (settings.ORGANIZATION_CONTENTS)."""
+
+import time
+
+import psycopg
+
+from environments.models import Environment
+from platform_site.lib.archives import Archive, ArchiveRefused
+from sqlgateway.models import Database, SavedQuery
+from sqlgateway.provisioning.clusters import address_of, administer
+from sqlgateway.provisioning.copying import CopyFailed, programs
+from sqlgateway.provisioning.copying.reading import exported_snapshot, reading_role
+
+
+def write(organization_id: int, archive: Archive) -> None:
+    """Add each environment's database in custom format, which pg_restore reads, and saved queries.
+
+    Raises ArchiveRefused, EngineAway.
+    """
+    saved = SavedQuery.scoped.within_organization(organization_id)
+    columns = ("name", "text", "created_at", "updated_at", "updated_by")
+    archive.records("saved_queries.ndjson", saved.order_by("pk").values(*columns))
+    live = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
+    for environment in live.order_by("pk"):
+        rows = Database.scoped.within_organization(organization_id).select_related("cluster")
+        database = rows.filter(environment=environment).first()
+        if database is None:
+            continue
+        if database.state != Database.State.ACTIVE:
+            archive.note(f"The database of {environment.slug}: it is {database.state}.")
+            continue
+        try:
+            _dump(database, f"databases/{environment.slug}.dump", archive)
+        except (CopyFailed, psycopg.Error) as exc:
+            # What a database says may hold names of the server.
+            raise ArchiveRefused(f"The database of {environment.slug} cannot be read.") from exc
+
+
+def _dump(database: Database, name: str, archive: Archive) -> None:
+    address = address_of(database.cluster)
+    with (
+        reading_role(address, database) as reader,
+        administer(address, database.dbname) as inside,
+        exported_snapshot(inside) as snapshot,
+        # pg_dump compresses.
+        archive.entry(name, is_compressed=False) as write_bytes,
+    ):
+        programs.dump_into(
+            write_bytes,
+            reader,
+            snapshot=snapshot,
+            major=database.cluster.server_version // 10_000,
+            timeout_s=max(0.0, archive.deadline - time.monotonic()),
+        )

@@ -1,0 +1,42 @@
+"""What an environment's database holds, in numbers (settings.ENVIRONMENT_CONTENTS)."""
+
+from typing import Final
+
+import orjson
+
+from platform_site.lib.errors import PlatformError
+from platform_site.lib.principals import Scope
+from sqlgateway.execution import gateway
+from sqlgateway.execution.requests import ARRAYS, Piece, SqlRequest
+from sqlgateway.models import Database
+from sqlgateway.schema import queries
+
+TABLES: Final = """
+SELECT count(*), pg_database_size(current_database())
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+  AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+"""
+
+
+def contents_of(scope: Scope, *, request_id: str) -> dict[str, int | None]:
+    """Return ``tables`` and ``database_bytes``; None while the database does not answer.
+
+    An environment that has no database yet gets none by this question.
+    """
+    database: Database | None = Database.scoped.within(scope).first()
+    if database is None:
+        return {"tables": 0, "database_bytes": 0}
+    try:
+        tables, size = _ask(scope, request_id)
+    except PlatformError:
+        return {"tables": None, "database_bytes": database.size_bytes}
+    return {"tables": tables, "database_bytes": size}
+
+
+def _ask(scope: Scope, request_id: str) -> tuple[int, int]:
+    pieces = (Piece(queries.SEARCH_PATH, []), Piece(TABLES, [], ARRAYS))
+    request = SqlRequest(pieces, is_batch=True)
+    answer = orjson.loads(gateway.ask(scope, "admin", request, request_id=request_id))
+    ((tables, size),) = answer["results"][1]["rows"]
+    return int(tables), int(size)
