@@ -8,11 +8,13 @@ outlive that moment. What belongs to the organization stays.
 from datetime import datetime
 
 from accounts import account_lifecycle
+from accounts.api_keys import api_keys
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.invitations import invitations
 from accounts.models import MailboxProof, User
 from accounts.sessions import sessions
+from accounts.signin import known_devices
 from platform_site.lib.principals import PlatformRequest
 
 
@@ -22,8 +24,8 @@ def strip_unproven(
     """Take an unproven account from its maker, and note its address as proven.
 
     Password, sessions, trusted devices, sign-ins under way, linked identities, answers to
-    questions, a change of address, open invitations of its making, and second factors end. Call
-    inside a transaction, with the user's row locked.
+    questions, a change of address, open invitations and API keys of its making, and second factors
+    end. Call inside a transaction, with the user's row locked.
     keep_factors: where who proves the address has just shown them.
     Raises ValueError for an address that was proven before: that account is its owner's.
     """
@@ -33,8 +35,10 @@ def strip_unproven(
     user.email_verified_at = now
     user.save(update_fields=["password", "email_verified_at"])
     ended = sessions.end_all_of_user(user.pk, reason="stripped", now=now)
+    known_devices.forget(user)
     MailboxProof.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
     revoked = invitations.revoke_those_of(user, now=now)
+    keys = api_keys.revoke_those_of(user, reason="stripped", now=now)
     account_lifecycle.tell("trust_ended", user.pk)
     account_lifecycle.tell("user_stripped", user.pk)
     if not keep_factors:
@@ -45,5 +49,6 @@ def strip_unproven(
         user,
         sessions=ended,
         invitations=revoked,
+        api_keys=keys,
         factors=not keep_factors,
     )

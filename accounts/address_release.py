@@ -22,6 +22,7 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.models import MailboxProof, User
 from accounts.signin import signup
+from accounts.webhooks import events
 from environments import environments
 from environments.models import Organization
 from platform_site.lib.principals import PlatformRequest
@@ -105,4 +106,5 @@ def _delete(user_id: UUID, organization_id: int, cutoff: datetime, *, now: datet
             None, AccountTag.SYSTEM_MEMBER_DELETE, organization_id=organization_id, actor=str(user)
         )
         user.delete()
+        events.emit(organization_id, "member.removed", {"user_id": str(user_id), "email": ""})
     return True

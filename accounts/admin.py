@@ -1,12 +1,15 @@
-"""Accounts in the admin: to look at, and to disable a user; no secret is ever a column."""
+"""Accounts in the admin: to look at; no secret is ever a column."""
 
-from typing import Any
+from collections.abc import Sequence
+from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.contrib import admin
-from django.http import HttpRequest
-from unfold.admin import ModelAdmin
+from django.utils.module_loading import import_string
 
+from accounts.delivery.templates import NOTICES
 from accounts.models import (
+    ApiKey,
     AuditEvent,
     Delivery,
     Domain,
@@ -14,44 +17,121 @@ from accounts.models import (
     Invitation,
     Session,
     User,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
+from platform_site.lib.admin.actions import ActionsAdmin, StaffAction
+from platform_site.lib.admin.columns import organization
+from platform_site.lib.admin.filters import BY_ORGANIZATION, by_values
+from platform_site.lib.admin.pages import ReadOnlyAdmin
+
+END_REASONS = (
+    *("logout", "ended_by_owner", "too_many", "switched", "refresh_reuse", "undelivered"),
+    *("password_changed", "factors_reset", "recovery", "disabled", "stripped", "operator", "staff"),
+    "environment_deleted",
+)
+KEY_REVOKE_REASONS = (
+    *("revoked", "operator", "maker_demoted", "maker_disabled", "stripped"),
+    "environment_deleted",
 )
 
 
-class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """Pages to look at."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Never here."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Never here."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Never here."""
-        return False
-
-
 @admin.register(User)
-class UserAdmin(ReadOnlyAdmin):
-    """Who there is."""
+class UserAdmin(ActionsAdmin):
+    """Who there is, and what staff may do about it."""
 
-    list_display = ("email", "organization", "roles", "is_active", "is_staff", "created_at")
-    list_filter = ("is_active", "is_staff")
+    list_display = (
+        *("email", "organization", "roles", "is_active", "is_staff", "is_view_only"),
+        *("email_verified_at", "last_login", "created_at"),
+    )
+    list_filter = ("is_active", "is_staff", BY_ORGANIZATION)
     list_select_related = ("organization",)
-    search_fields = ("email", "organization__name")
+    search_fields = ("email", "=id")
+    search_help_text = "E-mail address or id"
     exclude = ("password",)
+    ordering = ("-id",)
+
+    def offered(self) -> Sequence[StaffAction]:
+        """Return the actions of all layers."""
+        actions: Sequence[StaffAction] = import_string(settings.STAFF_USER_ACTIONS)
+        return actions
 
 
 @admin.register(Session)
 class SessionAdmin(ReadOnlyAdmin):
     """Who is signed in, and how sessions ended."""
 
-    list_display = ("user", "environment", "aal", "address", "created_at", "ended_at", "end_reason")
-    list_filter = ("aal", "end_reason")
-    list_select_related = ("user", "environment")
-    search_fields = ("user__email",)
+    list_display = (
+        *("user", "organization", "environment", "aal", "address"),
+        *("created_at", "ended_at", "end_reason"),
+    )
+    list_filter = (
+        by_values("aal", ("1", "2"), title="assurance level"),
+        by_values("end_reason", END_REASONS),
+        BY_ORGANIZATION,
+    )
+    list_select_related = ("user", "organization", "environment")
+    search_fields = ("user__email", "=address", "=id")
+    search_help_text = "User's address, network address or id"
+    ordering = ("-id",)
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ReadOnlyAdmin):
+    """Which programs have access, and to what; never the key."""
+
+    list_display = (
+        *("name", "organization", "environment", "maker", "role", "hint"),
+        *("created_at", "expires_at", "last_used_at", "revoked_at", "revoke_reason"),
+    )
+    list_filter = (
+        "role",
+        by_values("revoke_reason", KEY_REVOKE_REASONS),
+        BY_ORGANIZATION,
+    )
+    list_select_related = ("organization", "environment", "maker")
+    search_fields = ("=id", "=hint", "maker__email", "name")
+    search_help_text = "Name, id, the four characters shown of it, or its maker's address"
+    ordering = ("-id",)
+    exclude = ("digest",)
+
+
+@admin.register(WebhookEndpoint)
+class WebhookEndpointAdmin(ReadOnlyAdmin):
+    """Where organizations get events; never the secret, and of the URL its host."""
+
+    list_display = (
+        *("id", "organization", "host", "events", "state", "disabled_reason"),
+        *("failures", "failing_since", "created_at"),
+    )
+    list_filter = ("state", "disabled_reason", BY_ORGANIZATION)
+    list_select_related = ("organization",)
+    search_fields = ("=id", "organization__name")
+    search_help_text = "Id or organization"
+    ordering = ("-id",)
+    # Many services' URLs are secrets themselves.
+    exclude = ("url", "secret", "previous_secret")
+
+    @admin.display(description="host")
+    def host(self, endpoint: WebhookEndpoint) -> str:
+        """Return the URL's host."""
+        return urlsplit(endpoint.url).hostname or ""
+
+
+@admin.register(WebhookDelivery)
+class WebhookDeliveryAdmin(ReadOnlyAdmin):
+    """Events on their way; never their content."""
+
+    list_display = (
+        *("id", "organization", "endpoint", "event", "state", "attempts"),
+        *("last_status", "last_error", "created_at", "next_attempt_at", "finished_at"),
+    )
+    list_filter = ("state", BY_ORGANIZATION)
+    list_select_related = ("organization", "endpoint")
+    search_fields = ("=id", "=endpoint__id")
+    search_help_text = "Id of a delivery or of an endpoint"
+    ordering = ("-id",)
+    exclude = ("body",)
 
 
 @admin.register(Invitation)
@@ -59,8 +139,10 @@ class InvitationAdmin(ReadOnlyAdmin):
     """Who is invited to what."""
 
     list_display = ("email", "organization", "roles", "created_at", "expires_at", "accepted_at")
+    list_filter = (BY_ORGANIZATION,)
     list_select_related = ("organization",)
     search_fields = ("email", "organization__name")
+    search_help_text = "E-mail address or organization"
     ordering = ("-id",)
     exclude = ("digest",)
 
@@ -73,9 +155,10 @@ class IdentityAdmin(ReadOnlyAdmin):
         *("user", "provider", "subject", "email", "memberships"),
         *("created_at", "last_used_at", "confirmed_at"),
     )
-    list_filter = ("provider",)
+    list_filter = ("provider", BY_ORGANIZATION)
     list_select_related = ("user",)
     search_fields = ("user__email", "subject", "email", "username")
+    search_help_text = "User's address, or the provider's id, address or name"
     ordering = ("-id",)
     exclude = ("credentials",)
 
@@ -85,8 +168,10 @@ class DomainAdmin(ReadOnlyAdmin):
     """Which domains are whose."""
 
     list_display = ("domain", "organization", "role", "created_at", "verified_at", "seen_at")
+    list_filter = (BY_ORGANIZATION,)
     list_select_related = ("organization",)
     search_fields = ("domain", "organization__name")
+    search_help_text = "Domain or organization"
     ordering = ("-id",)
     exclude = ("token",)
 
@@ -95,9 +180,11 @@ class DomainAdmin(ReadOnlyAdmin):
 class AuditEventAdmin(ReadOnlyAdmin):
     """What happened."""
 
-    list_display = ("at", "tag", "outcome", "actor", "organization_id", "address")
-    list_filter = ("outcome", "tag")
-    search_fields = ("tag", "actor", "request_id")
+    list_display = ("at", "tag", "outcome", "actor", organization, "environment_id", "address")
+    list_filter = (by_values("outcome", ("success", "refused", "pending", "denied")),)
+    search_fields = ("=tag", "=actor", "=organization_id", "=address", "=request_id")
+    search_help_text = "Tag, actor, organization's number, network address or request id: exactly"
+    ordering = ("-id",)
 
 
 @admin.register(Delivery)
@@ -108,7 +195,8 @@ class DeliveryAdmin(ReadOnlyAdmin):
         *("id", "kind", "template", "hint", "state", "attempts", "error"),
         *("next_attempt_at", "created_at", "finished_at"),
     )
-    list_filter = ("state", "kind", "template")
-    search_fields = ("id", "user_id", "error")
+    list_filter = ("state", "kind", by_values("template", sorted(NOTICES)), BY_ORGANIZATION)
+    search_fields = ("=id", "=user_id", "error")
+    search_help_text = "Id, user's id or error"
     ordering = ("-id",)
     exclude = ("payload",)

@@ -14,6 +14,10 @@ class AccountTag(AuditTag):
         "api:session:create",
         "Somebody signed in, was refused, or has to show a second factor first: see the outcome.",
     )
+    SESSION_NEW_DEVICE = (
+        "api:session:new_device",
+        "A user signed in from a kind of program and a network not seen before.",
+    )
     SESSION_SWITCH = (
         "api:session:switch",
         "A session was exchanged for one in another environment.",
@@ -71,6 +75,50 @@ class AccountTag(AuditTag):
     DOMAIN_CREATE = ("api:domain:create", "An organization claimed a domain.")
     DOMAIN_VERIFY = ("api:domain:verify", "A claimed domain was verified by its DNS record.")
     DOMAIN_DELETE = ("api:domain:delete", "A domain was given up.")
+    ORGANIZATION_DELETE = (
+        "api:organization:delete",
+        "An admin requested the deletion of the organization.",
+    )
+    ORGANIZATION_KEEP = (
+        "api:organization:keep",
+        "An admin cancelled the deletion of the organization.",
+    )
+    ORGANIZATION_EXPORT = (
+        "api:organization:export",
+        "An admin requested an export of the organization's data.",
+    )
+    ORGANIZATION_DOWNLOAD = (
+        "api:organization:download",
+        "An admin downloaded an export of the organization's data.",
+    )
+    ORGANIZATION_DELETE_EXPORT = (
+        "api:organization:delete_export",
+        "An admin deleted an export of the organization's data.",
+    )
+    CLI_ORGANIZATION_EXPORT = (
+        "cli:organization:export",
+        "An operator exported an organization's data.",
+    )
+    SYSTEM_ORGANIZATION_DELETE = (
+        "system:organization:delete",
+        "The delay was over, and the organization was deleted.",
+    )
+    CLI_ORGANIZATION_DELETE = (
+        "cli:organization:delete",
+        "An operator requested the deletion of an organization, or deleted it.",
+    )
+    API_KEY_CREATE = ("api:api_key:create", "An admin made an API key.")
+    API_KEY_REVOKE = ("api:api_key:revoke", "An admin revoked an API key.")
+    WEBHOOK_CREATE = ("api:webhook:create", "An admin added a webhook.")
+    WEBHOOK_UPDATE = ("api:webhook:update", "An admin changed a webhook.")
+    WEBHOOK_ROTATE = ("api:webhook:rotate", "An admin replaced a webhook's secret.")
+    WEBHOOK_DELETE = ("api:webhook:delete", "An admin removed a webhook.")
+    WEBHOOK_RESEND = ("api:webhook:resend", "An admin had a delivery sent again.")
+    SYSTEM_WEBHOOK_DISABLE = (
+        "system:webhook:disable",
+        "A webhook was switched off: its deliveries had failed for days, or it is gone (410).",
+    )
+    CLI_API_KEY_REVOKE = ("cli:api_key:revoke", "An operator revoked API keys.")
     CLI_ORGANIZATION_CREATE = ("cli:organization:create", "An operator created an organization.")
     CLI_MEMBER_CREATE = ("cli:member:create", "An operator created a member.")
     CLI_MEMBER_IMPORT = ("cli:member:import", "An operator imported members from a file.")
@@ -78,6 +126,16 @@ class AccountTag(AuditTag):
     CLI_SESSION_DELETE = ("cli:session:delete", "An operator ended sessions.")
     CLI_STAFF_CREATE = ("cli:staff:create", "An operator created a member of staff.")
     CLI_KEY_ROTATE = ("cli:key:rotate", "An operator rotated the token keys.")
+    CLI_BACKUP_CREATE = ("cli:backup:create", "An operator, or a timer, made a backup.")
+    CLI_BACKUP_RESTORE = ("cli:backup:restore", "An operator restored a backup.")
+    ADMIN_USER_DISABLE = ("admin:user:disable", "Staff disabled a user in the admin.")
+    ADMIN_USER_ENABLE = ("admin:user:enable", "Staff enabled a user in the admin.")
+    ADMIN_USER_UNLOCK = (
+        "admin:user:unlock",
+        "Staff let a user try again at once, after wrong passwords or codes.",
+    )
+    ADMIN_SESSION_CREATE = ("admin:session:create", "Staff signed in to the admin by a passkey.")
+    ADMIN_SESSION_DELETE = ("admin:session:delete", "Staff ended a user's sessions in the admin.")
     SYNC_DOMAIN_LAPSE = (
         "sync:domain:lapse",
         "A domain is no longer verified: its DNS record has been missing too long.",

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.signin import credentials
+from accounts.signin import credentials, metrics
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.web.addresses import client_address
 
@@ -27,13 +27,14 @@ class StaffBackend(BaseBackend):
         if request is None or not username or not password:
             return None
         try:
-            user = credentials.verify(
-                username,
-                password,
-                address=client_address(request),
-                now=timezone.now(),
-                counter="admin login",
-            )
+            with metrics.counting_refusals("admin"):
+                user = credentials.verify(
+                    username,
+                    password,
+                    address=client_address(request),
+                    now=timezone.now(),
+                    counter="admin login",
+                )
         except PlatformError:
             return None
         return user if user.is_staff else None

@@ -206,6 +206,46 @@ class AccountSettings:
             minimum=1,
         ),
     ]
+    api_keys_per_organization: Annotated[
+        int,
+        Integer(
+            "ZAPI_KEYS_PER_ORGANIZATION",
+            "API keys that one organization may have at a time, over all environments.",
+            default=100,
+            minimum=1,
+        ),
+    ]
+    api_keys_per_day: Annotated[
+        int,
+        Integer(
+            "ZAPI_KEYS_PER_DAY",
+            "API keys that one organization may make.",
+            default=100,
+            unit="per day",
+            minimum=1,
+        ),
+    ]
+    webhooks_per_organization: Annotated[
+        int,
+        Integer(
+            "ZWEBHOOKS_PER_ORGANIZATION",
+            "Webhook endpoints that one organization may have.",
+            default=20,
+            minimum=1,
+            maximum=1000,
+        ),
+    ]
+    webhook_disable_days: Annotated[
+        int,
+        Integer(
+            "ZWEBHOOK_DISABLE_DAYS",
+            "Days without one delivery that succeeds after which a webhook is switched off.",
+            default=3,
+            unit="days",
+            minimum=1,
+            maximum=365,
+        ),
+    ]
     argon2_memory_kib: Annotated[
         int,
         Integer(

@@ -25,6 +25,76 @@ class SessionRevoked(NotAuthenticated):
     title = "The session has ended."
 
 
+class ApiKeyInvalid(NotAuthenticated):
+    """Mistyped, unknown, revoked, or of a maker who is no admin any more: all the same."""
+
+    code = "api_key_invalid"
+    title = "The API key is not valid."
+
+
+class ApiKeyExpired(NotAuthenticated):
+    """The API key was valid once; an admin makes another."""
+
+    code = "api_key_expired"
+    title = "The API key has expired."
+
+
+class ApiKeyNotFound(NotFound):
+    """The environment has no API key with this id."""
+
+    code = "api_key_not_found"
+    title = "There is no such API key."
+
+
+class TooManyApiKeys(Conflict):
+    """The organization has as many API keys as it may."""
+
+    code = "too_many_api_keys"
+    title = "The organization has too many API keys."
+
+
+class ApiKeysMadeTooOften(TooManyRequests):
+    """The organization has made too many API keys today."""
+
+    code = "api_keys_made_too_often"
+    title = "Too many API keys were made today."
+
+
+class WebhookNotFound(NotFound):
+    """The organization has no webhook with this id."""
+
+    code = "webhook_not_found"
+    title = "There is no such webhook."
+
+
+class WebhookDeliveryNotFound(NotFound):
+    """The webhook has no delivery with this id, or it is older than 30 days."""
+
+    code = "webhook_delivery_not_found"
+    title = "There is no such delivery."
+
+
+class WebhookIsOff(Conflict):
+    """The webhook is switched off, so nothing is sent to it."""
+
+    code = "webhook_is_off"
+    title = "The webhook is switched off."
+
+
+class TooManyWebhooks(Conflict):
+    """The organization has as many webhooks as it may."""
+
+    code = "too_many_webhooks"
+    title = "The organization has too many webhooks."
+
+
+class WebhookSentTooOften(TooManyRequests):
+    """Test events and repeated deliveries have a limit by the hour."""
+
+    code = "webhook_sent_too_often"
+    title = "Too many deliveries were asked for this hour."
+
+
 class DevTokenRefused(NotAuthenticated):
     """Development tokens do not work in production."""
 

@@ -64,9 +64,9 @@ def attempt(kind: str, subject: str, *, free: int, now: datetime) -> bool:
         return cursor.fetchone() is not None
 
 
-def forgive(kind: str, subject: str) -> None:
-    """Forget the tries: the secret was right."""
-    Throttle.objects.filter(key=_key(kind, subject)).delete()
+def forgive(kind: str, subject: str) -> bool:
+    """Forget the tries: the secret was right. True if there were any."""
+    return bool(Throttle.objects.filter(key=_key(kind, subject)).delete()[0])
 
 
 def take(kind: str, subject: str, *, limit: int, window: timedelta, now: datetime) -> int:

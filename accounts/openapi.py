@@ -116,6 +116,7 @@ OPERATIONS: Final[Operations] = {
             "amr": ["fed"],
             "auth_time": 1795372649,
             "access_expires_at": 1795373549,
+            "api_key_id": None,
         },
     ),
 }

@@ -151,7 +151,10 @@ class FinishedSignInSerializer(serializers.Serializer[Any]):
 
 
 class WhoamiSerializer(serializers.Serializer[Principal]):
-    """The session behind the token; a development token has no user and no session."""
+    """The session behind the token; API keys and development tokens have no user and no session.
+
+    access_expires_at: of an API key, the end of the key.
+    """
 
     user_id = serializers.UUIDField(allow_null=True)
     email = serializers.EmailField(allow_null=True)
@@ -166,6 +169,7 @@ class WhoamiSerializer(serializers.Serializer[Principal]):
     amr = serializers.ListField(child=serializers.CharField())
     auth_time = serializers.IntegerField(allow_null=True)
     access_expires_at = serializers.IntegerField(allow_null=True)
+    api_key_id = serializers.UUIDField(source="key_id", allow_null=True)
 
 
 class PermissionsSerializer(serializers.Serializer[Any]):

@@ -8,10 +8,12 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 
 from accounts import address_release, limits
+from accounts.api_keys import api_keys
 from accounts.audit import trail
 from accounts.invitations import invitations
 from accounts.models import Session
 from accounts.profile import proofs
+from accounts.signin import known_devices
 from accounts.signup_links import links
 
 # Ended sessions stay this long for the owner's list and for replay detection: a refresh token
@@ -27,6 +29,8 @@ def forget_expired(timestamp: int) -> None:
     address_release.delete_expired(now=now)
     links.delete_expired(now=now)
     invitations.forget_old(now=now)
+    api_keys.forget_old(now=now)
+    known_devices.forget_old(now=now)
     proofs.forget_old(now=now)
     limits.forget_old(now=now)
     trail.prune(retention_days=settings.ACCOUNTS.audit_retention_days, now=now)

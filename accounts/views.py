@@ -13,7 +13,7 @@ from platform_site.lib.viewsets import PlatformViewSet
 class CallerViewSet(PlatformViewSet):
     """Who the caller is, and what it may do."""
 
-    access = {"whoami": MEMBER, "effective_permissions": MEMBER}
+    access = {"whoami": MEMBER.for_keys(), "effective_permissions": MEMBER.for_keys()}
     response_serializers = {
         "whoami": WhoamiSerializer,
         "effective_permissions": PermissionsSerializer,
@@ -28,6 +28,9 @@ class CallerViewSet(PlatformViewSet):
     @extend_schema(summary="Effective permissions")
     @action(detail=False, url_path="permissions/effective")
     def effective_permissions(self, request: Request) -> Response:
-        """Return the actions on each resource that the caller's roles allow together."""
-        roles = self.principal.roles
-        return self.respond({"roles": roles, "permissions": effective(roles)})
+        """Return the actions on each resource that the caller's roles allow together.
+
+        Those of an API key only as far as its scopes go.
+        """
+        roles, scopes = self.principal.roles, self.principal.scopes
+        return self.respond({"roles": roles, "permissions": effective(roles, scopes)})

@@ -2,8 +2,11 @@
 
 from django.contrib import admin
 
-from accounts.admin import ReadOnlyAdmin
+from platform_site.lib.admin.filters import BY_ORGANIZATION, by_values
+from platform_site.lib.admin.pages import ReadOnlyAdmin
 from recovery.models import Recovery
+
+END_REASONS = ("completed", "cancelled", "address_released")
 
 
 @admin.register(Recovery)
@@ -14,8 +17,9 @@ class RecoveryAdmin(ReadOnlyAdmin):
         *("id", "user", "purpose", "method", "address"),
         *("created_at", "verified_at", "effective_at", "ended_at", "end_reason"),
     )
-    list_filter = ("purpose", "method", "end_reason")
+    list_filter = ("purpose", "method", by_values("end_reason", END_REASONS), BY_ORGANIZATION)
     list_select_related = ("user",)
-    search_fields = ("user__email", "address")
+    search_fields = ("user__email", "=address")
+    search_help_text = "User's address or network address"
     ordering = ("-id",)
     exclude = ("digest", "request", "asked", "is_answered", "token", "cancel", "fingerprint")

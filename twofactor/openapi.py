@@ -96,6 +96,32 @@ OPERATIONS: Final[Operations] = {
             "warnings": [],
         },
     ),
+    "POST /v1/auth/2fa/policy/preview": Operation(
+        tag="Organization policy",
+        problems=(PolicyLocksOut,),
+        request={"required": True, "grace_period_days": 14},
+        response={
+            "policy": {
+                "required": True,
+                "allowed_methods": ["totp", "webauthn"],
+                "grace_period_days": 14,
+                "grace_ends_at": 1795600000,
+                "recovery_questions": False,
+                "updated_at": None,
+                "updated_by": None,
+            },
+            "affected_members": 1,
+            "affected": [
+                {
+                    "user_id": "01a2048d-903a-75bd-a141-86b13a517b20",
+                    "email": "bob@example.com",
+                    "restricted_from": 1795600000,
+                    "at_once": False,
+                }
+            ],
+            "trusted_devices": 3,
+        },
+    ),
     "GET /v1/auth/2fa/compliance": Operation(
         tag="Organization policy",
         problems=(Forbidden,),

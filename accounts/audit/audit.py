@@ -1,6 +1,8 @@
 """Audit events are added in the transaction of what they record."""
 
-from typing import Any
+from typing import Any, cast
+
+from django.http import HttpRequest
 
 from accounts.models import AuditEvent, User
 from platform_site.lib.audit import AuditTag
@@ -19,7 +21,7 @@ def record_request(
         outcome=outcome,
         organization_id=principal.organization_id if principal else None,
         environment_id=principal.environment_id if principal else "",
-        actor_id=principal.user_id if principal else None,
+        actor_id=principal.actor_id if principal else None,
         actor=principal.audit_name if principal else "",
         data=data,
     )
@@ -36,6 +38,20 @@ def record_user(
         organization_id=user.organization_id,
         actor_id=user.pk,
         actor=str(user),
+        data=data,
+    )
+
+
+def record_staff(
+    request: HttpRequest, tag: AuditTag, *, organization_id: int | None, **data: Any
+) -> None:
+    """Record what the platform's staff did in the admin to something of an organization."""
+    add(
+        cast(PlatformRequest, request),
+        tag,
+        organization_id=organization_id,
+        actor_id=request.user.pk,
+        actor=str(request.user),
         data=data,
     )
 

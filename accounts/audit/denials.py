@@ -23,7 +23,7 @@ def record(request: PlatformRequest, *, resource: str, action: str) -> None:
     principal = request.principal
     if principal is None:
         return
-    who = str(principal.user_id or f"organization {principal.organization_id}")
+    who = str(principal.actor_id or f"organization {principal.organization_id}")
     if limits.take("denial", who, limit=PER_HOUR, window=HOUR, now=timezone.now()):
         return
     audit.add(
@@ -32,7 +32,7 @@ def record(request: PlatformRequest, *, resource: str, action: str) -> None:
         outcome="denied",
         organization_id=principal.organization_id,
         environment_id=principal.environment_id,
-        actor_id=principal.user_id,
+        actor_id=principal.actor_id,
         actor=principal.audit_name,
         data={
             "permission": f"{resource}:{action}",

@@ -15,6 +15,7 @@ OPERATIONS: Final[Operations] = {
                     "id": "01a2048d-903c-7041-9a7b-62e063a6cfea",
                     "at": "2026-11-22T18:38:36.092302Z",
                     "tag": "api:environment:create",
+                    "summary": "An environment was created.",
                     "outcome": "refused",
                     "environment": "",
                     "actor_id": "01a2048d-903a-75bd-a141-86b13a517b20",

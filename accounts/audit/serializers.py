@@ -4,6 +4,7 @@ from rest_framework import serializers
 
 from accounts.models import AuditEvent
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.audit import sentences
 
 
 class AuditEventSerializer(serializers.Serializer[AuditEvent]):
@@ -12,6 +13,7 @@ class AuditEventSerializer(serializers.Serializer[AuditEvent]):
     id = serializers.UUIDField()
     at = serializers.DateTimeField()
     tag = serializers.CharField()
+    summary = serializers.SerializerMethodField(help_text="What the tag stands for.")
     outcome = serializers.CharField()
     environment = serializers.CharField(source="environment_id")
     actor_id = serializers.UUIDField(allow_null=True)
@@ -20,6 +22,10 @@ class AuditEventSerializer(serializers.Serializer[AuditEvent]):
     agent = serializers.CharField()
     request_id = serializers.CharField()
     data = serializers.JSONField()  # type: ignore[assignment]  # DRF takes it for a field
+
+    def get_summary(self, event: AuditEvent) -> str:
+        """Return the sentence of the event's tag; '' for one that is no longer recorded."""
+        return sentences().get(event.tag, "")
 
 
 class AuditFilterSerializer(StrictSerializer):

@@ -1,4 +1,7 @@
-"""For development: print messages to standard output, never through the structured log."""
+"""For development: print messages to standard output, never through the structured log.
+
+They are kept for the page /inbox as well (accounts/delivery/inbox.py).
+"""
 
 import sys
 from collections.abc import Sequence
@@ -6,12 +9,16 @@ from collections.abc import Sequence
 from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 
+from accounts.delivery import inbox
 
-def show(kind: str, to: str, *lines: str) -> None:
-    """Print one message for the developer."""
-    text = "\n".join([f"--- {kind} to {to}", *lines, "---", ""])
-    sys.stdout.write(text)
+
+def show(message: inbox.Message) -> None:
+    """Print one message for the developer, and keep it."""
+    head = f"--- {message.kind} to {message.to}"
+    about = [message.subject, ""] if message.subject else []
+    sys.stdout.write("\n".join([head, *about, message.text, "---", ""]))
     sys.stdout.flush()
+    inbox.keep(message)
 
 
 class EmailBackend(BaseEmailBackend):
@@ -20,7 +27,6 @@ class EmailBackend(BaseEmailBackend):
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
         """Print the messages."""
         for message in email_messages:
-            show(
-                "mail", ", ".join(message.recipients()), str(message.subject), "", str(message.body)
-            )
+            to = ", ".join(message.recipients())
+            show(inbox.Message("mail", to, str(message.subject), str(message.body)))
         return len(email_messages)

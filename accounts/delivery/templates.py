@@ -32,9 +32,24 @@ Notice = Literal[
     "recovery_started",
     "recovery_completed",
     "recovery_questions_changed",
+    "api_key_created",
+    "new_device",
+    "webhook_disabled",
     "identity_linked",
     "identity_unlinked",
     "payout_method_changed",
+    "credits_ran_out",
+    "service_stops_soon",
+    "service_stopped",
+    "spend_cap_near",
+    "spend_cap_reached",
+    "node_quarantined",
+    "earnings_forfeited",
+    "appeal_decided",
+    "organization_deletion_requested",
+    "organization_deletion_cancelled",
+    "organization_deleted",
+    "organization_exported",
 ]
 NOTICES: Final[frozenset[str]] = frozenset(get_args(Notice))
 
@@ -96,11 +111,34 @@ TEMPLATES: Final[Mapping[str, Template]] = {
     ),
     "recovery_completed": _notice("Your account was recovered", optional=("purpose",)),
     "recovery_questions_changed": _notice("Your security questions were changed"),
+    "api_key_created": _notice("An API key was made", "name", "environment", "role"),
+    "new_device": _notice("A sign-in from a new device", "environment", "sessions_link"),
+    "webhook_disabled": _notice("A webhook was switched off", "host", "reason"),
     "identity_linked": _notice("A sign-in method was linked", "provider"),
     "identity_unlinked": _notice("A sign-in method was unlinked", "provider"),
     "payout_method_changed": _notice(
         "The payout method of your organization was changed", "method", "usable_from"
     ),
+    "credits_ran_out": _notice("Your organization has no credits left", "stops_at"),
+    "service_stops_soon": _notice("Nodes of other operators will stop serving you", "stops_at"),
+    "service_stopped": _notice("Nodes of other operators have stopped serving you"),
+    "spend_cap_near": _notice("80 % of your spend cap is used", "cap", "currency"),
+    "spend_cap_reached": _notice("Your spend cap is reached", "cap", "currency"),
+    "node_quarantined": _notice("A cache node of yours was quarantined", "node", "reason"),
+    "earnings_forfeited": _notice(
+        "Earnings of a cache node were forfeited", "node", "credits", "reason"
+    ),
+    "appeal_decided": _notice("Your appeal was decided", "node", "decision", "credits", "reason"),
+    "organization_deletion_requested": _notice(
+        "The deletion of your organization was requested", "organization", "due_at", "by"
+    ),
+    "organization_deletion_cancelled": _notice(
+        "The deletion of your organization was cancelled", "organization", "by"
+    ),
+    "organization_exported": _notice(
+        "An export of your organization was requested", "organization", "by"
+    ),
+    "organization_deleted": _notice("Your organization is deleted", "organization"),
     # Codes and tokens: purpose continues "Your code", for example "to sign in".
     "email_code": Template("Your code", frozenset({"code", "purpose", "minutes"})),
     "recovery_token": Template(

@@ -10,11 +10,13 @@ from typing import Any
 from uuid import UUID
 
 from accounts import account_lifecycle
+from accounts.api_keys import api_keys
 from accounts.delivery import notices
 from accounts.errors import LastAdmin, MemberNotFound
 from accounts.invitations import invitations
 from accounts.models import User
 from accounts.sessions import sessions
+from accounts.webhooks import events
 from environments.models import Organization
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import ROLES
@@ -61,10 +63,15 @@ def change(
     if not changed:
         return member, changed
     member.save(update_fields=["roles", "labels", "is_active"])
+    if not member.is_active or "admin" not in acting_roles(member):
+        reason = "maker_demoted" if member.is_active else "maker_disabled"
+        api_keys.revoke_those_of(member, reason=reason, now=now)
     if changed.get("disabled"):
         sessions.end_all_of_user(member.pk, reason="disabled", now=now)
         account_lifecycle.tell("trust_ended", member.pk)
     _tell(member, changed, by)
+    if {"roles", "disabled"} & changed.keys():
+        events.emit(organization_id, "member.changed", event_data(member))
     return member, changed
 
 
@@ -83,12 +90,24 @@ def remove(organization_id: int, user_id: str, *, by: str, now: datetime) -> Use
     notices.notify(member, "account_removed", by=by)
     gone = User(pk=member.pk, email=member.email, organization_id=member.organization_id)
     member.delete()
+    data = {"user_id": str(gone.pk), "email": gone.email}
+    events.emit(organization_id, "member.removed", data)
     return gone
 
 
 def acting_roles(member: User) -> list[str]:
     """Return the roles a member acts with: those given by hand, and those derived at a provider."""
     return [role for role in ROLES if role in {*member.roles, *member.derived_roles}]
+
+
+def event_data(member: User) -> dict[str, Any]:
+    """Return a member as events describe it."""
+    return {
+        "user_id": str(member.pk),
+        "email": member.email,
+        "roles": acting_roles(member),
+        "disabled": not member.is_active,
+    }
 
 
 def _key(user_id: str) -> UUID:

@@ -18,7 +18,7 @@ class User(AbstractBaseUser, TenantModel):
     roles: of ``admin``, ``operator``, ``reader``, given by hand; derived_roles: those that follow
     from memberships at an identity provider, written by accounts.oauth.memberships.derived_roles
     alone. Both kinds of roles count. labels: free words of the organization's own.
-    is_staff: works for the platform itself, and may enter the admin.
+    is_staff: works for the platform itself, and may enter the admin; is_view_only: to look only.
     email: '' for an account whose unverified address went to the owner of the mailbox;
     address_released_at says when (accounts/address_release.py).
     """
@@ -33,6 +33,7 @@ class User(AbstractBaseUser, TenantModel):
     labels = ArrayField(models.CharField(max_length=100), default=list, blank=True)
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField(default=False)
+    is_view_only = models.BooleanField(default=False, db_default=False)
     last_environment = models.ForeignKey(
         Environment, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
@@ -56,9 +57,15 @@ class User(AbstractBaseUser, TenantModel):
         """Return the address, or the id of an account without one."""
         return self.email or str(self.pk)
 
+    @property
+    def may_act(self) -> bool:
+        """True for staff that may do more in the admin than look."""
+        return self.is_active and self.is_staff and not self.is_view_only
+
     def has_perm(self, perm: str, obj: Any = None) -> bool:
-        """Staff may do in the admin what its pages offer."""
-        return self.is_active and self.is_staff
+        """Staff may look at everything in the admin; what changes something takes ``may_act``."""
+        may_look = self.is_active and self.is_staff
+        return may_look if ".view_" in perm else self.may_act
 
     def has_module_perms(self, app_label: str) -> bool:
         """Staff see every application in the admin."""

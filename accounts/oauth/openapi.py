@@ -51,6 +51,20 @@ OPERATIONS: Final[Operations] = {
             ],
         },
     ),
+    "GET /v1/sign-in-providers": Operation(
+        tag="Sign in with a provider",
+        response={
+            "providers": [
+                {
+                    "name": "google",
+                    "title": "Google",
+                    "is_offered": True,
+                    "member_count": 1,
+                    "members": ["alice@example.com"],
+                }
+            ]
+        },
+    ),
     "DELETE /v1/auth/identities/{identity_id}": Operation(
         tag="Sign in with a provider",
         path={"identity_id": shapes.UUID},

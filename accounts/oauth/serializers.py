@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from drf_spectacular.utils import PolymorphicProxySerializer
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.oauth.flow.pkce import CHALLENGE
@@ -104,6 +104,23 @@ class ProvidersSerializer(serializers.Serializer[Any]):
     """The configured providers, in the order in which to show them."""
 
     providers = ProviderSerializer(many=True)
+
+
+class UsedProviderSerializer(serializers.Serializer[Any]):
+    """A provider. members: the addresses of up to 20 of those who are linked to it."""
+
+    name = serializers.CharField()
+    title = serializers.CharField()
+    is_offered = serializers.BooleanField()
+    member_count = serializers.IntegerField()
+    members = serializers.ListField(child=serializers.CharField())
+
+
+@extend_schema_serializer(many=False)
+class ProviderUseSerializer(serializers.Serializer[Any]):
+    """The providers that are offered or used."""
+
+    providers = UsedProviderSerializer(many=True)
 
 
 class IdentitySerializer(serializers.ModelSerializer[Identity]):

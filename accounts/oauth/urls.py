@@ -1,6 +1,7 @@
 """Paths of external sign-in."""
 
 from accounts.oauth.domains.views import DomainViewSet
+from accounts.oauth.provider_views import ProviderUseViewSet
 from accounts.oauth.views import IdentityViewSet, OAuthViewSet
 from platform_site.lib.viewsets import Router
 
@@ -8,5 +9,6 @@ router = Router()
 router.register("v1/auth/oauth", OAuthViewSet)
 router.register("v1/auth/identities", IdentityViewSet)
 router.register("v1/domains", DomainViewSet)
+router.register("v1/sign-in-providers", ProviderUseViewSet)
 
 urlpatterns = router.urls

@@ -6,7 +6,12 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_view,
+)
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -35,6 +40,14 @@ from platform_site.lib.viewsets import ListAction, PlatformViewSet
 
 # The URLs of a redirect carry codes and states: no other page may see where a browser came from.
 REDIRECT_HEADERS = NO_STORE | {"Referrer-Policy": "no-referrer"}
+# RFC 6749 section 4.1.2; providers add parameters of their own, which are ignored.
+CALLBACK_QUERY = [
+    OpenApiParameter("code", description="The provider's code."),
+    OpenApiParameter("state", description="The value that the start sent to the provider."),
+    OpenApiParameter("error", description="Why the provider refused."),
+    OpenApiParameter("iss", description="The provider's issuer, if it sends one (RFC 9207)."),
+]
+TICKET = OpenApiParameter("ticket", description="Of a link's `url`, in place of all others.")
 
 
 class OAuthViewSet(PlatformViewSet):
@@ -63,7 +76,7 @@ class OAuthViewSet(PlatformViewSet):
 
     @extend_schema(
         summary="Start an external sign-in",
-        parameters=[StartSerializer],
+        parameters=[StartSerializer, TICKET],
         responses={302: OpenApiResponse(description="Redirect to the provider.")},
     )
     # Without HEAD: it would start a transaction, and a callback's would use one up.
@@ -86,6 +99,7 @@ class OAuthViewSet(PlatformViewSet):
         operation_id="oauth_callback",
         summary="Return from a provider",
         description="Where providers send browsers back to; not for clients.",
+        parameters=CALLBACK_QUERY,
         responses={302: OpenApiResponse(description="Redirect to the client's `redirect_to`.")},
     )
     @action(

@@ -18,8 +18,9 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.models import Session, User
 from accounts.sessions import sessions
+from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.sessions.sessions import Assurance, Origin
-from accounts.signin import credentials
+from accounts.signin import credentials, known_devices, metrics
 from accounts.tokens import tokens
 from environments import environments
 from environments.models import Environment
@@ -129,6 +130,7 @@ def finish(request: PlatformRequest, attempt: SignInAttempt) -> SessionTokens | 
         if response is not None:
             credentials.refuse_changed(attempt.user)
             _note(request, attempt, outcome="pending")
+            metrics.SIGN_INS.labels(attempt.method, "pending", "").inc()
             return response
     attempt.extra["email_verified"] = attempt.user.email_verified_at is not None
     has_second = bool(attempt.mfa_method) and attempt.mfa_is_allowed
@@ -142,7 +144,20 @@ def finish(request: PlatformRequest, attempt: SignInAttempt) -> SessionTokens | 
         now=attempt.now,
     )
     _note(request, attempt, session=str(session.id))
+    _note_device(request, attempt, session)
+    metrics.SIGN_INS.labels(attempt.method, "success", attempt.mfa_method).inc()
     return SessionTokens(session, attempt.environment, attempt.warnings, attempt.extra)
+
+
+def _note_device(request: PlatformRequest, attempt: SignInAttempt, session: Session) -> None:
+    """Tell the user of a sign-in from a new device; an operator's is on the audit trail alone."""
+    if attempt.method == SignInMethod.OPERATOR:
+        return
+    if not known_devices.is_new(session, now=attempt.now) or TRUSTED_DEVICE in attempt.amr:
+        return
+    audit.record_user(request, AccountTag.SESSION_NEW_DEVICE, attempt.user, session=str(session.id))
+    slug = attempt.environment.slug
+    known_devices.tell(attempt.user, session, environment=slug, now=attempt.now)
 
 
 def _note(

@@ -15,6 +15,7 @@ from accounts.profile import proofs
 from accounts.signin import signin
 from accounts.signin.credentials import find
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
+from accounts.webhooks import events
 from environments import environments
 from environments.models import Organization
 from platform_site.lib.principals import PlatformRequest
@@ -83,6 +84,9 @@ def add_user(
     """
     user = User(organization=organization, email=email, password=encoded_password, roles=roles)
     user.save(force_insert=True)
+    events.emit(
+        organization.pk, "member.added", {"user_id": str(user.pk), "email": email, "roles": roles}
+    )
     return user
 
 

@@ -1,6 +1,7 @@
 """``/v1/auth/signup``, ``/v1/auth/login``."""
 
 from functools import partial
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -17,8 +18,8 @@ from accounts.serializers import (
     SignupAnswerSerializer,
     SignupSerializer,
 )
-from accounts.signin import credentials, signin, signup
-from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod
+from accounts.signin import credentials, metrics, signin, signup
+from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import PUBLIC
 from platform_site.lib.viewsets import PlatformViewSet
@@ -55,6 +56,11 @@ class SignInViewSet(PlatformViewSet):
     def login(self, request: Request) -> Response:
         """Open a session in an environment: the one named, else the last used, else `live`."""
         body = self.read()
+        with metrics.counting_refusals(SignInMethod.PASSWORD):
+            done = self._log_in(body)
+        return self.respond(done.answer, headers=NO_STORE)
+
+    def _log_in(self, body: dict[str, Any]) -> SessionTokens | StageResponse:
         now = timezone.now()
         try:
             user = credentials.verify(
@@ -70,5 +76,4 @@ class SignInViewSet(PlatformViewSet):
         place = signin.environment_for(user, body["environment"])
         attempt = SignInAttempt(user, place, method=SignInMethod.PASSWORD, amr=["pwd"], now=now)
         with transaction.atomic():
-            done = signin.finish(self.platform_request, attempt)
-        return self.respond(done.answer, headers=NO_STORE)
+            return signin.finish(self.platform_request, attempt)

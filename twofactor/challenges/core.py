@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db.models import F
+from prometheus_client import Counter
 
 from accounts.audit import audit
 from platform_site.lib.crypto import decrypt, encrypt
@@ -24,6 +25,11 @@ from twofactor.stored_secrets import digest, seal, unseal
 
 # Within this a repeated request gets the open challenge back, so that it sends nothing again.
 COOL_DOWN: Final = timedelta(seconds=30)
+ANSWERS: Final = Counter(
+    "zonal_second_factor_answers_total",
+    "Answers to challenges, by factor, purpose (login, step_up, recovery) and whether right.",
+    ["method", "purpose", "outcome"],
+)
 
 
 def digest_of(model: type[ChallengeModel], challenge_id: str) -> str:
@@ -113,7 +119,9 @@ def is_right(
     proof = registry.factor_of(factor.method).proof
     secret = unseal(challenge.secret)["secret"]
     if proof.check(factor, secret, answer, challenge_id=challenge_id, request=request, now=now):
+        ANSWERS.labels(factor.method, purpose, "right").inc()
         return True
+    ANSWERS.labels(factor.method, purpose, "wrong").inc()
     throttle.count(factor, now)
     mine = type(challenge).unscoped.filter(pk=challenge.pk)  # unscoped: the row just locked
     mine.update(attempts_left=F("attempts_left") - 1)

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Max, Q
+from django.db.models import Max, Q, QuerySet
 
 from accounts import grace_period as accounts_policy
 from accounts.models import User
@@ -17,6 +17,9 @@ from twofactor.errors import PolicyLocksOut
 from twofactor.factors.holdings import holdings_of
 from twofactor.models import Factor
 from twofactor.trusted_devices import devices
+
+# Members that a preview names; it counts all.
+PREVIEW_MEMBERS: Final = 200
 
 
 def describe(organization: Organization, *, member_since: datetime | None = None) -> dict[str, Any]:
@@ -49,23 +52,64 @@ def update(principal: Principal, changes: Mapping[str, Any], *, now: datetime) -
     with transaction.atomic():
         rows = Organization.objects.select_for_update()
         organization = rows.get(pk=principal.organization_id)
-        was_required = organization.mfa_required
-        organization.mfa_required = changes.get("required", was_required)
-        wanted = changes.get("allowed_methods", organization.mfa_allowed_methods)
-        organization.mfa_allowed_methods = [method for method in MFA_METHODS if method in wanted]
-        organization.mfa_grace_period_days = changes.get(
-            "grace_period_days", organization.mfa_grace_period_days
-        )
-        organization.recovery_questions_enabled = changes.get(
-            "recovery_questions", organization.recovery_questions_enabled
-        )
-        if organization.mfa_required and not was_required:
-            organization.mfa_required_since = now
+        _apply(organization, changes, now)
         organization.mfa_updated_at, organization.mfa_updated_by = now, principal.user_id
-        _refuse_lock_out(organization, now)
         organization.save()
         devices.forget_all_within(organization.pk)
     return organization
+
+
+def preview(organization_id: int, changes: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
+    """Return what ``update`` would lead to, and save nothing.
+
+    Raises PolicyLocksOut (409) as ``update`` does.
+    """
+    organization = Organization.objects.get(pk=organization_id)
+    _apply(organization, changes, now)
+    affected = _without_allowed_factor(organization).order_by("created_at", "email")
+    count = affected.count() if organization.mfa_required else 0
+    listed = affected[:PREVIEW_MEMBERS] if count else []
+    return {
+        "policy": describe(organization),
+        "affected_members": count,
+        "affected": [_effect(organization, user, now) for user in listed],
+        "trusted_devices": devices.count_within(organization_id),
+    }
+
+
+def _effect(organization: Organization, user: User, now: datetime) -> dict[str, Any]:
+    """Return from when on a member without an allowed factor can only set one up."""
+    ends = accounts_policy.deadline(
+        organization.mfa_required_since,
+        organization.mfa_grace_period_days,
+        member_since=user.created_at,
+    )
+    return {
+        "user_id": user.pk,
+        "email": user.email or None,
+        "restricted_from": int(max(ends, now).timestamp()),
+        "at_once": ends <= now,
+    }
+
+
+def _apply(organization: Organization, changes: Mapping[str, Any], now: datetime) -> None:
+    """Set the changed fields of a policy, unsaved.
+
+    Raises PolicyLocksOut.
+    """
+    was_required = organization.mfa_required
+    organization.mfa_required = changes.get("required", was_required)
+    wanted = changes.get("allowed_methods", organization.mfa_allowed_methods)
+    organization.mfa_allowed_methods = [method for method in MFA_METHODS if method in wanted]
+    organization.mfa_grace_period_days = changes.get(
+        "grace_period_days", organization.mfa_grace_period_days
+    )
+    organization.recovery_questions_enabled = changes.get(
+        "recovery_questions", organization.recovery_questions_enabled
+    )
+    if organization.mfa_required and not was_required:
+        organization.mfa_required_since = now
+    _refuse_lock_out(organization, now)
 
 
 def _refuse_lock_out(organization: Organization, now: datetime) -> None:
@@ -127,10 +171,8 @@ def compliance_of(user_id: UUID, *, now: datetime) -> dict[str, Any]:
 def compliance_of_organization(organization_id: int) -> dict[str, Any]:
     """Count the members who satisfy the policy and name those who do not."""
     organization = Organization.objects.get(pk=organization_id)
-    proper = [method for method in organization.mfa_allowed_methods if method != "backup_codes"]
     members = User.scoped.within_organization(organization_id).filter(is_active=True)
-    holds = Q(factors__method__in=proper)
-    missing = members.exclude(pk__in=members.filter(holds).values("pk")).order_by("email")
+    missing = _without_allowed_factor(organization).order_by("email")
     total = members.count()
     rows = [{"user_id": user.pk, "email": user.email or None} for user in missing]
     policy = describe(organization)
@@ -142,3 +184,12 @@ def compliance_of_organization(organization_id: int) -> dict[str, Any]:
         "compliant_members": total - len(rows),
         "missing": rows,
     }
+
+
+def _without_allowed_factor(organization: Organization) -> QuerySet[User]:
+    """Return the members who hold no second factor that the policy allows."""
+    proper = [method for method in organization.mfa_allowed_methods if method != "backup_codes"]
+    members = User.scoped.within_organization(organization.pk).filter(is_active=True)
+    holders = members.filter(Q(factors__method__in=proper))
+    without: QuerySet[User] = members.exclude(pk__in=holders.values("pk"))
+    return without

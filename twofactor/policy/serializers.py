@@ -31,6 +31,26 @@ class PolicyUpdateSerializer(StrictSerializer):
     recovery_questions = serializers.BooleanField(required=False)
 
 
+class AffectedMemberSerializer(serializers.Serializer[Any]):
+    """A member without a factor that the previewed policy allows."""
+
+    user_id = serializers.UUIDField()
+    email = serializers.EmailField(allow_null=True)
+    restricted_from = serializers.IntegerField(
+        help_text="From then on (Unix seconds) the member can only set up a factor."
+    )
+    at_once = serializers.BooleanField(help_text="No grace is left for this member.")
+
+
+class PolicyPreviewSerializer(serializers.Serializer[Any]):
+    """What a change of the policy would lead to."""
+
+    policy = PolicySerializer(help_text="As it would be; `updated_at` is that of the last change.")
+    affected_members = serializers.IntegerField()
+    affected = AffectedMemberSerializer(many=True, help_text="The first 200 of them.")
+    trusted_devices = serializers.IntegerField(help_text="Trusted devices that would end.")
+
+
 class ComplianceSerializer(serializers.Serializer[Any]):
     """The caller's compliance; with `scope=organization` the counts and who is missing."""
 

@@ -16,6 +16,7 @@ from twofactor.audit_tags import TwoFactorTag
 from twofactor.policy import policy
 from twofactor.policy.serializers import (
     ComplianceSerializer,
+    PolicyPreviewSerializer,
     PolicySerializer,
     PolicyUpdateSerializer,
 )
@@ -27,12 +28,17 @@ class PolicyViewSet(PlatformViewSet):
     access = {
         "policy": MEMBER.always(),
         "update_policy": needs("policy", "update").fresh(),
+        "preview": needs("policy", "update"),
         "compliance": MEMBER.always(),
     }
-    request_serializers = {"update_policy": PolicyUpdateSerializer}
+    request_serializers = {
+        "update_policy": PolicyUpdateSerializer,
+        "preview": PolicyUpdateSerializer,
+    }
     response_serializers = {
         "policy": PolicySerializer,
         "update_policy": PolicySerializer,
+        "preview": PolicyPreviewSerializer,
         "compliance": ComplianceSerializer,
     }
 
@@ -52,6 +58,14 @@ class PolicyViewSet(PlatformViewSet):
             organization = policy.update(self.principal, body, now=timezone.now())
             audit.record_request(self.platform_request, TwoFactorTag.POLICY_UPDATE, **body)
         return self.respond(policy.describe(organization))
+
+    @extend_schema(summary="Preview a change of the 2FA policy")
+    @action(detail=False, methods=["post"], url_path="policy/preview")
+    def preview(self, request: Request) -> Response:
+        """Return whom a change would restrict, and from when on; it saves nothing."""
+        body = self.read()
+        found = policy.preview(self.principal.organization_id, body, now=timezone.now())
+        return self.respond(found)
 
     @extend_schema(
         summary="Compliance",

@@ -169,6 +169,11 @@ def forget_all_within(organization_id: int) -> None:
     TrustedDevice.scoped.within_organization(organization_id).delete()
 
 
+def count_within(organization_id: int) -> int:
+    """Return how many devices the members of an organization trust."""
+    return TrustedDevice.scoped.within_organization(organization_id).count()
+
+
 def _end_trust(sessions: QuerySet[Session]) -> None:
     trusting = sessions.filter(ended_at=None, amr__contains=[TRUSTED_DEVICE])
     trusting.update(amr=Func(F("amr"), Value(TRUSTED_DEVICE), function="array_remove"))

@@ -19,7 +19,7 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.errors import TooManyAttempts
 from accounts.models import User
-from accounts.signin import signin
+from accounts.signin import metrics, signin
 from accounts.signin.signin import (
     SessionTokens,
     SignInAttempt,
@@ -90,6 +90,20 @@ def finish(
     Raises MalformedCredential (400), PasskeyRejected (401: unknown, wrong, unverified, disabled
     alike), EnvironmentNotFound (404), ChallengeGone (410), TooManyAttempts (429).
     """
+    with metrics.counting_refusals(SignInMethod.PASSKEY):
+        user = proven_user(request, challenge_id=challenge_id, credential=credential, now=now)
+        place = environment_for(user, environment)
+        with transaction.atomic():
+            return signin.finish(request, _attempt(user, place, now))
+
+
+def proven_user(
+    request: PlatformRequest, *, challenge_id: str, credential: dict[str, Any], now: datetime
+) -> User:
+    """Return the owner of a passkey, who was verified; the start takes one answer.
+
+    Raises MalformedCredential, PasskeyRejected, ChallengeGone and TooManyAttempts, as ``finish``.
+    """
     response = assertion(credential)
     _refuse_flood(request, "passkey", settings.ACCOUNTS.logins_per_address, now)
     asked = _use_up(challenge_id, now)
@@ -99,9 +113,7 @@ def finish(
     if user is None:
         raise PasskeyRejected
     limits.give_back("passkey", _network(request), window=WINDOW, now=now)
-    place = environment_for(user, environment)
-    with transaction.atomic():
-        return signin.finish(request, _attempt(user, place, now))
+    return user
 
 
 def _attempt(user: User, place: Environment, now: datetime) -> SignInAttempt:

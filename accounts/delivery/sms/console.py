@@ -1,8 +1,8 @@
 """For development: print text messages to standard output."""
 
-from accounts.delivery import console
+from accounts.delivery import console, inbox
 
 
 def send(to: str, text: str) -> None:
     """Print a text message."""
-    console.show("SMS", to, text)
+    console.show(inbox.Message("SMS", to, "", text))

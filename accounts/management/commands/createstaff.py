@@ -24,8 +24,11 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the address."""
+        """Take the address, and what the person may do."""
         parser.add_argument("email", help="Address the person signs in with.")
+        parser.add_argument(
+            "--view-only", action="store_true", help="May look at the admin, and not act in it."
+        )
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Make or promote the user."""
@@ -34,16 +37,19 @@ class Command(OpsCommand):
             if user is None:
                 user = _create(options["email"])
             user.is_staff = True
-            user.save(update_fields=["is_staff"])
+            user.is_view_only = options["view_only"]
+            user.save(update_fields=["is_staff", "is_view_only"])
             audit.add(
                 None,
                 AccountTag.CLI_STAFF_CREATE,
                 organization_id=user.organization_id,
                 actor_id=user.pk,
                 actor=user.email,
+                data={"view_only": user.is_view_only},
             )
         facts = {"user_id": str(user.pk), "email": user.email, "org_id": user.organization_id}
-        return Outcome(facts, f"{user.email} may enter the admin.")
+        text = "look at the admin" if user.is_view_only else "enter the admin"
+        return Outcome(facts | {"view_only": user.is_view_only}, f"{user.email} may {text}.")
 
 
 def _create(email: str) -> User:

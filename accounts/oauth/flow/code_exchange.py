@@ -30,7 +30,7 @@ from accounts.oauth.errors import (
 from accounts.oauth.flow import grants, pkce
 from accounts.oauth.models import GrantKind, OAuthGrant
 from accounts.oauth.providers.profile import Profile
-from accounts.signin import signin
+from accounts.signin import metrics, signin
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import PlatformRequest
@@ -95,6 +95,7 @@ def _exchange(
     except REFUSALS as exc:
         refused, user = exc, grant.user
     _record_refusal(request, grant, refused, user)
+    metrics.REFUSED.labels(SignInMethod.EXTERNAL, refused.code).inc()
     return refused
 
 

@@ -8,13 +8,16 @@ from datetime import datetime
 
 from django.conf import settings
 
+from accounts.api_keys import api_keys
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.invitations import invitations
+from accounts.members.members import event_data
 from accounts.models import User
 from accounts.oauth.models import Identity
 from accounts.oauth.providers.conf import RoleMapping
 from accounts.oauth.providers.profile import Memberships
+from accounts.webhooks import events
 from platform_site.lib.permissions import ROLES
 from platform_site.lib.principals import PlatformRequest
 
@@ -71,6 +74,8 @@ def recompute(request: PlatformRequest | None, user: User, *, reason: str, now: 
     if "admin" in before and "admin" not in (*user.roles, *derived):
         # A former admin must not come back by an invitation that they sent themselves.
         invitations.revoke_those_of(user, now=now)
+        api_keys.revoke_those_of(user, reason="maker_demoted", now=now)
+    events.emit(user.organization_id, "member.changed", event_data(user))
     audit.add(
         request,
         AccountTag.SYNC_MEMBER_UPDATE,

@@ -1,0 +1,1 @@
+"""API keys: long-lived credentials of programs."""

@@ -1,0 +1,173 @@
+"""API keys: made by an admin for a program, and ended by any admin or with their maker.
+
+Locks are taken in the order of accounts/members/members.py: organization, user.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from accounts import limits
+from accounts.api_keys import secret
+from accounts.delivery import notices
+from accounts.errors import ApiKeyNotFound, ApiKeysMadeTooOften, SessionRevoked, TooManyApiKeys
+from accounts.models import ApiKey, Session, User
+from environments.models import Organization
+from platform_site.lib.errors import FieldError, InvalidRequest
+from platform_site.lib.permissions import Role, scopes_of
+from platform_site.lib.principals import Principal
+
+DEFAULT_DAYS: Final = 90
+MAX_DAYS: Final = 365
+DAY: Final = timedelta(days=1)
+# Ended ones stay listed this long.
+KEEP_ENDED: Final = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The key that is asked for. scopes: None means all that the role may have."""
+
+    name: str
+    role: Role
+    scopes: Sequence[str] | None = None
+    expires_in_days: int = DEFAULT_DAYS
+
+
+def refuse_flood(organization_id: int, *, now: datetime) -> None:
+    """Count one new key against the daily cap, outside a transaction that may be rolled back.
+
+    Raises ApiKeysMadeTooOften (429).
+    """
+    cap = settings.ACCOUNTS.api_keys_per_day
+    wait_s = limits.take("api key", str(organization_id), limit=cap, window=DAY, now=now)
+    if wait_s:
+        raise ApiKeysMadeTooOften(retry_after_s=wait_s)
+
+
+def create(principal: Principal, wanted: Wanted, *, now: datetime) -> ApiKey:
+    """Make a key to the caller's environment; return it with its text, which is not stored.
+
+    Call inside a transaction. The maker gets a mail. Raises InvalidRequest (400) for a scope
+    above the role, TooManyApiKeys (409), SessionRevoked (401) for a maker who was demoted or
+    signed out meanwhile.
+    """
+    scopes = _scopes(wanted)
+    maker = _lock_maker(principal)
+    _make_room(principal.organization_id, now)
+    text = secret.new(principal.environment_id)
+    key: ApiKey = ApiKey.unscoped.create(  # unscoped: the caller's own scope
+        organization_id=principal.organization_id,
+        environment_id=principal.environment_pk,
+        maker=maker,
+        name=wanted.name,
+        hint=secret.hint(text),
+        digest=secret.digest(text),
+        role=wanted.role,
+        scopes=scopes,
+        created_at=now,
+        expires_at=now + timedelta(days=wanted.expires_in_days),
+    )
+    notices.notify(
+        maker,
+        "api_key_created",
+        name=wanted.name,
+        environment=principal.environment_name,
+        role=wanted.role,
+    )
+    key.text = text
+    return key
+
+
+def revoke(rows: QuerySet[ApiKey], key_id: str, *, now: datetime) -> ApiKey:
+    """End a key of these rows, on its next request; again it changes nothing.
+
+    Call inside a transaction. Raises ApiKeyNotFound (404).
+    """
+    try:
+        key: ApiKey | None = rows.select_for_update(of=("self",)).filter(pk=UUID(key_id)).first()
+    except ValueError:
+        raise ApiKeyNotFound from None
+    if key is None:
+        raise ApiKeyNotFound
+    if key.revoked_at is None:
+        key.revoked_at, key.revoke_reason = now, "revoked"
+        key.save(update_fields=["revoked_at", "revoke_reason"])
+    return key
+
+
+def revoke_those_of(maker: User, *, reason: str, now: datetime) -> int:
+    """End the keys that a user made; return how many there were.
+
+    A maker who is an admin again later makes new ones: the old ones are forgotten by then.
+    """
+    mine = ApiKey.scoped.within_organization(maker.organization_id).filter(maker=maker)
+    return _end(mine, reason, now)
+
+
+def revoke_all(rows: QuerySet[ApiKey], *, now: datetime) -> int:
+    """End these keys at an operator's command; return how many worked until now."""
+    return _end(rows, "operator", now)
+
+
+def on_environment_deleted(environment_pk: int) -> None:
+    """End the keys to an environment (a lifecycle hook)."""
+    keys = ApiKey.unscoped.filter(  # unscoped: a hook knows the environment alone
+        environment_id=environment_pk
+    )
+    _end(keys, "environment_deleted", timezone.now())
+
+
+def forget_old(*, now: datetime) -> int:
+    """Delete keys that ended long ago; return their number."""
+    ended = now - KEEP_ENDED
+    keys = ApiKey.unscoped.all()  # unscoped: housekeeping
+    number: int = keys.filter(expires_at__lt=ended).delete()[0]
+    return number + keys.filter(revoked_at__lt=ended).delete()[0]
+
+
+def _end(rows: QuerySet[ApiKey], reason: str, now: datetime) -> int:
+    return rows.filter(revoked_at=None).update(revoked_at=now, revoke_reason=reason)
+
+
+def _scopes(wanted: Wanted) -> list[str]:
+    possible = scopes_of(wanted.role)
+    if wanted.scopes is None:
+        return [*possible]
+    # Nothing writes without reading: what is changed is found first.
+    asked = {*wanted.scopes, *(scope.replace(":write", ":read") for scope in wanted.scopes)}
+    wrong = [scope for scope in wanted.scopes if scope not in possible]
+    if wrong:
+        said = f"The role {wanted.role} cannot have {', '.join(wrong)}."
+        raise InvalidRequest(fields=[FieldError("scopes", "above_role", said)])
+    return [scope for scope in possible if scope in asked]
+
+
+def _lock_maker(principal: Principal) -> User:
+    """Return the caller as it is now: a demotion takes the same locks before it ends keys."""
+    organizations = Organization.objects.select_for_update(no_key=True)
+    organizations.only("pk").get(pk=principal.organization_id)
+    users = User.scoped.within_organization(principal.organization_id)
+    maker: User | None = (
+        users.select_for_update(no_key=True).filter(pk=principal.own_id, is_active=True).first()
+    )
+    session = Session.scoped.within(principal.scope).filter(pk=principal.session_id, ended_at=None)
+    if maker is None or "admin" not in (*maker.roles, *maker.derived_roles):
+        raise SessionRevoked
+    if not session.exists():
+        raise SessionRevoked
+    return maker
+
+
+def _make_room(organization_id: int, now: datetime) -> None:
+    live = ApiKey.scoped.within_organization(organization_id).filter(
+        revoked_at=None, expires_at__gt=now
+    )
+    if live.count() >= settings.ACCOUNTS.api_keys_per_organization:
+        raise TooManyApiKeys("Revoke some, or wait until they expire.")

@@ -1,0 +1,94 @@
+"""``/v1/api-keys``."""
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api_keys import api_keys
+from accounts.api_keys.api_keys import Wanted
+from accounts.api_keys.serializers import (
+    ApiKeyCreateSerializer,
+    ApiKeyFilterSerializer,
+    ApiKeySerializer,
+    NewApiKeySerializer,
+)
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from accounts.errors import ApiKeyNotFound
+from accounts.models import ApiKey
+from platform_site.lib.api import NO_STORE
+from platform_site.lib.permissions import needs
+from platform_site.lib.viewsets import ListAction, RetrieveAction
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="List API keys",
+        description="List the keys to the caller's environment, the newest first. Ended ones stay "
+        "in the list for 30 days.",
+    ),
+    retrieve=extend_schema(summary="Read an API key", description="Return one key, not its text."),
+)
+class ApiKeyViewSet(ListAction, RetrieveAction):
+    """The API keys to the caller's environment."""
+
+    access = {
+        "list": needs("api_keys", "read"),
+        "retrieve": needs("api_keys", "read"),
+        "create": needs("api_keys", "create").fresh(),
+        "destroy": needs("api_keys", "delete").fresh(),
+    }
+    serializer_class = ApiKeySerializer
+    request_serializers = {"create": ApiKeyCreateSerializer}
+    query_serializers = {"list": ApiKeyFilterSerializer}
+    response_serializers = {"create": NewApiKeySerializer}
+    lookup_url_kwarg = "key_id"
+    not_found = ApiKeyNotFound
+
+    def get_queryset(self) -> QuerySet[ApiKey]:
+        """Return the environment's keys; of a list, those in the state that is asked for."""
+        rows = ApiKey.scoped.within(self.principal.scope).select_related("maker")
+        state = self.read_query().get("state") if self.action == "list" else None
+        now = timezone.now()
+        if state == "revoked":
+            return rows.filter(revoked_at__isnull=False)
+        if state == "active":
+            return rows.filter(revoked_at=None, expires_at__gt=now)
+        return rows.filter(revoked_at=None, expires_at__lte=now) if state == "expired" else rows
+
+    @extend_schema(summary="Make an API key")
+    def create(self, request: Request) -> Response:
+        """Make a key to the environment that the caller is in. Its text is shown this once.
+
+        It may do what its role and its scopes both allow, and nothing to accounts, members, keys
+        or payments. It ends at its expiry, when it is revoked, when its environment is deleted, and
+        when its maker is removed, disabled or no admin any more.
+        """
+        wanted, now = Wanted(**self.read()), timezone.now()
+        who = self.principal
+        api_keys.refuse_flood(who.organization_id, now=now)
+        with transaction.atomic():
+            key = api_keys.create(who, wanted, now=now)
+            audit.record_request(
+                self.platform_request,
+                AccountTag.API_KEY_CREATE,
+                key=str(key.pk),
+                name=key.name,
+                role=key.role,
+                scopes=key.scopes,
+                expires_at=int(key.expires_at.timestamp()),
+            )
+        return self.respond(key, headers=NO_STORE)
+
+    @extend_schema(summary="Revoke an API key")
+    def destroy(self, request: Request, key_id: str) -> Response:
+        """End a key: its next request is refused."""
+        with transaction.atomic():
+            key = api_keys.revoke(self.get_queryset(), key_id, now=timezone.now())
+            audit.record_request(
+                self.platform_request, AccountTag.API_KEY_REVOKE, key=str(key.pk), name=key.name
+            )
+        return self.no_content()

@@ -1,0 +1,64 @@
+"""For development: the latest messages that were printed instead of sent, for the page /inbox.
+
+One file each in ZDATA_DIR/inbox, which only this user can read: they hold codes.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+
+from platform_site.lib.ids import uuid7
+
+KEPT: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A mail or SMS; ``at`` is in Unix seconds, '' is the subject of an SMS."""
+
+    kind: str
+    to: str
+    subject: str
+    text: str
+    at: float = field(default_factory=time.time)
+
+    @property
+    def sent_at(self) -> datetime:
+        """When it was sent."""
+        return datetime.fromtimestamp(self.at, UTC)
+
+
+def keep(message: Message) -> None:
+    """Keep a message, and delete all but the latest."""
+    folder = _folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Written aside: the page never reads half a file. Ids are in the order of time.
+    aside = folder / f"{uuid7()}.new"
+    aside.touch(mode=0o600)
+    aside.write_text(json.dumps(asdict(message)))
+    aside.rename(aside.with_suffix(".json"))
+    for old in _files()[KEPT:]:
+        old.unlink(missing_ok=True)
+
+
+def messages() -> Iterator[Message]:
+    """Return the kept messages, the latest first."""
+    for file in _files():
+        # Another process may have deleted it by now.
+        with suppress(FileNotFoundError):
+            yield Message(**json.loads(file.read_text()))
+
+
+def _files() -> list[Path]:
+    return sorted(_folder().glob("*.json"), reverse=True)
+
+
+def _folder() -> Path:
+    return Path(settings.DATA_DIR) / "inbox"

@@ -1,0 +1,48 @@
+"""``manage.py exportorganization``: everything of an organization, in an archive."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from accounts.management import operators
+from accounts.organization import exports
+from platform_site.lib.archives import ArchiveRefused
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
+
+
+class Command(OpsCommand):
+    """Write the archive that an admin would get."""
+
+    help = (
+        "Write everything that an organization has here to a new zip file, which only you can "
+        "read: members, audit trail, databases, lists of objects, billing; no secrets."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take which one, and where to."""
+        parser.add_argument("organization", type=int, metavar="ID")
+        parser.add_argument("--output", type=Path, required=True, metavar="FILE")
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Write it."""
+        organization_id = operators.organization(options["organization"]).pk
+        path: Path = options["output"].absolute()
+        if path.exists():
+            raise Refused("output_refused", f"{path} exists.")
+        try:
+            size_bytes, missing = exports.write(organization_id, path)
+        except OSError as exc:
+            raise Refused("output_refused", f"{path}: {exc.strerror}.") from exc
+        except ArchiveRefused as exc:
+            raise Refused("export_refused", str(exc)) from exc
+        audit.add(
+            None,
+            AccountTag.CLI_ORGANIZATION_EXPORT,
+            organization_id=organization_id,
+            actor=operators.NAME,
+        )
+        facts = {"org_id": organization_id, "output": str(path), "size_bytes": size_bytes}
+        text = " ".join([f"{path}: {size_bytes} bytes.", *missing])
+        return Outcome(facts | {"missing": missing}, text)

@@ -1,0 +1,120 @@
+"""Webhooks: where an organization's events are sent, and what was sent there."""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from environments.models import Organization
+from platform_site.lib.ids import uuid7
+from platform_site.lib.scoping import TenantModel
+
+
+class WebhookEndpoint(TenantModel):
+    """A URL of an organization, and the events that are sent to it.
+
+    secret: encrypted; previous_secret signs as well until previous_secret_ends_at.
+    failures, resting_until: attempts that failed in a row, and how long it is left alone for that.
+    failing_since: of the first failure since the last success.
+    """
+
+    class State(models.TextChoices):
+        """Only an enabled endpoint gets events."""
+
+        ENABLED = "enabled"
+        DISABLED = "disabled"
+
+    class Reason(models.TextChoices):
+        """Why an endpoint is disabled."""
+
+        BY_ADMIN = "by_admin"
+        FAILING = "failing"
+        GONE = "gone"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="webhooks"
+    )
+    url = models.CharField(max_length=2048)
+    description = models.CharField(max_length=200, blank=True)
+    events = ArrayField(models.CharField(max_length=40))
+    state = models.CharField(max_length=10, choices=State, default=State.ENABLED)
+    disabled_reason = models.CharField(max_length=10, choices=Reason, blank=True)
+    secret = models.TextField()
+    previous_secret = models.TextField(blank=True)
+    previous_secret_ends_at = models.DateTimeField(null=True, blank=True)
+    failures = models.PositiveIntegerField(default=0)
+    resting_until = models.DateTimeField(null=True, blank=True)
+    failing_since = models.DateTimeField(null=True, blank=True)
+    created_by = models.CharField(max_length=254)
+    created_at = models.DateTimeField()
+
+    # The secret's text, on the instance that was just made alone; no column.
+    text: str = ""
+
+    def __str__(self) -> str:
+        """Return the id: a URL may hold what only its owner should know."""
+        return str(self.id)
+
+
+class WebhookDelivery(TenantModel):
+    """One event for one endpoint; its id is the message's, however often it is sent.
+
+    body: encrypted, kept for as long as the row, so that it can be sent again.
+    attempts: counts each claim, and so identifies the claim that has not lost its lease.
+    log: of the latest attempts, ``{"at", "status", "error", "elapsed_ms"}``.
+    """
+
+    class State(models.TextChoices):
+        """queued → sending → delivered; or back to queued; or failed for good."""
+
+        QUEUED = "queued"
+        SENDING = "sending"
+        DELIVERED = "delivered"
+        FAILED = "failed"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
+    endpoint = models.ForeignKey(
+        WebhookEndpoint, on_delete=models.CASCADE, related_name="deliveries"
+    )
+    event = models.CharField(max_length=40)
+    body = models.TextField()
+    state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
+    attempts = models.PositiveIntegerField(default=0)
+    tries = models.PositiveIntegerField(default=0)
+    last_status = models.PositiveSmallIntegerField(null=True, blank=True)
+    last_error = models.CharField(max_length=40, blank=True)
+    log = models.JSONField(default=list, blank=True)
+    created_at = models.DateTimeField(db_index=True)
+    expires_at = models.DateTimeField()
+    next_attempt_at = models.DateTimeField(null=True, blank=True)
+    claimed_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        """Those on their way are few, and asked for all the time."""
+
+        verbose_name_plural = "webhook deliveries"
+        indexes: ClassVar[list[Any]] = [
+            models.Index(
+                fields=["endpoint", "next_attempt_at"],
+                condition=models.Q(state="queued"),
+                name="webhook_delivery_queued",
+            ),
+            models.Index(
+                fields=["organization", "endpoint"],
+                condition=models.Q(state="sending"),
+                name="webhook_delivery_sending",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        """Return the id."""
+        return str(self.id)
+
+    def finish(self, state: "WebhookDelivery.State", *, now: datetime) -> None:
+        """End as delivered or failed, without saving."""
+        self.state, self.finished_at = state, now
+        self.next_attempt_at = self.claimed_at = None

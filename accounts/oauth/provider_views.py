@@ -1,0 +1,27 @@
+"""``/v1/sign-in-providers``."""
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.oauth import provider_use
+from accounts.oauth.serializers import ProviderUseSerializer
+from platform_site.lib.permissions import needs
+from platform_site.lib.viewsets import PlatformViewSet
+
+
+class ProviderUseViewSet(PlatformViewSet):
+    """The sign-in providers, as an organization's admins see them."""
+
+    access = {"list": needs("members", "read")}
+    serializer_class = ProviderUseSerializer
+    pagination_class = None
+
+    @extend_schema(summary="List sign-in providers", operation_id="sign_in_providers_list")
+    def list(self, request: Request) -> Response:
+        """List the providers that the installation offers, and who of the organization uses them.
+
+        One that is no longer offered is listed while members are linked to it: they cannot sign in
+        by it.
+        """
+        return self.respond({"providers": provider_use.used_in(self.principal.organization_id)})

@@ -1,0 +1,76 @@
+"""Settings of whole organizations."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Final
+
+from platform_site.env import Env
+from platform_site.settings_table import Integer, Text, load
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganizationSettings:
+    """The delay of a deletion, and the bounds of an export."""
+
+    deletion_days: Annotated[
+        int,
+        Integer(
+            "ZORGANIZATION_DELETION_DAYS",
+            "Time between the request to delete an organization and its deletion, in which any of "
+            "its admins can cancel it.",
+            default=7,
+            unit="days",
+            minimum=1,
+            maximum=90,
+        ),
+    ]
+    export_dir: Annotated[
+        str,
+        Text(
+            "ZEXPORT_DIR",
+            "Folder of organizations' exports; web servers and task workers share it.",
+            shown="ZDATA_DIR/exports",
+        ),
+    ]
+    export_limit_bytes: Annotated[
+        int,
+        Integer(
+            "ZEXPORT_LIMIT_BYTES",
+            "Largest export of an organization; one that would be larger fails.",
+            default=5 * 2**30,
+            unit="bytes",
+            minimum=2**20,
+            maximum=2**42,
+        ),
+    ]
+    export_timeout_s: Annotated[
+        int,
+        Integer(
+            "ZEXPORT_TIMEOUT_S",
+            "Longest time that writing an export takes.",
+            default=1800,
+            unit="seconds",
+            minimum=10,
+            maximum=86400,
+        ),
+    ]
+    export_keep_days: Annotated[
+        int,
+        Integer(
+            "ZEXPORT_KEEP_DAYS",
+            "Time after which an export's file is deleted.",
+            default=3,
+            unit="days",
+            minimum=1,
+            maximum=30,
+        ),
+    ]
+
+
+def read(env: Env, *, data_dir: Path) -> OrganizationSettings:
+    """Read the settings. data_dir: holds the exports unless a folder is set."""
+    own: OrganizationSettings = load(OrganizationSettings, env)
+    return replace(own, export_dir=own.export_dir or str(data_dir / "exports"))
+
+
+TABLES: Final = (OrganizationSettings,)

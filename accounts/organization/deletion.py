@@ -1,0 +1,202 @@
+"""An organization's deletion: requested with its name, after a delay carried out, never undone.
+
+Until the delay is over nothing changes, every admin knows, and any of them can cancel. Then its
+members lose access at once, and its data goes environment by environment. The row of the
+organization stays without its name: the ledger, which only grows, refers to its number, as the
+audit trail does until its retention is over.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+from django.db.models.fields.reverse_related import ForeignObjectRel
+from django.utils.module_loading import import_string
+
+from accounts import account_lifecycle, limits
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from accounts.models import Delivery, User
+from accounts.organization import exports
+from accounts.organization.admins import notify_admins
+from accounts.organization.errors import (
+    DeletionBegan,
+    DeletionBlocked,
+    DeletionNotFound,
+    DeletionRequested,
+    NameMismatch,
+    RequestedTooOften,
+)
+from accounts.sessions import sessions
+from environments import environments
+from environments.models import Environment, Organization
+from platform_site.lib.errors import FieldError
+
+DAY: Final = timedelta(days=1)
+REQUESTS_PER_DAY: Final = 5
+
+log = structlog.get_logger(__name__)
+
+
+def refuse_flood(kind: str, organization_id: int, *, now: datetime) -> None:
+    """Count one request that mails all admins, outside a transaction that may be rolled back.
+
+    Raises RequestedTooOften (429).
+    """
+    wait_s = limits.take(kind, str(organization_id), limit=REQUESTS_PER_DAY, window=DAY, now=now)
+    if wait_s:
+        raise RequestedTooOften(retry_after_s=wait_s)
+
+
+def request(organization_id: int, *, name: str, by: str, now: datetime) -> Organization:
+    """Have an organization deleted after the delay; every admin gets a mail.
+
+    name: as the organization is called, typed by who wants this. Call inside a transaction.
+    Raises NameMismatch, DeletionRequested, DeletionBlocked.
+    """
+    row = _locked(organization_id)
+    if name.strip() != row.name:
+        wrong = FieldError("name", NameMismatch.code, "This is not the organization's name.")
+        raise NameMismatch(fields=(wrong,))
+    if row.deletion_due_at is not None:
+        raise DeletionRequested
+    refuse_blocked(organization_id)
+    row.deletion_requested_at, row.deletion_requested_by = now, by
+    row.deletion_due_at = now + timedelta(days=settings.ORGANIZATIONS.deletion_days)
+    _save(row)
+    due_at = f"{row.deletion_due_at:%Y-%m-%d %H:%M} UTC"
+    notify_admins(
+        organization_id,
+        "organization_deletion_requested",
+        organization=row.name,
+        due_at=due_at,
+        by=by,
+    )
+    return row
+
+
+def cancel(organization_id: int, *, by: str) -> Organization:
+    """Keep an organization whose deletion was requested. Call inside a transaction.
+
+    Raises DeletionNotFound, DeletionBegan.
+    """
+    row = _locked(organization_id)
+    if row.deletion_due_at is None:
+        raise DeletionNotFound
+    if row.deletion_began_at is not None:
+        raise DeletionBegan
+    row.deletion_requested_at = row.deletion_due_at = None
+    row.deletion_requested_by = ""
+    _save(row)
+    notify_admins(organization_id, "organization_deletion_cancelled", organization=row.name, by=by)
+    return row
+
+
+def refuse_blocked(organization_id: int) -> None:
+    """Raise DeletionBlocked with what has to be done first, if anything has to."""
+    found = [
+        sentence
+        for path in settings.ORGANIZATION_OBSTACLES
+        for sentence in import_string(path)(organization_id)
+    ]
+    if found:
+        raise DeletionBlocked(" ".join(found))
+
+
+def due(*, now: datetime) -> list[int]:
+    """Return the organizations whose delay is over."""
+    rows = Organization.objects.filter(deletion_due_at__lte=now, deleted_at=None)
+    return list(rows.values_list("pk", flat=True))
+
+
+def carry_out(organization_id: int, *, now: datetime) -> bool:
+    """Delete an organization that is due; True if it is deleted. Safe to repeat at any point.
+
+    One that is blocked meanwhile stays, and is tried again.
+    Raises PlatformError while a database server or the edge cache does not answer.
+    """
+    try:
+        if not _begin(organization_id, now=now):
+            return False
+    except DeletionBlocked as exc:
+        log.warning("organization_not_deleted", organization=organization_id, reason=exc.detail)
+        return False
+    # unscoped: housekeeping; the organization is closed
+    for environment in Environment.unscoped.filter(organization_id=organization_id):
+        environments.drop(environment.pk)
+    for path in settings.LIFECYCLE_HOOKS["organization_erased"]:
+        import_string(path)(organization_id)
+    _erase(organization_id, now=now)
+    log.info("organization_deleted", organization=organization_id)
+    return True
+
+
+def _begin(organization_id: int, *, now: datetime) -> bool:
+    """Close an organization that is due; False if it was cancelled or is deleted."""
+    with transaction.atomic():
+        row = _locked(organization_id)
+        if row.deleted_at is not None or row.deletion_due_at is None or row.deletion_due_at > now:
+            return False
+        if row.deletion_began_at is None:
+            refuse_blocked(organization_id)
+            row.deletion_began_at = now
+            _save(row)
+            notify_admins(organization_id, "organization_deleted", organization=row.name)
+            audit.add(
+                None,
+                AccountTag.SYSTEM_ORGANIZATION_DELETE,
+                organization_id=organization_id,
+                data={"requested_by": row.deletion_requested_by},
+            )
+        # Again after each failure: somebody may have come in by a provider's membership.
+        for member in User.scoped.within_organization(organization_id).filter(is_active=True):
+            member.is_active = False
+            member.save(update_fields=["is_active"])
+            sessions.end_all_of_user(member.pk, reason="disabled", now=now)
+            account_lifecycle.tell("trust_ended", member.pk)
+        environments.close_organization(organization_id, now=now)
+    return True
+
+
+def _erase(organization_id: int, *, now: datetime) -> None:
+    """Delete the members, and every other row that belongs to the organization."""
+    for user_id in list(
+        User.scoped.within_organization(organization_id).values_list("pk", flat=True)
+    ):
+        with transaction.atomic():
+            account_lifecycle.tell("user_removed", user_id)
+            User.scoped.within_organization(organization_id).filter(pk=user_id).delete()
+    exports.remove_all(organization_id)
+    with transaction.atomic():
+        row = _locked(organization_id)
+        for model, field in owned():
+            # Mails that wait to be sent tell the admins of this; housekeeping deletes them.
+            if model is not Delivery:
+                model._meta.base_manager.filter(**{field: row}).delete()
+        row.name = row.deletion_requested_by = ""
+        row.deleted_at = now
+        row.save(update_fields=["name", "deletion_requested_by", "deleted_at"])
+
+
+def owned() -> list[tuple[Any, str]]:
+    """Return every model that refers to an organization, with the field that does."""
+    # Relations with `related_name="+"` are hidden.
+    fields = Organization._meta.get_fields(include_hidden=True)
+    relations = [each for each in fields if isinstance(each, ForeignObjectRel)]
+    return [(each.related_model, each.field.name) for each in relations]
+
+
+def _locked(organization_id: int) -> Organization:
+    # As members and environments do: changes of the organization take turns.
+    return Organization.objects.select_for_update().get(pk=organization_id)
+
+
+def _save(row: Organization) -> None:
+    row.save(
+        update_fields=[
+            *("deletion_requested_at", "deletion_requested_by", "deletion_due_at"),
+            "deletion_began_at",
+        ]
+    )

@@ -1,0 +1,66 @@
+"""What requests about a whole organization are refused with."""
+
+from platform_site.lib.errors import Conflict, Gone, InvalidRequest, NotFound, TooManyRequests
+
+
+class NameMismatch(InvalidRequest):
+    """The name that was typed is not the organization's."""
+
+    code = "name_mismatch"
+    title = "Type the organization's name as it is shown."
+
+
+class DeletionBlocked(Conflict):
+    """Something has to be done first: ``detail`` says what."""
+
+    code = "deletion_blocked"
+    title = "The organization cannot be deleted yet."
+
+
+class DeletionRequested(Conflict):
+    """The deletion was requested before; it has to be cancelled first."""
+
+    code = "deletion_requested"
+    title = "The deletion was requested already."
+
+
+class DeletionNotFound(NotFound):
+    """No deletion was requested, or it was cancelled."""
+
+    code = "deletion_not_found"
+    title = "No deletion was requested."
+
+
+class DeletionBegan(Conflict):
+    """The delay is over, and the data is being deleted."""
+
+    code = "deletion_began"
+    title = "The deletion has begun and cannot be cancelled."
+
+
+class RequestedTooOften(TooManyRequests):
+    """Each request mails every admin, so that a day has few of them."""
+
+    code = "requested_too_often"
+    title = "This was requested too often today."
+
+
+class ExportNotFound(NotFound):
+    """No export of the caller's organization has this id."""
+
+    code = "export_not_found"
+    title = "There is no such export."
+
+
+class ExportUnderWay(Conflict):
+    """An export of the organization is being written; there is one at a time."""
+
+    code = "export_under_way"
+    title = "An export is under way."
+
+
+class ExportGone(Gone):
+    """The export is not complete, or its file was deleted after its time."""
+
+    code = "export_gone"
+    title = "There is no archive of this export to download."

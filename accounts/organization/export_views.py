@@ -1,0 +1,101 @@
+"""``/v1/organization/exports``."""
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import FileResponse, HttpResponseBase
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from accounts.models import OrganizationExport
+from accounts.organization import deletion, exports, tasks
+from accounts.organization.errors import ExportNotFound
+from accounts.organization.serializers import ExportSerializer
+from platform_site.lib.api import RENDERER
+from platform_site.lib.permissions import needs
+from platform_site.lib.viewsets import ListAction, RetrieveAction
+
+CONTENT_TYPE = "application/zip"
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="List exports", description="List the organization's exports, the newest first."
+    ),
+    retrieve=extend_schema(
+        summary="Read an export", description="Return how far an export has come."
+    ),
+)
+class OrganizationExportViewSet(ListAction, RetrieveAction):
+    """Archives of everything that the caller's organization has here, for its admins."""
+
+    # Reading one tells who wanted it and when; the archive itself takes a proof.
+    access = {
+        "list": needs("organization", "update"),
+        "retrieve": needs("organization", "update"),
+        "create": needs("organization", "delete").fresh(),
+        "archive": needs("organization", "delete").fresh(),
+        "destroy": needs("organization", "delete"),
+    }
+    serializer_class = ExportSerializer
+    lookup_url_kwarg = "export_id"
+    not_found = ExportNotFound
+
+    def get_queryset(self) -> QuerySet[OrganizationExport]:
+        """Return the organization's exports."""
+        return OrganizationExport.scoped.within_organization(self.principal.organization_id)
+
+    def perform_content_negotiation(self, request: Request, force: Any = False) -> Any:
+        """Answer with the archive whatever is accepted: it has one form."""
+        if self.action == "archive":
+            return RENDERER, RENDERER.media_type
+        return super().perform_content_negotiation(request, force)
+
+    @extend_schema(summary="Export the organization")
+    def create(self, request: Request) -> Response:
+        """Have everything that the organization has here written to an archive, one at a time.
+
+        Members, environments, audit trail, policy, each database as pg_dump writes it, buckets with
+        lists of their objects, usage, ledger and payouts; no secrets. All admins get a mail.
+        """
+        who, now = self.principal, timezone.now()
+        deletion.refuse_flood("organization export", who.organization_id, now=now)
+        with transaction.atomic():
+            row = exports.request(who.organization_id, by=who.audit_name, now=now)
+            tasks.queue_export(row)
+            audit.record_request(
+                self.platform_request, AccountTag.ORGANIZATION_EXPORT, export=str(row.pk)
+            )
+        return self.respond(row)
+
+    @extend_schema(summary="Download an export")
+    @action(detail=True, url_path="archive")
+    def archive(self, request: Request, export_id: str) -> HttpResponseBase:
+        """Return the archive, a zip file."""
+        row = exports.find(self.principal.organization_id, export_id)
+        path = exports.file_of(row, now=timezone.now())
+        audit.record_request(
+            self.platform_request, AccountTag.ORGANIZATION_DOWNLOAD, export=str(row.pk)
+        )
+        return FileResponse(
+            path.open("rb"),
+            as_attachment=True,
+            filename=f"organization-{row.organization_id}-{row.requested_at:%Y-%m-%d}.zip",
+            content_type=CONTENT_TYPE,
+            headers={"Cache-Control": "no-store"},
+        )
+
+    @extend_schema(summary="Delete an export")
+    def destroy(self, request: Request, export_id: str) -> Response:
+        """Delete an archive before its time; one that is being written cannot be deleted."""
+        exports.remove(exports.find(self.principal.organization_id, export_id))
+        audit.record_request(
+            self.platform_request, AccountTag.ORGANIZATION_DELETE_EXPORT, export=export_id
+        )
+        return self.no_content()

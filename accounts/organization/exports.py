@@ -1,0 +1,193 @@
+"""An organization's data as an archive: requested, written in the background, kept for some days.
+
+One at a time for each organization, and two in all. The file belongs to this machine's folder of
+exports (ZEXPORT_DIR), which web servers and task workers share.
+"""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from accounts.models import OrganizationExport
+from accounts.organization.admins import notify_admins
+from accounts.organization.errors import ExportGone, ExportNotFound, ExportUnderWay
+from environments.models import Organization
+from platform_site.lib import archives
+from platform_site.lib.archives import ArchiveRefused
+from platform_site.lib.errors import PlatformError
+
+State = OrganizationExport.State
+OPEN: Final = (State.QUEUED, State.RUNNING)
+# Rows of what was deleted stay listed this long.
+KEEP_ROWS: Final = timedelta(days=30)
+# A process that was killed leaves its export running; no other waits longer than this for it.
+GRACE: Final = timedelta(minutes=10)
+STOPPED: Final = "It stopped before it was complete: request it again."
+
+log = structlog.get_logger(__name__)
+
+
+def request(organization_id: int, *, by: str, now: datetime) -> OrganizationExport:
+    """Have an organization's data exported; every admin gets a mail.
+
+    Call inside a transaction. Raises ExportUnderWay.
+    """
+    stop_lost(now=now)
+    try:
+        with transaction.atomic():
+            row: OrganizationExport = (
+                OrganizationExport.unscoped.create(  # unscoped: the row's own tenant is written
+                    organization_id=organization_id, requested_by=by, requested_at=now
+                )
+            )
+    except IntegrityError:
+        raise ExportUnderWay from None
+    name = Organization.objects.values_list("name", flat=True).get(pk=organization_id)
+    notify_admins(organization_id, "organization_exported", organization=name, by=by)
+    return row
+
+
+def run(export_id: UUID) -> None:
+    """Write a queued export; a failure is noted in its row, and not tried again."""
+    row = _begin(export_id)
+    if row is None:
+        return
+    try:
+        size_bytes, notes = write(row.organization_id, path_of(row))
+    except (ArchiveRefused, PlatformError) as exc:
+        _finish(row, State.FAILED, failure=getattr(exc, "title", "") or str(exc))
+    except BaseException:
+        _finish(row, State.FAILED, failure=STOPPED)
+        raise
+    else:
+        _finish(row, State.READY, size_bytes=size_bytes, notes=notes)
+
+
+def write(organization_id: int, path: Path) -> tuple[int, list[str]]:
+    """Write everything of an organization to a new file; return its size and what is missing.
+
+    Raises ArchiveRefused, PlatformError.
+    """
+    own = settings.ORGANIZATIONS
+    with archives.writing(
+        path, limit_bytes=own.export_limit_bytes, timeout_s=own.export_timeout_s
+    ) as archive:
+        for each in settings.ORGANIZATION_CONTENTS:
+            import_string(each)(organization_id, archive)
+        archive.close({"organization_id": organization_id, "at": timezone.now()})
+    return path.stat().st_size, archive.notes
+
+
+def file_of(row: OrganizationExport, *, now: datetime) -> Path:
+    """Return the file of an export.
+
+    Raises ExportGone: it is not ready, or not there any more.
+    """
+    path = path_of(row)
+    if row.state != State.READY or row.expires_at is None or row.expires_at <= now:
+        raise ExportGone
+    if not path.is_file():
+        raise ExportGone
+    return path
+
+
+def find(organization_id: int, export_id: str) -> OrganizationExport:
+    """Return an export of the organization.
+
+    Raises ExportNotFound.
+    """
+    try:
+        key = UUID(export_id)
+    except ValueError:
+        raise ExportNotFound from None
+    rows = OrganizationExport.scoped.within_organization(organization_id)
+    found: OrganizationExport | None = rows.filter(pk=key).first()
+    if found is None:
+        raise ExportNotFound
+    return found
+
+
+def remove(row: OrganizationExport) -> None:
+    """Delete an export and its file.
+
+    Raises ExportUnderWay for one that is being written.
+    """
+    if row.state in OPEN:
+        raise ExportUnderWay
+    path_of(row).unlink(missing_ok=True)
+    row.delete()
+
+
+def remove_all(organization_id: int) -> None:
+    """Delete all exports of an organization that is deleted."""
+    for row in OrganizationExport.scoped.within_organization(organization_id):
+        path_of(row).unlink(missing_ok=True)
+        row.delete()
+
+
+def path_of(row: OrganizationExport) -> Path:
+    """Return where an export's file is."""
+    return Path(settings.ORGANIZATIONS.export_dir) / f"{row.pk}.zip"
+
+
+def maintain(*, now: datetime) -> None:
+    """Delete what is over: files first, so that none stays without its row."""
+    rows = OrganizationExport.unscoped.filter(expires_at__lte=now)  # unscoped: housekeeping
+    for row in rows:
+        path_of(row).unlink(missing_ok=True)
+    # unscoped: as above
+    OrganizationExport.unscoped.filter(requested_at__lte=now - KEEP_ROWS).delete()
+    stop_lost(now=now)
+    folder = Path(settings.ORGANIZATIONS.export_dir)
+    cutoff = (now - KEEP_ROWS).timestamp()
+    for left in folder.glob("*.zip*") if folder.is_dir() else ():
+        if left.stat().st_mtime < cutoff:
+            left.unlink(missing_ok=True)
+
+
+def stop_lost(*, now: datetime) -> None:
+    """Fail exports whose process was killed, so that another can be requested."""
+    limit = timedelta(seconds=settings.ORGANIZATIONS.export_timeout_s) + GRACE
+    lost = OrganizationExport.unscoped.filter(  # unscoped: housekeeping
+        state=State.RUNNING, started_at__lte=now - limit
+    )
+    lost.update(state=State.FAILED, failure=STOPPED, finished_at=now)
+
+
+def _begin(export_id: UUID) -> OrganizationExport | None:
+    with transaction.atomic():
+        rows = OrganizationExport.unscoped.select_for_update()  # unscoped: by key, from the queue
+        row = rows.filter(pk=export_id, state=State.QUEUED).first()
+        if row is not None:
+            row.state, row.started_at = State.RUNNING, timezone.now()
+            row.save(update_fields=["state", "started_at"])
+        return row
+
+
+def _finish(
+    row: OrganizationExport,
+    state: OrganizationExport.State,
+    *,
+    failure: str = "",
+    size_bytes: int = 0,
+    notes: list[str] | None = None,
+) -> None:
+    now = timezone.now()
+    row.state, row.failure, row.size_bytes, row.finished_at = state, failure, size_bytes, now
+    row.missing = notes or []
+    if state == State.READY:
+        row.expires_at = now + timedelta(days=settings.ORGANIZATIONS.export_keep_days)
+    # The organization may have been deleted meanwhile, and its exports with it.
+    # unscoped: by its own key
+    if not OrganizationExport.unscoped.filter(pk=row.pk, state=State.RUNNING).exists():
+        path_of(row).unlink(missing_ok=True)
+        return
+    row.save()
+    log.info("organization_export", organization=row.organization_id, state=str(state))

@@ -1,0 +1,54 @@
+"""Background work on whole organizations."""
+
+from typing import Final
+from uuid import UUID
+
+from django.utils import timezone
+from procrastinate import RetryStrategy
+from procrastinate.contrib.django import app
+from procrastinate.exceptions import AlreadyEnqueued
+
+from accounts.models import OrganizationExport
+from accounts.organization import deletion, exports
+
+# Exports read whole databases for minutes: no more than this at once, and mails go on beside them.
+EXPORTS_AT_ONCE: Final = 2
+
+
+@app.periodic(cron="23 * * * *")
+@app.task(queueing_lock="delete_due_organizations")
+def delete_due(timestamp: int) -> None:
+    """Queue one job for each organization whose delay is over."""
+    for organization_id in deletion.due(now=timezone.now()):
+        name = f"delete_organization:{organization_id}"
+        try:
+            delete_organization.configure(lock=name, queueing_lock=name).defer(
+                organization_id=organization_id
+            )
+        except AlreadyEnqueued:
+            continue
+
+
+@app.task(retry=RetryStrategy(max_attempts=5, exponential_wait=4))
+def delete_organization(organization_id: int) -> None:
+    """Delete one organization for good; what fails is tried again, by the next hour's job too."""
+    deletion.carry_out(organization_id, now=timezone.now())
+
+
+def queue_export(row: OrganizationExport) -> None:
+    """Queue the writing of an export, in the caller's transaction."""
+    lock = f"organization_export:{row.organization_id % EXPORTS_AT_ONCE}"
+    write_export.configure(lock=lock).defer(export_id=str(row.pk))
+
+
+@app.task
+def write_export(export_id: str) -> None:
+    """Write one export; one that failed has to be requested again."""
+    exports.run(UUID(export_id))
+
+
+@app.periodic(cron="37 * * * *")
+@app.task(queueing_lock="maintain_organization_exports")
+def maintain_exports(timestamp: int) -> None:
+    """Delete exports whose time is over."""
+    exports.maintain(now=timezone.now())

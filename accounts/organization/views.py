@@ -1,0 +1,61 @@
+"""``/v1/organization/deletion``."""
+
+from django.db import transaction
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from accounts.organization import deletion
+from accounts.organization.serializers import DeletionSerializer
+from environments.serializers import OrganizationSerializer
+from platform_site.lib.permissions import needs
+from platform_site.lib.viewsets import PlatformViewSet
+
+
+class OrganizationDeletionViewSet(PlatformViewSet):
+    """The deletion of the caller's organization."""
+
+    access = {
+        "request_deletion": needs("organization", "delete").fresh(),
+        # Who took over one admin's session must not outlast the others by a step-up.
+        "cancel_deletion": needs("organization", "delete"),
+    }
+    serializer_class = OrganizationSerializer
+    request_serializers = {"request_deletion": DeletionSerializer}
+    success_statuses = {"request_deletion": 201}
+
+    @extend_schema(summary="Delete the organization")
+    @action(detail=False, methods=["post"], url_path="deletion")
+    def request_deletion(self, request: Request) -> Response:
+        """Have the organization deleted after the delay, seven days unless the platform says else.
+
+        Until then nothing changes, and any admin can cancel; all of them get a mail. Then members,
+        environments with their databases, buckets, objects and keys, and cache nodes are deleted
+        for good. What was paid stays in the ledger, and the audit trail for its retention.
+        Payouts under way and earnings that can be paid out have to be settled first.
+        """
+        who, now = self.principal, timezone.now()
+        name = self.read()["name"]
+        deletion.refuse_flood("organization deletion", who.organization_id, now=now)
+        with transaction.atomic():
+            row = deletion.request(who.organization_id, name=name, by=who.audit_name, now=now)
+            audit.record_request(
+                self.platform_request,
+                AccountTag.ORGANIZATION_DELETE,
+                due_at=row.deletion_due_at.isoformat() if row.deletion_due_at else None,
+            )
+        return self.respond(row)
+
+    @extend_schema(summary="Keep the organization")
+    @request_deletion.mapping.delete
+    def cancel_deletion(self, request: Request) -> Response:
+        """Cancel the deletion; all admins get a mail."""
+        who = self.principal
+        with transaction.atomic():
+            row = deletion.cancel(who.organization_id, by=who.audit_name)
+            audit.record_request(self.platform_request, AccountTag.ORGANIZATION_KEEP)
+        return self.respond(row)

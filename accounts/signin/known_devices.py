@@ -1,0 +1,152 @@
+"""Sign-ins from a device that is new to its user: audited, mailed, and sent to webhooks.
+
+A device is the kind of program and the network: a browser's update or another address of the same
+provider is no news. Who has the password and knows both is not noticed by this; a second factor
+keeps such a person out.
+"""
+
+import hashlib
+import ipaddress
+import re
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import connection
+
+from accounts import limits
+from accounts.delivery import notices
+from accounts.delivery.links import console_link
+from accounts.models import KnownDevice, Session, User
+from accounts.sessions.sessions import Origin
+from accounts.webhooks import events
+from platform_site.lib.ids import uuid7
+
+KEEP: Final = timedelta(days=180)
+HOUR: Final = timedelta(hours=1)
+MAILS_AN_HOUR: Final = 3
+PREFIX_BITS: Final = {4: 24, 6: 56}
+# Ended with these, a session was not its user's own.
+NOT_ITS_OWN: Final = ("stripped",)
+BROWSERS: Final = (
+    ("Edg/", "Edge"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+SYSTEMS: Final = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("Linux", "Linux"),
+)
+# A program that is no browser names itself first: curl/8.5.0.
+PRODUCT: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,39}")
+
+# The row was added; and the user had one before, for a statement does not see what it adds itself.
+_SEE: Final = """
+INSERT INTO accounts_knowndevice (id, organization_id, user_id, digest, last_seen_at)
+VALUES (%(id)s, %(organization_id)s, %(user_id)s, %(digest)s, %(now)s)
+ON CONFLICT (user_id, digest) DO UPDATE SET last_seen_at = EXCLUDED.last_seen_at
+RETURNING xmax = 0, EXISTS (SELECT FROM accounts_knowndevice WHERE user_id = %(user_id)s)
+"""
+
+
+def program_of(agent: str) -> str:
+    """Return a recognizable name for a program, in our words alone: the agent is anybody's text."""
+    system = next((name for mark, name in SYSTEMS if mark in agent), "")
+    browser = next((name for mark, name in BROWSERS if mark in agent), "")
+    if not browser:
+        found = PRODUCT.match(agent)
+        return found[0] if found else "an unknown program"
+    return f"{browser} on {system}" if system else browser
+
+
+def network_of(address: str) -> str:
+    """Return the network that an address belongs to, as far as a provider changes it by itself."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return "an unknown network"
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    real = mapped or found
+    return str(ipaddress.ip_network((real, PREFIX_BITS[real.version]), strict=False))
+
+
+def is_new(session: Session, *, now: datetime) -> bool:
+    """Note the device of a session; true if it is new to a user who has had others.
+
+    Call in the transaction that opens the session.
+    """
+    device = _digest(session.user_id, Origin(session.address, session.agent))
+    row: dict[str, Any] = {
+        "id": uuid7(),
+        "organization_id": session.organization_id,
+        "user_id": session.user_id,
+        "digest": device,
+        "now": now,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_SEE, row)
+        was_added, has_others = cursor.fetchone()
+    if not was_added:
+        return False
+    return has_others or _differs_from_sessions(session, device)
+
+
+def tell(user: User, session: Session, *, environment: str, now: datetime) -> None:
+    """Mail the user, at most three times an hour, and queue the event."""
+    program, network = program_of(session.agent), network_of(session.address)
+    data = {
+        "user_id": str(user.pk),
+        "email": user.email,
+        "agent": program,
+        "network": network,
+        "environment": environment,
+    }
+    events.emit(user.organization_id, "session.new_device", data)
+    if limits.take("new device", str(user.pk), limit=MAILS_AN_HOUR, window=HOUR, now=now):
+        return
+    notices.notify(
+        user,
+        "new_device",
+        environment=environment,
+        address=network,
+        agent=program,
+        sessions_link=console_link("account"),
+    )
+
+
+def forget(user: User) -> None:
+    """Forget the devices of a user whose account goes to its proven owner."""
+    KnownDevice.unscoped.filter(user=user).delete()  # unscoped: its own
+
+
+def forget_old(*, now: datetime) -> int:
+    """Delete devices that were not seen for long; return their number."""
+    old = KnownDevice.unscoped.filter(last_seen_at__lt=now - KEEP)  # unscoped: housekeeping
+    number: int = old.delete()[0]
+    return number
+
+
+def _digest(user_id: object, origin: Origin) -> str:
+    parts = (str(user_id), program_of(origin.agent), network_of(origin.address))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _differs_from_sessions(session: Session, device: str) -> bool:
+    """Return true if a user without known devices had sessions, and none from this one.
+
+    They are from before devices were noted, or older than these are kept.
+    """
+    earlier = (
+        Session.scoped.within_organization(session.organization_id)
+        .filter(user_id=session.user_id)
+        .exclude(pk=session.pk)
+        .exclude(end_reason__in=NOT_ITS_OWN)
+        .values_list("address", "agent")
+        .distinct()[:1000]
+    )
+    seen = {_digest(session.user_id, Origin(address, agent)) for address, agent in earlier}
+    return bool(seen) and device not in seen

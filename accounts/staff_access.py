@@ -1,0 +1,94 @@
+"""What the platform's staff does with accounts of any organization, in the admin."""
+
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts import account_lifecycle, limits
+from accounts.api_keys import api_keys
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from accounts.delivery import notices
+from accounts.members.members import event_data
+from accounts.models import User
+from accounts.sessions import sessions
+from accounts.webhooks import events
+from platform_site.lib.admin.actions import Deed
+from platform_site.lib.audit import AuditTag
+from platform_site.lib.emails import folded
+from platform_site.lib.errors import Conflict
+
+BY = "platform staff"
+
+
+def disable(deed: Deed, user: User) -> bool:
+    """Disable a user, the last admin of an organization too; every session ends.
+
+    Raises Conflict for oneself.
+    """
+    refuse_oneself(deed, user)
+    return _set_active(deed, user, is_active=False, now=timezone.now())
+
+
+def enable(deed: Deed, user: User) -> bool:
+    """Enable a user who was disabled."""
+    return _set_active(deed, user, is_active=True, now=timezone.now())
+
+
+def end_sessions(deed: Deed, user: User) -> bool:
+    """End every session of a user and forget the trusted devices; the password stays."""
+    with transaction.atomic():
+        ended = sessions.end_all_of_user(user.pk, reason="staff", now=timezone.now())
+        account_lifecycle.tell("trust_ended", user.pk)
+        if ended:
+            note(deed, AccountTag.ADMIN_SESSION_DELETE, user, ended=ended)
+    return bool(ended)
+
+
+def unlock_password(user: User) -> bool:
+    """Forget the wrong passwords of a user's address; True if there were any."""
+    account = folded(user.email)
+    of_login = limits.forgive("login", account)
+    of_admin = limits.forgive("admin login", account)
+    return of_login or of_admin
+
+
+def note(deed: Deed, tag: AuditTag, user: User, **data: object) -> None:
+    """Record what staff did to a user, with the reason."""
+    audit.record_staff(
+        deed.request,
+        tag,
+        organization_id=user.organization_id,
+        member=str(user.pk),
+        reason=deed.reason,
+        **data,
+    )
+
+
+def refuse_oneself(deed: Deed, user: User) -> None:
+    """Raise Conflict if the user is the member of staff who acts."""
+    if user.pk == deed.request.user.pk:
+        raise Conflict("Another member of staff has to do this to your account.")
+
+
+def _set_active(deed: Deed, user: User, *, is_active: bool, now: datetime) -> bool:
+    with transaction.atomic():
+        rows = User.unscoped.select_for_update(no_key=True)  # unscoped: staff act on every tenant
+        row = rows.get(pk=user.pk)
+        if row.is_active == is_active:
+            return False
+        row.is_active = is_active
+        row.save(update_fields=["is_active"])
+        if not is_active:
+            sessions.end_all_of_user(row.pk, reason="disabled", now=now)
+            api_keys.revoke_those_of(row, reason="maker_disabled", now=now)
+            account_lifecycle.tell("trust_ended", row.pk)
+        notices.notify(row, "account_enabled" if is_active else "account_disabled", by=BY)
+        events.emit(row.organization_id, "member.changed", event_data(row))
+        note(
+            deed,
+            AccountTag.ADMIN_USER_ENABLE if is_active else AccountTag.ADMIN_USER_DISABLE,
+            row,
+        )
+    return True

@@ -1,0 +1,213 @@
+"""Requests to URLs that tenants choose: to checked addresses alone, within bounds.
+
+A name is looked up once, all its addresses are checked, and the connection goes to one of these:
+looking the name up again could return another one. No redirect is followed, and nothing of a body
+is read: the status is the answer.
+"""
+
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpcore
+
+from platform_site.lib.web.public_addresses import is_allowed, is_port_allowed
+
+# Of one request with all its steps: a server that sends byte by byte gets no more.
+TIMEOUT_S: Final = 10.0
+LOOK_UP_S: Final = 5.0
+# A look-up that hangs keeps its thread until the resolver gives up.
+LOOK_UPS: Final = threading.BoundedSemaphore(64)
+# Of a response's head, interim responses included.
+HEAD_LIMIT_BYTES: Final = 32 * 1024
+URL_CHARS: Final = 2048
+TRUST: Final = ssl.create_default_context()
+
+
+class Refused(Exception):
+    """A request that was not sent, or not answered; ``code`` says why, in our words."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a request. status: None if there was no answer; error: '' if there was one."""
+
+    status: int | None
+    error: str
+    elapsed_ms: int
+
+
+def wrong_with(url: str, *, is_production: bool) -> str:
+    """Return a sentence about what makes a URL unusable, '' for a good one."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return "This is no URL."
+    if not url.isascii() or not url.isprintable() or " " in url or not host:
+        return "A URL with a host, in ASCII: write other letters as punycode or percent codes."
+    if parts.scheme not in ({"https"} if is_production else {"https", "http"}):
+        return "A URL that begins with https://."
+    if "@" in parts.netloc or parts.fragment:
+        return "A URL without a user, a password or a fragment."
+    if not is_port_allowed(port or 443, allows_private=not is_production):
+        return "The port has to be 443, 80, or from 1024 on."
+    return "" if _may_be_reached(host, is_production) else "The address is not a public one."
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str], *, is_production: bool) -> Answer:
+    """Send a message; return the status, or why there is none. Never raises."""
+    begun = time.monotonic()
+    status, error = None, ""
+    try:
+        status = _status_of(url, body, headers, is_production, begun + TIMEOUT_S)
+    except Refused as exc:
+        error = exc.code
+    except (httpcore.TimeoutException, TimeoutError):
+        error = "timeout"
+    except (httpcore.ConnectError, OSError) as exc:
+        error = "tls_failed" if isinstance(exc.__context__, ssl.SSLError) else "not_reached"
+    except Exception:  # noqa: BLE001 - a server can make the parser raise anything
+        error = "answer_malformed"
+    return Answer(status, error, int((time.monotonic() - begun) * 1000))
+
+
+def _status_of(
+    url: str, body: bytes, headers: Mapping[str, str], is_production: bool, ends_at: float
+) -> int:
+    if wrong_with(url, is_production=is_production):
+        # A URL that was good where it was added, such as before production.
+        raise Refused("url_refused")
+    backend = _CheckedBackend(ends_at, allows_private=not is_production)
+    with (
+        httpcore.ConnectionPool(ssl_context=TRUST, network_backend=backend) as pool,
+        pool.stream("POST", url, headers=[*headers.items()], content=body) as response,
+    ):
+        return response.status
+
+
+class _CheckedBackend(httpcore.NetworkBackend):
+    """Connects for httpcore; TLS still checks the certificate against the name."""
+
+    def __init__(self, ends_at: float, *, allows_private: bool) -> None:
+        self._ends_at = ends_at
+        self._allows_private = allows_private
+        self._dialler = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to the first checked address that answers."""
+        failure: Exception = Refused("name_not_resolved")
+        for address in _checked(host, port, allows_private=self._allows_private):
+            try:
+                stream = self._dialler.connect_tcp(address, port, _left(self._ends_at))
+                return _Bounded(stream, self._ends_at)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as exc:
+                failure = exc
+        raise failure
+
+
+class _Bounded(httpcore.NetworkStream):
+    """A stream that ends in time, and reads no more than a head."""
+
+    def __init__(self, stream: httpcore.NetworkStream, ends_at: float) -> None:
+        self._stream = stream
+        self._ends_at = ends_at
+        self._read_bytes = 0
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Read some bytes; raises Refused beyond the limit."""
+        data = self._stream.read(min(max_bytes, HEAD_LIMIT_BYTES), _left(self._ends_at))
+        self._read_bytes += len(data)
+        if self._read_bytes > HEAD_LIMIT_BYTES:
+            raise Refused("answer_too_long")
+        return data
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Write bytes of the request."""
+        self._stream.write(buffer, _left(self._ends_at))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._stream.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        """Return the same over TLS."""
+        try:
+            secured = self._stream.start_tls(ssl_context, server_hostname, _left(self._ends_at))
+        except httpcore.ConnectError as exc:
+            raise Refused("tls_failed") from exc
+        return _Bounded(secured, self._ends_at)
+
+    def get_extra_info(self, info: str) -> Any:
+        """Return what httpcore knows of the connection."""
+        return self._stream.get_extra_info(info)
+
+
+def _left(ends_at: float) -> float:
+    left = ends_at - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _may_be_reached(host: str, is_production: bool) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return True
+    return is_allowed(address, allows_private=not is_production)
+
+
+def _checked(host: str, port: int, *, allows_private: bool) -> list[str]:
+    found = _look_up(host, port)
+    addresses = [ipaddress.ip_address(text) for text in found]
+    if not all(is_allowed(address, allows_private=allows_private) for address in addresses):
+        raise Refused("address_refused")
+    return found
+
+
+def _look_up(host: str, port: int) -> list[str]:
+    """Look up a name in a thread of its own, which a name that hangs keeps."""
+    if not LOOK_UPS.acquire(blocking=False):
+        raise Refused("name_not_resolved")
+    response: Future[list[str]] = Future()
+
+    def ask() -> None:
+        try:
+            rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            # A scope (fe80::1%eth0) only link-local addresses have, and these are refused.
+            found = dict.fromkeys(str(row[4][0]).partition("%")[0] for row in rows)
+            response.set_result([*found])
+        except (OSError, UnicodeError) as exc:
+            response.set_exception(exc)
+        finally:
+            LOOK_UPS.release()
+
+    threading.Thread(target=ask, name="webhook-names", daemon=True).start()
+    try:
+        return response.result(LOOK_UP_S)
+    except (OSError, UnicodeError, TimeoutError) as exc:
+        raise Refused("name_not_resolved") from exc

@@ -1,0 +1,134 @@
+"""Endpoints: added, changed and removed by an admin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.conf import settings
+
+from accounts import limits
+from accounts.errors import TooManyWebhooks, WebhookIsOff, WebhookSentTooOften
+from accounts.models import WebhookDelivery, WebhookEndpoint
+from accounts.webhooks import deliveries, egress, events, signing
+from environments.models import Organization
+from platform_site.lib.crypto import encrypt
+from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.principals import Principal
+
+# The former secret signs as well for so long, unless the rotation says otherwise.
+OVERLAP: Final = timedelta(hours=24)
+SENDS_AN_HOUR: Final = 120
+HOUR: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changes of an endpoint; None stays as it is."""
+
+    url: str | None = None
+    events: Sequence[str] | None = None
+    description: str | None = None
+    state: str | None = None
+
+
+def check_url(url: str) -> str:
+    """Return the URL.
+
+    Raises InvalidRequest (400). Its name is looked up at each delivery, not here: an answer about
+    names of the platform's own network is not for tenants.
+    """
+    wrong = egress.wrong_with(url, is_production=settings.IS_PRODUCTION)
+    if wrong:
+        raise InvalidRequest.for_field("url", wrong)
+    return url
+
+
+def create(
+    principal: Principal, url: str, wanted: Sequence[str], *, description: str, now: datetime
+) -> WebhookEndpoint:
+    """Add an endpoint; return it with its secret's text. Call inside a transaction.
+
+    Raises InvalidRequest (400), TooManyWebhooks (409).
+    """
+    check_url(url)
+    # One at a time for an organization, so that the count is right.
+    Organization.objects.select_for_update(no_key=True).only("pk").get(pk=principal.organization_id)
+    mine = WebhookEndpoint.scoped.within_organization(principal.organization_id)
+    if mine.count() >= settings.ACCOUNTS.webhooks_per_organization:
+        raise TooManyWebhooks("Remove some first.")
+    secret = signing.new_secret()
+    endpoint: WebhookEndpoint = WebhookEndpoint.unscoped.create(  # unscoped: the caller's own
+        organization_id=principal.organization_id,
+        url=url,
+        description=description,
+        events=_ordered(wanted),
+        secret=encrypt(secret),
+        created_by=principal.audit_name,
+        created_at=now,
+    )
+    endpoint.text = secret
+    return endpoint
+
+
+def change(endpoint: WebhookEndpoint, changes: Changes, *, now: datetime) -> dict[str, Any]:
+    """Change a locked endpoint; return what has changed, but for the URL's text.
+
+    Raises InvalidRequest (400).
+    """
+    changed: dict[str, Any] = {}
+    if changes.url is not None and changes.url != endpoint.url:
+        endpoint.url = check_url(changes.url)
+        changed["url"] = True
+    if changes.events is not None and _ordered(changes.events) != endpoint.events:
+        endpoint.events = changed["events"] = _ordered(changes.events)
+    if changes.description is not None and changes.description != endpoint.description:
+        endpoint.description = changed["description"] = changes.description
+    if changes.state is not None and changes.state != endpoint.state:
+        changed["state"] = changes.state
+    if "url" in changed or changed.get("state") == WebhookEndpoint.State.ENABLED:
+        endpoint.failures, endpoint.resting_until, endpoint.failing_since = 0, None, None
+    if changed.get("state") == WebhookEndpoint.State.ENABLED:
+        endpoint.state, endpoint.disabled_reason = WebhookEndpoint.State.ENABLED, ""
+    endpoint.save()
+    if changed.get("state") == WebhookEndpoint.State.DISABLED:
+        deliveries.disable(endpoint, WebhookEndpoint.Reason.BY_ADMIN, now=now)
+    return changed
+
+
+def rotate(endpoint: WebhookEndpoint, *, now: datetime, keep_previous: bool) -> None:
+    """Set a new secret of a locked endpoint, in ``text``; the former one signs as well for a day.
+
+    keep_previous: false where it is in wrong hands; then it ends at once.
+    """
+    secret = signing.new_secret()
+    endpoint.previous_secret = endpoint.secret if keep_previous else ""
+    endpoint.previous_secret_ends_at = now + OVERLAP if keep_previous else None
+    endpoint.secret = encrypt(secret)
+    endpoint.save(update_fields=["secret", "previous_secret", "previous_secret_ends_at"])
+    endpoint.text = secret
+
+
+def send_test(endpoint: WebhookEndpoint, *, now: datetime) -> WebhookDelivery:
+    """Queue a test event for an endpoint, whatever it subscribes to.
+
+    Raises WebhookIsOff (409).
+    """
+    if endpoint.state != WebhookEndpoint.State.ENABLED:
+        raise WebhookIsOff
+    (delivery,) = events.queue([endpoint], events.TEST, {"webhook_id": str(endpoint.pk)}, now=now)
+    return delivery
+
+
+def refuse_flood(organization_id: int, *, now: datetime) -> None:
+    """Count a delivery that is asked for, outside a transaction that may be rolled back.
+
+    Raises WebhookSentTooOften (429).
+    """
+    wait_s = limits.take("webhook", str(organization_id), limit=SENDS_AN_HOUR, window=HOUR, now=now)
+    if wait_s:
+        raise WebhookSentTooOften(retry_after_s=wait_s)
+
+
+def _ordered(wanted: Sequence[str]) -> list[str]:
+    return [event for event in events.EVENTS if event in wanted]

@@ -1,0 +1,65 @@
+"""The events of webhooks, and their outbox: rows in the transaction of what happened."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, get_args
+
+import orjson
+from django.utils import timezone
+
+from accounts.models import WebhookDelivery, WebhookEndpoint
+from accounts.webhooks import jobs
+from platform_site.lib.crypto import encrypt
+
+Event = Literal[
+    "member.added",
+    "member.removed",
+    "member.changed",
+    "session.new_device",
+    "node.state_changed",
+    "payout.state_changed",
+    "quota.reached",
+    "credits.running_out",
+]
+EVENTS: Final[tuple[Event, ...]] = get_args(Event)
+TEST: Final = "webhook.test"
+# Attempts end then; the last of deliveries.WAITS_S is made before.
+LIFE: Final = timedelta(hours=28)
+
+
+def emit(organization_id: int, event: Event, data: Mapping[str, Any]) -> None:
+    """Queue an event for each endpoint that wants it; call in the transaction of what happened.
+
+    data: JSON values for the organization's own eyes, never a secret.
+    """
+    endpoints = WebhookEndpoint.scoped.within_organization(organization_id).filter(
+        state=WebhookEndpoint.State.ENABLED, events__contains=[event]
+    )
+    rows = [*endpoints.only("pk", "organization_id")]
+    if rows:
+        queue(rows, event, data, now=timezone.now())
+
+
+def queue(
+    endpoints: list[WebhookEndpoint], event: str, data: Mapping[str, Any], *, now: datetime
+) -> list[WebhookDelivery]:
+    """Queue an event for these endpoints, in the caller's transaction."""
+    moment = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    body = encrypt(orjson.dumps({"type": event, "timestamp": moment, "data": data}).decode())
+    rows = [
+        WebhookDelivery(
+            organization_id=endpoint.organization_id,
+            endpoint=endpoint,
+            event=event,
+            body=body,
+            created_at=now,
+            expires_at=now + LIFE,
+            next_attempt_at=now,
+        )
+        for endpoint in endpoints
+    ]
+    made: list[WebhookDelivery] = WebhookDelivery.unscoped.bulk_create(  # unscoped: endpoints' own
+        rows
+    )
+    jobs.wake()
+    return made

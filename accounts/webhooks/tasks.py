@@ -1,0 +1,23 @@
+"""Background tasks of webhooks."""
+
+from django.utils import timezone
+from procrastinate import RetryStrategy
+from procrastinate.contrib.django import app
+
+from accounts.webhooks import deliveries
+from accounts.webhooks import dispatch as dispatcher
+from accounts.webhooks.jobs import DISPATCH
+
+
+@app.task(name=DISPATCH, retry=RetryStrategy(max_attempts=3, wait=5))
+def dispatch() -> None:
+    """Send what is due."""
+    dispatcher.run()
+
+
+@app.periodic(cron="* * * * *")
+@app.task(queueing_lock="accounts_maintain_webhooks")
+def maintain_webhooks(timestamp: int) -> None:
+    """Send what has become due, and what a dead process or a lost job has left."""
+    if deliveries.maintain(now=timezone.now()):
+        dispatcher.run()

@@ -1,0 +1,79 @@
+"""What staff may do with users (settings.STAFF_USER_ACTIONS): accounts, factors and recoveries."""
+
+from typing import Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts import staff_access
+from accounts.audit_tags import AccountTag
+from accounts.models import User
+from platform_site.lib.admin.actions import Deed, StaffAction
+from recovery import channels
+from recovery.steps import account_access
+from twofactor.audit_tags import TwoFactorTag
+from twofactor.factors import factors, holdings
+from twofactor.models import Factor
+
+
+def unlock(deed: Deed, user: User) -> bool:
+    """Forget wrong passwords and wrong codes, so that the user can try again at once."""
+    with transaction.atomic():
+        had_passwords = staff_access.unlock_password(user)
+        mine = Factor.unscoped.filter(user=user)  # unscoped: staff act on every tenant
+        codes = mine.filter(failures__gt=0).update(failures=0, blocked_until=None)
+        if had_passwords or codes:
+            staff_access.note(deed, AccountTag.ADMIN_USER_UNLOCK, user, factors=codes)
+    return had_passwords or bool(codes)
+
+
+def reset_factors(deed: Deed, user: User) -> bool:
+    """Delete every second factor and end what was opened, as an organization's admin does.
+
+    Raises Conflict for one's own.
+    """
+    staff_access.refuse_oneself(deed, user)
+    with transaction.atomic():
+        held = holdings.holdings_of(user.pk, lock=True)
+        if not held.factors:
+            return False
+        channels.tell(user, held, "factors_reset", by=staff_access.BY, reason=deed.reason)
+        number = factors.reset(user)
+        account_access.end_access(user, reason="factors_reset", now=timezone.now())
+        staff_access.note(deed, TwoFactorTag.ADMIN_MEMBER_RESET_FACTORS, user, factors=number)
+    return True
+
+
+USER_ACTIONS: Final = (
+    StaffAction(
+        "disable",
+        "Disable",
+        "These users are signed out everywhere and cannot sign in. They are told by mail.",
+        staff_access.disable,
+    ),
+    StaffAction(
+        "enable",
+        "Enable",
+        "These users may sign in again. They are told by mail.",
+        staff_access.enable,
+    ),
+    StaffAction(
+        "unlock",
+        "Unlock",
+        "Wrong passwords and codes are forgotten, so that these users can try again at once.",
+        unlock,
+    ),
+    StaffAction(
+        "end_sessions",
+        "End sessions",
+        "These users are signed out everywhere, and their trusted devices are forgotten.",
+        staff_access.end_sessions,
+    ),
+    StaffAction(
+        "reset_factors",
+        "Reset second factors",
+        "All second factors of these users are removed: prove first who asks for it. They are told "
+        "by mail, and are signed out everywhere. Their passwords stay.",
+        reset_factors,
+    ),
+)
