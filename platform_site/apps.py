@@ -13,4 +13,4 @@ class PlatformConfig(AppConfig):
 class AdminConfig(DjangoAdminConfig):
     """Django's admin on our own site."""
 
-    default_site = "platform_site.admin_site.PlatformAdminSite"
+    default_site = "platform_site.staff.site.PlatformAdminSite"

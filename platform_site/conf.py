@@ -47,6 +47,16 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        raise ValueError("must be a decimal number such as 0.01.") from None
+    if not 0 <= share <= 1:
+        raise ValueError("must be from 0 to 1.")
+    return share
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     """The web server, its addresses and its limits. None and '' are decided in settings.py."""
@@ -108,6 +118,23 @@ class ServerSettings:
             default=4,
             minimum=1,
             maximum=256,
+        ),
+    ]
+    traces_url: Annotated[
+        str,
+        Url(
+            "ZTRACES_URL",
+            "Where traces are sent: a collector's OTLP over HTTP, as `http://127.0.0.1:4318`. "
+            "Unset, there are none. Needs the packages of the extra `traces`.",
+        ),
+    ]
+    traces_share: Annotated[
+        float,
+        Text(
+            "ZTRACES_SHARE",
+            "The share of requests that are traced, from 0 to 1.",
+            default="0.01",
+            parse=_share,
         ),
     ]
     service_name: Annotated[

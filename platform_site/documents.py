@@ -1,20 +1,25 @@
-"""Documents that are generated from the code: settings, errors and audit tags."""
+"""Documents that are generated from the code: settings, errors, commands and so on."""
 
 import inspect
 import re
 from typing import Final
 
+from django.core.management import get_commands, load_command_class
+
 from accounts import conf as accounts_conf
 from accounts.delivery import conf as delivery_conf
 from accounts.oauth import conf as oauth_conf
 from accounts.oauth.providers import conf as provider_conf
+from accounts.organization import conf as organization_conf
 from edgecache import conf as cache_conf
 from edgecache.billing import conf as billing_conf
 from edgecache.brain import conf as brain_conf
 from environments import conf as environments_conf
 from platform_site import conf
+from platform_site.backup import conf as backup_conf
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.errors import PlatformError, every_error
+from platform_site.lib.permissions import ACTIONS, ROLES, TABLE, Action
 from platform_site.settings_table import Row, rows
 from recovery import conf as recovery_conf
 from sqlgateway import conf as sql_conf
@@ -25,6 +30,7 @@ CONF_MODULES: Final = (
     accounts_conf,
     delivery_conf,
     oauth_conf,
+    organization_conf,
     provider_conf,
     environments_conf,
     twofactor_conf,
@@ -33,6 +39,12 @@ CONF_MODULES: Final = (
     cache_conf,
     billing_conf,
     brain_conf,
+    backup_conf,
+)
+
+APPS: Final = (
+    *("accounts", "edgecache", "environments", "platform_site", "recovery"),
+    *("sqlgateway", "twofactor"),
 )
 
 SETTINGS_HEAD: Final = """# Settings
@@ -67,6 +79,29 @@ Written by `manage.py writedocs`; a test compares.
 
 | tag | recorded when |
 |---|---|
+"""
+
+
+COMMANDS_HEAD: Final = """# Commands
+
+`manage.py NAME --help` lists a command's options. While `make run` is up, a second terminal's
+`.venv/bin/python manage.py` finds its databases. Exit statuses: 0 (done), 1 (refused, nothing
+changed), 2 (called wrongly), 3 (not reachable).
+Written by `manage.py writedocs`; a test compares.
+
+| command | what it does |
+|---|---|
+"""
+
+PERMISSIONS_HEAD: Final = """# Permissions
+
+What a role may do to a resource. Data is `sql` (rows) and `objects`; `schema` is DDL; the rest is
+configuration. Own profile, factors and sessions are everyone's, and every member reads the list of
+environments, the policy, nodes' public fields and the cache's state.
+`GET /v1/permissions/effective` answers with the caller's own. What an API key may do is in
+[API keys](api-keys.md).
+Written by `manage.py writedocs`; a test compares.
+
 """
 
 
@@ -105,5 +140,43 @@ def errors_page() -> str:
 
 
 def _meaning(kind: type[PlatformError]) -> str:
-    text = inspect.getdoc(kind) or ""
-    return re.sub(r"\s+", " ", text.replace("``", "`")).strip()
+    return _one_line((inspect.getdoc(kind) or "").replace("``", "`"))
+
+
+def commands_page() -> str:
+    """Return docs/commands.md."""
+    found = (
+        (name, load_command_class(app, name).help)
+        for name, app in sorted(get_commands().items())
+        if app.partition(".")[0] in APPS
+    )
+    return COMMANDS_HEAD + "".join(f"| `{name}` | {_one_line(text)} |\n" for name, text in found)
+
+
+def permissions_page() -> str:
+    """Return docs/permissions.md."""
+    head = f"| resource | {' | '.join(ROLES)} |\n|---{'|---' * len(ROLES)}|\n"
+    rows = (
+        f"| `{resource}` | {' | '.join(_actions(by_role[role]) for role in ROLES)} |\n"
+        for resource, by_role in TABLE.items()
+    )
+    return PERMISSIONS_HEAD + head + "".join(rows)
+
+
+def pages() -> dict[str, str]:
+    """Return every generated page by its file's name."""
+    return {
+        "settings.md": settings_page(),
+        "errors.md": errors_page(),
+        "audit.md": audit_page(),
+        "commands.md": commands_page(),
+        "permissions.md": permissions_page(),
+    }
+
+
+def _actions(allowed: frozenset[Action]) -> str:
+    return ", ".join(action for action in ACTIONS if action in allowed) or "–"
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()

@@ -7,12 +7,12 @@ import os
 import shutil
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
-
-from prometheus_client import multiprocess
 
 from platform_site import settings
 from platform_site.web_server.connection_counts import CLOSED, ConnectionCounts
+from platform_site.web_server.takeover import take_over
 
 bind = settings.BIND
 worker_class = "platform_site.web_server.worker.BalancedWorker"
@@ -22,13 +22,15 @@ threads = settings.WEB_THREADS
 timeout = 60
 graceful_timeout = 15
 keepalive = 30
-# Loaded once, before the fork, so that workers share its memory. HUP loads no new code.
+# Loaded once, before the fork, so that workers share its memory. HUP loads no new code; USR2 does.
 preload_app = True
 # Limits a memory leak of any library; the jitter keeps workers from restarting together.
 max_requests = 100_000
 max_requests_jitter = 10_000
 # RequestMiddleware logs requests, with their ids.
 accesslog = None
+# Nothing uses it, and two servers of one user would want the same path.
+control_socket_disable = True
 loglevel = "warning"
 
 
@@ -44,12 +46,16 @@ def _fresh_metrics_dir() -> str:
 
 # A worker that ends and the one that replaces it overlap.
 _counts = ConnectionCounts(2 * settings.WEB_WORKERS + 2)
+# Before the first import of prometheus_client, which looks for it then and never again.
 _metrics_dir = _fresh_metrics_dir()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir
 
 
 def when_ready(server: Any) -> None:
-    """Print the development token once, unless the supervisor already does."""
+    """Make the API's page, which workers share; print the development token unless `up` does."""
+    from platform_site.api_reference.views import prepare  # noqa: PLC0415 - Django is loaded by now
+
+    prepare()
     if os.environ.get("ZONAL_SUPERVISED"):
         return
     from platform_site.startup import development_notice  # noqa: PLC0415 - Django is loaded by now
@@ -67,17 +73,43 @@ def pre_fork(server: Any, worker: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Probe the cache's brain once; in a worker, since no thread survives a fork."""
+    """Start the worker's threads, since none survives a fork; the last one ends a former server."""
+    from platform_site.lib import tracing  # noqa: PLC0415 - after the fork
+    from platform_site.lib.metrics.connections import keep_publishing  # noqa: PLC0415 - needs Django
+    from platform_site.staff.http_activity import keep_writing  # noqa: PLC0415 - as above
+
+    keep_publishing()
+    keep_writing()
+    tracing.start(f"{settings.SERVICE_NAME}-web", settings.TRACES_URL, settings.TRACES_SHARE)
     if worker.age == 1:
         from platform_site.startup import probe_cache  # noqa: PLC0415 - Django is loaded by now
 
         probe_cache()
+    if worker.age == settings.WEB_WORKERS:
+        take_over(worker.ppid)
+
+
+def pre_exec(server: Any) -> None:
+    """Start the server that takes over as this one was: gunicorn would run `-m` as a file."""
+    server.START_CTX["args"] = [sys.executable, *sys.orig_argv[1:]]
+
+
+def worker_exit(server: Any, worker: Any) -> None:
+    """Send the traces that are left."""
+    from platform_site.lib import tracing  # noqa: PLC0415 - after the fork
+
+    tracing.stop()
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Drop the gauges and the count of a worker that is gone."""
+    """Drop the gauges and the count of a worker that is gone; keep the sums of what it counted."""
+    from prometheus_client import multiprocess  # noqa: PLC0415 - see _metrics_dir
+
+    from platform_site.lib.metrics.exposition import forget_ended  # noqa: PLC0415 - see _metrics_dir
+
     _counts.set(worker.slot, CLOSED)
     multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # untyped library
+    forget_ended(Path(_metrics_dir), alive={os.getpid(), *server.WORKERS})
 
 
 def on_exit(server: Any) -> None:

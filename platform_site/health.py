@@ -1,7 +1,6 @@
 """``/healthz``, ``/readyz``, ``/metrics``: for load balancers and Prometheus."""
 
 import hmac
-import ipaddress
 
 import structlog
 from django.conf import settings
@@ -12,9 +11,13 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from accounts.delivery.metrics import Deliveries
-from platform_site.lib import metrics, problems
+from platform_site.lib import problems
 from platform_site.lib.errors import NotFound, PlatformError
-from platform_site.lib.web.addresses import client_address
+from platform_site.lib.metrics import connections as connection_metrics
+from platform_site.lib.metrics.exposition import exposition as all_metrics
+from platform_site.lib.metrics.figures import Figures, Subject
+from platform_site.lib.metrics.tasks import TASKS
+from platform_site.lib.web.addresses import is_from_this_machine
 
 log = structlog.get_logger(__name__)
 
@@ -81,7 +84,18 @@ def exposition(request: HttpRequest) -> HttpResponse:
     """Return the metrics to loopback, or to the bearer of ZMETRICS_TOKEN; else 404."""
     if not _may_scrape(request):
         return problems.respond(request, NotFound())
-    return HttpResponse(metrics.exposition(Deliveries()), content_type=CONTENT_TYPE_LATEST)
+    connection_metrics.publish()
+    figures = Figures(*_subjects())
+    return HttpResponse(all_metrics(Deliveries(), figures), content_type=CONTENT_TYPE_LATEST)
+
+
+def _subjects() -> list[Subject]:
+    subjects = [TASKS, connection_metrics.DATABASE]
+    if settings.HAS_CACHE:
+        from edgecache.billing.metrics import LEDGER  # noqa: PLC0415 - only with the feature
+
+        subjects.append(LEDGER)
+    return subjects
 
 
 def _may_scrape(request: HttpRequest) -> bool:
@@ -89,7 +103,4 @@ def _may_scrape(request: HttpRequest) -> bool:
     if settings.METRICS_TOKEN:
         wanted = f"Bearer {settings.METRICS_TOKEN}"
         return hmac.compare_digest(sent.encode(), wanted.encode())
-    address = client_address(request)
-    # Behind an undeclared proxy, all requests seem to come from loopback.
-    forwarded = "X-Forwarded-For" in request.headers and not settings.TRUSTED_PROXY_COUNT
-    return address != "unknown" and ipaddress.ip_address(address).is_loopback and not forwarded
+    return is_from_this_machine(request)

@@ -1,34 +1,14 @@
-"""The pages outside of console and admin: the landing page, the API docs and their document."""
+"""The pages outside of console and admin: landing page, a developer's inbox."""
 
-import threading
-from typing import Any, Final
-
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
-from drf_spectacular.utils import extend_schema
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
-from rest_framework.renderers import BaseRenderer
-from rest_framework.request import Request
-from rest_framework.response import Response
 
+from accounts.delivery import inbox as kept
 from platform_site.console.views import render_page
-
-API_DOCS_POLICY: Final = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        # Swagger UI's icons are in its style sheet.
-        "img-src 'self' data:",
-        "connect-src 'self'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "base-uri 'none'",
-    )
-)
-
-_lock = threading.Lock()
-_documents: dict[type[BaseRenderer], bytes] = {}
+from platform_site.lib import problems
+from platform_site.lib.errors import NotFound
+from platform_site.lib.web.addresses import is_from_this_machine
 
 
 @require_safe
@@ -37,45 +17,15 @@ def landing(request: HttpRequest) -> HttpResponse:
     return render_page("landing.html")
 
 
-class ApiDocsView(SpectacularSwaggerSplitView):
-    """Swagger UI over the OpenAPI document, from files of this server alone."""
+@require_safe
+def inbox(request: HttpRequest) -> HttpResponse:
+    """Show the developer the messages that were printed instead of sent; 404 to anybody else.
 
-    url_name = "schema"
-    title = "API docs"
-    template_name = "docs/api.html"
-
-    @extend_schema(exclude=True)
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Return the page, or its script with ``?script``."""
-        response: Response = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]  # untyped library
-        response.headers["Content-Security-Policy"] = API_DOCS_POLICY
-        response.headers["Referrer-Policy"] = "no-referrer"
-        return response
-
-
-class SchemaView(SpectacularAPIView):
-    """The OpenAPI document, which is the same for everybody.
-
-    It takes a second of the processor to make, so that anonymous requests for it could stop the
-    platform: each process makes it once.
+    They hold codes and links that sign in, so production never has the page, and another machine
+    never sees it.
     """
-
-    @extend_schema(exclude=True)
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Return the document as YAML or, by ``Accept`` or ``?format=json``, as JSON."""
-        renderer: BaseRenderer = request.accepted_renderer
-        charset = f"; charset={renderer.charset}" if renderer.charset else ""
-        return HttpResponse(
-            _document(type(renderer)),
-            content_type=f"{renderer.media_type}{charset}",
-            headers={"Content-Disposition": f'inline; filename="Zonal.{renderer.format}"'},
-        )
-
-
-def _document(kind: type[BaseRenderer]) -> bytes:
-    with _lock:
-        if kind not in _documents:
-            generator = SpectacularAPIView.generator_class()
-            schema = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]  # untyped library
-            _documents[kind] = kind().render(schema, None, {})
-        return _documents[kind]
+    if settings.IS_PRODUCTION or not is_from_this_machine(request):
+        return problems.respond(request, NotFound())
+    response = render_page("inbox.html", messages=kept.messages())
+    response["Cache-Control"] = "no-store"
+    return response

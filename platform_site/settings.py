@@ -10,12 +10,14 @@ from cryptography.fernet import Fernet
 from accounts import conf as accounts_conf
 from accounts.delivery import conf as delivery_conf
 from accounts.oauth import conf as oauth_conf
+from accounts.organization import conf as organization_conf
 from edgecache import conf as cache_conf
 from edgecache.billing import conf as billing_conf
 from edgecache.brain import conf as brain_conf
 from environments.conf import EnvironmentSettings
 from platform_site import conf
 from platform_site import env as environment
+from platform_site.backup import conf as backup_conf
 from platform_site.lib.logs import logging_config
 from platform_site.lib.openapi.document import SPECTACULAR_SETTINGS  # noqa: F401 - a setting
 from platform_site.settings_table import load
@@ -35,6 +37,8 @@ WEB_WORKERS: Final = SERVER.web_workers
 WEB_THREADS: Final = SERVER.web_threads
 WEB_LANES: Final = SERVER.web_lanes
 SERVICE_NAME: Final = SERVER.service_name
+TRACES_URL: Final = SERVER.traces_url
+TRACES_SHARE: Final = SERVER.traces_share
 TRUSTED_PROXY_COUNT: Final = SERVER.trusted_proxy_count
 BODY_LIMIT_BYTES: Final = SERVER.body_limit_bytes
 DEBUG: Final = False
@@ -61,7 +65,9 @@ OAUTH: Final = oauth_conf.read(ENV, public_url=PUBLIC_URL)
 TWOFACTOR: Final = twofactor_conf.read(ENV, ALLOWED_HOSTS, port=PORT, is_production=IS_PRODUCTION)
 RECOVERY: Final = load(RecoverySettings, ENV)
 ENVIRONMENTS: Final = load(EnvironmentSettings, ENV)
+ORGANIZATIONS: Final = organization_conf.read(ENV, data_dir=DATA_DIR)
 SQL: Final = load(SqlSettings, ENV)
+BACKUP: Final = backup_conf.read(ENV)
 
 # --- edge cache -------------------------------------------------------------------------------
 HAS_CACHE: Final = "cache" in SERVER.features
@@ -76,9 +82,11 @@ BRAIN: Final = brain_conf.read(
 CACHE: Final = cache_conf.read(ENV, BRAIN)
 BILLING: Final = load(billing_conf.BillingSettings, ENV)
 STRIPE: Final = billing_conf.stripe(ENV, BILLING)
+# Called with ``now`` and ``is_complete``; each returns usage that billing stores.
+USAGE_SOURCES: Final = ("sqlgateway.records.usage.take",)
 STRIPE_PAYOUTS: Final = {"stripe": "edgecache.billing.payouts.stripe_connect.StripeConnect"}
 STRIPE_CHECKOUT: Final = "edgecache.billing.topups.stripe_checkout.StripeCheckout"
-STRIPE_EVENTS: Final = {"stripe": "edgecache.billing.stripe_events.receive"}
+STRIPE_EVENTS: Final = {"stripe": "edgecache.billing.stripe.events.receive"}
 # Where consumers pay for credits, and what reads the events of payment providers, by their name.
 TOP_UP_PROVIDER: Final = STRIPE_CHECKOUT if STRIPE.secret_key else ""
 PAYMENT_WEBHOOKS: Final = STRIPE_EVENTS if STRIPE.secret_key else {}
@@ -94,6 +102,7 @@ if BRAIN.database_url != DATABASE_URL:
 # --- applications -----------------------------------------------------------------------------
 INSTALLED_APPS: Final = [
     "unfold.apps.BasicAppConfig",
+    "unfold.contrib.filters",
     "platform_site.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -102,7 +111,6 @@ INSTALLED_APPS: Final = [
     "django.contrib.staticfiles",
     "rest_framework",
     "drf_spectacular",
-    "drf_spectacular_sidecar",
     "procrastinate.contrib.django",
     "platform_site.apps.PlatformConfig",
     "environments.apps.EnvironmentsConfig",
@@ -132,6 +140,7 @@ SILENCED_SYSTEM_CHECKS: Final = ["auth.W004"]
 AUTHENTICATION_BACKENDS: Final = ["accounts.backends.StaffBackend"]
 # Functions of higher layers that lower layers call, by dotted path.
 PRINCIPAL_AUTHENTICATORS: Final = [
+    "accounts.api_keys.authentication.authenticate",
     "accounts.tokens.development.authenticate",
     "twofactor.sign_in.pending.authenticate",
     "accounts.sessions.authentication.authenticate",
@@ -140,6 +149,7 @@ LIFECYCLE_HOOKS: Final = {
     "environment_cloned": ["sqlgateway.provisioning.provisioning.on_environment_cloned"],
     "environment_deleted": [
         "accounts.sessions.sessions.on_environment_deleted",
+        "accounts.api_keys.api_keys.on_environment_deleted",
         "sqlgateway.provisioning.provisioning.on_environment_deleted",
         *(["edgecache.api.environment_removal.on_environment_deleted"] if HAS_CACHE else []),
     ],
@@ -154,9 +164,31 @@ LIFECYCLE_HOOKS: Final = {
     ],
     "factors_stripped": ["twofactor.account_hooks.on_factors_stripped"],
     "user_removed": ["twofactor.account_hooks.on_user_removed"],
+    # Takes the organization's id, while its members are still there; safe to repeat.
+    "organization_erased": [
+        *(["edgecache.api.organization_removal.on_organization_erased"] if HAS_CACHE else []),
+        *(["edgecache.billing.organization_removal.on_organization_erased"] if HAS_CACHE else []),
+    ],
 }
+# Called with an organization's id and the archive that it writes to; no secret goes in.
+ORGANIZATION_CONTENTS: Final = [
+    "accounts.organization.contents.write",
+    "sqlgateway.provisioning.organization_contents.write",
+    *(["edgecache.api.organization_contents.write"] if HAS_CACHE else []),
+    *(["edgecache.billing.organization_contents.write"] if HAS_CACHE else []),
+]
+# Called with an organization's id; sentences that say what has to be done before it is deleted.
+ORGANIZATION_OBSTACLES: Final = [
+    *(["edgecache.billing.organization_removal.obstacles_of"] if HAS_CACHE else []),
+]
 ENVIRONMENT_LIMIT: Final = "sqlgateway.provisioning.quotas.environment_limit"
+# Called with a scope; their numbers are shown before an environment is deleted.
+ENVIRONMENT_CONTENTS: Final = [
+    "sqlgateway.schema.contents.contents_of",
+    *(["edgecache.api.environment_contents.contents_of"] if HAS_CACHE else []),
+]
 DATABASE_STATE: Final = "sqlgateway.provisioning.provisioning.state_of"
+DATABASE_PROGRESS: Final = "sqlgateway.provisioning.provisioning.progress_of"
 # True if access to the mailbox alone must not open an account.
 SECOND_FACTOR_CHECK: Final = "twofactor.factors.holdings.has_proper_factor"
 LOGIN_STAGES: Final = ["twofactor.sign_in.stage.second_factor"]
@@ -164,6 +196,8 @@ LOGIN_STAGES: Final = ["twofactor.sign_in.stage.second_factor"]
 OTHER_SIGN_IN_METHODS: Final = ["twofactor.webauthn.passkeys.can_sign_in"]
 # Exempts a trusted device from the throttle that wrong passwords put on an account.
 TRUSTED_DEVICE_CHECK: Final = "twofactor.trusted_devices.devices.is_from_trusted_device"
+# What staff may do with users in the admin.
+STAFF_USER_ACTIONS: Final = "recovery.staff_actions.USER_ACTIONS"
 FRESH_PROOF_GUARD: Final = "twofactor.challenges.step_up.require_recent_proof"
 AUDIT_RECORDER: Final = "accounts.audit.audit.record_request"
 DENIAL_RECORDER: Final = "accounts.audit.denials.record"
@@ -175,6 +209,8 @@ PRUNING_TASKS: Final = [
     "twofactor.tasks.forget_expired",
     "twofactor.webauthn.tasks.forget_expired",
     "recovery.tasks.forget_expired",
+    "accounts.organization.tasks.maintain_exports",
+    "accounts.organization.tasks.delete_due",
     "environments.tasks.drop_expired_environments",
     "sqlgateway.tasks.drop_retired",
     "sqlgateway.tasks.forget_transactions",
@@ -203,8 +239,20 @@ TEMPLATES: Final = [
 ]
 STATIC_URL: Final = "/static/"
 STATIC_ROOT: Final = SERVER.static_root or None
-STATICFILES_DIRS: Final = [BASE_DIR / "platform_site" / "console" / "static"]
+STATICFILES_DIRS: Final = [
+    BASE_DIR / "platform_site" / "console" / "static",
+    BASE_DIR / "platform_site" / "staff" / "static",
+]
 WHITENOISE_USE_FINDERS: Final = STATIC_ROOT is None
+WHITENOISE_KEEP_ONLY_HASHED_FILES: Final = True
+STORAGES: Final = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "platform_site.static_files.HashedFiles"
+        if STATIC_ROOT
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
 DATA_UPLOAD_MAX_MEMORY_SIZE: Final = 2**21
 
 # --- mail and SMS -----------------------------------------------------------------------------
@@ -218,6 +266,8 @@ SMS_OPTIONS: Final = SMS.options
 PROCRASTINATE_IMPORT_PATHS: Final = [
     "accounts.delivery.tasks",
     "accounts.oauth.tasks",
+    "accounts.organization.tasks",
+    "accounts.webhooks.tasks",
     "twofactor.webauthn.tasks",
 ]
 
@@ -256,4 +306,13 @@ LOG_LEVEL: Final = LOGS.level
 LOGGING_CONFIG: Final = None
 logging_config(LOG_FORMAT, LOG_LEVEL)
 
-UNFOLD: Final = {"SITE_TITLE": "Zonal", "SITE_HEADER": "Zonal", "SHOW_VIEW_ON_SITE": False}
+# --- admin ------------------------------------------------------------------------------------
+UNFOLD: Final = {
+    "SITE_TITLE": "Zonal",
+    "SITE_HEADER": "Zonal",
+    "SHOW_VIEW_ON_SITE": False,
+    "DASHBOARD_CALLBACK": "platform_site.staff.dashboard.fill",
+    "STYLES": ["platform_site.staff.assets.style"],
+    "SCRIPTS": ["platform_site.staff.assets.landmarks"],
+    "SIDEBAR": {"navigation": "platform_site.staff.sidebar.navigation", "show_search": True},
+}

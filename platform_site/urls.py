@@ -7,8 +7,9 @@ from django.urls import include, path
 import accounts.urls
 import sqlgateway.urls
 from platform_site import health
+from platform_site.api_reference import views as api_reference
 from platform_site.lib import problems
-from platform_site.public_pages import ApiDocsView, SchemaView, landing
+from platform_site.public_pages import inbox, landing
 
 urlpatterns = [
     # Tried in this order, so the most frequent paths come first. They are not behind include(),
@@ -18,8 +19,8 @@ urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", health.exposition),
-    path("v1/schema", SchemaView.as_view(), name="schema"),
-    path("v1/docs", ApiDocsView.as_view(), name="docs"),
+    path("v1/schema", api_reference.SchemaView.as_view(), name="schema"),
+    path("v1/docs", api_reference.page, name="docs"),
     path("", include("environments.urls")),
     path("", include("twofactor.urls")),
     path("", include("recovery.urls")),
@@ -34,6 +35,7 @@ urlpatterns = [
     ),
     path("", include("platform_site.console.urls")),
     path("", landing, name="landing"),
+    path("inbox", inbox, name="inbox"),
     path("admin/", admin.site.urls),
 ]
 

@@ -1,12 +1,15 @@
 """The pages: the same for every visitor; their scripts fill them through the API."""
 
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
+from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
+
+from platform_site.console.pages import navigation
 
 CONTENT_SECURITY_POLICY: Final = "; ".join(
     (
@@ -16,7 +19,8 @@ CONTENT_SECURITY_POLICY: Final = "; ".join(
         # The QR code is a data: URL in the API's response.
         "img-src 'self' data:",
         "connect-src 'self'",
-        "form-action 'self'",
+        # Modules send what is typed. A form sent by the browser would put it into the address.
+        "form-action 'none'",
         "frame-ancestors 'none'",
         "base-uri 'none'",
         # No script turns text into markup, so no text that it shows can become a script.
@@ -35,19 +39,38 @@ HEADERS: Final = {
 
 
 @require_safe
-def page(
-    request: HttpRequest, template: str, status: int = HTTPStatus.OK, rest: str = ""
+# It holds nothing of its visitor, so its length tells nothing.
+@gzip_page
+def page(request: HttpRequest, name: str, template: str) -> HttpResponse:
+    """Show a page of the console."""
+    response = render_page(f"console/{template}", here=name)
+    if name == "objects":
+        # Uploads and previews go to the object API, by URLs that the platform signs.
+        allowed = f"connect-src 'self' {settings.CACHE.s3_url}"
+        policy = CONTENT_SECURITY_POLICY.replace("connect-src 'self'", allowed)
+        response["Content-Security-Policy"] = policy
+    return response
+
+
+@require_safe
+def missing(request: HttpRequest, rest: str) -> HttpResponse:
+    """Say that a page does not exist."""
+    return render_page("console/missing.html", HTTPStatus.NOT_FOUND)
+
+
+def render_page(
+    template: str, status: int = HTTPStatus.OK, *, here: str = "", **more: Any
 ) -> HttpResponse:
-    """Show a page; ``rest`` is the path of a page that does not exist."""
-    return render_page(f"console/{template}", status)
+    """Return a page with the console's headers. It is the same for every visitor.
 
-
-def render_page(template: str, status: int = HTTPStatus.OK) -> HttpResponse:
-    """Return a page with the console's headers. It is the same for every visitor."""
+    more: what the template shows besides.
+    """
     context = {
+        **more,
         "service": settings.SERVICE_NAME.capitalize(),
         "has_cache": settings.HAS_CACHE,
-        "has_providers": bool(settings.OAUTH.providers),
+        "navigation": navigation(),
+        "here": here,
     }
     html = render_to_string(template, context)
     return HttpResponse(html, status=status, headers=HEADERS)

@@ -29,7 +29,7 @@ class Recipe:
 def platform_recipe(web_port: int, cache: CacheRecipe | None) -> Recipe:
     """List the platform's own processes."""
     return Recipe(
-        bootstrap=(*MANAGE, "bootstrap", "--migrate", "--json"),
+        bootstrap=(*MANAGE, "bootstrap", "--migrate", "--static", "--json"),
         servers=(
             Server(
                 name="web",
@@ -57,6 +57,7 @@ def platform_recipe(web_port: int, cache: CacheRecipe | None) -> Recipe:
             ("API", "/v1/"),
             ("API docs", "/v1/docs"),
             ("Admin", "/admin/"),
+            ("Mails", "/inbox"),
         ),
         cache=cache,
     )

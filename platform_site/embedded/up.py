@@ -242,6 +242,8 @@ class _Start:
             **self.environ,
             **self._settings,
             "ZDATA_DIR": str(self.folders.data_dir),
+            "ZSTATIC_ROOT": self.environ.get("ZSTATIC_ROOT")
+            or str(self.folders.data_dir / "static"),
             "PYTHONUNBUFFERED": "1",
             # The banner shows the development token, so the web server does not.
             "ZONAL_SUPERVISED": "1",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import cache
 from typing import Any, Self
 
 from django.conf import settings
@@ -24,6 +25,12 @@ class AuditTag(StrEnum):
         member._value_ = tag
         member.sentence = sentence
         return member
+
+
+@cache
+def sentences() -> dict[str, str]:
+    """Return the sentence of every tag. Call it once all apps are loaded."""
+    return {str(tag): tag.sentence for app in AuditTag.__subclasses__() for tag in app}
 
 
 def record(request: PlatformRequest, tag: AuditTag, **data: Any) -> None:

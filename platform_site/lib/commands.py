@@ -42,11 +42,19 @@ class Refused(Exception):
     of the JSON error.
     """
 
+    status = REFUSED
+
     def __init__(self, code: str, message: str, **facts: Any) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.facts = facts
+
+
+class Unreachable(Refused):
+    """Something other than the control database that a command needs does not answer."""
+
+    status = DATABASE_AWAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,8 @@ class OpsCommand(BaseCommand):
         try:
             outcome = self.run(options)
         except Refused as exc:
-            raise self._refuse(_Refusal(exc.code, exc.message, exc.facts), options) from exc
+            refusal = _Refusal(exc.code, exc.message, exc.facts)
+            raise self._refuse(refusal, options, status=exc.status) from exc
         except PlatformError as exc:
             raise self._refuse(_of_platform(exc), options) from exc
         except (OperationalError, InterfaceError, ConnectorException) as exc:

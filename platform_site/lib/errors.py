@@ -143,6 +143,13 @@ class EmailRequired(Forbidden):
     title = "This account needs another e-mail address."
 
 
+class ApiKeyForbidden(Forbidden):
+    """An API key may use data and read settings; it changes no account, member, key or payment."""
+
+    code = "api_key_forbidden"
+    title = "An API key may not do this."
+
+
 class NotFound(PlatformError):
     """Absent, or another tenant's."""
 

@@ -20,13 +20,13 @@ SECRET_NAME: Final = re.compile(
     r"password|secret|token|authorization|cookie|credential|seed|api_?key|^code$|otp|dsn",
     re.IGNORECASE,
 )
-# Shapes of secrets inside free text: our tokens (a JWT starts with base64 of '{"'), and passwords
-# in URLs.
+# Shapes of secrets inside free text: our tokens (a JWT starts with base64 of '{"'), API keys, and
+# passwords in URLs.
 SECRET_SHAPE: Final = re.compile(
-    r"eyJ[\w-]+\.[\w-]+\.[\w-]*|\w+_dev_[0-9a-f]{64}|(?<=://)([^\s:/@]*):[^\s@/]+(?=@)"
+    r"eyJ[\w-]+\.[\w-]+\.[\w-]*|\w+_dev_[0-9a-f]{64}|zk_[a-z]+_\w+|(?<=://)([^\s:/@]*):[^\s@/]+(?=@)"
 )
 # What each of these shapes contains: searched first, since hardly any text has it.
-SECRET_SIGNS: Final = ("eyJ", "_dev_", "://")
+SECRET_SIGNS: Final = ("eyJ", "_dev_", "zk_", "://")
 
 Event = MutableMapping[str, Any]
 

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 
 from platform_site.lib import audit
 from platform_site.lib.errors import (
+    ApiKeyForbidden,
     EmailRequired,
     Forbidden,
     MethodNotAllowed,
@@ -32,10 +33,26 @@ Resource = Literal[
     "buckets",
     "audit",
     "billing",
+    "organization",
+    "api_keys",
+    "webhooks",
+]
+# What an API key may be given: a resource of the table, to read or also to change.
+Scope = Literal[
+    "sql:read",
+    "sql:write",
+    "schema:write",
+    "objects:read",
+    "objects:write",
+    "buckets:read",
+    "buckets:write",
+    "nodes:read",
+    "environments:read",
 ]
 
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 
 ALL: Final = frozenset(ACTIONS)
 READ: Final[frozenset[Action]] = frozenset({"read"})
@@ -53,6 +70,18 @@ TABLE: Final[Mapping[Resource, Mapping[Role, frozenset[Action]]]] = {
     "buckets": {"admin": ALL, "operator": READ, "reader": NONE},
     "audit": {"admin": ALL, "operator": READ, "reader": NONE},
     "billing": {"admin": ALL, "operator": READ, "reader": NONE},
+    "organization": {"admin": ALL, "operator": READ, "reader": NONE},
+    "api_keys": {"admin": ALL, "operator": READ, "reader": NONE},
+    "webhooks": {"admin": ALL, "operator": READ, "reader": NONE},
+}
+# What every member may read, whatever the table says: so may a key of any role.
+OPEN_SCOPES: Final = frozenset({"nodes:read", "environments:read"})
+# The scopes that the database's role of this name takes. DDL is done in SQL alone: the paths under
+# `schema` reach every environment, and a key reaches one.
+DATABASE_SCOPES: Final[Mapping[Role, frozenset[str]]] = {
+    "admin": frozenset({"sql:write", "schema:write"}),
+    "operator": frozenset({"sql:write"}),
+    "reader": frozenset({"sql:read"}),
 }
 
 
@@ -70,6 +99,7 @@ class Access(NamedTuple):
     is_fresh: bool = False
     is_always_open: bool = False
     is_open_without_email: bool = False
+    key_scope: Scope | Literal["any", ""] = ""
 
     def fresh(self) -> "Access":
         """Also require a proof of identity not older than 15 minutes (step-up)."""
@@ -86,6 +116,10 @@ class Access(NamedTuple):
     def without_email(self) -> "Access":
         """Also allow a session whose account has no e-mail address and has to add one."""
         return self._replace(is_open_without_email=True)
+
+    def for_keys(self, scope: Scope | Literal["any"] = "any") -> "Access":
+        """Also allow API keys that have the scope; ``permission`` asks for its own cell's."""
+        return self._replace(key_scope=scope)
 
 
 PUBLIC: Final = Access("public")
@@ -104,11 +138,36 @@ def is_permitted(roles: Iterable[str], resource: Resource, action: Action) -> bo
     return any(action in row.get(role, NONE) for role in roles)
 
 
-def effective(roles: Iterable[str]) -> dict[str, list[str]]:
-    """Return ``{resource: [actions]}`` in the table's order, without empty rows."""
+def scope_of(resource: Resource, action: Action) -> str:
+    """Return the scope that a cell of the table takes; not every cell has one in SCOPES."""
+    return f"{resource}:{'read' if action == 'read' else 'write'}"
+
+
+def scopes_of(role: Role) -> list[Scope]:
+    """Return the scopes that a key of a role may have, in their order."""
+    read_or_change: tuple[Action, ...] = ("read", "update")
+    held = {
+        scope_of(resource, action)
+        for resource in TABLE
+        for action in read_or_change
+        if is_permitted([role], resource, action)
+    }
+    return [scope for scope in SCOPES if scope in held | OPEN_SCOPES]
+
+
+def effective(roles: Iterable[str], scopes: frozenset[str] | None = None) -> dict[str, list[str]]:
+    """Return ``{resource: [actions]}`` in the table's order, without empty rows.
+
+    scopes: of an API key, None without one.
+    """
     held = tuple(roles)
     table: dict[str, list[str]] = {
-        resource: [*(action for action in ACTIONS if is_permitted(held, resource, action))]
+        resource: [
+            action
+            for action in ACTIONS
+            if is_permitted(held, resource, action)
+            and (scopes is None or scope_of(resource, action) in scopes)
+        ]
         for resource in TABLE
     }
     return {resource: actions for resource, actions in table.items() if actions}
@@ -126,6 +185,20 @@ def highest_role(roles: Iterable[str]) -> Role:
     raise Forbidden("You have no role here.")
 
 
+def database_role(principal: Principal) -> Role:
+    """Return the role that the caller's SQL runs with.
+
+    Raises Forbidden if there is none.
+    """
+    role = highest_role(principal.roles)
+    if principal.scopes is None:
+        return role
+    for lesser in ROLES[ROLES.index(role) :]:
+        if principal.scopes >= DATABASE_SCOPES[lesser]:
+            return lesser
+    raise Forbidden("This takes the scope sql:read.")
+
+
 def require(access: Access, principal: Principal | None) -> None:
     """Return if the access allows the caller; raise NotAuthenticated (401) or Forbidden (403)."""
     if access.kind == "public":
@@ -138,12 +211,27 @@ def require(access: Access, principal: Principal | None) -> None:
         raise EmailRequired
     if principal.restriction == "second_factor" and not access.is_always_open:
         raise SecondFactorDue
+    if principal.scopes is not None:
+        _require_scope(access, principal.scopes)
     if access.kind == "user" and principal.user_id is None:
-        raise Forbidden("A development token has no user, so it has no profile to act on.")
+        raise principal.has_no_user()
     if access.resource is None or access.action is None:
         return
     if not is_permitted(principal.roles, access.resource, access.action):
         raise Forbidden(f"This takes {access.resource}:{access.action}.")
+
+
+def _require_scope(access: Access, scopes: frozenset[str]) -> None:
+    """Refuse an API key what is not meant for keys, and what its scopes leave out."""
+    scope: str = access.key_scope
+    if access.resource is not None and access.action is not None and not access.is_fresh:
+        scope = scope_of(access.resource, access.action)
+    if scope == "any":
+        return
+    if scope not in SCOPES or scope.startswith("schema:"):
+        raise ApiKeyForbidden
+    if scope not in scopes:
+        raise Forbidden(f"This takes the scope {scope}.")
 
 
 def require_fresh(access: Access, principal: Principal | None) -> None:
@@ -168,7 +256,7 @@ def authorize(request: Any, access: Access | None, principal: Principal | None) 
     try:
         require(access, principal)
     except Forbidden as exc:
-        if type(exc) is Forbidden and access.resource and access.action:
+        if type(exc) in {Forbidden, ApiKeyForbidden} and access.resource and access.action:
             audit.note_denial(request, access.resource, access.action)
         raise
     require_fresh(access, principal)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.http import HttpRequest
 
-from platform_site.lib.errors import Forbidden, PlatformError
+from platform_site.lib.errors import ApiKeyForbidden, Forbidden, PlatformError
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,8 @@ class Scope:
 class Principal:
     """An authenticated caller, read in the request's one query.
 
-    kind: ``user`` (a session), or ``dev`` (a development token: a synthetic admin without a user).
+    kind: ``user`` (a session), ``key`` (an API key, which acts for no user), or ``dev`` (a
+    development token: a synthetic admin without a user).
     environment_id: the immutable slug, as ``live``; environment_pk: its row.
     aal: authenticator assurance level, 1 or 2 (NIST SP 800-63B-4). amr: RFC 8176 method names.
     auth_time, mfa_time, access_expires_at: Unix seconds, None where there is no such thing:
@@ -29,13 +30,15 @@ class Principal:
     pending_id, pending_use: only for kind ``pending``, a sign-in whose second factor is still due;
     it has no roles, and only views that name its use allow it.
     email_verified: whether the e-mail was proven, None where there is no user.
+    key_id, key_name, scopes: of an API key; its roles count only as far as the scopes go. None and
+    '' for every other caller.
     restriction: why only some views allow this session, '' for no restriction. ``second_factor``:
     the organization's policy asks for one that this session has not shown, and only the views that
     help to get one are open. ``email``: the account has no e-mail address any more, and only the
     views that add and verify another one are open.
     """
 
-    kind: Literal["user", "dev", "pending"]
+    kind: Literal["user", "key", "dev", "pending"]
     user_id: UUID | None
     email: str | None
     organization_id: int
@@ -55,6 +58,9 @@ class Principal:
     pending_use: str = ""
     restriction: Literal["", "second_factor", "email"] = ""
     email_verified: bool | None = None
+    key_id: UUID | None = None
+    key_name: str = ""
+    scopes: frozenset[str] | None = None
 
     is_authenticated = True
 
@@ -62,22 +68,35 @@ class Principal:
     def own_id(self) -> UUID:
         """The user's id.
 
-        Raises Forbidden (403) for a development token, which has no user.
+        Raises Forbidden (403) for an API key and a development token, which have no user.
         """
         if self.user_id is None:
-            raise Forbidden("A development token has no user, so it has no profile to act on.")
+            raise self.has_no_user()
         return self.user_id
+
+    def has_no_user(self) -> Forbidden:
+        """Return the refusal of what only a user may do."""
+        if self.kind == "key":
+            return ApiKeyForbidden()
+        return Forbidden("A development token has no user, so it has no profile to act on.")
+
+    @property
+    def actor_id(self) -> UUID | None:
+        """The id of the user or of the API key; None for a development token."""
+        return self.user_id or self.key_id
 
     @property
     def name(self) -> str:
         """The caller's name in notifications about what it did."""
         if self.user_id is not None:
             return self.email or "a member without an e-mail address"
-        return "a development token"
+        return f"the API key {self.key_name}" if self.kind == "key" else "a development token"
 
     @property
     def audit_name(self) -> str:
         """The caller's name in the audit trail."""
+        if self.kind == "key":
+            return f"API key {self.key_name}"
         return self.email or ("development token" if self.user_id is None else str(self.user_id))
 
     @property

@@ -9,10 +9,11 @@ import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from platform_site.lib import metrics
+from platform_site.lib import tracing
 from platform_site.lib.database.watchdog import WATCHDOG
 from platform_site.lib.ids import uuid7
 from platform_site.lib.logs import line_logger
+from platform_site.lib.metrics import http
 from platform_site.lib.principals import PlatformRequest
 from platform_site.lib.web import clients
 
@@ -38,8 +39,12 @@ class RequestMiddleware:
         started = time.perf_counter()
         structlog.contextvars.bind_contextvars(request_id=request.request_id)
         try:
-            with WATCHDOG.watching():
+            with WATCHDOG.watching(), tracing.root("request") as span:
                 response = self.get_response(request)
+                if span is not None:
+                    span.update_name(f"{_method(request)} {_route(request)}")
+                    span.set_attribute("http.response.status_code", response.status_code)
+                    span.set_attribute("zonal.request_id", request.request_id)
             response["X-Request-Id"] = request.request_id
             if not response.streaming and "Content-Length" not in response:
                 # Without it the server would have to send chunks.
@@ -55,11 +60,19 @@ def _request_id(request: HttpRequest) -> str:
     return sent if REQUEST_ID.fullmatch(sent) else str(uuid7())
 
 
-def _observe(request: HttpRequest, response: HttpResponse, elapsed_s: float) -> None:
+def _method(request: HttpRequest) -> str:
+    return request.method if request.method in http.METHODS else "OTHER"
+
+
+def _route(request: HttpRequest) -> str:
+    # Not the path: paths hold ids, so a caller could create any number of labels.
     match = request.resolver_match
-    # The route, not the path: paths hold ids, so a caller could create any number of labels.
-    route = match.route if match is not None else "unmatched"
-    metrics.observe_request(request.method or "", route, response.status_code, elapsed_s)
+    return match.route if match is not None else "unmatched"
+
+
+def _observe(request: HttpRequest, response: HttpResponse, elapsed_s: float) -> None:
+    route = _route(request)
+    http.observe_request(request.method or "", route, response.status_code, elapsed_s)
     if request.path not in QUIET:
         log.info(
             "request",

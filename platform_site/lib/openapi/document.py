@@ -28,6 +28,8 @@ SPECTACULAR_SETTINGS: Final[dict[str, Any]] = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "TAGS": tags.described(),
+    # Known to most viewers of OpenAPI documents.
+    "EXTENSIONS_ROOT": {"x-tagGroups": tags.chapters()},
     # Not drf-spectacular's own hook, which makes a component of each set of choices: `status` of
     # one resource and `status` of another would compete for its name.
     "POSTPROCESSING_HOOKS": ["platform_site.lib.openapi.problems.add_components"],
@@ -36,8 +38,4 @@ SPECTACULAR_SETTINGS: Final[dict[str, Any]] = {
     "SERVE_PERMISSIONS": [],
     "SERVE_AUTHENTICATION": [],
     "COMPONENT_SPLIT_REQUEST": True,
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
-    "SWAGGER_UI_SETTINGS": {"persistAuthorization": False, "displayRequestDuration": True},
 }

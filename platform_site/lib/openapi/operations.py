@@ -32,7 +32,8 @@ class Operation:
     problems: what this operation answers beside ``platform_site.lib.openapi.problems.common``.
     request: an example of the body, text where it is not JSON; a test sends it.
     response: an example of the successful answer's body.
-    streams: other forms of the successful answer, a schema by media type.
+    streams: other forms of the successful answer, a schema by media type; the only ones of an
+    operation without ``response``.
     path: the schemas of the path's parameters, where they are more than text.
     """
 

@@ -21,7 +21,9 @@ SHARED_BY: Final = 10
 REQUEST_ID: Final = "0198c0de-0000-7000-8000-000000000000"
 
 # Named, not imported: these belong to the apps that authenticate and that know the factors.
-_ACCESS_TOKEN_CODES: Final = frozenset({"session_revoked", "dev_token_refused"})
+_ACCESS_TOKEN_CODES: Final = frozenset(
+    {"session_revoked", "dev_token_refused", "api_key_invalid", "api_key_expired"}
+)
 _FRESH_PROOF_CODES: Final = frozenset({"step_up_required"})
 
 _MEMBERS: Final[Mapping[str, Any]] = {
@@ -79,8 +81,10 @@ def _of_access(access: Access) -> set[type[PlatformError]]:
         errors.TokenExpired,
     }
     found |= _by_code(_ACCESS_TOKEN_CODES)
-    if access.kind != "member":
+    if access.kind != "member" or access.key_scope not in {"", "any"}:
         found.add(errors.Forbidden)
+    if access.key_scope == "" or access.is_fresh:
+        found.add(errors.ApiKeyForbidden)
     if not access.is_always_open:
         found.add(errors.SecondFactorDue)
     if not access.is_open_without_email:

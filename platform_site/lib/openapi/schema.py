@@ -129,10 +129,11 @@ def _add_examples(operation: dict[str, Any], described: Operation) -> None:
     if described.request is not None:
         (body,) = operation["requestBody"]["content"].values()
         body["example"] = described.request
+    streams = {media: {"schema": dict(shape)} for media, shape in described.streams.items()}
+    status = min(operation["responses"])
     if described.response is not None:
-        status = min(operation["responses"])
         (answer,) = operation["responses"][status]["content"].values()
         answer["example"] = described.response
-        operation["responses"][status]["content"] |= {
-            media: {"schema": dict(shape)} for media, shape in described.streams.items()
-        }
+        operation["responses"][status]["content"] |= streams
+    elif streams:
+        operation["responses"][status]["content"] = streams

@@ -1,6 +1,6 @@
 """The headings under which the document lists operations, in a user's words and order."""
 
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 Tag = Literal[
     "Sign in",
@@ -11,12 +11,16 @@ Tag = Literal[
     "Members",
     "Invitations",
     "Domains",
+    "API keys",
+    "Webhooks",
+    "Organization",
     "Organization policy",
     "Audit trail",
     "Environments",
     "SQL",
     "Cache",
     "Buckets",
+    "Objects",
     "Cache nodes",
     "Billing",
     "Payouts",
@@ -31,12 +35,16 @@ _DESCRIPTIONS: Final[dict[Tag, str]] = {
     "Members": "The people of an organization and their roles.",
     "Invitations": "Invite people into an organization.",
     "Domains": "E-mail domains that belong to an organization.",
+    "API keys": "Long-lived keys with which programs reach one environment.",
+    "Webhooks": "What happens, sent to URLs of your own as it does.",
+    "Organization": "The organization itself.",
     "Organization policy": "What an organization requires of its members' second factors.",
     "Audit trail": "What happened in an organization, and who did it.",
     "Environments": "Separate places for data: `live`, `sandbox` and those that you add.",
     "SQL": "Queries in the environment's own PostgreSQL database.",
     "Cache": "The state of the edge cache, its figures, and purges.",
     "Buckets": "Buckets, their origins and hosts, and the access keys of the object API.",
+    "Objects": "Browse and delete objects; URLs to read and write one without an access key.",
     "Cache nodes": "The workers that store and serve objects.",
     "Billing": "Credits, usage and what it cost; earnings of own nodes and their statements.",
     "Payouts": "How an operator is paid, and its payouts.",
@@ -46,3 +54,23 @@ _DESCRIPTIONS: Final[dict[Tag, str]] = {
 def described() -> list[dict[str, str]]:
     """Return the document's ``tags``, in the order in which they are shown."""
     return [{"name": name, "description": _DESCRIPTIONS[name]} for name in get_args(Tag)]
+
+
+# What a user does: the first tag of each chapter.
+_CHAPTERS: Final[dict[Tag, str]] = {
+    "Sign in": "Accounts",
+    "Members": "Your organization",
+    "Environments": "Data",
+    "Cache": "Files",
+    "Billing": "Money",
+}
+
+
+def chapters() -> list[dict[str, Any]]:
+    """Return the document's ``x-tagGroups``: each tag belongs to one."""
+    found: list[dict[str, Any]] = []
+    for tag in get_args(Tag):
+        if tag in _CHAPTERS:
+            found.append({"name": _CHAPTERS[tag], "tags": []})
+        found[-1]["tags"].append(tag)
+    return found

@@ -20,6 +20,14 @@ def client_address(request: HttpRequest) -> str:
     return _canonical(claimed) or _canonical(peer) or "unknown"
 
 
+def is_from_this_machine(request: HttpRequest) -> bool:
+    """True if the caller is on loopback, and not only a proxy that is."""
+    address = client_address(request)
+    # Behind an undeclared proxy, all requests seem to come from loopback.
+    forwarded = "X-Forwarded-For" in request.headers and not settings.TRUSTED_PROXY_COUNT
+    return address != "unknown" and ipaddress.ip_address(address).is_loopback and not forwarded
+
+
 def network_of(address: str) -> str:
     """Return the unit of rate limits: an IPv4 address, or an IPv6 /64 (one subscriber)."""
     canonical = _canonical(address)

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand
 from accounts.tokens import development
 from environments import environments
 from environments.models import Environment, Organization
+from platform_site import static_files
 from platform_site.embedded.cache import local_nodes
 from platform_site.embedded.folders import make_private
 
@@ -26,8 +27,11 @@ class Command(BaseCommand):
     requires_system_checks = ["settings"]
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add --migrate and --json."""
+        """Add --migrate, --static and --json."""
         parser.add_argument("--migrate", action="store_true", help="Migrate the database first.")
+        parser.add_argument(
+            "--static", action="store_true", help="Collect the pages' files if they changed."
+        )
         parser.add_argument("--json", action="store_true", help="Print one JSON object.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -35,6 +39,8 @@ class Command(BaseCommand):
         if options["migrate"]:
             for alias in settings.DATABASES:
                 call_command("migrate", interactive=False, verbosity=0, database=alias)
+        if options["static"]:
+            static_files.collect_if_changed()
         organization = Organization.objects.filter(pk=settings.ACCOUNTS.dev_org_id).first()
         if organization is None:
             organization = environments.create_organization("Development")

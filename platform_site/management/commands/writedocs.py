@@ -13,10 +13,10 @@ from platform_site import documents
 
 
 class Command(BaseCommand):
-    """Write docs/settings.md, docs/errors.md, docs/audit.md and docs/openapi.yaml."""
+    """Write the pages of the reference and docs/openapi.yaml."""
 
     help = (
-        "Write docs/settings.md, docs/errors.md, docs/audit.md and docs/openapi.yaml from the code."
+        "Write the reference in docs/ (settings, errors, commands, openapi.yaml …) from the code."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -28,7 +28,6 @@ class Command(BaseCommand):
         # Loads every view, and with it every error class.
         _ = get_resolver().url_patterns
         folder = Path(options["to"])
-        (folder / "settings.md").write_text(documents.settings_page(), encoding="utf-8")
-        (folder / "errors.md").write_text(documents.errors_page(), encoding="utf-8")
-        (folder / "audit.md").write_text(documents.audit_page(), encoding="utf-8")
+        for name, text in documents.pages().items():
+            (folder / name).write_text(text, encoding="utf-8")
         call_command("spectacular", validate=True, fail_on_warn=True, file=folder / "openapi.yaml")

@@ -1,0 +1,145 @@
+"""The console's pages and the navigation: a page is added here and nowhere else."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from django.conf import settings
+
+Feature = Literal["cache", "providers"]
+Role = Literal["admin", "operator", "reader"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page at /console/PATH, made from templates/console/TEMPLATE.
+
+    name: of its URL, as `console:members`; its path is the same with dashes, if none is named.
+    label, icon: as the navigation shows it; the icon is one of `vendor/icons.txt`.
+    roles: whose navigation has it; () means everybody's. The API decides what a role may do.
+    feature: of the installation, without which the page does not exist.
+    """
+
+    name: str
+    template: str
+    label: str = ""
+    icon: str = ""
+    path: str | None = None
+    roles: tuple[Role, ...] = ()
+    feature: Feature | None = None
+
+    @property
+    def address(self) -> str:
+        """Return the page's path below /console/."""
+        return self.name.replace("_", "-") if self.path is None else self.path
+
+    @property
+    def url_name(self) -> str:
+        """Return the name by which templates link to it."""
+        return f"console:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Pages that the navigation shows together; the first group has no title."""
+
+    title: str
+    pages: tuple[Page, ...]
+
+
+NAVIGATION: Final = (
+    Group("", (Page("home", "overview/overview.html", "Overview", "layout-dashboard", path=""),)),
+    Group(
+        "Data",
+        (
+            Page("sql", "sql/sql.html", "SQL", "square-terminal"),
+            Page("tables", "tables/tables.html", "Tables", "table"),
+            Page("objects", "objects/objects.html", "Objects", "box", feature="cache"),
+            Page("cache", "cache/cache.html", "Edge cache", "gauge", feature="cache"),
+        ),
+    ),
+    Group(
+        "Billing",
+        (
+            Page(
+                *("usage", "usage/usage.html", "Usage", "receipt"),
+                roles=("admin", "operator"),
+                feature="cache",
+            ),
+            Page(
+                *("operator", "operator/operator.html", "Operator", "server"),
+                roles=("admin", "operator"),
+                feature="cache",
+            ),
+        ),
+    ),
+    Group(
+        "Team",
+        (
+            Page("environments", "environments/environments.html", "Environments", "layers"),
+            Page("members", "members/members.html", "Members", "users"),
+            Page(
+                *("api_keys", "api_keys/api_keys.html", "API keys", "key-round"),
+                roles=("admin", "operator"),
+            ),
+            Page("audit", "audit/audit.html", "Audit", "scroll-text", roles=("admin", "operator")),
+        ),
+    ),
+    Group(
+        "Settings",
+        (
+            Page("security", "security/security.html", "Security", "shield-check"),
+            Page("account", "account/account.html", "Account", "circle-user"),
+            Page(
+                "linked_accounts",
+                "account/linked_accounts.html",
+                "Linked accounts",
+                "link",
+                feature="providers",
+            ),
+            Page("organization", "organization/organization.html", "Organization", "settings"),
+            Page(
+                *("webhooks", "webhooks/webhooks.html", "Webhooks", "bell"),
+                roles=("admin", "operator"),
+            ),
+            Page("policy", "security/policy.html", "Policy", "scale"),
+        ),
+    ),
+)
+# Before a sign-in.
+ENTRANCE: Final = (
+    Page("sign_in", "entrance/sign_in.html"),
+    Page("sign_up", "entrance/sign_up.html"),
+    Page("invitation", "entrance/invitation.html"),
+    Page(
+        "email_change_cancel",
+        "entrance/email_change_cancel.html",
+        path="email-change/cancel",
+    ),
+    Page("recovery", "entrance/recovery.html"),
+    Page("recovery_cancel", "entrance/recovery_cancel.html", path="recovery/cancel"),
+)
+
+
+def existing() -> Iterable[Page]:
+    """Return the pages that this installation serves.
+
+    The page of linked accounts is served without providers as well: an identity may remain.
+    """
+    signed_in = (page for group in NAVIGATION for page in group.pages)
+    return [page for page in (*signed_in, *ENTRANCE) if page.feature != "cache" or _has("cache")]
+
+
+def navigation() -> list[Group]:
+    """Return the groups with what this installation has."""
+    groups = [
+        Group(group.title, tuple(page for page in group.pages if _has(page.feature)))
+        for group in NAVIGATION
+    ]
+    return [group for group in groups if group.pages]
+
+
+def _has(feature: Feature | None) -> bool:
+    if feature == "cache":
+        return settings.HAS_CACHE
+    return feature is None or bool(settings.OAUTH.providers)

@@ -1,0 +1,43 @@
+// @ts-check
+/** All that an event holds, in a drawer at the side. */
+
+import { byId, element } from "../lib/dom.js";
+import { programOf } from "../lib/format.js";
+
+export function bindDrawer() {
+  const drawer = /** @type {HTMLDialogElement} */ (byId("event"));
+  byId("event-close").addEventListener("click", () => drawer.close());
+  drawer.addEventListener("click", (event) => {
+    if (event.target === drawer) drawer.close();
+  });
+}
+
+/** @param {any} event */
+export function openDrawer(event) {
+  byId("event-title").textContent = event.summary || event.tag;
+  const facts = [
+    ["When", new Date(event.at).toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" })],
+    ["Who", event.actor || "the platform"],
+    ["User's id", event.actor_id ?? ""],
+    ["Outcome", event.outcome],
+    ["Environment", event.environment],
+    ["Address", event.address],
+    ["Program", event.agent ? programOf(event.agent) : ""],
+    ["Event", event.tag],
+    ["Request", event.request_id],
+    ...Object.entries(event.data).map(([name, value]) => [
+      name.replaceAll("_", " "),
+      typeof value === "object" ? JSON.stringify(value) : String(value),
+    ]),
+  ];
+  byId("event-facts").replaceChildren(
+    ...facts
+      .filter(([, value]) => value)
+      .map(([name, value]) => {
+        const row = element("div");
+        row.append(element("dt", name), element("dd", value));
+        return row;
+      }),
+  );
+  /** @type {HTMLDialogElement} */ (byId("event")).showModal();
+}

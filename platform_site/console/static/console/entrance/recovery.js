@@ -1,0 +1,189 @@
+// @ts-check
+/**
+ * Getting back in: a code that is sent, then a second factor or the password, never a session.
+ * The reset token is in a cookie; what has to outlive a reload here is no secret.
+ */
+
+import { post } from "../lib/api.js";
+import { challenge } from "../factors/challenge.js";
+import { byId, fill, show, stamp, turnTo, within } from "../lib/dom.js";
+import { enrol } from "../factors/enrol.js";
+import { onPress, onSubmit, showProblem } from "../lib/forms.js";
+import { moment } from "../lib/format.js";
+import { fillIn, onLink } from "../lib/link.js";
+import { isAvailable, prove } from "../factors/passkeys.js";
+import { HOME } from "../lib/places.js";
+import { Problem } from "../lib/problem.js";
+import { bindReveals } from "../lib/reveal.js";
+import { ready } from "../lib/status.js";
+
+const PATH = "/v1/auth/recovery";
+const DELAY = "zonal-recovery-delay";
+
+let recoveryId = "";
+/** The new password, kept until the second factor is proven with it. */
+let chosen = "";
+/** @type {string[]} */
+let methods = [];
+/** Whether the address can have a new account, where somebody else used it unverified. */
+let newAccountOffered = false;
+
+bindReveals();
+onSubmit(formOf("start-form"), start);
+onSubmit(formOf("answers-form"), answer);
+onSubmit(formOf("token-form"), verify);
+onSubmit(formOf("new-password-form"), choosePassword);
+onSubmit(formOf("first-proof-form"), ({ password }) => beginDelay({ password }));
+onPress(byId("first-proof-passkey"), formOf("first-proof-form"), provePasskey);
+onPress(byId("new-account"), byId("new-account-part"), () => complete({ new_account: true }));
+onPress(byId("due-complete"), byId("due-part"), completeLostFactor);
+byId("start-over").addEventListener("click", () => {
+  localStorage.removeItem(DELAY);
+  turnTo(byId("start"));
+});
+fillIn(byId("org"), localStorage.getItem("zonal-organization") ?? "");
+const delay = localStorage.getItem(DELAY);
+if (delay) showDelay(JSON.parse(delay));
+onLink(comeByMail);
+ready();
+
+/**
+ * Go on where the mail's link leads: to its code, and to nothing before that was sent.
+ * @param {Record<string, string>} brought
+ */
+function comeByMail({ org, recovery, token }) {
+  fillIn(byId("org"), org);
+  if (!recovery || !token) return;
+  recoveryId = recovery;
+  fill(byId("token-part"), { sent: "The code of the mail is filled in." });
+  fillIn(byId("token"), token);
+  turnTo(byId("token-part"));
+}
+
+/** @param {string} id */
+function formOf(id) {
+  return /** @type {HTMLFormElement} */ (byId(id));
+}
+
+/** @param {import("../lib/forms.js").Values} values */
+async function start({ purpose, email, org_id, method }) {
+  const body = { purpose, email: email.trim(), org_id: Number(org_id), method };
+  const answer = await post(`${PATH}/initiate`, body);
+  recoveryId = answer.recovery_id;
+  if (answer.questions) ask(answer.questions);
+  else waitForToken(method === "sms" ? "a text message" : "a mail", answer.expires_at);
+}
+
+/** @param {{question_id: string, question: string}[]} questions */
+function ask(questions) {
+  byId("answers-list").replaceChildren(
+    ...questions.map(({ question_id, question }) => {
+      const row = stamp("answer-row");
+      const input = within(row, "input");
+      const error = within(row, ".error");
+      input.id = `answer-${question_id}`;
+      input.setAttribute("name", question_id);
+      error.id = `${input.id}-error`;
+      input.setAttribute("aria-describedby", error.id);
+      within(row, "label").setAttribute("for", input.id);
+      within(row, "label").textContent = question;
+      return row;
+    }),
+  );
+  turnTo(byId("answers"));
+}
+
+/** @param {import("../lib/forms.js").Values} answers */
+async function answer(answers) {
+  const { expires_at } = await post(`${PATH}/answers`, { recovery_id: recoveryId, answers });
+  waitForToken("a mail, if the answers are right,", expires_at);
+}
+
+/**
+ * @param {string} how
+ * @param {number} until
+ */
+function waitForToken(how, until) {
+  const text = `If there is such an account, ${how} is on its way. The code is good until ${moment(until)}.`;
+  fill(byId("token-part"), { sent: text });
+  turnTo(byId("token-part"));
+}
+
+/** @param {import("../lib/forms.js").Values} values */
+async function verify({ token }) {
+  const answer = await post(`${PATH}/verify`, { recovery_id: recoveryId, token });
+  methods = answer.methods;
+  newAccountOffered = answer.new_account_offered;
+  if (answer.next === "first_factor") {
+    show(byId("first-proof-passkey"), isAvailable() && methods.includes("webauthn"));
+    turnTo(byId("first-proof"));
+    return;
+  }
+  turnTo(byId("new-password"));
+}
+
+/** @param {import("../lib/forms.js").Values} values */
+async function choosePassword({ password }) {
+  chosen = password;
+  try {
+    await complete({});
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== "recovery_challenge_required") throw error;
+    await proveSecondFactor();
+  }
+}
+
+async function proveSecondFactor() {
+  turnTo(byId("proof"));
+  show(byId("new-account-part"), newAccountOffered);
+  await challenge({
+    ask: (method) => post(`${PATH}/challenge`, { method }),
+    reply: (question, given) => complete({ challenge_id: question.challenge_id, ...given }),
+    methods,
+  });
+}
+
+/** @param {object} proof */
+async function complete(proof) {
+  try {
+    await post(`${PATH}/complete`, { password: chosen, ...proof });
+  } catch (error) {
+    // A password that is refused only now: choose again, then prove again.
+    if (!(error instanceof Problem) || !error.fields.some(({ field }) => field === "password")) throw error;
+    turnTo(byId("new-password"));
+    showProblem(byId("new-password-form"), error);
+    return;
+  }
+  chosen = "";
+  formOf("new-password-form").reset();
+  turnTo(byId("done"));
+}
+
+async function provePasskey() {
+  const question = await post(`${PATH}/challenge`, { method: "webauthn" });
+  const credential = await prove(question.request_options);
+  await beginDelay({ challenge_id: question.challenge_id, credential });
+}
+
+/** @param {object} proof */
+async function beginDelay(proof) {
+  const answer = await post(`${PATH}/prove`, proof);
+  formOf("first-proof-form").reset();
+  const times = { from: answer.effective_at, until: answer.expires_at };
+  localStorage.setItem(DELAY, JSON.stringify(times));
+  showDelay(times);
+}
+
+/** @param {{from: number, until: number}} times */
+function showDelay({ from, until }) {
+  fill(byId("delayed"), { from: moment(from), until: moment(until) });
+  show(byId("due-part"), from * 1000 <= Date.now());
+  turnTo(byId("delayed"));
+}
+
+async function completeLostFactor() {
+  const answer = await post(`${PATH}/complete`);
+  localStorage.removeItem(DELAY);
+  turnTo(byId("enrolment"));
+  await enrol(answer.allowed_methods, { done: () => location.replace(HOME) });
+}

@@ -1,0 +1,147 @@
+// @ts-check
+/** Sign in: password, passkey or provider, then the second factor, or setting one up. */
+
+import { get, post } from "../lib/api.js";
+import { challenge } from "../factors/challenge.js";
+import { byId, fill, show, turnTo } from "../lib/dom.js";
+import { enrol } from "../factors/enrol.js";
+import { hasPending, keepPending, LINKED_ACCOUNTS, takePending, takeReturn } from "./external.js";
+import { attempt, clearProblem, onPress, onSubmit, showProblem } from "../lib/forms.js";
+import { isAvailable, prove } from "../factors/passkeys.js";
+import { isAgain, restrictedTo, wanted } from "../lib/places.js";
+import { Cancelled, Problem } from "../lib/problem.js";
+import { offerProviders } from "./provider_choices.js";
+import { bindReveals } from "../lib/reveal.js";
+import { ready } from "../lib/status.js";
+import { tellOthers } from "../lib/tabs.js";
+
+/** Problems of a sign-in whose ten minutes are over. */
+const OVER = new Set(["not_authenticated", "token_expired", "token_invalid", "session_revoked"]);
+
+const form = /** @type {HTMLFormElement} */ (byId("sign-in"));
+/** @type {AbortController | null} */
+let autofill = null;
+
+bindReveals();
+onSubmit(form, async ({ email, password }) => {
+  autofill?.abort();
+  await proceed(await post("/v1/auth/login", { email, password }));
+});
+show(byId("passkey-part"), isAvailable());
+onPress(byId("passkey"), form, async () => {
+  autofill?.abort();
+  const start = await post("/v1/auth/passkey/start");
+  await finishPasskey(start, await prove(start.request_options));
+});
+const back = takeReturn();
+if (!back && !isAgain() && (await isSignedIn())) location.replace(wanted());
+else {
+  if (!back) takePending();
+  await offerProviders(form);
+  ready();
+  if (back) await attempt(form, () => finishExternal(back));
+  byId("email").focus();
+  await offerPasskeys();
+}
+
+/**
+ * Continue after the return from a provider; a user with an account signs in to it first.
+ * @param {import("./external.js").Return} back
+ */
+async function finishExternal({ title, exchange }) {
+  try {
+    await proceed(await exchange());
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== "link_required") throw error;
+    const { provider, link_token } = error.content;
+    keepPending({ provider, title, link_token });
+    const link = `You have an account with this e-mail address. Sign in to it, and ${title} is linked.`;
+    fill(byId("link-note"), { link });
+    show(byId("link-note"));
+  }
+}
+
+async function isSignedIn() {
+  try {
+    await get("/v1/whoami");
+    return true;
+  } catch (error) {
+    return restrictedTo(error) !== undefined;
+  }
+}
+
+/** Offer passkeys where the browser fills in the address, if it can. */
+async function offerPasskeys() {
+  if (!isAvailable() || !(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
+  autofill = new AbortController();
+  try {
+    const start = await post("/v1/auth/passkey/start");
+    const how = /** @type {const} */ ({ mediation: "conditional", signal: autofill.signal });
+    await finishPasskey(start, await prove(start.request_options, how));
+  } catch (error) {
+    // The user did not start it, so a failure is silent; a refused passkey is reported.
+    if (error instanceof Problem && error.code === "passkey_rejected") showProblem(form, error);
+  }
+}
+
+/**
+ * @param {{challenge_id: string}} start
+ * @param {object} credential
+ */
+async function finishPasskey(start, credential) {
+  const body = { challenge_id: start.challenge_id, credential };
+  await proceed(await post("/v1/auth/passkey/finish", body));
+}
+
+/** @param {any} answer of any way in */
+async function proceed(answer) {
+  form.reset();
+  if (answer.status === "mfa_required") await askForSecondFactor(answer);
+  else if (answer.status === "mfa_enrollment_required") await askToEnrol(answer);
+  else enterConsole();
+}
+
+/** @param {{methods: {method: string, default: boolean}[], trusted_device_allowed: boolean}} answer */
+async function askForSecondFactor(answer) {
+  turnTo(byId("second-factor"));
+  await challenge(
+    {
+      ask: (method) => orStartAgain(get(`/v1/auth/2fa/challenge${method ? `?method=${method}` : ""}`)),
+      reply: async (question, given) => {
+        await orStartAgain(post(`/v1/auth/2fa/challenge/${question.challenge_id}/verify`, given)).then(proceed);
+      },
+      methods: answer.methods.map((each) => each.method),
+      canTrust: answer.trusted_device_allowed,
+    },
+    answer.methods.find((each) => each.default)?.method,
+  );
+}
+
+/** @param {{allowed_methods: string[]}} answer */
+async function askToEnrol(answer) {
+  turnTo(byId("enrolment"));
+  await enrol(answer.allowed_methods, { orGiveUp: orStartAgain, done: enterConsole });
+}
+
+/**
+ * Return the result of a call of the pending sign-in, or begin again if it has expired.
+ * @template T
+ * @param {Promise<T>} pending
+ * @returns {Promise<T>}
+ */
+async function orStartAgain(pending) {
+  try {
+    return await pending;
+  } catch (error) {
+    if (!(error instanceof Problem) || !OVER.has(error.code)) throw error;
+    turnTo(byId("first-factor"));
+    clearProblem(form);
+    showProblem(form, new Problem(0, { title: "That took too long. Sign in again." }));
+    throw new Cancelled();
+  }
+}
+
+function enterConsole() {
+  tellOthers();
+  location.replace(hasPending() ? LINKED_ACCOUNTS : wanted());
+}

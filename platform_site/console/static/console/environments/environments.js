@@ -1,0 +1,204 @@
+// @ts-check
+/** Environments: what each holds; create, copy, rename, delete. */
+
+import { kindOf, openPage, switchTo } from "../frame/shell.js";
+import { call, get, post } from "../lib/api.js";
+import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { bytes, count, dated } from "../lib/format.js";
+import { clearProblem, mark, onPress, onSubmit } from "../lib/forms.js";
+import { announce, tell } from "../lib/status.js";
+import { tellOthers } from "../lib/tabs.js";
+import { openExtensions } from "./extensions.js";
+
+/** @typedef {import("../frame/shell.js").Who} Who */
+/** @typedef {import("../frame/shell.js").Place} Place */
+/** @typedef {Record<string, number | null>} Contents */
+
+const PATH = "/v1/environments";
+/** What a database's state means to a reader; nothing for one that works. */
+const STATES = new Map([
+  ["moving", "its database is being moved"],
+  ["copying", "its database is being copied"],
+  ["failed", "its copy failed"],
+]);
+
+/** @type {Place | null} of the open dialog */
+let chosen = null;
+
+await openPage(async (who) => {
+  bindDialogs(who);
+  byId("environment-list").replaceChildren(...who.environments.map((place) => rowOf(place, who)));
+});
+
+/**
+ * @param {Place} place
+ * @param {Who} who
+ */
+function rowOf(place, who) {
+  const row = stamp("environment-row");
+  const isCurrent = place.id === who.environment.id;
+  const isAdmin = who.roles.includes("admin");
+  row.dataset.place = kindOf(place);
+  fill(row, { name: place.name, id: place.id, about: "" });
+  const marks = [place.built_in ? "built in" : "", isCurrent ? "you are here" : ""].filter(Boolean);
+  within(row, "[data-badges]").append(
+    ...marks.map((mark) => {
+      const badge = element("span", mark);
+      badge.className = isCurrent && mark !== "built in" ? "badge accent" : "badge";
+      return badge;
+    }),
+  );
+  const mayRead = isAdmin || who.roles.includes("operator");
+  bindActions(row, place, { isCurrent, isAdmin, mayRead });
+  if (mayRead) void showContents(row, place).catch(tell);
+  else show(within(row, ".numbers"), false);
+  return row;
+}
+
+/**
+ * @param {HTMLElement} row
+ * @param {Place} place
+ * @param {{isCurrent: boolean, isAdmin: boolean, mayRead: boolean}} is
+ */
+function bindActions(row, place, { isCurrent, isAdmin, mayRead }) {
+  /** @type {[string, boolean, () => void | Promise<void>][]} */
+  const actions = [
+    ["switch", !isCurrent, () => switchTo(place)],
+    ["rename", isAdmin, () => openRename(place)],
+    ["clone", isAdmin, () => openNew(place.id)],
+    ["extensions", mayRead, () => openExtensions(place, isAdmin)],
+    ["delete", isAdmin && !place.built_in, () => openDelete(place)],
+  ];
+  for (const [name, isShown, action] of actions) {
+    const button = within(row, `[data-action="${name}"]`);
+    button.setAttribute("aria-label", `${button.textContent}: ${place.name}`);
+    show(button, isShown);
+    onPress(button, byId("environment-root"), async () => {
+      await action();
+    });
+  }
+}
+
+/**
+ * @param {HTMLElement} row
+ * @param {Place} place
+ */
+async function showContents(row, place) {
+  const path = `${PATH}/${encodeURIComponent(place.id)}`;
+  const [held, detail] = await Promise.all([get(`${path}/contents`), get(path)]);
+  fill(row, {
+    about: [`since ${dated(detail.created_at)}`, STATES.get(detail.database_state)].filter(Boolean).join(", "),
+    tables: known(held.tables, String),
+    database: known(held.database_bytes, bytes),
+    objects: held.objects === null ? "unknown" : `${held.objects.toLocaleString()} (${bytes(held.object_bytes)})`,
+  });
+  within(row, ".numbers").removeAttribute("aria-busy");
+}
+
+/**
+ * @param {number | null} value
+ * @param {(value: number) => string} write
+ */
+function known(value, write) {
+  return value === null ? "unknown" : write(value);
+}
+
+// --- dialogs ----------------------------------------------------------------------------------
+
+/** @param {Who} who */
+function bindDialogs(who) {
+  for (const button of document.querySelectorAll("dialog [data-close]")) {
+    button.addEventListener("click", () => button.closest("dialog")?.close());
+  }
+  const from = /** @type {HTMLSelectElement} */ (byId("environment-from"));
+  from.replaceChildren(
+    new Option("empty", ""),
+    ...who.environments.map((place) => new Option(`a copy of ${place.name}`, place.id)),
+  );
+  byId("environment-new").addEventListener("click", () => openNew(""));
+  onSubmit(formOf("environment-form"), async ({ id, name, from: source }) => {
+    await post(PATH, { id, ...(name ? { name } : {}), ...(source ? { from: source } : {}) });
+    reload();
+  });
+  onSubmit(formOf("rename-form"), async ({ name }) => {
+    await call("PATCH", `${PATH}/${encodeURIComponent(chosen?.id ?? "")}`, { name });
+    reload();
+  });
+  bindDelete(who);
+}
+
+/** @param {Who} who */
+function bindDelete(who) {
+  onSubmit(formOf("delete-form"), async ({ typed }) => {
+    if (!chosen) return;
+    if (typed !== chosen.id) {
+      mark(byId("delete-form"), "typed", `Type ${chosen.id}.`);
+      byId("delete-name").focus();
+      return;
+    }
+    const isCurrent = chosen.id === who.environment.id;
+    // The session would end with the environment: it goes on in the built-in one.
+    if (isCurrent) await post("/v1/auth/switch", { environment: "sandbox" });
+    await call("DELETE", `${PATH}/${encodeURIComponent(chosen.id)}`);
+    reload();
+  });
+}
+
+/** @param {string} from an environment to copy, or empty */
+function openNew(from) {
+  const form = formOf("environment-form");
+  form.reset();
+  clearProblem(form);
+  /** @type {HTMLSelectElement} */ (byId("environment-from")).value = from;
+  dialogOf("environment-dialog").showModal();
+}
+
+/** @param {Place} place */
+function openRename(place) {
+  chosen = place;
+  const field = /** @type {HTMLInputElement} */ (byId("rename-name"));
+  clearProblem(formOf("rename-form"));
+  field.value = place.name;
+  dialogOf("rename-dialog").showModal();
+  field.select();
+}
+
+/** @param {Place} place */
+async function openDelete(place) {
+  chosen = place;
+  const held = await get(`${PATH}/${encodeURIComponent(place.id)}/contents`);
+  formOf("delete-form").reset();
+  clearProblem(formOf("delete-form"));
+  byId("delete-dialog-title").textContent = `Delete ${place.name}?`;
+  byId("delete-cost").replaceChildren(...costOf(held).map((line) => element("li", line)));
+  dialogOf("delete-dialog").showModal();
+}
+
+/** @param {Contents} held */
+function costOf({ tables, database_bytes, buckets, objects, object_bytes, access_keys }) {
+  const isCounted = objects !== null && buckets !== null && access_keys !== null;
+  return [
+    tables === null ? "its database" : `${count(tables, "table")}, ${bytes(database_bytes ?? 0)} of database`,
+    isCounted
+      ? `${count(buckets, "bucket")} with ${count(objects, "object")}, ${bytes(object_bytes ?? 0)}`
+      : "its buckets with their objects",
+    isCounted ? count(access_keys, "access key") : "its access keys",
+  ];
+}
+
+/** Load anew: the frame names the environments as well, in every tab. */
+function reload() {
+  announce("Done.");
+  tellOthers();
+  location.reload();
+}
+
+/** @param {string} id */
+function formOf(id) {
+  return /** @type {HTMLFormElement} */ (byId(id));
+}
+
+/** @param {string} id */
+function dialogOf(id) {
+  return /** @type {HTMLDialogElement} */ (byId(id));
+}

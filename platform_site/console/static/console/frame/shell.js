@@ -1,0 +1,178 @@
+// @ts-check
+/** The frame of the signed-in pages: who, where, sign out. */
+
+import { get, handle, list, post } from "../lib/api.js";
+import { byId, element, fill, show, within } from "../lib/dom.js";
+import { forgetDrafts } from "../lib/drafts.js";
+import { ACCOUNT, HOME, restrictedTo, signIn } from "../lib/places.js";
+import { Problem, sentenceOf } from "../lib/problem.js";
+import { broken, ready, tell } from "../lib/status.js";
+import { bindPalette } from "./palette.js";
+import { stepUp } from "./stepup.js";
+import { listen, tellOthers } from "../lib/tabs.js";
+
+/**
+ * @typedef {object} Who
+ * @property {string} user_id
+ * @property {string} email
+ * @property {boolean | null} email_verified
+ * @property {number} org_id
+ * @property {string} organization
+ * @property {{id: string, name: string}} environment
+ * @property {string[]} roles
+ * @property {number} aal
+ * @property {Place[]} environments of the organization
+ */
+/** @typedef {{id: string, name: string, built_in: boolean}} Place */
+
+/**
+ * Fill the frame and the page, then show it; show what went wrong where that fails. A visitor who is
+ * not signed in is sent to sign in. A session that has to set up a second factor or to give an
+ * address first is sent to the page for that.
+ * @param {(who: Who) => Promise<void>} showPage
+ * @param {() => Promise<void>} [showRestricted] fills the page that restricted sessions are sent to
+ */
+export async function openPage(showPage, showRestricted) {
+  const emailRequired = location.pathname === ACCOUNT ? null : () => location.replace(ACCOUNT);
+  handle({ stepUp, signedOut: signIn, emailRequired });
+  listen();
+  byId("sign-out").addEventListener("click", signOut);
+  try {
+    const who = await enter();
+    if (who) await showPage(who);
+    else await showRestricted?.();
+    ready();
+  } catch (error) {
+    const page = restrictedTo(error);
+    if (page && page !== location.pathname) return location.replace(page);
+    broken(sentenceOf(error));
+    if (!(error instanceof Problem)) throw error;
+  }
+}
+
+/**
+ * Fill the frame; return the signed-in user, null for a session that is restricted to this page.
+ * @returns {Promise<Who | null>}
+ */
+async function enter() {
+  try {
+    /** @type {Who} */
+    const who = { ...(await get("/v1/whoami")), environments: await list("/v1/environments") };
+    frame(who);
+    // For the recovery page, which needs it without a sign-in. It is no secret.
+    localStorage.setItem("zonal-organization", String(who.org_id));
+    return who;
+  } catch (error) {
+    if (restrictedTo(error) === location.pathname) return null;
+    throw error;
+  }
+}
+
+/** @param {Who} who */
+function frame(who) {
+  fill(document, { organization: who.organization, environment: who.environment.name, you: who.email });
+  byId("inside").dataset.place = kindOf(who.environment);
+  document.title = `${document.title} · ${who.environment.name}`;
+  show(byId("unverified"), who.email_verified === false);
+  for (const item of document.querySelectorAll("[data-roles]")) {
+    const roles = /** @type {HTMLElement} */ (item).dataset.roles?.split(" ") ?? [];
+    show(/** @type {HTMLElement} */ (item), roles.some((role) => who.roles.includes(role)));
+  }
+  byId("environments").replaceChildren(...who.environments.map((place) => choice(place, who)));
+  const details = /** @type {HTMLDetailsElement} */ (byId("environment-menu"));
+  show(details);
+  closeLikeAMenu(details);
+  bindPalette(commandsOf(who), !who.roles.every((role) => role === "reader"));
+}
+
+/**
+ * Return what the palette offers besides the pages.
+ * @param {Who} who
+ */
+function commandsOf(who) {
+  const others = who.environments.filter((place) => place.id !== who.environment.id);
+  return [
+    ...others.map((place) => ({ kind: "Environment", name: `Switch to ${place.name}`, run: () => void switchTo(place) })),
+    { kind: "Action", name: "Change between dark and light", run: () => byId("theme").click() },
+    { kind: "Action", name: "Open the API's documentation", run: () => location.assign("/v1/docs") },
+    { kind: "Action", name: "Sign out", run: () => void signOut() },
+  ];
+}
+
+/**
+ * @param {Place} place
+ * @param {Who} who
+ */
+function choice(place, who) {
+  const button = element("button", place.name);
+  button.setAttribute("type", "button");
+  button.className = "place";
+  if (place.id === who.environment.id) button.setAttribute("aria-current", "true");
+  button.addEventListener("click", () => switchTo(place));
+  const item = element("li");
+  item.dataset.place = kindOf(place);
+  item.append(button);
+  return item;
+}
+
+/**
+ * Return what an environment's colour depends on.
+ * @param {{id: string}} place
+ */
+export function kindOf({ id }) {
+  return id === "live" || id === "sandbox" ? id : "custom";
+}
+
+/** @param {HTMLDetailsElement} details */
+function closeLikeAMenu(details) {
+  details.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !details.open) return;
+    details.open = false;
+    within(details, "summary").focus();
+  });
+  details.addEventListener("focusout", (event) => {
+    const to = event.relatedTarget;
+    if (to instanceof Node && !details.contains(to)) details.open = false;
+  });
+  document.addEventListener("click", (event) => {
+    if (event.target instanceof Node && !details.contains(event.target)) details.open = false;
+  });
+}
+
+/**
+ * Continue in another environment, in every tab.
+ * @param {Place} place
+ */
+export async function switchTo(place) {
+  try {
+    await post("/v1/auth/switch", { environment: place.id });
+  } catch (error) {
+    tell(error);
+    return;
+  }
+  tellOthers();
+  location.reload();
+}
+
+async function signOut() {
+  // Whatever call is the first to hear of it, this one or one that was under way: it is over.
+  handle({ signedOut: leave });
+  try {
+    await post("/v1/auth/logout");
+    leave();
+  } catch (error) {
+    // Refused, it is over as well, the cookies are gone; unreached, or kept from being heard, it is not.
+    if (error instanceof Problem && error.status >= 400 && error.status < 500 && error.code !== "csrf_failed") {
+      leave();
+      return;
+    }
+    handle({ signedOut: signIn });
+    tell(error);
+  }
+}
+
+function leave() {
+  forgetDrafts();
+  tellOthers();
+  location.assign(`${HOME}sign-in`);
+}

@@ -1,0 +1,73 @@
+// @ts-check
+/** Confirm that it is you: a dialog before what takes a recent proof. */
+
+import { get, post } from "../lib/api.js";
+import { challenge, forget } from "../factors/challenge.js";
+import { byId, show } from "../lib/dom.js";
+import { onSubmit } from "../lib/forms.js";
+import { signInAgain } from "../lib/places.js";
+import { Cancelled } from "../lib/problem.js";
+
+/** @type {{done: () => void, failed: (error: Error) => void} | null} */
+let waiting = null;
+let isBound = false;
+
+/**
+ * Ask for the proof that the API wants.
+ * @param {"password" | "second_factor"} proof
+ * @throws {Cancelled}
+ */
+export function stepUp(proof) {
+  bind();
+  const isPassword = proof === "password";
+  show(byId("confirm-form"), isPassword);
+  show(byId("step-up-again"), isPassword);
+  dialog().showModal();
+  if (isPassword) byId("confirm-password").focus();
+  else void challenge({ ask, reply });
+  return new Promise((done, failed) => {
+    waiting = { done: () => done(undefined), failed };
+  });
+}
+
+function dialog() {
+  return /** @type {HTMLDialogElement} */ (byId("step-up"));
+}
+
+function bind() {
+  if (isBound) return;
+  isBound = true;
+  const form = /** @type {HTMLFormElement} */ (byId("confirm-form"));
+  onSubmit(form, async ({ password }) => {
+    await post("/v1/auth/reauthenticate", { password });
+    finish();
+  });
+  byId("step-up-cancel").addEventListener("click", () => dialog().close());
+  byId("step-up-again").addEventListener("click", signInAgain);
+  dialog().addEventListener("close", () => {
+    form.reset();
+    forget();
+    waiting?.failed(new Cancelled());
+    waiting = null;
+  });
+}
+
+function finish() {
+  waiting?.done();
+  waiting = null;
+  dialog().close();
+}
+
+/** @param {string} method */
+function ask(method) {
+  return get(`/v1/auth/2fa/challenge${method ? `?method=${method}` : ""}`);
+}
+
+/**
+ * @param {import("../factors/challenge.js").Question} question
+ * @param {import("../factors/challenge.js").Reply} given
+ */
+async function reply(question, given) {
+  await post(`/v1/auth/2fa/challenge/${question.challenge_id}/verify`, given);
+  finish();
+}

@@ -1,0 +1,388 @@
+// @ts-check
+/**
+ * A table of any length: only the rows in sight are in the document. Arrow keys, Home, End and the
+ * page keys move the active cell (the heads are a row of their own), Shift extends the selection,
+ * Enter opens, Ctrl-C copies, Alt with an arrow changes a column's width.
+ */
+
+import { element } from "../lib/dom.js";
+import { keyed, moved } from "./keys.js";
+import { isNumeric, shownOf, tabbed } from "./values.js";
+import { clamped, fitted } from "./widths.js";
+
+/** As in grid.css. */
+const ROW_PX = 32;
+const OVERSCAN = 6;
+const STEP_PX = 24;
+/** The active cell's row where it is a column's head. */
+export const HEAD = -1;
+
+/** @typedef {import("./values.js").GridColumn} GridColumn */
+/** @typedef {import("./keys.js").Place} Place */
+/**
+ * @typedef {object} Options
+ * @property {string} label
+ * @property {(place: Place) => void} [onOpen] a cell, or with the row HEAD a column, was opened
+ * @property {(rows: Set<number>) => void} [onSelect] rows were marked or unmarked
+ */
+
+let grids = 0;
+
+export class Grid {
+  /** @param {Options} options */
+  constructor(options) {
+    this.options = options;
+    this.id = `grid-${++grids}`;
+    /** @type {GridColumn[]} */
+    this.columns = [];
+    /** @type {unknown[][]} */
+    this.rows = [];
+    /** @type {Set<number>} */
+    this.marked = new Set();
+    /** @type {Place} */
+    this.active = { row: 0, column: 0 };
+    /** @type {Place} the other end of the selection */
+    this.anchor = this.active;
+    /** @type {number[]} */
+    this.widths = [];
+    this.isFitted = false;
+    /** @type {Map<number, HTMLElement>} the rows in the document */
+    this.shown = new Map();
+    this.first = 1;
+    this.root = part("grid scroll", "grid");
+    this.head = part("grid-head", "row");
+    this.body = part("grid-body", "rowgroup");
+    const heads = part("", "rowgroup");
+    heads.className = "grid-heads";
+    heads.append(this.head);
+    this.root.tabIndex = 0;
+    this.root.setAttribute("aria-label", options.label);
+    this.root.setAttribute("aria-multiselectable", "true");
+    this.root.append(heads, this.body);
+    this.#listen();
+  }
+
+  /**
+   * Show rows, from the top.
+   * @param {GridColumn[]} columns
+   * @param {unknown[][]} rows
+   * @param {number} [first] the number of the first one
+   */
+  show(columns, rows, first = 1) {
+    const isSame = columns.length === this.columns.length && columns.every((one, at) => one.name === this.columns[at].name);
+    this.columns = columns;
+    this.rows = rows;
+    this.first = first;
+    this.marked.clear();
+    this.active = this.anchor = { row: 0, column: isSame ? this.active.column : 0 };
+    // Another page of the same rows keeps the widths, which may be the user's.
+    if (!isSame || !this.isFitted) this.widths = fitted(columns, rows);
+    this.isFitted = rows.length > 0 || (isSame && this.isFitted);
+    this.root.setAttribute("aria-rowcount", String(rows.length + 1));
+    this.root.setAttribute("aria-colcount", String(columns.length + 1));
+    this.head.replaceChildren(corner(), ...columns.map((column, at) => this.#headOf(column, at)));
+    this.head.setAttribute("aria-rowindex", "1");
+    this.body.replaceChildren();
+    this.shown.clear();
+    this.#resize();
+    this.root.scrollTop = 0;
+    this.draw();
+  }
+
+  /**
+   * Show another content of a row.
+   * @param {number} row
+   * @param {unknown[]} values
+   */
+  replace(row, values) {
+    this.rows[row] = values;
+    this.shown.get(row)?.remove();
+    this.shown.delete(row);
+    this.draw();
+  }
+
+  /** Draw the rows in sight, and take the others out of the document. */
+  draw() {
+    const height = this.root.clientHeight || 600;
+    const from = Math.max(0, Math.floor(this.root.scrollTop / ROW_PX) - OVERSCAN);
+    const to = Math.min(this.rows.length, Math.ceil((this.root.scrollTop + height) / ROW_PX) + OVERSCAN);
+    for (const [row, line] of this.shown) {
+      if (row >= from && row < to) continue;
+      line.remove();
+      this.shown.delete(row);
+    }
+    const added = document.createDocumentFragment();
+    for (let row = from; row < to; row++) {
+      if (this.shown.has(row)) continue;
+      const line = this.#lineOf(row);
+      this.shown.set(row, line);
+      added.append(line);
+    }
+    this.body.append(added);
+    this.#paint();
+  }
+
+  /** Copy the selection as tab-separated text. */
+  async copy() {
+    const { top, bottom, left, right } = this.selection();
+    const rows = this.rows.slice(Math.max(top, 0), bottom + 1);
+    const values = rows.map((row) => row.slice(left, right + 1));
+    const heads = top === HEAD ? [this.columns.slice(left, right + 1).map((column) => column.name)] : [];
+    await navigator.clipboard.writeText(tabbed([...heads, ...values]));
+    return values.length;
+  }
+
+  /** Return the selection's edges, all of them included. */
+  selection() {
+    const { active, anchor } = this;
+    return {
+      top: Math.min(active.row, anchor.row),
+      bottom: Math.max(active.row, anchor.row),
+      left: Math.min(active.column, anchor.column),
+      right: Math.max(active.column, anchor.column),
+    };
+  }
+
+  /**
+   * Make a cell the active one, and bring it into sight.
+   * @param {Place} place
+   * @param {boolean} [extends_] the selection up to there
+   */
+  go(place, extends_ = false) {
+    this.active = place;
+    if (!extends_) this.anchor = place;
+    this.#reveal();
+    this.draw();
+  }
+
+  #listen() {
+    let waits = false;
+    this.root.addEventListener("scroll", () => {
+      if (waits) return;
+      waits = true;
+      requestAnimationFrame(() => {
+        waits = false;
+        this.draw();
+      });
+    }, { passive: true });
+    new ResizeObserver(() => this.draw()).observe(this.root);
+    this.root.addEventListener("keydown", (event) => this.#onKey(event));
+    this.root.addEventListener("pointerdown", (event) => this.#onPointer(event));
+    this.root.addEventListener("dblclick", (event) => {
+      if (placeOf(event.target)) this.options.onOpen?.(this.active);
+    });
+  }
+
+  /** @param {KeyboardEvent} event */
+  #onKey(event) {
+    if (this.columns.length === 0) return;
+    const key = keyed(event);
+    if (key === "open") this.options.onOpen?.(this.active);
+    else if (key === "copy") this.copy();
+    else if (key === "all") this.#selectAll();
+    else if (key === "mark") this.#mark(this.active.row);
+    else if (key === "wider" || key === "narrower") this.#widen(this.active.column, key === "wider" ? STEP_PX : -STEP_PX);
+    else {
+      const page = Math.max(1, Math.floor(this.root.clientHeight / ROW_PX) - 2);
+      const to = moved(event, this.active, { rows: this.rows.length, columns: this.columns.length, page });
+      if (!to) return;
+      this.go(to, event.shiftKey);
+    }
+    event.preventDefault();
+  }
+
+  #selectAll() {
+    this.anchor = { row: HEAD, column: 0 };
+    this.active = { row: this.rows.length - 1, column: this.columns.length - 1 };
+    this.draw();
+  }
+
+  /** @param {PointerEvent} event */
+  #onPointer(event) {
+    const target = /** @type {HTMLElement} */ (event.target);
+    if (target.dataset.grip !== undefined) return this.#drag(event, Number(target.dataset.grip));
+    const line = target.closest("[data-row]");
+    if (target.role === "rowheader" && line instanceof HTMLElement) return this.#mark(Number(line.dataset.row));
+    const place = placeOf(target);
+    if (!place) return;
+    const { active } = this;
+    const isAgain = place.row === active.row && place.column === active.column;
+    this.go(place, event.shiftKey);
+    // A finger has no double click.
+    if (place.row === HEAD || (isAgain && event.pointerType === "touch")) this.options.onOpen?.(place);
+    else if (event.pointerType === "mouse") this.#extend();
+  }
+
+  /** Extend the selection to where the mouse goes, until it is released. */
+  #extend() {
+    const over = (/** @type {PointerEvent} */ event) => {
+      const place = placeOf(event.target);
+      if (place && place.row !== HEAD) this.go(place, true);
+    };
+    this.root.addEventListener("pointerover", over);
+    addEventListener("pointerup", () => this.root.removeEventListener("pointerover", over), { once: true });
+  }
+
+  /** @param {number} row */
+  #mark(row) {
+    if (!this.options.onSelect || row === HEAD) return;
+    if (!this.marked.delete(row)) this.marked.add(row);
+    this.#paint();
+    this.options.onSelect(this.marked);
+  }
+
+  /**
+   * @param {PointerEvent} event
+   * @param {number} column
+   */
+  #drag(event, column) {
+    const grip = /** @type {HTMLElement} */ (event.target);
+    const [start, before] = [event.clientX, this.widths[column]];
+    grip.setPointerCapture(event.pointerId);
+    const move = (/** @type {PointerEvent} */ to) => {
+      this.widths[column] = clamped(before + to.clientX - start);
+      this.#resize();
+    };
+    grip.addEventListener("pointermove", move);
+    grip.addEventListener("lostpointercapture", () => grip.removeEventListener("pointermove", move), { once: true });
+    event.preventDefault();
+  }
+
+  /**
+   * @param {number} column
+   * @param {number} by
+   */
+  #widen(column, by) {
+    this.widths[column] = clamped(this.widths[column] + by);
+    this.#resize();
+  }
+
+  #resize() {
+    const gutter = 20 + 9 * String(this.first + this.rows.length).length;
+    const width = this.widths.reduce((sum, one) => sum + one, gutter);
+    this.root.style.setProperty("--columns", [gutter, ...this.widths].map((one) => `${one}px`).join(" "));
+    this.root.style.setProperty("--width", `${width}px`);
+    this.root.style.setProperty("--height", `${this.rows.length * ROW_PX}px`);
+  }
+
+  /**
+   * @param {GridColumn} column
+   * @param {number} at
+   */
+  #headOf(column, at) {
+    const cell = part("grid-cell", "columnheader");
+    cell.id = `${this.id}-head-${at}`;
+    cell.setAttribute("aria-colindex", String(at + 2));
+    if (column.sort) cell.setAttribute("aria-sort", column.sort);
+    cell.dataset.column = String(at);
+    const name = element("span", column.name);
+    name.className = "grid-name";
+    const type = element("span", column.mark ? `${column.mark} ${column.type}` : column.type);
+    type.className = "grid-type";
+    const grip = element("span");
+    grip.className = "grid-grip";
+    grip.dataset.grip = String(at);
+    cell.title = `${column.name}: ${column.type}`;
+    cell.append(name, type, grip);
+    return cell;
+  }
+
+  /** @param {number} row */
+  #lineOf(row) {
+    const line = part("grid-row", "row");
+    line.dataset.row = String(row);
+    line.setAttribute("aria-rowindex", String(row + 2));
+    line.style.transform = `translateY(${row * ROW_PX}px)`;
+    const number = part("grid-cell grid-number", "rowheader");
+    number.textContent = String(this.first + row);
+    line.append(number);
+    const values = this.rows[row];
+    for (let at = 0; at < this.columns.length; at++) {
+      const value = values[at];
+      const cell = part("grid-cell", "gridcell");
+      cell.id = `${this.id}-${row}-${at}`;
+      cell.setAttribute("aria-colindex", String(at + 2));
+      cell.dataset.column = String(at);
+      cell.textContent = shownOf(value);
+      if (value === null || value === "") cell.classList.add("grid-nothing");
+      else if (isNumeric(this.columns[at].type)) cell.classList.add("grid-numeric");
+      line.append(cell);
+    }
+    return line;
+  }
+
+  /** Show which cells are selected and which rows are marked. */
+  #paint() {
+    const { top, bottom, left, right } = this.selection();
+    for (const [row, line] of this.shown) {
+      line.setAttribute("aria-selected", String(this.marked.has(row)));
+      const isIn = row >= top && row <= bottom;
+      if (!isIn && line.dataset.painted === undefined) continue;
+      for (let at = 0; at < this.columns.length; at++) {
+        const cell = /** @type {HTMLElement} */ (line.children[at + 1]);
+        const isSelected = isIn && at >= left && at <= right;
+        if (isSelected) cell.setAttribute("aria-selected", "true");
+        else cell.removeAttribute("aria-selected");
+        cell.classList.toggle("grid-active", row === this.active.row && at === this.active.column);
+      }
+      if (isIn) line.dataset.painted = "";
+      else delete line.dataset.painted;
+    }
+    const { row, column } = this.active;
+    for (let at = 0; at < this.columns.length; at++) {
+      this.head.children[at + 1].classList.toggle("grid-active", row === HEAD && at === column);
+    }
+    const id = row === HEAD ? `${this.id}-head-${column}` : `${this.id}-${row}-${column}`;
+    if (row === HEAD || this.shown.has(row)) this.root.setAttribute("aria-activedescendant", id);
+    else this.root.removeAttribute("aria-activedescendant");
+  }
+
+  /** Scroll until the active cell is in sight. */
+  #reveal() {
+    const { row, column } = this.active;
+    const { root, head } = this;
+    if (row !== HEAD) {
+      const space = root.clientHeight - head.offsetHeight;
+      if (row * ROW_PX < root.scrollTop) root.scrollTop = row * ROW_PX;
+      else if ((row + 1) * ROW_PX > root.scrollTop + space) root.scrollTop = (row + 1) * ROW_PX - space;
+    }
+    const gutter = /** @type {HTMLElement} */ (head.firstElementChild).offsetWidth;
+    const left = this.widths.slice(0, column).reduce((sum, one) => sum + one, 0);
+    const room = root.clientWidth - gutter;
+    if (left < root.scrollLeft) root.scrollLeft = left;
+    else if (left + this.widths[column] > root.scrollLeft + room) root.scrollLeft = left + this.widths[column] - room;
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {string} role
+ */
+function part(name, role) {
+  const made = document.createElement("div");
+  made.className = name;
+  made.setAttribute("role", role);
+  return made;
+}
+
+function corner() {
+  const cell = part("grid-cell grid-number", "columnheader");
+  cell.setAttribute("aria-colindex", "1");
+  const name = element("span", "Row");
+  name.className = "visually-hidden";
+  cell.append(name);
+  return cell;
+}
+
+/**
+ * Return the place of a cell or head, null for anything else.
+ * @param {EventTarget | null} target
+ * @returns {Place | null}
+ */
+function placeOf(target) {
+  const cell = target instanceof Element ? target.closest("[data-column]") : null;
+  if (!(cell instanceof HTMLElement)) return null;
+  const line = cell.closest("[data-row]");
+  const row = line instanceof HTMLElement ? Number(line.dataset.row) : HEAD;
+  return { row, column: Number(cell.dataset.column) };
+}

@@ -1,0 +1,159 @@
+// @ts-check
+/**
+ * Calls of the public API. Tokens are in cookies that no script can read. The header marks a
+ * request of the console; the browser adds the origin.
+ */
+
+import { Cancelled, problemOf, unreachable } from "./problem.js";
+
+/** Problems that mean the sign-in is over. */
+const SIGNED_OUT = new Set(["not_authenticated", "token_expired", "token_invalid", "session_revoked"]);
+
+/** @typedef {(proof: "password" | "second_factor") => Promise<void>} StepUp */
+
+/** @type {{stepUp: StepUp | null, signedOut: (() => void) | null, emailRequired: (() => void) | null}} */
+const handlers = { stepUp: null, signedOut: null, emailRequired: null };
+
+/** @type {Promise<void> | null} */
+let refreshing = null;
+/** How often the tokens were refreshed. */
+let refreshes = 0;
+
+/**
+ * Set the handlers for a call that needs a recent proof, for the end of the sign-in, and for an
+ * account that lost its address.
+ * @param {Partial<typeof handlers>} given
+ */
+export function handle(given) {
+  Object.assign(handlers, given);
+}
+
+/**
+ * headers: beside or instead of the usual ones. signal: ends the call, which then throws Cancelled.
+ * as: how the response is read.
+ * @typedef {{headers?: Record<string, string>, signal?: AbortSignal, as?: "json" | "blob"}} Options
+ */
+
+/**
+ * Call the API and return its response. An expired access token is refreshed once; a call that
+ * needs a proof of identity asks for it and is repeated.
+ * @param {string} method
+ * @param {string} path
+ * @param {object} [body] sent as JSON; a Blob as it is
+ * @param {Options} [options]
+ * @returns {Promise<any>} null for an answer without a body
+ * @throws {import("./problem.js").Problem}
+ */
+export async function call(method, path, body, options = {}) {
+  const before = refreshes;
+  let answer = await send(method, path, body, options);
+  let problem = answer.ok ? null : await problemOf(answer);
+  if (problem?.code === "token_expired" && (await refreshed(before))) {
+    answer = await send(method, path, body, options);
+    problem = answer.ok ? null : await problemOf(answer);
+  }
+  if (problem?.code === "step_up_required" && handlers.stepUp) {
+    await handlers.stepUp(problem.content.proof);
+    answer = await send(method, path, body, options);
+    problem = answer.ok ? null : await problemOf(answer);
+  }
+  if (problem) {
+    const leave = leaveFor(problem.code);
+    if (leave) {
+      leave();
+      // The user leaves the page: nothing that waits for this response continues.
+      return new Promise(() => {});
+    }
+    throw problem;
+  }
+  // 202 of a cancellation has no body either.
+  if (answer.status === 204 || answer.headers.get("Content-Length") === "0") return null;
+  return options.as === "blob" ? answer.blob() : answer.json();
+}
+
+/** @param {string} code of a problem that no form of the page can solve */
+function leaveFor(code) {
+  if (SIGNED_OUT.has(code)) return handlers.signedOut;
+  return code === "email_required" ? handlers.emailRequired : null;
+}
+
+/**
+ * @param {string} path
+ * @returns {Promise<any>}
+ */
+export function get(path) {
+  return call("GET", path);
+}
+
+/**
+ * @param {string} path
+ * @param {object} [body]
+ * @returns {Promise<any>}
+ */
+export function post(path, body = {}) {
+  return call("POST", path, body);
+}
+
+/**
+ * Return every row of a list, page by page.
+ * @param {string} path
+ * @returns {Promise<any[]>}
+ */
+export async function list(path) {
+  const rows = [];
+  for (let next = `${path}?page_size=200`; next; ) {
+    const page = await get(next);
+    rows.push(...page.results);
+    next = page.next ? path + new URL(page.next).search : "";
+  }
+  return rows;
+}
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {object} [body]
+ * @param {Options} [options]
+ */
+async function send(method, path, body, { headers: own = {}, signal } = {}) {
+  const isJson = body !== undefined && !(body instanceof Blob);
+  /** @type {Record<string, string>} */
+  const headers = { "X-Zonal-Console": "1", Accept: "application/json" };
+  if (isJson) headers["Content-Type"] = "application/json";
+  try {
+    return await fetch(path, {
+      method,
+      headers: { ...headers, ...own },
+      body: isJson ? JSON.stringify(body) : /** @type {Blob | undefined} */ (body),
+      signal,
+      credentials: "same-origin",
+      redirect: "error",
+      referrerPolicy: "no-referrer",
+    });
+  } catch {
+    throw signal?.aborted ? new Cancelled() : unreachable();
+  }
+}
+
+/**
+ * Refresh once for all waiting calls; return true if it worked.
+ * @param {number} before how often that was done when the call was sent
+ */
+async function refreshed(before) {
+  if (refreshes > before) return true;
+  refreshing ??= refresh().finally(() => {
+    refreshing = null;
+  });
+  try {
+    await refreshing;
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function refresh() {
+  const answer = await send("POST", "/v1/auth/refresh", {});
+  if (!answer.ok) throw await problemOf(answer);
+  refreshes += 1;
+}

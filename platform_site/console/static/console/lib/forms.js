@@ -1,0 +1,182 @@
+// @ts-check
+/** Forms: one submission at a time, errors next to their fields. */
+
+import { show, within } from "./dom.js";
+import { forgetDraft, keepDraft } from "./drafts.js";
+import { Cancelled, Problem, sentenceOf } from "./problem.js";
+
+/** @typedef {Record<string, string>} Values */
+
+/** What a section loads, by the section: a press waits for it. @type {WeakMap<HTMLElement, Promise<void>>} */
+const loads = new WeakMap();
+/** Buttons and forms whose action is under way. @type {WeakSet<HTMLElement>} */
+const acting = new WeakSet();
+
+/**
+ * Run an action when a form is submitted; the form shows its errors.
+ * @param {HTMLFormElement} form
+ * @param {(values: Values) => Promise<void>} action
+ */
+export function onSubmit(form, action) {
+  keepDraft(form);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (form.dataset.busy === undefined) clearProblem(form);
+    if (!isComplete(form)) return;
+    await act(form, form, async () => {
+      await action(valuesOf(form));
+      forgetDraft(form);
+    });
+  });
+}
+
+/**
+ * Run an action once, however often it is asked for while it is under way, and after what its
+ * section loads.
+ * @param {HTMLElement} pressed
+ * @param {HTMLElement} root
+ * @param {() => Promise<void>} action
+ */
+async function act(pressed, root, action) {
+  if (acting.has(pressed)) return;
+  acting.add(pressed);
+  try {
+    await loads.get(root);
+    // Beside another action of this section, or for a row that the load has replaced, it does nothing.
+    if (root.dataset.busy === undefined && pressed.isConnected) await run(root, action);
+  } finally {
+    acting.delete(pressed);
+  }
+}
+
+/**
+ * Load what a section shows, which shows its errors.
+ * @param {HTMLElement} root with a [data-problem] inside
+ * @param {() => Promise<void>} action
+ */
+export async function attempt(root, action) {
+  const load = run(root, action);
+  const heard = load.catch(() => {});
+  loads.set(root, heard);
+  try {
+    await load;
+  } finally {
+    if (loads.get(root) === heard) loads.delete(root);
+  }
+}
+
+/**
+ * @param {HTMLElement} root
+ * @param {() => Promise<void>} action
+ */
+async function run(root, action) {
+  clearProblem(root);
+  root.dataset.busy = "";
+  root.setAttribute("aria-busy", "true");
+  try {
+    await action();
+  } catch (error) {
+    showProblem(root, error);
+  } finally {
+    delete root.dataset.busy;
+    root.removeAttribute("aria-busy");
+  }
+}
+
+/**
+ * Run an action when a button is pressed.
+ * @param {HTMLElement} button
+ * @param {HTMLElement} root where a refusal is shown
+ * @param {() => Promise<void>} action
+ */
+export function onPress(button, root, action) {
+  button.addEventListener("click", () => void act(button, root, action));
+}
+
+/**
+ * @param {HTMLElement} root
+ * @param {unknown} error
+ */
+export function showProblem(root, error) {
+  if (error instanceof Cancelled) return;
+  if (!(error instanceof Problem)) {
+    say(root, sentenceOf(error));
+    throw error;
+  }
+  const homeless = error.fields.filter((wrong) => !mark(root, wrong.field, wrong.message));
+  const first = root.querySelector('[aria-invalid="true"]');
+  if (!first || homeless.length) {
+    say(root, [error.sentence, ...homeless.map((wrong) => wrong.message)].join(" "));
+  }
+  const again = root.dataset.retry ? root.querySelector(`[name="${root.dataset.retry}"]`) : null;
+  const next = first ?? again;
+  if (next instanceof HTMLInputElement) {
+    next.focus();
+    next.select();
+  }
+}
+
+/** @param {HTMLElement} root */
+export function clearProblem(root) {
+  say(root, "");
+  for (const field of root.querySelectorAll('[aria-invalid="true"]')) {
+    field.removeAttribute("aria-invalid");
+    const note = document.getElementById(`${field.id}-error`);
+    if (note) {
+      note.textContent = "";
+      show(note, false);
+    }
+  }
+}
+
+/**
+ * @param {HTMLElement} root
+ * @param {string} text
+ */
+function say(root, text) {
+  const place = within(root, "[data-problem]");
+  place.textContent = text;
+  show(place, text !== "");
+}
+
+/**
+ * Mark a field as wrong; say whether the form has it.
+ * @param {HTMLElement} root
+ * @param {string} name
+ * @param {string} message
+ */
+export function mark(root, name, message) {
+  const field = root.querySelector(`[name="${CSS.escape(name)}"]`);
+  const note = field && document.getElementById(`${field.id}-error`);
+  if (!field || !note) return false;
+  field.setAttribute("aria-invalid", "true");
+  note.textContent = message;
+  show(note);
+  return true;
+}
+
+/** @param {HTMLFormElement} form */
+function isComplete(form) {
+  /** @type {HTMLInputElement | null} */
+  let first = null;
+  for (const field of form.querySelectorAll("input[required], textarea[required]")) {
+    const input = /** @type {HTMLInputElement} */ (field);
+    if (input.value.trim() !== "" || input.closest("[hidden]")) continue;
+    mark(form, input.name, "This is needed.");
+    first ??= input;
+  }
+  first?.focus();
+  return first === null;
+}
+
+/**
+ * Return the values of a form's visible fields.
+ * @param {HTMLFormElement} form
+ * @returns {Values}
+ */
+function valuesOf(form) {
+  /** @type {Values} */
+  const values = {};
+  for (const [name, value] of new FormData(form)) values[name] = String(value);
+  return values;
+}

@@ -1,0 +1,45 @@
+// @ts-check
+/** What just happened, seen at the foot of the page and read out by screen readers. */
+
+import { byId, show } from "./dom.js";
+import { Cancelled, Problem, sentenceOf } from "./problem.js";
+
+const SHOWN_MS = 8000;
+let timer = 0;
+
+/** @param {string} text */
+export function announce(text) {
+  const place = byId("status");
+  clearTimeout(timer);
+  place.textContent = text;
+  place.classList.add("shown");
+  timer = setTimeout(() => place.classList.remove("shown"), SHOWN_MS);
+}
+
+/**
+ * Show an error that has no place of its own.
+ * @param {unknown} error
+ */
+export function tell(error) {
+  if (error instanceof Cancelled) return;
+  announce(sentenceOf(error));
+  if (!(error instanceof Problem)) throw error;
+}
+
+/** Show the page once it has what it shows, and let what was pressed before happen. */
+export function ready() {
+  byId("main").removeAttribute("aria-busy");
+  document.dispatchEvent(new Event("pageready"));
+}
+
+/**
+ * Show that the page could not be filled, and nothing else: no form of it does what it says.
+ * @param {string} text
+ */
+export function broken(text) {
+  const place = byId("page-problem");
+  for (const part of byId("main").children) show(/** @type {HTMLElement} */ (part), false);
+  place.textContent = text;
+  show(place);
+  ready();
+}

@@ -1,0 +1,203 @@
+// @ts-check
+/** The list of members: searched, changed, disabled, removed. */
+
+import { call, get } from "../lib/api.js";
+import { confirm } from "../lib/confirm.js";
+import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { attempt, clearProblem, onPress, onSubmit } from "../lib/forms.js";
+import { dated } from "../lib/format.js";
+import { badges, chooseRoles, chosenRoles, writeLabels, wordsOf } from "./roles.js";
+import { announce } from "../lib/status.js";
+import { openReset } from "./reset.js";
+
+/**
+ * @typedef {object} Member
+ * @property {string} user_id
+ * @property {string} email
+ * @property {boolean} email_verified
+ * @property {string[]} roles
+ * @property {string[]} derived_roles
+ * @property {string[]} labels
+ * @property {boolean} disabled
+ * @property {string} created_at
+ * @property {string | null} last_login_at
+ */
+
+const PATH = "/v1/members";
+const PAUSE_MS = 250;
+
+let ownId = "";
+let isAdmin = false;
+/** The next page's address, '' at the end. */
+let next = "";
+/** Which search the list shows: a slow answer to an earlier one comes too late. */
+let searches = 0;
+/** @type {Member | null} */
+let edited = null;
+
+/**
+ * @param {string} userId the reader's own
+ * @param {boolean} mayChange
+ */
+export function bindMembers(userId, mayChange) {
+  ownId = userId;
+  isAdmin = mayChange;
+  const search = /** @type {HTMLFormElement} */ (byId("search"));
+  let timer = 0;
+  search.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => void attempt(byId("members"), showMembers), PAUSE_MS);
+  });
+  search.addEventListener("submit", (event) => event.preventDefault());
+  onPress(byId("members-more"), byId("members"), showMore);
+  bindEditor();
+}
+
+/** Show the first page of what is searched for. */
+export async function showMembers() {
+  const wanted = /** @type {HTMLInputElement} */ (byId("search-email")).value.trim();
+  const query = new URLSearchParams({ page_size: "50" });
+  if (wanted) query.set("email", wanted);
+  searches += 1;
+  const mine = searches;
+  const page = await get(`${PATH}?${query}`);
+  if (mine !== searches) return;
+  const none = element("li", "No member has such an address.");
+  none.className = "muted";
+  byId("member-list").replaceChildren(...(page.results.length ? page.results.map(rowOf) : [none]));
+  keepNext(page);
+}
+
+async function showMore() {
+  const page = await get(next);
+  byId("member-list").append(...page.results.map(rowOf));
+  keepNext(page);
+}
+
+/** @param {{next: string | null}} page */
+function keepNext(page) {
+  next = page.next ? PATH + new URL(page.next).search : "";
+  show(byId("members-more"), next !== "");
+}
+
+/** @param {Member} member */
+function rowOf(member) {
+  const row = stamp("member-row");
+  fill(row, { email: member.email, about: aboutOf(member) });
+  const derived = member.derived_roles.filter((role) => !member.roles.includes(role));
+  const marks = [...member.roles, ...derived.map((role) => `${role} (by provider)`)];
+  if (member.disabled) marks.push("disabled");
+  if (member.user_id === ownId) marks.push("you");
+  within(row, "[data-badges]").replaceChildren(...badges(marks));
+  show(within(row, ".actions"), isAdmin);
+  bindChange(row, member);
+  bindResetOf(row, member);
+  bindDisable(row, member);
+  bindRemove(row, member);
+  return row;
+}
+
+/** @param {Member} member */
+function aboutOf(member) {
+  const seen = member.last_login_at ? `last signed in ${dated(member.last_login_at)}` : "never signed in";
+  const said = [`Since ${dated(member.created_at)}`, seen];
+  if (!member.email_verified) said.push("address not verified");
+  if (member.labels.length) said.push(member.labels.join(", "));
+  return said.join(" · ");
+}
+
+/**
+ * @param {HTMLElement} row
+ * @param {string} action
+ * @param {string} label for screen readers, which hear no row around a button
+ */
+function button(row, action, label) {
+  const found = within(row, `[data-action="${action}"]`);
+  found.setAttribute("aria-label", label);
+  return found;
+}
+
+/**
+ * @param {HTMLElement} row
+ * @param {Member} member
+ */
+function bindChange(row, member) {
+  button(row, "change", `Change: ${member.email}`).addEventListener("click", () => {
+    edited = member;
+    const form = byId("member-form");
+    clearProblem(form);
+    byId("member-edit-title").textContent = member.email;
+    chooseRoles(form, member.roles);
+    writeLabels(form, member.labels);
+    editor().showModal();
+  });
+}
+
+/**
+ * @param {HTMLElement} row
+ * @param {Member} member
+ */
+function bindResetOf(row, member) {
+  const place = button(row, "reset", `Reset second factors: ${member.email}`);
+  // One's own take a proof of one of them, on the page of security.
+  show(place, member.user_id !== ownId);
+  place.addEventListener("click", () => openReset(member));
+}
+
+/**
+ * @param {HTMLElement} row
+ * @param {Member} member
+ */
+function bindDisable(row, member) {
+  const verb = member.disabled ? "Enable" : "Disable";
+  const place = button(row, "disable", `${verb}: ${member.email}`);
+  place.textContent = verb;
+  onPress(place, byId("members"), async () => {
+    if (!member.disabled) {
+      await confirm(
+        `Disable ${member.email}?`,
+        "All sessions and trusted devices of this member end at once. The account stays, and can be enabled again.",
+        "Disable",
+      );
+    }
+    await call("PATCH", `${PATH}/${member.user_id}`, { disabled: !member.disabled });
+    await showMembers();
+    announce(`${member.email} is ${member.disabled ? "enabled" : "disabled"}.`);
+  });
+}
+
+/**
+ * @param {HTMLElement} row
+ * @param {Member} member
+ */
+function bindRemove(row, member) {
+  onPress(button(row, "remove", `Remove: ${member.email}`), byId("members"), async () => {
+    await confirm(
+      `Remove ${member.email}?`,
+      "The account is deleted, with its sessions, second factors and trusted devices. The address can be invited again.",
+      "Remove",
+    );
+    await call("DELETE", `${PATH}/${member.user_id}`);
+    await showMembers();
+    announce(`${member.email} is removed.`);
+  });
+}
+
+function editor() {
+  return /** @type {HTMLDialogElement} */ (byId("member-edit"));
+}
+
+function bindEditor() {
+  byId("member-cancel").addEventListener("click", () => editor().close());
+  const form = /** @type {HTMLFormElement} */ (byId("member-form"));
+  onSubmit(form, async ({ labels }) => {
+    if (!edited) return;
+    const changes = { roles: chosenRoles(form), labels: wordsOf(labels) };
+    const { email } = await call("PATCH", `${PATH}/${edited.user_id}`, changes);
+    editor().close();
+    // What one may see has changed with it.
+    if (edited.user_id === ownId) location.reload();
+    await showMembers();
+    announce(`${email} is changed.`);
+  });
+}

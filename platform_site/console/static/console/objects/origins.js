@@ -1,0 +1,120 @@
+// @ts-check
+/** Origins: where buckets fetch objects from. */
+
+import { call, get, post } from "../lib/api.js";
+import { confirm } from "../lib/confirm.js";
+import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { onPress, onSubmit } from "../lib/forms.js";
+import { announce } from "../lib/status.js";
+
+const PATH = "/v1/cache/origins";
+
+/** @typedef {{name: string, label: string, optional?: boolean, isSecret?: boolean}} Field */
+
+/** @type {Record<string, Field[]>} by kind, as docs/cache.md lists them */
+const FIELDS = {
+  http: [
+    { name: "config.url", label: "URL" },
+    { name: "secret.authorization", label: "Authorization header", optional: true, isSecret: true },
+  ],
+  s3: [
+    { name: "config.bucket", label: "Bucket" },
+    { name: "config.region", label: "Region" },
+    { name: "config.endpoint", label: "Endpoint", optional: true },
+    { name: "secret.access_key_id", label: "Access key id", optional: true },
+    { name: "secret.secret_access_key", label: "Secret access key", optional: true, isSecret: true },
+  ],
+  gcs: [
+    { name: "config.bucket", label: "Bucket" },
+    { name: "secret.service_account", label: "Service account (the key file's JSON)", optional: true, isSecret: true },
+  ],
+  azure: [
+    { name: "config.account", label: "Account" },
+    { name: "config.container", label: "Container" },
+    { name: "config.endpoint", label: "Endpoint", optional: true },
+    { name: "secret.account_key", label: "Account key", optional: true, isSecret: true },
+    { name: "secret.sas_token", label: "SAS token", optional: true, isSecret: true },
+  ],
+};
+
+let mayChange = false;
+
+/** @param {boolean} isAdmin */
+export function bindOrigins(isAdmin) {
+  mayChange = isAdmin;
+  const dialog = /** @type {HTMLDialogElement} */ (byId("origin-dialog"));
+  const form = /** @type {HTMLFormElement} */ (byId("origin-form"));
+  const kind = /** @type {HTMLSelectElement} */ (byId("origin-kind"));
+  const showFields = () => byId("origin-fields").replaceChildren(...FIELDS[kind.value].map(fieldOf));
+  kind.addEventListener("change", showFields);
+  byId("origin-new").addEventListener("click", () => {
+    form.reset();
+    showFields();
+    dialog.showModal();
+  });
+  dialog.addEventListener("close", () => byId("origin-fields").replaceChildren());
+  onSubmit(form, async (values) => {
+    await post(PATH, { name: values.name, kind: values.kind, config: part(values, "config"), ...secretOf(values) });
+    dialog.close();
+    announce(`${values.name} is created.`);
+    await showOrigins();
+  });
+}
+
+export async function showOrigins() {
+  const { results } = await get(PATH);
+  const list = byId("origin-list");
+  list.replaceChildren(...results.map(row));
+  if (!results.length) list.append(element("li", "There are none."));
+}
+
+/** @param {any} origin */
+function row(origin) {
+  const made = stamp("thing-row");
+  const where = Object.values(origin.config).join(", ");
+  const how = origin.has_secret ? "with credentials" : "without credentials";
+  fill(made, { name: origin.name, about: `${origin.kind}: ${where}, ${how}` });
+  show(within(made, ".actions"), mayChange);
+  const button = within(made, "button");
+  button.setAttribute("aria-label", `Remove ${origin.name}`);
+  onPress(button, byId("origins"), async () => {
+    await confirm(`Remove ${origin.name}?`, "Only an origin that no bucket uses can be removed.", "Remove");
+    await call("DELETE", `${PATH}/${encodeURIComponent(origin.name)}`);
+    announce(`${origin.name} is removed.`);
+    await showOrigins();
+  });
+  return made;
+}
+
+/** @param {Field} field */
+function fieldOf({ name, label, optional, isSecret }) {
+  const made = stamp("origin-field");
+  const input = /** @type {HTMLInputElement} */ (within(made, "input"));
+  const id = `origin-${name.replace(".", "-")}`;
+  fill(made, { label, optional: optional ? "optional" : "" });
+  within(made, "label").setAttribute("for", id);
+  within(made, ".error").id = `${id}-error`;
+  input.id = id;
+  input.name = name;
+  input.required = !optional;
+  input.setAttribute("aria-describedby", `${id}-error`);
+  if (isSecret) input.type = "password";
+  if (isSecret) input.autocomplete = "new-password";
+  return made;
+}
+
+/**
+ * Return the given fields of a part, by their own names.
+ * @param {Record<string, string>} values
+ * @param {"config" | "secret"} name
+ */
+function part(values, name) {
+  const entries = Object.entries(values).filter(([field, value]) => field.startsWith(`${name}.`) && value);
+  return Object.fromEntries(entries.map(([field, value]) => [field.slice(name.length + 1), value]));
+}
+
+/** @param {Record<string, string>} values */
+function secretOf(values) {
+  const secret = part(values, "secret");
+  return Object.keys(secret).length ? { secret } : {};
+}

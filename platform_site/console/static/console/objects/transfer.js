@@ -1,0 +1,230 @@
+// @ts-check
+/**
+ * Sends one file to the object API by URLs that the platform signs: whole, or in parts that are
+ * repeated on their own.
+ */
+
+import { post } from "../lib/api.js";
+import { objectsOf } from "./place.js";
+
+const WHOLE_LIMIT = 16 * 2 ** 20;
+const LEAST_PART = 8 * 2 ** 20;
+const PARTS = 10_000;
+/** URLs that are asked for at once; they live for an hour. */
+const URLS_AT_ONCE = 20;
+const PARTS_AT_ONCE = 3;
+const ATTEMPTS = 4;
+const FIRST_PAUSE_MS = 500;
+const LIFE_S = 3600;
+
+/** The object API refused, or could not be reached. */
+export class TransferFailed extends Error {}
+
+export class Transfer {
+  /**
+   * @param {string} bucket
+   * @param {string} key
+   * @param {File} file
+   * @param {(sent: number) => void} progressed of bytes
+   */
+  constructor(bucket, key, file, progressed) {
+    this.path = `${objectsOf(bucket)}/upload-urls`;
+    this.key = key;
+    this.file = file;
+    this.progressed = progressed;
+    // What a file cannot say is left to the reader of the object.
+    this.type = /^[\x20-\x7e]{1,255}$/.test(file.type) ? file.type : "application/octet-stream";
+    this.uploadId = "";
+    /** @type {Map<number, string>} ETags of the parts that are there */
+    this.done = new Map();
+    /** @type {Map<number, number>} bytes sent of the parts under way */
+    this.underWay = new Map();
+    this.stop = new AbortController();
+  }
+
+  /**
+   * Send what is not there yet.
+   * @throws {TransferFailed} and Problem; may be repeated then
+   */
+  async send() {
+    this.stop = new AbortController();
+    if (this.file.size <= WHOLE_LIMIT) await this.sendWhole();
+    else await this.sendParts();
+  }
+
+  /** Stop, and remove what was sent of it. */
+  async cancel() {
+    this.stop.abort();
+    if (!this.uploadId) return;
+    const [url] = await this.sign({ step: "abort", upload_id: this.uploadId });
+    await fetch(url, { method: "DELETE", credentials: "omit" });
+  }
+
+  async sendWhole() {
+    await this.insist(async () => {
+      const [url] = await this.sign({ step: "put", content_type: this.type });
+      await this.put(url, this.file, 1, this.type);
+    });
+  }
+
+  async sendParts() {
+    if (!this.uploadId) {
+      const [url] = await this.sign({ step: "create", content_type: this.type });
+      const answer = await this.ask(url, { headers: { "Content-Type": this.type } });
+      this.uploadId = elementOf(answer, "UploadId");
+    }
+    const size = Math.max(LEAST_PART, Math.ceil(this.file.size / PARTS));
+    const count = Math.ceil(this.file.size / size);
+    const left = Array.from({ length: count }, (_, index) => index + 1).filter((number) => !this.done.has(number));
+    while (left.length) {
+      const numbers = left.splice(0, URLS_AT_ONCE);
+      const urls = await this.sign({ step: "part", upload_id: this.uploadId, part_numbers: numbers });
+      const queue = numbers.map((number, index) => ({ number, url: urls[index] }));
+      const lanes = Array.from({ length: PARTS_AT_ONCE }, async () => {
+        for (let next = queue.shift(); next; next = queue.shift()) await this.sendPart(next.number, next.url, size);
+      });
+      await this.all(lanes);
+    }
+    await this.complete();
+  }
+
+  /**
+   * @param {number} number
+   * @param {string} url
+   * @param {number} size of each part but the last
+   */
+  async sendPart(number, url, size) {
+    const body = this.file.slice((number - 1) * size, number * size);
+    await this.insist(async () => {
+      this.done.set(number, await this.put(url, body, number));
+    });
+    this.report();
+  }
+
+  async complete() {
+    const parts = [...this.done].toSorted(([one], [other]) => one - other);
+    const listed = parts.map(([number, etag]) => `<Part><PartNumber>${number}</PartNumber><ETag>${etag}</ETag></Part>`);
+    const body = `<CompleteMultipartUpload>${listed.join("")}</CompleteMultipartUpload>`;
+    await this.insist(async () => {
+      const [url] = await this.sign({ step: "complete", upload_id: this.uploadId });
+      // A slow completion is a 200 that may hold an error.
+      elementOf(await this.ask(url, { body }), "ETag");
+    });
+  }
+
+  /**
+   * Wait for all; the first failure stops the others.
+   * @param {Promise<void>[]} lanes
+   */
+  async all(lanes) {
+    try {
+      await Promise.all(lanes);
+    } catch (error) {
+      this.stop.abort();
+      await Promise.allSettled(lanes);
+      throw error;
+    }
+  }
+
+  /**
+   * Repeat an action that failed, after growing pauses.
+   * @param {() => Promise<void>} action
+   */
+  async insist(action) {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await action();
+      } catch (error) {
+        const isOver = this.stop.signal.aborted || attempt === ATTEMPTS;
+        if (isOver || !(error instanceof TransferFailed)) throw error;
+      }
+      await new Promise((done) => setTimeout(done, FIRST_PAUSE_MS * 2 ** attempt));
+    }
+  }
+
+  /**
+   * @param {object} step
+   * @returns {Promise<string[]>}
+   */
+  async sign(step) {
+    const { urls } = await post(this.path, { key: this.key, expires_in_s: LIFE_S, ...step });
+    return urls;
+  }
+
+  /**
+   * POST to the object API; return the text of its answer.
+   * @param {string} url
+   * @param {RequestInit} options
+   */
+  async ask(url, options) {
+    let answer;
+    try {
+      answer = await fetch(url, { method: "POST", credentials: "omit", signal: this.stop.signal, ...options });
+    } catch {
+      throw new TransferFailed("The object API cannot be reached.");
+    }
+    const text = await answer.text();
+    if (!answer.ok) throw new TransferFailed(refusalOf(text, answer.status));
+    return text;
+  }
+
+  /**
+   * PUT with progress, which fetch does not tell; return the ETag.
+   * @param {string} url
+   * @param {Blob} body
+   * @param {number} number of the part
+   * @param {string} [type]
+   * @returns {Promise<string>}
+   */
+  put(url, body, number, type) {
+    return new Promise((done, failed) => {
+      const request = new XMLHttpRequest();
+      const end = (/** @type {string} */ refusal) => {
+        this.underWay.delete(number);
+        this.stop.signal.removeEventListener("abort", abort);
+        if (refusal) failed(new TransferFailed(refusal));
+        else done(request.getResponseHeader("ETag") ?? "");
+      };
+      const abort = () => request.abort();
+      this.stop.signal.addEventListener("abort", abort);
+      request.open("PUT", url);
+      if (type) request.setRequestHeader("Content-Type", type);
+      request.upload.addEventListener("progress", ({ loaded }) => {
+        this.underWay.set(number, loaded);
+        this.report();
+      });
+      request.addEventListener("load", () =>
+        end(request.status === 200 ? "" : refusalOf(request.responseText, request.status)),
+      );
+      request.addEventListener("error", () => end("The object API cannot be reached."));
+      request.addEventListener("abort", () => end("It was cancelled."));
+      request.send(body);
+    });
+  }
+
+  report() {
+    const size = Math.max(LEAST_PART, Math.ceil(this.file.size / PARTS));
+    const sent = [...this.underWay.values()].reduce((sum, each) => sum + each, this.done.size * size);
+    this.progressed(Math.min(sent, this.file.size));
+  }
+}
+
+/**
+ * Return the text of an element of S3's XML.
+ * @param {string} xml
+ * @param {string} name
+ */
+function elementOf(xml, name) {
+  const found = new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml);
+  if (!found) throw new TransferFailed(refusalOf(xml, 200));
+  return found[1].replaceAll("&quot;", '"');
+}
+
+/**
+ * Return what S3's XML says of an error.
+ * @param {string} xml
+ * @param {number} status
+ */
+function refusalOf(xml, status) {
+  return /<Message>([^<]*)<\/Message>/.exec(xml)?.[1] ?? `The object API answered ${status}.`;
+}

@@ -1,0 +1,126 @@
+// @ts-check
+/** The overview: what needs doing, what ran in the last day, what is up, and the first steps. */
+
+import { openPage } from "../frame/shell.js";
+import { get } from "../lib/api.js";
+import { draw } from "../lib/chart.js";
+import { byId, fill, show } from "../lib/dom.js";
+import { bytes, credits, number, share } from "../lib/format.js";
+import { showSteps } from "./first_steps.js";
+import { optional } from "../lib/optional.js";
+import { showDuties } from "./duties.js";
+
+const HOUR_MS = 3600 * 1000;
+const REFRESH_MS = 60_000;
+
+await openPage(async (who) => {
+  const facts = await read();
+  showDuties(who, facts);
+  fill(byId("state"), {
+    roles: who.roles.join(", "),
+    assurance: who.aal > 1 ? "Password and second factor" : "First factor only",
+  });
+  showFigures(facts);
+  showSteps(who, (facts.sql?.requests ?? 0) === 0);
+  setInterval(async () => {
+    if (document.hidden) return;
+    showFigures(await read());
+  }, REFRESH_MS);
+});
+
+/**
+ * Read everything that the page shows; null for what the role may not see or what is away.
+ * @returns {Promise<Record<string, any>>}
+ */
+async function read() {
+  const paths = {
+    compliance: "/v1/auth/2fa/compliance",
+    sql: "/v1/sql/activity",
+    disk: "/v1/sql/usage",
+    running: "/v1/sql/running",
+    cache: "/v1/cache/activity",
+    status: "/v1/cache/status",
+    balance: "/v1/balance",
+    organization: "/v1/organization",
+  };
+  const answers = await Promise.all(Object.values(paths).map((path) => optional(get(path))));
+  return Object.fromEntries(Object.keys(paths).map((name, index) => [name, answers[index]]));
+}
+
+/** @param {Record<string, any>} facts */
+function showFigures({ sql, disk, running, cache, status, balance }) {
+  const traffic = sumOf(cache?.hours ?? []);
+  const asked = traffic.hits + traffic.misses;
+  fill(byId("figures"), {
+    sql: sql ? number(sql.requests) : "–",
+    failures: sql ? `${number(sql.failures)} failed` : "",
+    objects: cache ? number(asked) : "–",
+    ratio: asked ? `${share(traffic.hits / asked)} from the cache` : "",
+    served: cache ? bytes(traffic.egress_bytes) : "–",
+    disk: disk ? bytes(disk.disk.used_bytes ?? 0) : "–",
+    limit: disk ? `of ${bytes(disk.disk.limit_bytes)}` : "",
+    credits: balance ? credits(balance.granted_ucr + balance.paid_ucr + balance.debt_ucr) : "–",
+  });
+  fill(byId("state"), {
+    database: !disk ? "not yours to see" : disk.disk.exceeded ? "over its quota" : "ready",
+    statements: running ? number(running.running?.length ?? running.results?.length ?? 0) : "–",
+    environments: disk ? `${disk.environments.used} of ${disk.environments.limit}` : "–",
+    nodes: status ? `${status.online_nodes} of ${status.total_nodes} online` : "does not answer",
+  });
+  byId("state-database").className = `health ${disk?.disk.exceeded ? "offline" : "online"}`;
+  byId("state-cache").className = `health ${status?.online_nodes ? "online" : "offline"}`;
+  show(byId("credits"), balance !== null);
+  showCharts(sql, cache);
+}
+
+/**
+ * @param {any} sql
+ * @param {any} cache
+ */
+function showCharts(sql, cache) {
+  const since = sql?.since ?? cache?.since;
+  show(byId("charts"), Boolean(since));
+  if (!since) return;
+  const moments = Array.from({ length: 24 }, (_, hour) => new Date(Date.parse(since) + hour * HOUR_MS));
+  const write = (/** @type {number} */ value) => number(value);
+  /**
+   * @param {any[]} hours
+   * @param {(row: any) => number} value
+   */
+  const byHour = (hours, value) => {
+    const found = new Map(hours.map((row) => [Date.parse(row.hour), value(row)]));
+    return moments.map((moment) => found.get(moment.getTime()) ?? 0);
+  };
+  const statements = sql?.hours ?? [];
+  draw(byId("chart-sql"), {
+    title: "SQL requests",
+    moments,
+    write,
+    stacked: true,
+    lines: [
+      { name: "succeeded", values: byHour(statements, (row) => row.requests - row.failures) },
+      { name: "failed", values: byHour(statements, (row) => row.failures) },
+    ],
+  });
+  show(byId("chart-cache"), cache !== null);
+  if (!cache) return;
+  draw(byId("chart-cache"), {
+    title: "Object reads",
+    moments,
+    write,
+    stacked: true,
+    lines: [
+      { name: "hits", values: byHour(cache.hours, (row) => row.hits) },
+      { name: "misses", values: byHour(cache.hours, (row) => row.misses) },
+    ],
+  });
+}
+
+/** @param {any[]} hours */
+function sumOf(hours) {
+  const sums = { hits: 0, misses: 0, egress_bytes: 0 };
+  for (const hour of hours) {
+    for (const name of /** @type {const} */ (["hits", "misses", "egress_bytes"])) sums[name] += hour[name];
+  }
+  return sums;
+}

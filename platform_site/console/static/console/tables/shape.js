@@ -1,0 +1,80 @@
+// @ts-check
+/** What of a table matters for reading and changing its rows. */
+
+/**
+ * @typedef {object} Column
+ * @property {string} name
+ * @property {string} type
+ * @property {boolean} is_nullable
+ * @property {string | null} default
+ * @property {string | null} generated
+ * @property {"always" | "by_default" | null} identity
+ * @property {string | null} comment
+ */
+/**
+ * @typedef {object} Table as /v1/sql/schema lists it
+ * @property {string} schema
+ * @property {string} name
+ * @property {string} kind
+ * @property {number | null} estimated_rows
+ * @property {number} size_bytes
+ * @property {string | null} comment
+ * @property {string | null} definition
+ * @property {Column[]} columns
+ * @property {{name: string, kind: string, definition: string, columns: string[]}[]} constraints
+ * @property {{name: string, definition: string, is_unique: boolean, is_primary: boolean, is_valid: boolean, size_bytes: number}[]} indexes
+ */
+/**
+ * paging: by the primary key; by the place of rows in the table, where it has none; or by skipping
+ * rows, for what has no place either, such as views.
+ * @typedef {object} Shape
+ * @property {Table} table
+ * @property {Column[]} columns
+ * @property {string[]} key the primary key's columns, [] without one
+ * @property {"key" | "place" | "offset"} paging
+ */
+
+const SHORT = /** @type {[RegExp, string][]} */ ([
+  [/^timestamp(\(\d\))? with time zone/, "timestamptz$1"],
+  [/^timestamp(\(\d\))? without time zone/, "timestamp$1"],
+  [/^time(\(\d\))? with time zone/, "timetz$1"],
+  [/^time(\(\d\))? without time zone/, "time$1"],
+  [/^character varying/, "varchar"],
+  [/^character\b/, "char"],
+  [/^double precision/, "float8"],
+]);
+
+/**
+ * @param {Table} table
+ * @returns {Shape}
+ */
+export function shapeOf(table) {
+  const names = new Set(table.columns.map((column) => column.name));
+  const primary = table.constraints.find((one) => one.kind === "primary_key");
+  // A key with a column that the role may not read identifies no row for it.
+  const key = primary?.columns.every((name) => names.has(name)) ? primary.columns : [];
+  const isTable = table.kind === "table" || table.kind === "partitioned_table";
+  const paging = isTable && key.length ? "key" : table.kind === "table" ? "place" : "offset";
+  return { table, columns: table.columns, key: paging === "key" ? key : [], paging };
+}
+
+/** True if a value of the column can be given. @param {Column} column */
+export function isWritable(column) {
+  return column.generated === null && column.identity !== "always";
+}
+
+/** Return a type's short name. @param {string} type */
+export function shortType(type) {
+  for (const [long, short] of SHORT) {
+    if (long.test(type)) return type.replace(long, (_, digits) => short.replace("$1", digits ?? ""));
+  }
+  return type;
+}
+
+/** Return why rows cannot be changed here, "" if they can. @param {Shape} shape */
+export function whyFixed(shape) {
+  if (shape.key.length) return "";
+  if (shape.table.kind === "view" || shape.table.kind === "materialized_view") return "This is a view: its rows are changed in its tables.";
+  if (shape.table.kind === "foreign_table") return "This is a foreign table: its rows are changed with SQL.";
+  return "This table has no primary key, so its rows cannot be told apart: change them with SQL, or add a primary key.";
+}

@@ -1,0 +1,205 @@
+// @ts-check
+/**
+ * The statements of the Tables page. Names are quoted, values are parameters. Values are read as
+ * PostgreSQL's text: JSON numbers would round, and what is written back must be what was there.
+ */
+
+import { qualified, quoted } from "../lib/identifiers.js";
+
+/** Columns are named as the table's: ORDER BY would take a bare name for the text that is read. */
+const ROW = "r";
+const own = (/** @type {string} */ name) => `${ROW}.${quoted(name)}`;
+
+/** @typedef {import("./shape.js").Shape} Shape */
+/** @typedef {{query: string, params: unknown[]}} Statement */
+/** @typedef {{column: string, operator: string, value: string}} Filter */
+/** @typedef {{column: string, descending: boolean}} Sort */
+/** @typedef {{key: (string | null)[], sort: string | null}} Cursor the row after which a page begins */
+
+export const OPERATORS = /** @type {const} */ ({
+  "=": "is",
+  "<>": "is not",
+  "<": "less than",
+  "<=": "at most",
+  ">": "more than",
+  ">=": "at least",
+  contains: "contains",
+  starts: "starts with",
+  null: "is NULL",
+  "not null": "is not NULL",
+});
+/** Further than that a table without a key is not read: the server would read all before it. */
+export const MOST_SKIPPED = 10_000;
+
+class Parameters {
+  constructor() {
+    /** @type {unknown[]} */
+    this.values = [];
+  }
+
+  /** Return the placeholder of a value. @param {unknown} value */
+  add(value) {
+    this.values.push(value);
+    return `$${this.values.length}`;
+  }
+}
+
+/**
+ * Read a page of rows: the version (or place) of a row first, then the columns.
+ * @param {Shape} shape
+ * @param {{filters: Filter[], sort: Sort | null, after: Cursor | null, skipped: number, limit: number}} wanted
+ * @returns {Statement}
+ */
+export function browse(shape, { filters, sort, after, skipped, limit }) {
+  const parameters = new Parameters();
+  const conditions = filters.map((filter) => condition(filter, parameters));
+  if (after) conditions.push(beyond(shape, sort, after, parameters));
+  const order = [...(sort ? [`${own(sort.column)} ${sort.descending ? "DESC" : "ASC"} NULLS LAST`] : []), ...orderOf(shape)];
+  const parts = [
+    `SELECT ${listOf(shape)} FROM ${qualified(shape.table)} AS ${ROW}`,
+    conditions.length ? `WHERE ${conditions.join(" AND ")}` : "",
+    order.length ? `ORDER BY ${order.join(", ")}` : "",
+    `LIMIT ${limit}`,
+    skipped && shape.paging === "offset" ? `OFFSET ${skipped}` : "",
+  ];
+  return { query: parts.filter(Boolean).join(" "), params: parameters.values };
+}
+
+/**
+ * Count the rows that fit.
+ * @param {Shape} shape
+ * @param {Filter[]} filters
+ * @returns {Statement}
+ */
+export function countRows(shape, filters) {
+  const parameters = new Parameters();
+  const conditions = filters.map((filter) => condition(filter, parameters));
+  const where = conditions.length ? ` WHERE ${conditions.join(" AND ")}` : "";
+  return { query: `SELECT count(*) FROM ${qualified(shape.table)} AS ${ROW}${where}`, params: parameters.values };
+}
+
+/**
+ * Change one value of the row that still has the version that was seen, then read the row.
+ * @param {Shape} shape
+ * @param {{key: (string | null)[], version: string, column: string, value: string | null}} change
+ * @returns {Statement[]}
+ */
+export function update(shape, { key, version, column, value }) {
+  const parameters = new Parameters();
+  const set = `${quoted(column)} = ${parameters.add(value)}`;
+  const where = `${isRow(shape, key, parameters)} AND ${ROW}.xmin::text = ${parameters.add(version)}`;
+  const changed = key.map((part, at) => (shape.key[at] === column ? value : part));
+  return [
+    { query: `UPDATE ${qualified(shape.table)} AS ${ROW} SET ${set} WHERE ${where}`, params: parameters.values },
+    // By the new key where the key was changed, and by the old one where it could not be.
+    readRow(shape, changed),
+    readRow(shape, key),
+  ];
+}
+
+/**
+ * Delete the row that still has the version that was seen.
+ * @param {Shape} shape
+ * @param {(string | null)[]} key
+ * @param {string} version
+ * @returns {Statement}
+ */
+export function remove(shape, key, version) {
+  const parameters = new Parameters();
+  const where = `${isRow(shape, key, parameters)} AND ${ROW}.xmin::text = ${parameters.add(version)}`;
+  return { query: `DELETE FROM ${qualified(shape.table)} AS ${ROW} WHERE ${where}`, params: parameters.values };
+}
+
+/**
+ * Insert a row; columns that are not named get their defaults.
+ * @param {Shape} shape
+ * @param {Map<string, string | null>} values
+ * @returns {Statement}
+ */
+export function insert(shape, values) {
+  const into = `INSERT INTO ${qualified(shape.table)}`;
+  if (values.size === 0) return { query: `${into} DEFAULT VALUES`, params: [] };
+  const parameters = new Parameters();
+  const places = [...values.values()].map((value) => parameters.add(value));
+  const names = [...values.keys()].map(quoted);
+  return { query: `${into} (${names.join(", ")}) VALUES (${places.join(", ")})`, params: parameters.values };
+}
+
+/**
+ * @param {Shape} shape
+ * @param {(string | null)[]} key
+ * @returns {Statement}
+ */
+function readRow(shape, key) {
+  const parameters = new Parameters();
+  const where = isRow(shape, key, parameters);
+  return { query: `SELECT ${listOf(shape)} FROM ${qualified(shape.table)} AS ${ROW} WHERE ${where}`, params: parameters.values };
+}
+
+/** @param {Shape} shape */
+function listOf(shape) {
+  const first = { key: `${ROW}.xmin::text`, place: `${ROW}.ctid::text`, offset: "NULL::text" }[shape.paging];
+  return [first, ...shape.columns.map((column) => `${own(column.name)}::text`)].join(", ");
+}
+
+/** @param {Shape} shape */
+function orderOf(shape) {
+  if (shape.paging === "place") return [`${ROW}.ctid`];
+  return shape.key.map(own);
+}
+
+/**
+ * @param {Shape} shape
+ * @param {(string | null)[]} key
+ * @param {Parameters} parameters
+ */
+function isRow(shape, key, parameters) {
+  return shape.key.map((name, at) => `${own(name)} = ${parameters.add(key[at])}`).join(" AND ");
+}
+
+/**
+ * Return the condition for rows after a cursor, in the order of `browse`.
+ * @param {Shape} shape
+ * @param {Sort | null} sort
+ * @param {Cursor} after
+ * @param {Parameters} parameters
+ */
+function beyond(shape, sort, after, parameters) {
+  const places = after.key.map((part) => parameters.add(part) + (shape.paging === "place" ? "::tid" : ""));
+  const later = `(${orderOf(shape).join(", ")}) > (${places.join(", ")})`;
+  if (!sort) return later;
+  const name = own(sort.column);
+  // NULL is last in both directions.
+  if (after.sort === null) return `(${name} IS NULL AND ${later})`;
+  const value = parameters.add(after.sort);
+  const way = sort.descending ? "<" : ">";
+  return `(${name} ${way} ${value} OR (${name} = ${value} AND ${later}) OR ${name} IS NULL)`;
+}
+
+/**
+ * @param {Filter} filter
+ * @param {Parameters} parameters
+ */
+function condition({ column, operator, value }, parameters) {
+  const name = own(column);
+  const escaped = value.replace(/[\\%_]/g, "\\$&");
+  switch (operator) {
+    case "contains":
+      return `${name}::text ILIKE ${parameters.add(`%${escaped}%`)}`;
+    case "starts":
+      return `${name}::text ILIKE ${parameters.add(`${escaped}%`)}`;
+    case "null":
+      return `${name} IS NULL`;
+    case "not null":
+      return `${name} IS NOT NULL`;
+    case "=":
+    case "<>":
+    case "<":
+    case "<=":
+    case ">":
+    case ">=":
+      return `${name} ${operator} ${parameters.add(value)}`;
+    default:
+      throw new Error(`There is no operator ${operator}.`);
+  }
+}

@@ -1,0 +1,28 @@
+// @ts-check
+/** Buying credits on the payment provider's page. */
+
+import { post } from "../lib/api.js";
+import { byId, fill, show } from "../lib/dom.js";
+import { onSubmit } from "../lib/forms.js";
+import { credits } from "../lib/format.js";
+
+/** 1,000 credits are a cent, and a credit 1,000,000 µcr. */
+const UCR_A_CENT = 1e9;
+
+/** @param {boolean} isAdmin */
+export function bindTopUp(isAdmin) {
+  show(byId("top-up"), isAdmin);
+  if (!isAdmin) return;
+  const amount = /** @type {HTMLInputElement} */ (byId("amount"));
+  const form = /** @type {HTMLFormElement} */ (byId("top-up-form"));
+  const worth = () => fill(form, { worth: amount.value ? `${credits(Math.round(Number(amount.value) * 100) * UCR_A_CENT)} credits` : "" });
+  amount.addEventListener("input", worth);
+  onSubmit(form, async () => {
+    const { url } = await post("/v1/balance/top-ups", { amount_cents: Math.round(Number(amount.value) * 100) });
+    const page = new URL(url);
+    if (page.protocol === "https:" || page.hostname === "localhost" || page.hostname === "127.0.0.1") location.assign(page);
+    // The form stays busy until the other page is there: a second press would open a second purchase.
+    await new Promise((done) => setTimeout(done, 10_000));
+  });
+  worth();
+}

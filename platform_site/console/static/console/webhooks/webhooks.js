@@ -1,0 +1,166 @@
+// @ts-check
+/** Webhooks: added, changed, tested, switched off and on, removed; a secret is shown once. */
+
+import { openPage } from "../frame/shell.js";
+import { call, list, post } from "../lib/api.js";
+import { copy } from "../lib/clipboard.js";
+import { confirm } from "../lib/confirm.js";
+import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { dated } from "../lib/format.js";
+import { clearProblem, onPress, onSubmit } from "../lib/forms.js";
+import { badges } from "../members/roles.js";
+import { announce } from "../lib/status.js";
+import { bindDeliveries, hideDeliveries, showDeliveries } from "./deliveries.js";
+
+/**
+ * @typedef {object} Webhook
+ * @property {string} id
+ * @property {string} url
+ * @property {string} description
+ * @property {string[]} events
+ * @property {"enabled" | "disabled"} state
+ * @property {string} disabled_reason
+ * @property {string | null} failing_since
+ * @property {string} created_by
+ */
+
+const PATH = "/v1/webhooks";
+const EVENTS = /** @type {const} */ ([
+  ["member.added", "somebody joined"],
+  ["member.changed", "roles, disabled or enabled"],
+  ["member.removed", "somebody was removed"],
+  ["session.new_device", "a sign-in from a new device"],
+  ["node.state_changed", "your cache nodes"],
+  ["payout.state_changed", "requested, sent, confirmed, reversed"],
+  ["quota.reached", "disk of an environment, spend cap"],
+  ["credits.running_out", "and what follows"],
+]);
+const REASONS = new Map([
+  ["by_admin", "switched off by an admin"],
+  ["failing", "switched off: nothing succeeded for days"],
+  ["gone", "switched off: it answered 410 Gone"],
+]);
+
+let isAdmin = false;
+let secret = "";
+/** @type {Webhook | null} of the open dialog; null adds one */
+let chosen = null;
+
+await openPage(async ({ roles }) => {
+  isAdmin = roles.includes("admin");
+  const mayRead = isAdmin || roles.includes("operator");
+  show(byId("webhooks"), mayRead);
+  show(byId("webhooks-closed"), !mayRead);
+  if (!mayRead) return;
+  bindForm();
+  bindDeliveries(isAdmin);
+  byId("webhook-copy").addEventListener("click", () => copy(secret, "The secret is"));
+  byId("webhook-kept").addEventListener("click", () => showSecret(""));
+  await showAll();
+});
+
+function bindForm() {
+  const dialog = /** @type {HTMLDialogElement} */ (byId("webhook-dialog"));
+  const form = /** @type {HTMLFormElement} */ (byId("webhook-form"));
+  byId("webhook-events").append(...EVENTS.map(boxOf));
+  byId("webhook-new").addEventListener("click", () => open(null));
+  onSubmit(form, async ({ url, description }) => {
+    const body = { url, description, events: new FormData(form).getAll("events").map(String) };
+    if (chosen) await call("PATCH", `${PATH}/${chosen.id}`, body);
+    else showSecret((await post(PATH, body)).secret);
+    dialog.close();
+    await showAll();
+  });
+}
+
+/** @param {Webhook | null} webhook */
+function open(webhook) {
+  chosen = webhook;
+  const form = /** @type {HTMLFormElement} */ (byId("webhook-form"));
+  form.reset();
+  clearProblem(form);
+  byId("webhook-dialog-title").textContent = webhook ? "Change the webhook" : "New webhook";
+  /** @type {HTMLInputElement} */ (byId("webhook-url")).value = webhook?.url ?? "";
+  /** @type {HTMLInputElement} */ (byId("webhook-description")).value = webhook?.description ?? "";
+  for (const [event] of EVENTS) {
+    const box = /** @type {HTMLInputElement} */ (within(form, `[value="${event}"]`));
+    box.checked = webhook?.events.includes(event) ?? false;
+  }
+  /** @type {HTMLDialogElement} */ (byId("webhook-dialog")).showModal();
+}
+
+/** @param {typeof EVENTS[number]} event */
+function boxOf([event, about]) {
+  const box = stamp("event-row");
+  fill(box, { event, about: `– ${about}` });
+  /** @type {HTMLInputElement} */ (within(box, "input")).value = event;
+  return box;
+}
+
+/** @param {string} text '' hides it */
+function showSecret(text) {
+  secret = text;
+  fill(byId("webhook-made"), { secret: text });
+  show(byId("webhook-made"), text !== "");
+  if (text) byId("webhook-made-title").focus();
+}
+
+async function showAll() {
+  const rows = await list(PATH);
+  const none = element("li", "There are no webhooks.");
+  none.className = "muted";
+  byId("webhook-list").replaceChildren(...(rows.length ? rows.map(rowOf) : [none]));
+}
+
+/** @param {Webhook} webhook */
+function rowOf(webhook) {
+  const { id, url, events, state } = webhook;
+  const row = stamp("webhook-row");
+  fill(row, { url, about: aboutOf(webhook), events: events.join(", ") });
+  within(row, "[data-badges]").replaceChildren(...badges(state === "enabled" ? [] : ["off"]));
+  const path = `${PATH}/${id}`;
+  within(row, '[data-action="toggle"]').textContent = state === "enabled" ? "Switch off" : "Switch on";
+  bind(row, webhook, "deliveries", true, () => showDeliveries(webhook));
+  bind(row, webhook, "test", isAdmin && state === "enabled", async () => {
+    await call("POST", `${path}/test`);
+    announce("A test event is on its way.");
+    await showDeliveries(webhook);
+  });
+  bind(row, webhook, "change", isAdmin, async () => open(webhook));
+  bind(row, webhook, "rotate", isAdmin, async () => {
+    await confirm("Make a new secret?", "The present one signs as well for 24 hours.", "New secret");
+    showSecret((await post(`${path}/secret/rotate`)).secret);
+  });
+  bind(row, webhook, "toggle", isAdmin, async () => {
+    await call("PATCH", path, { state: state === "enabled" ? "disabled" : "enabled" });
+    await showAll();
+  });
+  bind(row, webhook, "remove", isAdmin, async () => {
+    await confirm(`Remove the webhook to ${url}?`, "Its deliveries are removed as well.", "Remove");
+    await call("DELETE", path);
+    hideDeliveries();
+    await showAll();
+    announce("The webhook is removed.");
+  });
+  return row;
+}
+
+/**
+ * @param {HTMLElement} row
+ * @param {Webhook} webhook
+ * @param {string} name
+ * @param {boolean} isShown
+ * @param {() => Promise<void>} action
+ */
+function bind(row, webhook, name, isShown, action) {
+  const button = within(row, `[data-action="${name}"]`);
+  button.setAttribute("aria-label", `${button.textContent}: ${webhook.url}`);
+  show(button, isShown);
+  onPress(button, byId("webhooks"), action);
+}
+
+/** @param {Webhook} webhook */
+function aboutOf({ description, created_by, state, disabled_reason, failing_since }) {
+  const health = state === "enabled" ? failing_since && `failing since ${dated(failing_since)}` : REASONS.get(disabled_reason);
+  return [description, `by ${created_by}`, health].filter(Boolean).join(" · ");
+}

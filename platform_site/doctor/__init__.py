@@ -1,0 +1,1 @@
+"""``manage.py doctor``: look at everything that the platform needs, and say what to do."""

@@ -1,0 +1,51 @@
+"""The servers of tenants' databases: do they answer, are they hardened, have they room?"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from platform_site.doctor.findings import Finding, Level
+from sqlgateway.errors import EngineAway
+from sqlgateway.hardening.cluster import complaints
+from sqlgateway.models import Cluster
+from sqlgateway.provisioning import capacity, clusters
+
+SUBJECT: Final = "clusters"
+# Of its capacity; a cluster is best added before the last one is full.
+NEARLY_FULL: Final = 0.9
+
+
+def check_clusters() -> Iterator[Finding]:
+    """Check each server."""
+    try:
+        rows = list(capacity.with_counts().exclude(state=Cluster.State.CLOSED).order_by("id"))
+    except EngineAway:
+        advice = "Set ZSQL_CLUSTER_URL, or run `manage.py addcluster`."
+        yield Finding(SUBJECT, Level.FAILED, "No server for tenants' databases is set.", advice)
+        return
+    for row in rows:
+        yield from _check(row)
+    is_open = [row for row in rows if row.state == Cluster.State.OPEN]
+    if all(row.placed >= NEARLY_FULL * row.capacity for row in is_open):
+        message = "Every open server holds nine tenths of its capacity or more."
+        yield Finding(SUBJECT, Level.WARNING, message, "Run `manage.py addcluster`.")
+
+
+def _check(cluster: Any) -> Iterator[Finding]:
+    try:
+        with clusters.administer(clusters.address_of(cluster)) as server:
+            found = list(complaints(server))
+    except EngineAway:
+        message = f"{cluster.name} does not answer: the requests of its tenants get 503."
+        advice = "Start it, or look at its address and password (ZSQL_CLUSTER_URL)."
+        yield Finding(SUBJECT, Level.FAILED, message, advice)
+        return
+    for sentence in found:
+        advice = "See docs/production.md, and confirm with `manage.py checkisolation`."
+        yield Finding(SUBJECT, Level.WARNING, f"{cluster.name}: {sentence}", advice)
+    if not found:
+        major, minor = divmod(cluster.server_version, 10_000)
+        message = (
+            f"{cluster.name}: PostgreSQL {major}.{minor} answers and is hardened, "
+            f"{cluster.placed} of {cluster.capacity} databases."
+        )
+        yield Finding(SUBJECT, Level.OK, message)

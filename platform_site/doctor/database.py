@@ -1,0 +1,92 @@
+"""The control plane's database: does it answer, is it current, does its queue run?"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from platform_site.doctor.findings import Finding, Level
+from sqlgateway.hardening.cluster import version_complaint
+
+# One-time codes of apps are valid for 30 s.
+MOST_SKEW_S: Final = 5.0
+# Workers report every 10 s; what is waiting longer than a minute has none.
+MOST_SILENCE_S: Final = 60
+LATE_S: Final = 300
+QUEUE: Final = """
+SELECT
+    (SELECT extract(epoch FROM now() - max(last_heartbeat)) FROM procrastinate_workers),
+    (SELECT extract(epoch FROM now() - min(coalesce(job.scheduled_at, event.at)))
+     FROM procrastinate_jobs AS job
+     JOIN procrastinate_events AS event ON event.job_id = job.id AND event.type = 'deferred'
+     WHERE job.status = 'todo' AND coalesce(job.scheduled_at, event.at) < now()),
+    (SELECT count(DISTINCT job.id) FROM procrastinate_jobs AS job
+     JOIN procrastinate_events AS event ON event.job_id = job.id AND event.type = 'failed'
+     WHERE job.status = 'failed' AND event.at > now() - interval '1 day')
+"""
+
+
+def is_reachable() -> bool:
+    """True if the database answers."""
+    try:
+        connection.ensure_connection()
+    except DatabaseError:
+        return False
+    return True
+
+
+def check_server() -> Iterator[Finding]:
+    """Check the server's version and clock."""
+    now, version = _row("SELECT now(), current_setting('server_version_num')::int")
+    complaint = version_complaint(version)
+    if complaint:
+        advice = "Install the latest minor release of PostgreSQL."
+        yield Finding("database", Level.WARNING, complaint, advice)
+    else:
+        major, minor = divmod(version, 10_000)
+        yield Finding("database", Level.OK, f"PostgreSQL {major}.{minor} answers.")
+    yield _clock(abs((datetime.now(UTC) - now).total_seconds()))
+
+
+def _clock(skew_s: float) -> Finding:
+    if skew_s <= MOST_SKEW_S:
+        return Finding("clock", Level.OK, f"{skew_s:.1f} s from the database's.")
+    message = f"This machine's clock is {skew_s:.0f} s from the database's."
+    advice = "Synchronize both machines by NTP: tokens and one-time codes depend on it."
+    return Finding("clock", Level.FAILED, message, advice)
+
+
+def check_migrations() -> Iterator[Finding]:
+    """Check that no migration waits."""
+    executor = MigrationExecutor(connection)
+    waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if waiting:
+        message = f"{len(waiting)} migrations are not applied."
+        yield Finding("migrations", Level.FAILED, message, "Run `manage.py migrate`.")
+    else:
+        yield Finding("migrations", Level.OK, "All are applied.")
+
+
+def check_queue() -> Iterator[Finding]:
+    """Check that a worker takes tasks, and that none failed in the last day."""
+    silence_s, late_s, failed = _row(QUEUE)
+    start = "Start `manage.py procrastinate worker`."
+    if silence_s is None or silence_s > MOST_SILENCE_S:
+        since = "." if silence_s is None else f" for {silence_s:.0f} s."
+        yield Finding("queue", Level.FAILED, f"No task worker has reported{since}", start)
+    elif late_s is not None and late_s > LATE_S:
+        message = f"A task waits for {late_s:.0f} s."
+        yield Finding("queue", Level.WARNING, message, "Start more task workers, or see their log.")
+    else:
+        yield Finding("queue", Level.OK, "A task worker runs, and no task waits for long.")
+    if failed:
+        advice = "See them in the admin under Procrastinate jobs, and retry them there."
+        yield Finding("queue", Level.WARNING, f"{failed} tasks failed in the last day.", advice)
+
+
+def _row(statement: str) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchone()

@@ -1,0 +1,45 @@
+"""What a check found."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """SKIPPED: the check does not apply here, or could not be made. FAILED: users notice it."""
+
+    OK = "ok"
+    SKIPPED = "skipped"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence about one subject; ``advice`` says what to do, '' if nothing is to be done."""
+
+    subject: str
+    level: Level
+    message: str
+    advice: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """Return the members of the command's JSON."""
+        return {
+            "subject": self.subject,
+            "level": self.level.value,
+            "message": self.message,
+            "advice": self.advice,
+        }
+
+
+Check = Callable[[], Iterable[Finding]]
+
+
+def run(subject: str, check: Check) -> list[Finding]:
+    """Return a check's findings; an error in it is a finding, so that the others still run."""
+    try:
+        return list(check())
+    except Exception as exc:  # noqa: BLE001 - whatever is broken, the report must be complete
+        message = f"The check ended with {type(exc).__name__}."
+        return [Finding(subject, Level.FAILED, message, "Look at the log, and report this.")]

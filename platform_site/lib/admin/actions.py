@@ -1,0 +1,166 @@
+"""Actions of staff: confirmed on a page of their own, with a reason, and done once.
+
+An action's work is done on rows that it locks and looks at again, so that a form that is sent twice
+changes nothing the second time; what changed is recorded in the audit trail by the work itself.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+from django.contrib import messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from platform_site.lib.admin.pages import ReadOnlyAdmin
+from platform_site.lib.errors import PlatformError
+
+MOST_ROWS: Final = 100
+REASON_CHARS: Final = 300
+TEMPLATE: Final = "admin/confirm_action.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """An action that was confirmed. key: the same if its form is sent twice."""
+
+    request: HttpRequest
+    reason: str
+    key: str
+
+    @property
+    def actor(self) -> str:
+        """The member of staff, as the ledger names one."""
+        return f"staff:{self.request.user}"
+
+
+@dataclass(frozen=True, slots=True)
+class StaffAction:
+    """What staff may do with rows of a list.
+
+    name: in forms. title: on the button. warning: what will happen, a sentence.
+    work: does it to one row, and returns False if there was nothing to do; raises PlatformError
+    where it may not be done. label: what the page that asks for the reason says of a row.
+    """
+
+    name: str
+    title: str
+    warning: str
+    work: Callable[[Deed, Any], bool]
+    label: Callable[[Any], str] = str
+
+
+class ActionsAdmin(ReadOnlyAdmin):
+    """A list with actions, for staff that may act."""
+
+    staff_actions: Sequence[StaffAction] = ()
+    change_form_outer_before_template = "admin/row_actions.html"
+
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        """True if the member of staff may do more than look."""
+        return may_act(request)
+
+    def offered(self) -> Sequence[StaffAction]:
+        """Return the actions of this list."""
+        return self.staff_actions
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the actions as Django's list shows them; none to staff that may only look."""
+        if not self.has_act_permission(request):
+            return {}
+        return {each.name: (_runner(each), each.name, each.title) for each in self.offered()}
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """Refuse actions of staff that may only look, instead of showing the list again."""
+        if request.method == "POST" and not self.has_act_permission(request):
+            raise PermissionDenied
+        page: HttpResponse = super().changelist_view(request, extra_context)
+        return page
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Offer the actions on the page of one row, too."""
+        opts = self.model._meta
+        offered = self.offered() if self.has_act_permission(request) else ()
+        more = {
+            "staff_actions": offered,
+            "staff_actions_path": reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist"),
+        }
+        page: HttpResponse = super().change_view(
+            request, object_id, form_url, more | (extra_context or {})
+        )
+        return page
+
+
+def may_act(request: HttpRequest) -> bool:
+    """True if the member of staff may do more than look."""
+    return bool(getattr(request.user, "may_act", False))
+
+
+def confirmed(request: HttpRequest) -> Deed | None:
+    """Return the deed if the request confirms an action with a reason, else None."""
+    reason = request.POST.get("reason", "").strip()[:REASON_CHARS]
+    if "confirmed" not in request.POST:
+        return None
+    if not reason:
+        messages.error(request, "A reason is required: it is kept in the audit trail.")
+        return None
+    return Deed(request, reason, request.POST["confirmed"][:64])
+
+
+def confirmation(
+    request: HttpRequest, context: dict[str, Any], action: StaffAction, rows: Sequence[Any]
+) -> HttpResponse:
+    """Return the page that asks for the reason."""
+    return TemplateResponse(
+        request,
+        TEMPLATE,
+        context
+        | {
+            "title": action.title,
+            "action": action,
+            "rows": [{"pk": row.pk, "label": action.label(row)} for row in rows],
+            "checkbox": ACTION_CHECKBOX_NAME,
+            # A form that was refused keeps its key.
+            "key": request.POST.get("confirmed") or uuid4().hex,
+            "reason_chars": REASON_CHARS,
+        },
+    )
+
+
+def do(action: StaffAction, deed: Deed, rows: Sequence[Any]) -> None:
+    """Do an action to each row, and say what became of it."""
+    done = 0
+    for row in rows:
+        try:
+            done += action.work(deed, row)
+        except PlatformError as exc:
+            messages.error(deed.request, f"{row}: {exc.detail or exc.title}")
+    if done:
+        messages.success(deed.request, f"{action.title}: done for {done} of {len(rows)}.")
+    else:
+        messages.warning(deed.request, f"{action.title}: there was nothing to do.")
+
+
+def _runner(action: StaffAction) -> Callable[..., HttpResponse | None]:
+    def run(
+        model_admin: ActionsAdmin, request: HttpRequest, found: QuerySet[Any]
+    ) -> HttpResponse | None:
+        rows = list(found[: MOST_ROWS + 1])
+        if len(rows) > MOST_ROWS:
+            messages.error(request, f"At most {MOST_ROWS} rows at once.")
+            return None
+        deed = confirmed(request)
+        if deed is None:
+            context = model_admin.admin_site.each_context(request) | {"opts": model_admin.opts}
+            return confirmation(request, context, action, rows)
+        do(action, deed, rows)
+        return None
+
+    return run

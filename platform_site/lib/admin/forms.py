@@ -1,0 +1,74 @@
+"""Forms of staff: filled in, shown again as a sentence, confirmed with a reason, and done once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from platform_site.lib.admin.actions import REASON_CHARS, Deed, confirmed, may_act
+from platform_site.lib.admin.pages import ReadOnlyAdmin
+from platform_site.lib.errors import PlatformError
+
+TEMPLATE: Final = "admin/staff_form.html"
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StaffForm:
+    """What staff may do that needs more than a choice of rows.
+
+    describe: returns what will happen, a sentence. work: does it, and returns False if there was
+    nothing to do. Both raise PlatformError where it may not be done.
+    """
+
+    title: str
+    fields: type[forms.Form]
+    describe: Callable[[Values], str]
+    work: Callable[[Deed, Values], bool]
+
+
+def answer(model_admin: ReadOnlyAdmin, request: HttpRequest, staff_form: StaffForm) -> HttpResponse:
+    """Return the form, what it will do, or the list once it is done.
+
+    Raises PermissionDenied for staff that may only look.
+    """
+    if not may_act(request):
+        raise PermissionDenied
+    opts = model_admin.opts
+    back = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
+    form, sentence = staff_form.fields(request.POST or None), ""
+    if form.is_valid():
+        try:
+            sentence = staff_form.describe(form.cleaned_data)
+            deed = confirmed(request)
+            if deed is not None:
+                _do(staff_form, deed, form.cleaned_data, sentence)
+                return HttpResponseRedirect(back)
+        except PlatformError as exc:
+            sentence = ""
+            messages.error(request, exc.detail or exc.title)
+    context = model_admin.admin_site.each_context(request) | {
+        "opts": opts,
+        "title": staff_form.title,
+        "form": form,
+        "sentence": sentence,
+        "back": back,
+        # A form that was refused keeps its key.
+        "key": request.POST.get("confirmed") or uuid4().hex,
+        "reason_chars": REASON_CHARS,
+    }
+    return TemplateResponse(request, TEMPLATE, context)
+
+
+def _do(staff_form: StaffForm, deed: Deed, values: Values, sentence: str) -> None:
+    if staff_form.work(deed, values):
+        messages.success(deed.request, f"Done: {sentence}")
+    else:
+        messages.warning(deed.request, f"{staff_form.title}: there was nothing to do.")

@@ -1,0 +1,43 @@
+"""What the admin's pages have in common: read-only, and quick with millions of rows."""
+
+from typing import Any, Final
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest
+from django.utils.functional import cached_property
+from unfold.admin import ModelAdmin
+
+# Rows that a list counts at most; the search finds what lies beyond.
+COUNTED: Final = 10_000
+
+
+class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
+    """Pages over at most 10,000 rows: counting all rows of a large table takes seconds."""
+
+    @cached_property
+    def count(self) -> int:
+        """Return the number of rows, at most COUNTED."""
+        rows: Any = self.object_list
+        return int(rows[:COUNTED].count())
+
+
+class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """Rows to look at; what changes them is an action with a reason, or a command."""
+
+    paginator = CappedPaginator
+    show_full_result_count = False
+    list_per_page = 50
+    list_filter_submit = True
+    list_fullwidth = True
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Return False: rows are not added here."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return False: rows are not edited here."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return False: rows are not deleted here."""
+        return False

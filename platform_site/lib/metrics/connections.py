@@ -1,0 +1,80 @@
+"""Connections to the control database: the server's count, and the pool of each process."""
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+from prometheus_client import Gauge
+from prometheus_client.core import GaugeMetricFamily
+
+from platform_site.lib.metrics.figures import Subject, gauge
+
+PUBLISH_EVERY_S: Final = 5.0
+
+IN_USE: Final = Gauge(
+    "zonal_pool_in_use",
+    "Connections of ZDB_POOL_SIZE's pools in use.",
+    multiprocess_mode="livesum",
+)
+SIZE: Final = Gauge(
+    "zonal_pool_size",
+    "Connections that the pools may have; 0 where each thread has its own.",
+    multiprocess_mode="livesum",
+)
+WAITING: Final = Gauge(
+    "zonal_pool_waiting",
+    "Requests that wait for a connection of a pool.",
+    multiprocess_mode="livesum",
+)
+# All roles' connections are there to be counted; what they do is the platform's own role's only.
+OPEN: Final = """
+SELECT
+    count(*) FILTER (WHERE state = 'active' AND pid <> pg_backend_pid()),
+    count(*) FILTER (WHERE state LIKE 'idle in transaction%%'),
+    count(*) FILTER (WHERE state = 'idle' OR pid = pg_backend_pid()),
+    current_setting('max_connections')::int
+FROM pg_stat_activity WHERE datname = current_database() AND usename = current_user
+"""
+
+
+def publish() -> None:
+    """Publish the state of this process's pool, if it has one."""
+    database = connections[DEFAULT_DB_ALIAS]
+    if not database.settings_dict["OPTIONS"].get("pool"):
+        return
+    found = database.pool.get_stats()  # type: ignore[attr-defined]  # of PostgreSQL's backend only
+    SIZE.set(found["pool_max"])
+    IN_USE.set(found["pool_size"] - found["pool_available"])
+    WAITING.set(found.get("requests_waiting", 0))
+
+
+def keep_publishing() -> None:
+    """Publish every few seconds from now on: a scrape reaches one process of several."""
+    if connections[DEFAULT_DB_ALIAS].settings_dict["OPTIONS"].get("pool"):
+        threading.Thread(target=_publish_forever, name="pool-metrics", daemon=True).start()
+
+
+def _publish_forever() -> None:
+    while True:
+        publish()
+        time.sleep(PUBLISH_EVERY_S)
+
+
+def _read() -> Iterator[GaugeMetricFamily]:
+    with connection.cursor() as cursor:
+        cursor.execute(OPEN)
+        active, in_transaction, idle, most = cursor.fetchone()
+    counted = GaugeMetricFamily(
+        "zonal_database_connections",
+        "The platform's connections to the control database.",
+        labels=["state"],
+    )
+    for state, number in (("active", active), ("in_transaction", in_transaction), ("idle", idle)):
+        counted.add_metric([state], number)
+    yield counted
+    yield gauge("zonal_database_connections_most", "What the server allows for all.", most)
+
+
+DATABASE: Final = Subject("database", _read, keep_s=5)

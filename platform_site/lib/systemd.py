@@ -1,0 +1,15 @@
+"""What a process reports to systemd (sd_notify(3)); nothing where no supervisor listens."""
+
+import os
+import socket
+from contextlib import suppress
+
+
+def notify(*states: str) -> None:
+    """Report states such as ``READY=1`` or ``MAINPID=7``."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock, suppress(OSError):
+        # A name that begins with @ is in the abstract namespace.
+        sock.sendto("\n".join(states).encode(), address.replace("@", "\0", 1))

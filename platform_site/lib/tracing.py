@@ -1,0 +1,141 @@
+"""Traces by OpenTelemetry, off by default: where the time of a request goes, across processes.
+
+While ZTRACES_URL is unset nothing of OpenTelemetry is imported, and a span costs a comparison.
+Spans hold names, statuses and numbers; never SQL, values, keys, bodies or the text of an error.
+"""
+
+import importlib.util
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
+TRACES_PATH: Final = "/v1/traces"
+TRACEPARENT: Final = "traceparent"
+FLUSH_S: Final = 1.0
+
+Kind = Literal["internal", "server", "client"]
+Attributes = Mapping[str, str | int]
+
+_OFF: Final[AbstractContextManager[None]] = nullcontext()
+_NONE: Final[Mapping[str, str]] = {}
+
+
+class _State:
+    """What ``start`` made; None while traces are off."""
+
+    provider: Any = None
+    tracer: Any = None
+
+
+def is_installed() -> bool:
+    """True if the packages of the extra `traces` are there."""
+    return importlib.util.find_spec("opentelemetry") is not None and all(
+        importlib.util.find_spec(name) is not None
+        for name in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+    )
+
+
+def start(service: str, url: str, share: float) -> None:
+    """Send this process's spans to a collector, unless url is "".
+
+    url: of the collector's OTLP over HTTP, without the path. share: of the requests that begin
+    here; what another process began is traced if it is there. Call it after a fork: it starts a
+    thread.
+    """
+    if not url or not is_installed():
+        return
+    import requests  # noqa: PLC0415 - only where traces are on, as the rest
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - as above
+    from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - as above
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - as above
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - as above
+    from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased  # noqa: PLC0415 - as above
+
+    session = requests.Session()
+    session.trust_env = False
+    provider = TracerProvider(
+        sampler=ParentBased(TraceIdRatioBased(share)),
+        resource=Resource({"service.name": service}),
+        shutdown_on_exit=False,
+    )
+    exporter = OTLPSpanExporter(endpoint=url.rstrip("/") + TRACES_PATH, session=session)
+    provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=FLUSH_S * 1000))
+    _State.provider, _State.tracer = provider, provider.get_tracer("zonal")
+
+
+def stop() -> None:
+    """Send what is left, and end the thread."""
+    provider, _State.provider, _State.tracer = _State.provider, None, None
+    if provider is not None:
+        provider.shutdown()
+
+
+def span(
+    name: str, kind: Kind = "internal", attributes: Attributes = _NONE
+) -> "AbstractContextManager[Span | None]":
+    """Time a block, within the span around it; None while traces are off."""
+    if _State.tracer is None:
+        return _OFF
+    return _open(name, kind, None, attributes)
+
+
+def root(name: str) -> "AbstractContextManager[Span | None]":
+    """Time a request from outside, whose own `traceparent` counts for nothing.
+
+    A client could otherwise have each of its requests traced, or mix into another's trace.
+    """
+    if _State.tracer is None:
+        return _OFF
+    from opentelemetry.context import Context  # noqa: PLC0415 - only where traces are on
+
+    return _open(name, "server", Context(), _NONE)
+
+
+def continued(name: str, traceparent: str) -> "AbstractContextManager[Span | None]":
+    """Time a request of another process of ours, as a part of its trace."""
+    if _State.tracer is None:
+        return _OFF
+    from opentelemetry.context import Context  # noqa: PLC0415 - only where traces are on
+    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 - as above
+        TraceContextTextMapPropagator,
+    )
+
+    parent = TraceContextTextMapPropagator().extract({TRACEPARENT: traceparent}, Context())
+    return _open(name, "server", parent, _NONE)
+
+
+def headers() -> Mapping[str, str]:
+    """Return what to send along, so that the next process continues the trace."""
+    if _State.tracer is None:
+        return _NONE
+    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 - as above
+        TraceContextTextMapPropagator,
+    )
+
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    return carrier
+
+
+@contextmanager
+def _open(name: str, kind: Kind, parent: Any, attributes: Attributes) -> "Iterator[Span]":
+    from opentelemetry.trace import SpanKind, StatusCode  # noqa: PLC0415 - only where traces are on
+
+    with _State.tracer.start_as_current_span(
+        name,
+        context=parent,
+        kind=SpanKind[kind.upper()],
+        attributes=attributes,
+        # An error's text may hold a tenant's values.
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as opened:
+        try:
+            yield opened
+        except Exception as error:
+            opened.set_attribute("error.type", type(error).__name__)
+            opened.set_status(StatusCode.ERROR)
+            raise

@@ -1,0 +1,129 @@
+"""``manage.py backup``: everything that must not be lost, to the store of backups."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from environments import environments
+from platform_site.backup import catalogue, making
+from platform_site.backup.archive import Archive, open_archive
+from platform_site.backup.making import Made
+from platform_site.backup.work import exclusive
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
+
+
+class Command(OpsCommand):
+    """Make, list, check and delete backups."""
+
+    help = (
+        "Write a backup to ZBACKUP_URL, encrypted to ZBACKUP_RECIPIENTS: the control plane, every "
+        "environment's database, and the objects of buckets without an origin. Requests go on. An "
+        "interrupted backup is continued by the same command within a day. The root keys are in no "
+        "backup: keep them elsewhere (docs/backup.md)."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add what else it does."""
+        choice = parser.add_mutually_exclusive_group()
+        choice.add_argument(
+            "--environment",
+            metavar="ORG:ENV",
+            help="Only this environment's database, as 5:live.",
+        )
+        choice.add_argument("--list", action="store_true", help="List the backups, newest first.")
+        choice.add_argument(
+            "--verify",
+            metavar="ID",
+            nargs="?",
+            const="latest",
+            help="Read a backup and authenticate all of it; writes nothing. Without ID the newest.",
+        )
+        choice.add_argument(
+            "--prune",
+            metavar="N",
+            type=int,
+            help="Delete all but the N newest backups, and bytes of objects that none of them has.",
+        )
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Do it."""
+        with open_archive() as archive:
+            if options["list"]:
+                return _list(archive)
+            if options["verify"]:
+                return _verify(archive, options["verify"], self.stderr.write)
+            if options["prune"] is not None:
+                return _prune(archive, options["prune"])
+            only = _environment(options["environment"]) if options["environment"] else None
+            with exclusive(making.kind_of(only)) as work:
+                made = making.make(archive, work, self.stderr.write, only=only)
+        facts = {
+            **made.manifest.facts(),
+            "uploaded_objects": made.uploaded_objects,
+            "missing_objects": made.missing_objects,
+            "not_dumped": made.failed,
+        }
+        audit.add(None, AccountTag.CLI_BACKUP_CREATE, data=made.manifest.facts())
+        return Outcome(facts, _text(made), _unfinished(made))
+
+
+def _list(archive: Archive) -> Outcome:
+    rows = [
+        {"id": each.id, "state": each.state, **(each.manifest.facts() if each.manifest else {})}
+        for each in catalogue.find_all(archive)
+    ]
+    lines = [
+        f"{row['id']}  {row['state']:<10}"
+        + (
+            f"  {row['kind']}, {row['environments']} environments, {row['objects']} objects"
+            if "kind" in row
+            else ""
+        )
+        for row in rows
+    ]
+    return Outcome({"backups": rows}, "\n".join(lines) or "There is no backup.")
+
+
+def _verify(archive: Archive, backup_id: str, say: Any) -> Outcome:
+    found = catalogue.find(archive, backup_id)
+    wrong = catalogue.verify(archive, found, say)
+    if wrong:
+        sentence = f"{len(wrong)} files are missing or altered, the first is {wrong[0]}."
+        raise Refused("backup_altered", sentence, files=wrong)
+    return Outcome({**found.facts(), "verified": True}, f"{found.id} is whole and unaltered.")
+
+
+def _prune(archive: Archive, keep: int) -> Outcome:
+    if keep < 1:
+        raise Refused("keep_invalid", "At least one backup must be kept.")
+    with exclusive(making.PLATFORM) as work:
+        plan = work.plan()
+        gone, objects = catalogue.prune(archive, keep=keep, protected=plan.id if plan else "")
+    facts = {"deleted": gone, "deleted_objects": objects}
+    return Outcome(facts, f"Deleted {len(gone)} backups and the bytes of {objects} objects.")
+
+
+def _environment(text: str) -> int:
+    organization, _, name = text.partition(":")
+    if not organization.isdecimal() or not name:
+        raise Refused("environment_invalid", "Name it as 5:live, by its organization's id.")
+    return environments.find(int(organization), name).pk
+
+
+def _text(made: Made) -> str:
+    found = made.manifest
+    return (
+        f"{found.id}: {found.environments} environments, {found.objects} objects "
+        f"({made.uploaded_objects} new)."
+    )
+
+
+def _unfinished(made: Made) -> str:
+    parts = [
+        f"Environment {each['org_id']}:{each['environment']} is not in it: {each['reason']}"
+        for each in made.failed
+    ]
+    if made.missing_objects:
+        parts.append(f"The bytes of {made.missing_objects} objects are missing or damaged.")
+    return "\n".join(parts)

@@ -1,0 +1,78 @@
+"""``manage.py doctor``: what is wrong here, and what to do."""
+
+from collections import Counter
+from typing import Any, Final
+
+from platform_site.doctor import addresses, backups, cache, clusters, database, delivery, host, keys
+from platform_site.doctor.findings import Check, Finding, Level, run
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
+
+ALONE: Final[dict[str, Check]] = {
+    "settings": host.check_settings,
+    "disk": host.check_disk,
+    "mail": delivery.check_mail,
+    "sms": delivery.check_sms,
+    "passkeys": addresses.check_passkeys,
+    "tls": addresses.check_certificate,
+    "cache": cache.check_cache,
+}
+OF_DATABASE: Final[dict[str, Check]] = {
+    "database": database.check_server,
+    "migrations": database.check_migrations,
+}
+# They read tables.
+OF_TABLES: Final[dict[str, Check]] = {
+    "queue": database.check_queue,
+    "deliveries": delivery.check_deliveries,
+    "keys": keys.check_keys,
+    "backups": backups.check_backups,
+    "clusters": clusters.check_clusters,
+}
+
+
+class Command(OpsCommand):
+    """Check everything that the platform needs."""
+
+    # What they find is a part of the report.
+    requires_system_checks = ()
+    help = (
+        "Check the database, its migrations, the task queue, the servers of tenants' databases, "
+        "the cache, keys, backups, clock, disk, mail, text messages, passkeys, TLS and settings. "
+        "Reads only, sends nothing. Each line says what to do. Something that failed is exit "
+        "status 1; warnings are not."
+    )
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Check it."""
+        found = _look()
+        counts = Counter(one.level for one in found)
+        facts = {"findings": [one.as_json() for one in found], "failed": counts[Level.FAILED]}
+        last = f"{counts[Level.FAILED]} failed, {counts[Level.WARNING]} warnings."
+        text = "\n".join([*map(_line, found), last])
+        if not counts[Level.FAILED]:
+            return Outcome(facts, text)
+        if not options["json"]:
+            self.stdout.write(text)
+        names = sorted({one.subject for one in found if one.level is Level.FAILED})
+        raise Refused("unhealthy", f"Failed: {', '.join(names)}.", **facts)
+
+
+def _look() -> list[Finding]:
+    found = [one for name, check in ALONE.items() for one in run(name, check)]
+    if not database.is_reachable():
+        advice = "Start it, or look at DATABASE_URL."
+        found.insert(0, Finding("database", Level.FAILED, "It does not answer.", advice))
+        why = "Not checked: the database does not answer."
+        names = [*list(OF_DATABASE)[1:], *OF_TABLES]
+        return [*found, *(Finding(name, Level.SKIPPED, why) for name in names)]
+    found += [one for name, check in OF_DATABASE.items() for one in run(name, check)]
+    if any(one.subject == "migrations" and one.level == Level.FAILED for one in found):
+        why = "Not checked: migrations come first."
+        return [*found, *(Finding(name, Level.SKIPPED, why) for name in OF_TABLES)]
+    return [*found, *(one for name, check in OF_TABLES.items() for one in run(name, check))]
+
+
+def _line(finding: Finding) -> str:
+    line = f"{finding.level.upper():<8} {finding.subject}: {finding.message}"
+    has_advice = finding.advice and finding.level is not Level.OK
+    return f"{line}\n         {finding.advice}" if has_advice else line

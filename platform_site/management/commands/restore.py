@@ -1,0 +1,145 @@
+"""``manage.py restore``: a backup into an empty platform, or one environment's database."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.db import connections
+
+from environments import environments
+from platform_site.backup import catalogue, control, restore_checks, restoring, voiding
+from platform_site.backup.archive import Archive, open_archive
+from platform_site.backup.restoring import Restored
+from platform_site.backup.sealing import Identity, read_identities
+from platform_site.backup.work import exclusive
+from platform_site.lib.commands import OpsCommand, Outcome, Refused, Unreachable
+from sqlgateway.errors import EngineAway
+from sqlgateway.management.operators import database_of
+from sqlgateway.provisioning import restores
+
+
+class Command(OpsCommand):
+    """Restore a backup."""
+
+    # The tables are yet to come.
+    requires_system_checks = ()
+    help = (
+        "Restore a backup into an empty platform: an empty control database, a cluster without its "
+        "environments, the root keys of that time, and no process running. All of the backup is "
+        "read and authenticated before anything is written. An interrupted restore is continued by "
+        "the same command. Afterwards sessions, trusted devices, keys, challenges and queued "
+        "messages are void, and payouts wait: see docs/backup.md."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the backup and the private key."""
+        parser.add_argument("backup", nargs="?", default="latest", help="Its id; the newest.")
+        parser.add_argument("--identity", metavar="FILE", help="The private key of age.")
+        parser.add_argument("--check", action="store_true", help="Check all, and write nothing.")
+        parser.add_argument(
+            "--environment",
+            metavar="ORG:ENV",
+            help="Only this environment's database, in place of its data in a running platform.",
+        )
+        parser.add_argument(
+            "--after-recovery",
+            action="store_true",
+            help="Restore nothing: the control database was recovered to a point in time by "
+            "PostgreSQL's means. Void what a restore would void.",
+        )
+        parser.add_argument(
+            "--all-to-admin",
+            action="store_true",
+            help="With --environment, as of `restoreenvironment`.",
+        )
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Restore it."""
+        if options["after_recovery"]:
+            return _void()
+        if not options["identity"]:
+            raise Refused("identity_missing", "Name the private key of age by --identity.")
+        identities = read_identities(options["identity"])
+        try:
+            with open_archive() as archive:
+                if options["environment"]:
+                    return _environment(archive, identities, options)
+                return _platform(archive, identities, options, self.stderr.write)
+        except EngineAway:
+            sentence = "The tenants' cluster does not answer: run the same command again."
+            raise Unreachable("cluster_unreachable", sentence) from None
+
+
+def _platform(
+    archive: Archive, identities: list[Identity], options: dict[str, Any], say: Any
+) -> Outcome:
+    _name_connections()
+    with exclusive("restore") as work:
+        backup_id = options["backup"]
+        checked = restore_checks.check(archive, backup_id, identities, work.folder, say)
+        if options["check"]:
+            facts = {**checked.manifest.facts(), "checked": True}
+            return Outcome(facts, f"{checked.manifest.id} can be restored here.")
+        done = restoring.restore(archive, checked, identities, work.folder, say)
+        work.end()
+    facts = {
+        **checked.manifest.facts(),
+        "restored_environments": done.environments,
+        "not_restored": done.failed,
+        "lost_objects": done.lost_objects,
+        "payouts_waiting": done.payouts_waiting,
+    }
+    return Outcome(facts, _text(done), _unfinished(done))
+
+
+def _void() -> Outcome:
+    _name_connections()
+    waiting = voiding.void()
+    text = f"Everyone signs in anew; keys are to be made anew; {waiting} payouts wait."
+    return Outcome({"payouts_waiting": waiting}, text)
+
+
+def _name_connections() -> None:
+    """Distinguish ours from those of running processes."""
+    for alias in settings.DATABASES:
+        with connections[alias].cursor() as cursor:
+            cursor.execute("SELECT set_config('application_name', %s, false)", [control.NAME])
+
+
+def _environment(archive: Archive, identities: list[Identity], options: dict[str, Any]) -> Outcome:
+    organization, _, name = options["environment"].partition(":")
+    if not organization.isdecimal() or not name:
+        raise Refused("environment_invalid", "Name it as 5:live, by its organization's id.")
+    environment = environments.find(int(organization), name)
+    found = catalogue.find(archive, options["backup"])
+    with exclusive("restore-environment") as work:
+        planned = restore_checks.read_contents(archive, found, identities, work.folder)
+        named = [each for each in planned if each.environment_pk == environment.pk]
+        if not named or named[0].file not in found.files:
+            raise Refused("environment_absent", f"{found.id} has no dump of this environment.")
+        where = {"organization": environment.organization_id, "environment": environment.slug}
+        database = database_of(where, is_made=True)
+        plain = work.scratch("environment")
+        restore_checks.fetch(archive, found, named[0].file, identities, plain)
+        if not options["check"]:
+            restores.restore(database, plain, all_to_admin=options["all_to_admin"])
+        work.end()
+    facts = {"id": found.id, "org_id": environment.organization_id, "environment": environment.slug}
+    return Outcome(facts, f"{options['environment']} is as it was in {found.id}.")
+
+
+def _text(done: Restored) -> str:
+    lines = [
+        f"Restored {done.manifest.id}: {done.environments} environments, {done.objects} objects.",
+        "Everyone signs in anew; API keys and access keys are to be made anew.",
+    ]
+    if done.payouts_waiting:
+        lines.append("Payouts wait: see `manage.py runpayouts --reconcile`.")
+    return "\n".join(lines)
+
+
+def _unfinished(done: Restored) -> str:
+    return "\n".join(
+        f"Environment {each['org_id']}:{each['environment']} is not restored: {each['reason']}"
+        for each in done.failed
+    )

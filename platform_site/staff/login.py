@@ -1,0 +1,83 @@
+"""The sign-in to Django's admin: password and second factor in one form."""
+
+from typing import Any, cast
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest
+from django.utils import timezone
+from unfold.forms import AuthenticationForm
+
+from accounts.models import User
+from platform_site.lib.errors import PlatformError
+from platform_site.lib.principals import PlatformRequest
+from twofactor import registry
+from twofactor.factors import holdings, throttle
+from twofactor.factors.contract import ChallengeAnswer
+
+BACKEND = "accounts.backends.StaffBackend"
+PROVEN = "second_factor_of"
+
+
+class StaffLoginForm(AuthenticationForm):  # type: ignore[misc]  # unfold ships no types
+    """E-mail, password, and a code of the authenticator app or a backup code."""
+
+    code = forms.CharField(
+        max_length=64,
+        label="Code",
+        help_text="Of your authenticator app, or a backup code.",
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code"}),
+    )
+
+    def __init__(self, request: HttpRequest | None = None, *args: Any, **kwargs: Any) -> None:
+        super().__init__(request, *args, **kwargs)
+        self.fields["code"].widget.attrs["class"] = self.fields["username"].widget.attrs["class"]
+
+    def clean(self) -> dict[str, Any]:
+        """Check the password, then the code; record in the session that the user has proven both.
+
+        Raises ValidationError.
+        """
+        cleaned: dict[str, Any] = super().clean()
+        user = self.get_user()
+        if user is not None:
+            prove(self.request, user, cleaned.get("code", ""))
+            self.request.session[PROVEN] = str(user.pk)
+        return cleaned
+
+
+def is_proven(request: HttpRequest) -> bool:
+    """True if the second factor was proven in this admin session."""
+    return request.session.get(PROVEN) == str(request.user.pk)
+
+
+def prove(request: HttpRequest, user: User, code: str) -> None:
+    """Verify the second factor of a member of staff, under the factor's own throttle.
+
+    Raises ValidationError for a wrong code, and with instructions if there is no factor yet.
+    """
+    try:
+        with transaction.atomic():
+            is_right = _check(cast(PlatformRequest, request), user, code)
+    except PlatformError as exc:
+        raise ValidationError(exc.title) from exc
+    # Raised outside of the transaction, so that the count stays.
+    if not is_right:
+        raise ValidationError("The code is wrong.")
+
+
+def _check(request: PlatformRequest, user: User, code: str) -> bool:
+    held = holdings.holdings_of(user.pk, lock=True)
+    method = "totp" if code.strip().isdigit() else "backup_codes"
+    factor = held.factors.get(method)
+    if not held.proper or factor is None or method not in held.askable:
+        message = "Set up an authenticator app or a passkey in the console first: /console/security"
+        raise ValidationError(message)
+    now = timezone.now()
+    throttle.refuse_slowed(factor, now)
+    proof, answer = registry.factor_of(method).proof, ChallengeAnswer(code=code)
+    if proof.check(factor, "", answer, challenge_id="", request=request, now=now):
+        return True
+    throttle.count(factor, now)
+    return False

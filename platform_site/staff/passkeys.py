@@ -1,0 +1,93 @@
+"""Sign-in to the admin by a passkey alone: possession and user verification prove both factors."""
+
+import json
+from typing import Any, cast
+
+from django.contrib.auth import REDIRECT_FIELD_NAME, login
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
+
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from platform_site.lib import problems
+from platform_site.lib.errors import InvalidRequest, PlatformError
+from platform_site.lib.principals import PlatformRequest
+from platform_site.staff.login import BACKEND, PROVEN
+from twofactor.errors import PasskeyRejected
+from twofactor.factors import holdings
+from twofactor.webauthn import sign_in
+from twofactor.webauthn.factor import FACTOR
+
+
+def urls() -> list[URLPattern]:
+    """Return the paths; CSRF protection applies, as to the form beside the button."""
+    return [
+        path("login/passkey/start/", never_cache(require_POST(start)), name="passkey_start"),
+        path("login/passkey/finish/", never_cache(require_POST(finish)), name="passkey_finish"),
+    ]
+
+
+def start(request: HttpRequest) -> HttpResponse:
+    """Return the options for the browser; the same for everyone."""
+    try:
+        options = sign_in.start(
+            cast(PlatformRequest, request), email="", rp_id="", now=timezone.now()
+        )
+    except PlatformError as exc:
+        return problems.respond(request, exc)
+    return JsonResponse(options)
+
+
+def finish(request: HttpRequest) -> HttpResponse:
+    """Open a session of the admin for the owner of a passkey who is staff."""
+    try:
+        path_after = _enter(request, _body(request))
+    except PlatformError as exc:
+        return problems.respond(request, exc)
+    return JsonResponse({"next": path_after})
+
+
+def _enter(request: HttpRequest, body: dict[str, Any]) -> str:
+    """Sign in; return the path to go to.
+
+    Raises PasskeyRejected for people who are not staff, as for a wrong passkey, and where the
+    policy does not count passkeys.
+    """
+    user = sign_in.proven_user(
+        cast(PlatformRequest, request),
+        challenge_id=str(body.get("challenge_id", "")),
+        credential=body["credential"],
+        now=timezone.now(),
+    )
+    if not user.is_staff or FACTOR.name not in holdings.holdings_of(user.pk).askable:
+        raise PasskeyRejected
+    login(request, user, backend=BACKEND)
+    request.session[PROVEN] = str(user.pk)
+    audit.record_staff(
+        request,
+        AccountTag.ADMIN_SESSION_CREATE,
+        organization_id=user.organization_id,
+        method=FACTOR.name,
+    )
+    return _path_after(request, str(body.get(REDIRECT_FIELD_NAME, "")))
+
+
+def _body(request: HttpRequest) -> dict[str, Any]:
+    try:
+        body = json.loads(request.body)
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict) or not isinstance(body.get("credential"), dict):
+        raise InvalidRequest("The body must be an object with a credential.")
+    return body
+
+
+def _path_after(request: HttpRequest, wanted: str) -> str:
+    is_own = url_has_allowed_host_and_scheme(
+        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return wanted if is_own else reverse("admin:index")

@@ -1,0 +1,14 @@
+"""Background jobs of the platform as a whole."""
+
+from django.utils import timezone
+from procrastinate.contrib.django import app
+
+from platform_site.staff import activity
+
+
+# A minute late: processes write their history of SQL some moments after the requests.
+@app.periodic(cron="1-59/10 * * * *")
+@app.task(queueing_lock="platform_roll_up_activity")
+def roll_up_activity(timestamp: int) -> None:
+    """Add the dashboard's samples."""
+    activity.roll_up(now=timezone.now())
