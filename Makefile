@@ -17,7 +17,7 @@ ISOLATION := $(addprefix tests/sqlgateway/,attacks hardening provisioning \
 # Tests start hundreds of Python processes: none shall compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run free-ports test test-browser test-postgres15 test-store check format lock bench help
+.PHONY: run free-ports test test-browser test-postgres15 test-store check check-deploy format lock vendor clients check-clients bench help
 
 help:  ## list these commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -50,7 +50,7 @@ test-store: $(VENV)/.dev  ## run the S3 tests with Ceph's RADOS gateway as the m
 	TEST_STORE=1 $(EXEC) $(BIN)/python -m pytest -n 2 --dist loadfile \
 	  tests/edgecache/ceph tests/edgecache/brain/s3
 
-check: $(VENV)/.dev  ## the gate: format, lint, layers, types, settings, migrations, schema
+check: check-clients $(VENV)/.dev  ## the gate: format, lint, layers, types, settings, migrations, schema
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
@@ -58,6 +58,28 @@ check: $(VENV)/.dev  ## the gate: format, lint, layers, types, settings, migrati
 	$(EXEC) $(BIN)/python -m tests.gate
 	$(BIN)/djlint --check --lint --quiet templates
 	$(BIN)/deptry .
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# Python with its own dependencies and as 3.9; TypeScript with the tsc of `make clients`, or Debian's
+# (`node-typescript`).
+TSC := $(firstword $(wildcard clients/typescript/node_modules/.bin/tsc) $(shell command -v tsc))
+
+check-clients: $(VENV)/.dev
+	cd clients/python && ../../$(BIN)/lint-imports && ../../$(BIN)/deptry . && \
+	  ../../$(BIN)/mypy --config-file pyproject.toml zonal
+	@test -n "$(TSC)" || { echo "TypeScript is not checked: tsc is missing (apt-get install" \
+	  "--no-install-recommends node-typescript)."; test -z "$(CI)"; }
+	@test -z "$(TSC)" || { $(TSC) -p clients/typescript --noEmit && $(TSC) -p clients/typescript/tests; }
+
+# Debian's package `prometheus` has promtool.
+check-deploy:  ## check the configuration and the alerts of deploy/prometheus
+	@command -v promtool >/dev/null || { echo "Not checked: promtool is missing (apt-get install" \
+	  "--no-install-recommends prometheus)."; test -z "$(CI)"; }
+	@! command -v promtool >/dev/null || { promtool check config deploy/prometheus/prometheus.yml && \
+	  promtool test rules deploy/prometheus/rules_test.yml; }
+
+docs: $(VENV)/.dev  ## build the documentation into site/, links and anchors checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 format: $(VENV)/.dev  ## rewrite the files as the formatters want them
 	$(BIN)/ruff format .
@@ -77,6 +99,18 @@ lock: $(VENV)/.dev  ## compile requirements/*.txt from pyproject.toml
 	  $(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	  --no-annotate -c requirements/base.txt - -o requirements/worker.txt
+
+# Its result is committed: neither the platform nor a user of it needs Node.js.
+VENDOR := platform_site/console/vendor
+
+vendor:  ## build what the console uses of npm packages (Node.js 20+) into its static files
+	npm ci --prefix $(VENDOR) --ignore-scripts
+	npm run build --prefix $(VENDOR)
+
+clients: $(VENV)/.dev  ## write what the clients take from docs/openapi.yaml
+	$(BIN)/python clients/python/tools/write_types.py
+	$(BIN)/python clients/python/tools/write_sync.py
+	$(BIN)/python clients/typescript/tools/build.py
 
 bench: $(VENV)/.dev  ## measure against the yardsticks; prints ratios
 	$(EXEC) $(BIN)/python -m benchmarks

@@ -19,7 +19,6 @@ from accounts.signin import signup
 from accounts.tokens import tokens
 from environments import environments
 from environments.models import Environment, Organization
-from tests import conformance
 
 # One for all callers: each loads the middleware, which reads every static file.
 HANDLER = ClientHandler(enforce_csrf_checks=False)
@@ -63,17 +62,6 @@ class Caller:
         response = send(method, path, data, content_type="application/json", **sent)
         is_json = "json" in response.get("Content-Type", "")
         parsed = json.loads(response.content) if is_json and response.content else None
-        conformance.check(
-            conformance.Exchange(
-                method=method,
-                path=path,
-                request_body=None if isinstance(body, bytes) else body,
-                status=response.status_code,
-                media=response.get("Content-Type", ""),
-                body=parsed,
-                is_console="HTTP_X_ZONAL_CONSOLE" in sent,
-            )
-        )
         return Answer(response.status_code, parsed, response.headers, response)
 
     def get(self, path: str, **headers: str) -> Answer:

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 import hypothesis
 import pytest
-from cryptography.fernet import Fernet
 
 from accounts.models import User
 from accounts.passwords import TunedArgon2Hasher
+from edgecache.api import client
 from environments.models import Organization
 from sqlgateway.connection import role_check
 from sqlgateway.records.writer import WRITER
-from tests import cast, table_cleanup
+from tests import cast, conformance, table_cleanup
 from tests.edgecache.cluster import Cluster
-from tests.edgecache.databases import brain_database, drop_left
+from tests.edgecache.databases import drop_left
+from tests.edgecache.new_cluster import new_cluster
 
 # In CI hypothesis has a profile of its own: a hundred examples, the same each time. Elsewhere it
 # takes fewer, others each time; how long one takes says nothing beside three more processes.
@@ -48,6 +49,12 @@ def _quick_emptying() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _conformance() -> None:
+    """Hold every exchange of a test with the API against its document."""
+    conformance.install()
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _no_role_checks() -> None:
     """Leave the roles' check to the tests of it: its thread would see no test's transaction."""
     role_check.EVERY_S = 3600.0
@@ -57,6 +64,15 @@ def _no_role_checks() -> None:
 def _no_brains_left() -> Iterator[None]:
     yield
     drop_left()
+
+
+@pytest.fixture(autouse=True)
+def _closed_breaker() -> None:
+    """Begin with a cache that is asked: another test's brain may have been away."""
+    client.breaker.succeeded()
+    for session in client._sessions.values():
+        session.close()
+    client._sessions.clear()
 
 
 @pytest.fixture
@@ -92,12 +108,5 @@ def charlie(db: None) -> User:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Return the brain with two workers that tests share; each test has its own tenant."""
-    with brain_database() as url:
-        secret_key = Fernet.generate_key().decode()
-        folder = tmp_path_factory.mktemp("cluster")
-        beside = {"ZBRAIN_S3_SOCKET": str(folder / "objects.sock")}
-        running = Cluster(folder, url, secret_key, variables=beside)
-        try:
-            yield running.start()
-        finally:
-            running.stop()
+    with new_cluster(tmp_path_factory) as running:
+        yield running

@@ -4,6 +4,7 @@ Deployment checks with production's settings, no missing migration, documents as
 """
 
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,11 @@ from pathlib import Path
 from cryptography.fernet import Fernet
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("settings.md", "errors.md", "audit.md", "openapi.yaml")
+CLIENTS = ROOT / "clients"
+DOCUMENTS = (
+    *("settings.md", "errors.md", "audit.md", "commands.md", "permissions.md"),
+    "openapi.yaml",
+)
 
 
 def manage(*arguments: str, **variables: str) -> int:
@@ -50,6 +55,20 @@ def stale_documents() -> list[str]:
         ]
 
 
+def stale_clients() -> list[str]:
+    """Return the modules of clients that `make clients` would change."""
+    types = runpy.run_path(str(CLIENTS / "python/tools/write_types.py"))
+    sync = runpy.run_path(str(CLIENTS / "python/tools/write_sync.py"))
+    texts = {types["TARGET"]: types["written"](types["schemas"]())} | {
+        CLIENTS / "python/zonal/_sync" / name: text for name, text in sync["modules"]().items()
+    }
+    modules = [
+        str(path.relative_to(ROOT)) for path, text in texts.items() if path.read_text() != text
+    ]
+    stale: list[str] = runpy.run_path(str(CLIENTS / "typescript/tools/build.py"))["stale"]()
+    return modules + stale
+
+
 def main() -> int:
     """Run all checks; return 0 if all pass."""
     failed = 0
@@ -57,6 +76,9 @@ def main() -> int:
     failed += manage("makemigrations", "--check", "--dry-run")
     for name in stale_documents():
         sys.stderr.write(f"docs/{name} is stale: run `manage.py writedocs`.\n")
+        failed += 1
+    for name in stale_clients():
+        sys.stderr.write(f"{name} is stale: run `make clients`.\n")
         failed += 1
     return 1 if failed else 0
 

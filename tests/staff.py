@@ -7,7 +7,8 @@ from django.core.management import call_command
 from django.test import Client
 
 from accounts.models import User
-from tests.cast import PASSWORD
+from platform_site.staff.login import PROVEN
+from tests.cast import PASSWORD, member, organization
 from tests.twofactor.holder import with_totp
 
 EMAIL = "root@example.com"
@@ -31,4 +32,16 @@ def staff_client(monkeypatch: pytest.MonkeyPatch) -> Client:
     holder = with_totp(User.unscoped.get(email=EMAIL))
     client = Client()
     assert enter(client, holder.code()) == 302
+    return client
+
+
+def staff_inside(email: str = EMAIL) -> Client:
+    """Return the client of a new member of staff who is inside already, without a sign-in."""
+    user = member(organization("Staff"), email)
+    User.unscoped.filter(pk=user.pk).update(is_staff=True)
+    client = Client()
+    client.force_login(user)
+    session = client.session
+    session[PROVEN] = str(user.pk)
+    session.save()
     return client

@@ -119,10 +119,10 @@ def test_factors_are_shown_without_secrets_and_reset_with_a_reason(
     assert page.status_code == 200
     assert factor.secret.encode() not in page.content
     assert holder.seed.encode() not in page.content
-    form = {"action": "reset_factors", "_selected_action": str(factor.pk), "reason": ""}
-    inside.post("/admin/twofactor/factor/", form)
+    form = {"action": "reset_factors", "_selected_action": str(alice.pk), "confirmed": "1"}
+    inside.post("/admin/accounts/user/", form | {"reason": " "})
     assert Factor.unscoped.filter(user=alice).exists()
-    inside.post("/admin/twofactor/factor/", form | {"reason": "lost phone"})
+    inside.post("/admin/accounts/user/", form | {"reason": "lost phone"})
     assert not Factor.unscoped.filter(user=alice).exists()
     event = AuditEvent.objects.get(tag="admin:member:reset_factors")
     assert event.data == {"member": str(alice.pk), "factors": 2, "reason": "lost phone"}

@@ -4,7 +4,6 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,10 @@ import pytest
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
-from edgecache.api import client as brain_client
-from sqlgateway.connection import cache
-from sqlgateway.provisioning.placements import CACHE
 from tests.cast import PASSWORD
 from tests.conformance import DOCUMENT
 from tests.edgecache.cluster import Cluster
+from tests.live_site import over_a_brain
 
 PACKAGE = "zonal_generated_client"
 
@@ -27,9 +24,10 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Generate the client, importable under its package's name."""
     folder = tmp_path_factory.mktemp("client")
     config = folder / "config.yaml"
-    # Generated code needs no formatter; to the generator a CSV body is a file.
+    # Generated code needs no formatter; to the generator CSV and archives are files.
     config.write_text(
-        "post_hooks: []\ncontent_type_overrides:\n  text/csv: application/octet-stream\n"
+        "post_hooks: []\ncontent_type_overrides:\n"
+        "  text/csv: application/octet-stream\n  application/zip: application/octet-stream\n"
     )
     program = Path(sys.executable).with_name("openapi-python-client")
     command = [
@@ -48,15 +46,8 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def site(live_server: LiveServer, cluster: Cluster, settings: Settings) -> Iterator[str]:
     """Return the URL of a live server over a real brain."""
-    url = f"http://127.0.0.1:{cluster.internal_port}"
-    settings.CACHE = replace(
-        settings.CACHE, brain_url=url, s3_url=cluster.url, secret=cluster.secret, is_enabled=True
-    )
-    brain_client._sessions.clear()
-    yield str(live_server.url)
-    brain_client._sessions.clear()
-    CACHE.clear()
-    cache.CACHE.clear()
+    with over_a_brain(live_server, cluster, settings) as url:
+        yield url
 
 
 def test_the_generated_client_signs_up_logs_in_runs_sql_and_lists_buckets(

@@ -141,9 +141,8 @@ def test_a_page_size_that_is_not_a_number_is_refused(size: str, alice: User) -> 
 
 
 def exchange(**changes: Any) -> Exchange:
-    environment = {"id": "live", "name": "live", "built_in": True}
-    environment["created_at"] = "2026-11-22T18:38:36.092302Z"
-    environment["database_state"] = "ready"
+    answers = document()["paths"]["/v1/environments/{environment_id}"]["get"]["responses"]
+    environment = answers["200"]["content"][JSON]["example"]
     plain = Exchange(
         method="GET",
         path="/v1/environments/live",

@@ -6,7 +6,7 @@ A route with an id of a new kind fails here until this module can make one.
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.apps import apps
@@ -15,13 +15,15 @@ from django.utils import timezone
 
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Host, Offer
-from accounts.models import Domain, Identity, User
+from accounts.models import Domain, Identity, OrganizationExport, User, WebhookEndpoint
+from accounts.webhooks import endpoints, signing
 from edgecache.api import access_keys, buckets, client, hosts, nodes, origins
-from edgecache.billing.models import Payout
+from edgecache.billing.models import Payout, Quarantine
 from edgecache.billing.payouts import methods as payout_methods
 from environments import environments
+from platform_site.lib.crypto import encrypt
 from platform_site.lib.principals import Scope
-from sqlgateway.models import InteractiveTransaction, RunningSql
+from sqlgateway.models import InteractiveTransaction, RunningSql, SavedQuery
 from tests.cast import session_of, signed_in
 from tests.rules.routes import Route, api_routes
 from tests.twofactor.webauthn.authenticator import Authenticator
@@ -84,6 +86,25 @@ def running_sql(user: User) -> str:
     return request_id
 
 
+def key_of(user: User) -> str:
+    """Make an API key to the user's ``live``."""
+    body = {"name": "charlies-own", "role": "reader"}
+    return str(signed_in(user).post("/v1/api-keys", body).body["id"])
+
+
+def webhook_of(user: User) -> WebhookEndpoint:
+    """Add a webhook to the user's organization."""
+    endpoint: WebhookEndpoint = WebhookEndpoint.unscoped.create(
+        organization_id=user.organization_id,
+        url="https://hooks.example.com/charlies-own",
+        events=["member.added"],
+        secret=encrypt(signing.new_secret()),
+        created_by=user.email,
+        created_at=timezone.now(),
+    )
+    return endpoint
+
+
 def payout_of(user: User) -> str:
     """Add a payout to a method of the user's organization."""
     method = payout_methods.replace(
@@ -101,8 +122,32 @@ def payout_of(user: User) -> str:
     return str(row.pk)
 
 
+def quarantine_of(user: User) -> str:
+    """Quarantine a node of the user's organization."""
+    row = Quarantine.objects.create(
+        event=user.organization_id,
+        node_id=UUID(int=1),
+        organization_id=user.organization_id,
+        reason="x",
+        began_at=timezone.now(),
+    )
+    return str(row.pk)
+
+
+def export_of(user: User) -> str:
+    """Add the row of an export of the user's organization."""
+    row = OrganizationExport.unscoped.create(
+        organization_id=user.organization_id,
+        requested_by="charlies-own",
+        requested_at=timezone.now(),
+        state="ready",
+    )
+    return str(row.pk)
+
+
 # How to make, in Charlie's organization, a thing with the id that a path asks for.
 MAKERS: dict[str, Callable[[User], str]] = {
+    "export_id": export_of,
     "environment_id": lambda user: environments.create(user.organization_id, "charlies-own").slug,
     "transaction_id": transaction_of,
     # An extension is the server's; the environment that has it is Charlie's.
@@ -118,6 +163,9 @@ MAKERS: dict[str, Callable[[User], str]] = {
             now=timezone.now(),
         ).pk
     ),
+    "key_id": key_of,
+    "webhook_id": lambda user: str(webhook_of(user).pk),
+    "delivery_id": lambda user: str(endpoints.send_test(webhook_of(user), now=timezone.now()).pk),
     "identity_id": lambda user: str(
         Identity.unscoped.create(
             user=user,
@@ -155,7 +203,13 @@ MAKERS: dict[str, Callable[[User], str]] = {
         )["name"]
     ),
     "request_id": running_sql,
+    "query_id": lambda user: str(
+        SavedQuery.unscoped.create(
+            organization_id=user.organization_id, name="charlies-own", text="SELECT 1"
+        ).pk
+    ),
     "payout_id": payout_of,
+    "quarantine_id": quarantine_of,
     "credential_id": lambda user: (
         with_passkey(user, Authenticator(origin="http://localhost:8000")).key.credential_id
     ),
@@ -169,17 +223,24 @@ PUBLIC_IDS = {"node_id"}
 # permission, so that tests of their own show what a stranger gets (410, alike for all).
 NO_IDS = {"method", "challenge_id", "provider"}
 
-# Bodies that would be valid, so that a refusal is not for the body's sake.
+OBJECTS = "v1/cache/buckets/<str:bucket_name>/objects"
+# Queries and bodies that would be valid, so that a refusal is not for the body's sake.
+QUERIES = {("GET", f"{OBJECTS}/details"): "?key=a"}
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("PATCH", "v1/environments/<str:environment_id>"): {"name": "stolen"},
+    ("POST", "v1/cache/quarantines/<str:quarantine_id>/appeal"): {"text": "stolen"},
     ("POST", "v1/environments/<str:environment_id>/extensions"): {"name": "pg_trgm"},
     ("POST", "v1/sql/transactions/<str:transaction_id>/statements"): {
         "number": 1,
         "query": "SELECT 1",
     },
+    ("PATCH", "v1/sql/queries/<str:query_id>"): {"version": 1, "query": "SELECT 'stolen'"},
     ("POST", "v1/members/<str:user_id>/factors/reset"): {"reason": "stolen"},
     ("PATCH", "v1/cache/buckets/<str:bucket_name>"): {"is_public": True},
     ("POST", "v1/cache/buckets/<str:bucket_name>/hosts"): {"host": "stolen.example.com"},
+    ("POST", f"{OBJECTS}/delete"): {"keys": ["a"]},
+    ("POST", f"{OBJECTS}/download-url"): {"key": "a"},
+    ("POST", f"{OBJECTS}/upload-urls"): {"key": "a"},
     ("PATCH", "v1/members/<str:user_id>"): {"roles": ["reader"], "disabled": True},
 }
 
@@ -192,6 +253,7 @@ WITH_IDS = [
 ]
 # Owned by an organization without a foreign key: records that outlive it.
 BY_ID = {"billing.Payout", "billing.PayoutMethod", "billing.Account", "billing.TopUp"}
+BY_ID |= {"billing.Quarantine"}
 # Written by any request: who asked and how often.
 CIRCUMSTANCES = {"accounts.Throttle", "accounts.AuditEvent", "accounts.Session"}
 
@@ -228,12 +290,13 @@ def test_another_organizations_objects_are_404_and_unchanged(
         values[name] = MAKERS[name](charlie)
     before = belongings(charlie)
     caller = signed_in(alice)
-    answer = caller.call(method, route.filled(values), BODIES.get((method, route.path)))
+    query = QUERIES.get((method, route.path), "")
+    answer = caller.call(method, route.filled(values) + query, BODIES.get((method, route.path)))
     assert answer.status == 404, answer.body
     # Absent and forbidden look the same.
     absent = caller.call(
         method,
-        route.filled(dict.fromkeys(values, "00000000-0000-7000-8000-000000000000")),
+        route.filled(dict.fromkeys(values, "00000000-0000-7000-8000-000000000000")) + query,
         BODIES.get((method, route.path)),
     )
     assert (absent.status, absent.code) == (answer.status, answer.code)
@@ -241,7 +304,7 @@ def test_another_organizations_objects_are_404_and_unchanged(
 
 
 # What belongs to one environment, and so is not there for a token of another one.
-PLACED = {"bucket_name", "host", "access_key_id", "origin_name", "request_id"}
+PLACED = {"bucket_name", "host", "access_key_id", "origin_name", "request_id", "key_id"}
 IN_A_PLACE = [(route, method) for route, method in WITH_IDS if set(route.placeholders) & PLACED]
 
 
@@ -255,7 +318,8 @@ def test_another_environments_objects_are_404_and_unchanged(
     values = {name: MAKERS[name](alice) for name in route.placeholders}
     caller = signed_in(alice, "sandbox")
     before = belongings(alice)
-    answer = caller.call(method, route.filled(values), BODIES.get((method, route.path)))
+    query = QUERIES.get((method, route.path), "")
+    answer = caller.call(method, route.filled(values) + query, BODIES.get((method, route.path)))
     assert answer.status == 404, answer.body
     assert belongings(alice) == before
 

@@ -37,6 +37,13 @@ def test_an_admin_reads_what_happened_newest_first(alice: User) -> None:
     assert (two["address"], two["agent"], two["outcome"]) == ("192.0.2.7", "curl", "refused")
 
 
+def test_an_event_says_in_a_sentence_what_happened(alice: User) -> None:
+    happened(alice, "api:environment:create")
+    happened(alice, "api:gone:long_ago")
+    rows = signed_in(alice).get("/v1/audit").body["results"]
+    assert [row["summary"] for row in rows] == ["", "An environment was created."]
+
+
 def test_no_role_reads_another_organizations_trail(alice: User, charlie: User) -> None:
     happened(charlie, "api:secret:create")
     AuditEvent.objects.create(tag="cli:platform:own")

@@ -18,7 +18,7 @@ from pytest_django import Settings
 from accounts import checks
 from accounts.delivery import notices
 from accounts.models import Delivery, User
-from platform_site.admin_login import PROVEN
+from platform_site.staff.login import PROVEN
 from tests.accounts.delivery.support import CODE, run
 
 pytestmark = pytest.mark.django_db

@@ -12,6 +12,7 @@ from accounts.models import AuditEvent, Invitation, User
 from accounts.signin import signup
 from environments.models import Environment, Organization
 from tests import inbox
+from tests.accounts.api_keys.support import made
 from tests.accounts.invitations.support import accept, mailed_token
 from tests.cast import PASSWORD, Caller, signed_in
 from tests.commands import facts, help_of, misused, refused, run
@@ -21,7 +22,7 @@ from twofactor.trusted_devices import devices
 pytestmark = pytest.mark.django_db
 COMMANDS = [
     *("createorganization", "createuser", "setroles", "endsessions", "rotatekeys", "issuetoken"),
-    *("importmembers", "exportaudit", "pruneexpired", "createstaff"),
+    *("importmembers", "exportaudit", "pruneexpired", "createstaff", "apikeys"),
 ]
 
 
@@ -50,6 +51,7 @@ def test_the_help_describes_the_effects_and_exit_codes(name: str) -> None:
         ("endsessions", []),
         ("endsessions", ["dora@example.com", "--everybody"]),
         ("importmembers", ["file.csv"]),
+        ("apikeys", ["--key", "x"]),
     ],
 )
 def test_a_wrong_call_ends_with_2(
@@ -245,3 +247,30 @@ def test_an_address_that_is_empty_is_not_everybody(alice: User) -> None:
     caller = signed_in(alice)
     assert refused("endsessions", "")[1]["code"] == "user_not_found"
     assert caller.get("/v1/whoami").status == 200
+
+
+def test_api_keys_are_shown_without_their_text_and_revoked(alice: User, charlie: User) -> None:
+    mine, theirs = made(alice), made(charlie)
+    shown = run("apikeys") + str(facts("apikeys", "--organization", str(alice.organization_id)))
+    assert mine["id"] in shown
+    assert mine["key"][8:-6] not in shown
+    assert [row["id"] for row in facts("apikeys", "--maker", charlie.email)["keys"]] == [
+        theirs["id"]
+    ]
+    assert facts("apikeys", "--key", mine["id"], "--revoke") == {"revoked": 1}
+    assert facts("apikeys", "--key", mine["id"], "--revoke") == {"revoked": 0}
+    assert Caller(mine["key"]).get("/v1/whoami").code == "api_key_invalid"
+    event = AuditEvent.objects.get(tag="cli:api_key:revoke")
+    assert (event.organization_id, event.data["key"]) == (alice.organization_id, mine["id"])
+    assert facts("apikeys", "--key", mine["id"])["keys"][0]["state"] == "revoked"
+    assert Caller(theirs["key"]).get("/v1/whoami").status == 200
+    assert facts("apikeys", "--revoke", "--everybody") == {"revoked": 1}
+
+
+def test_revoking_api_keys_of_nobody_in_particular_is_refused(alice: User) -> None:
+    made(alice)
+    assert refused("apikeys", "--revoke")[1]["code"] == "nothing_named"
+    assert refused("apikeys", "--maker", "", "--revoke")[1]["code"] == "user_not_found"
+    nobodys = "00000000-0000-7000-8000-000000000000"
+    assert refused("apikeys", "--key", nobodys)[1]["code"] == "api_key_not_found"
+    assert facts("apikeys")["keys"][0]["state"] == "active"

@@ -179,8 +179,8 @@ def test_disabling_ends_everything_at_once_and_for_good(home: Organization, alic
     # Opened again, what was ended stays ended.
     assert patch(alice, bob, disabled=False).body["disabled"] is False
     assert caller.get("/v1/whoami").code == "session_revoked"
-    assert Caller().post("/v1/auth/login", login).status == 200
     assert inbox.notices_to(bob.email) == ["account_disabled", "account_enabled"]
+    assert Caller().post("/v1/auth/login", login).status == 200
 
 
 def test_a_sign_in_under_way_does_not_outlive_disabling(home: Organization, alice: User) -> None:

@@ -83,9 +83,9 @@ def test_a_wrong_present_password_changes_nothing(alice: User) -> None:
     caller, other = signed_in(alice), signed_in(alice)
     answer = change(caller, "wrong password")
     assert (answer.status, answer.code) == (401, "invalid_credentials")
+    assert not inbox.messages()
     assert log_in(PASSWORD).status == 200
     assert other.get("/v1/whoami").status == 200
-    assert not inbox.messages()
     event = AuditEvent.objects.get(tag="api:password:update")
     assert (event.outcome, event.actor_id) == ("refused", alice.pk)
 

@@ -29,6 +29,7 @@ def test_whoami_returns_the_published_fields(bob: User) -> None:
         "amr": ["pwd"],
         "auth_time": int(session.auth_time.timestamp()),
         "access_expires_at": int(session.rotated_at.timestamp()) + 900,
+        "api_key_id": None,
     }
 
 
@@ -78,6 +79,9 @@ def test_effective_permissions_come_from_the_table(alice: User, bob: User) -> No
         "buckets",
         "audit",
         "billing",
+        "api_keys",
+        "webhooks",
+        "organization",
     }
     assert all(
         actions == ["create", "read", "update", "delete"]

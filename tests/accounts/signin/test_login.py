@@ -18,6 +18,7 @@ from accounts.models import AuditEvent, User
 from environments import environments
 from environments.models import Organization
 from tests.cast import PASSWORD, Answer, Caller, member
+from tests.scrape import growth
 
 pytestmark = pytest.mark.django_db
 
@@ -234,3 +235,15 @@ def test_a_sign_in_that_finds_the_queue_of_hashes_full_does_not_wait(
     monkeypatch.setattr(passwords, "WAIT_S", 60)
 
     assert (log_in().status, log_in().code) == (503, "busy")
+
+
+def test_sign_ins_are_counted_by_outcome_and_reason(alice: User) -> None:
+    with growth() as seen:
+        log_in()
+        log_in(password="wrong horse")
+        log_in("nobody@example.com")
+
+    labels = {"method": "password", "outcome": "success", "second_factor": ""}
+    assert seen.of("zonal_sign_ins_total", **labels) == 1
+    refused = {"method": "password", "reason": "invalid_credentials"}
+    assert seen.of("zonal_sign_ins_refused_total", **refused) == 2

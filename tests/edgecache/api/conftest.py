@@ -48,5 +48,7 @@ def over_a_brain(cluster: Cluster, settings: Settings) -> Iterator[None]:
         settings.CACHE, brain_url=url, s3_url=cluster.url, secret=cluster.secret, is_enabled=True
     )
     client._sessions.clear()
+    client.breaker.succeeded()
     yield
+    client.breaker.succeeded()
     client._sessions.clear()

@@ -32,6 +32,20 @@ def node(node_id: str, organization_id: int | None) -> dict[str, Any]:
     }
 
 
+DAY: dict[str, Any] = {
+    "day": "2026-11-22",
+    "path": "direct",
+    "is_recheck": False,
+    "looks": 352,
+    "right": 351,
+    "wrong": 1,
+    "missing": 0,
+    "unanswered": 0,
+    "bytes": 4100,
+}
+AUDITS = {"days": [DAY], "failures": []}
+
+
 @pytest.fixture
 def nodes(brain: ScriptedBrain, alice: User) -> ScriptedBrain:
     """Return a brain with a node of Alice's and one of another organization."""
@@ -42,6 +56,7 @@ def nodes(brain: ScriptedBrain, alice: User) -> ScriptedBrain:
         brain.say(f"DELETE /v1/nodes/{row['node_id']}", 204, None)
         said = METRICS | {"node_id": row["node_id"], "load": 0.25}
         brain.say(f"GET /v1/nodes/{row['node_id']}/metrics", 200, said)
+        brain.say(f"GET /v1/nodes/{row['node_id']}/audits", 200, AUDITS)
     return brain
 
 
@@ -90,15 +105,16 @@ def test_every_user_sees_every_node_and_only_owners_see_all_fields(
     assert "endpoint" not in one.body
 
 
-def test_a_node_of_another_organization_can_be_neither_removed_nor_measured(
+def test_a_node_of_another_organization_can_be_neither_removed_nor_looked_into(
     nodes: ScriptedBrain, alice: User
 ) -> None:
     caller = signed_in(alice)
-    for method, path in (("DELETE", ""), ("GET", "/metrics")):
+    for method, path in (("DELETE", ""), ("GET", "/metrics"), ("GET", "/audits")):
         answer = caller.call(method, f"/v1/cache/nodes/{THEIRS}{path}")
         assert (answer.status, answer.code) == (404, "node_not_found")
     assert not [call for call in nodes.calls if call.method == "DELETE"]
     assert caller.get(f"/v1/cache/nodes/{MINE}/metrics").body["node_id"] == MINE
+    assert caller.get(f"/v1/cache/nodes/{MINE}/audits").body == AUDITS
     assert caller.call("DELETE", f"/v1/cache/nodes/{MINE}").status == 204
 
 
@@ -232,6 +248,7 @@ CALLS: list[tuple[str, str, Any, int]] = [
     ("GET", f"/v1/cache/nodes/{MINE}", None, 200),
     ("DELETE", f"/v1/cache/nodes/{MINE}", None, 204),
     ("GET", f"/v1/cache/nodes/{MINE}/metrics", None, 200),
+    ("GET", f"/v1/cache/nodes/{MINE}/audits", None, 200),
     ("GET", "/v1/cache/metrics", None, 200),
     ("POST", "/v1/cache/purge", {"all": True}, 200),
     ("GET", "/v1/cache/buckets", None, 200),

@@ -1,11 +1,17 @@
 """The platform's endpoints with a real brain, real workers and an S3 client."""
 
+import hashlib
+import os
+from dataclasses import replace
 from typing import Any
 
 import boto3
 import pytest
+import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from django.core.management import call_command
+from pytest_django import Settings
 
 from accounts.models import User
 from edgecache.billing import consumer_credits, tasks
@@ -14,6 +20,9 @@ from environments import environments
 from tests.cast import Caller, signed_in
 from tests.edgecache.brain.support import ClusterRows
 from tests.edgecache.cluster import Cluster, until
+
+# Too large to be in the memory of the brain that stored it.
+LOST = os.urandom(3 * 2**20)
 
 pytestmark = pytest.mark.usefixtures("over_a_brain")
 
@@ -180,7 +189,8 @@ def test_reads_through_an_operators_node_are_charged_and_earn(
             store.get_object(Bucket="media", Key="a")["Body"].read()
         words = {"reference": "invoice", "reason": "x", "actor": "x"}
         consumer_credits.top_up(alice.organization_id, 10**7, **words)
-        tasks.settle(timestamp=0)
+        call_command("settle", "--json")
+        tasks.notify_brain(organization_id=alice.organization_id)
     finally:
         rows.run("UPDATE brain_node SET organization_id = NULL")
     store.close()
@@ -191,3 +201,54 @@ def test_reads_through_an_operators_node_are_charged_and_earn(
     assert {one["kind"] for one in lines} == {"hit", "egress"}
     earned = sum(one["amount_ucr"] for one in lines)
     assert signed_in(charlie).get("/v1/balance").body["held_ucr"] == earned > 0
+
+
+def test_without_credits_only_other_operators_nodes_stop_serving(
+    alice: User, charlie: User, cluster: Cluster, settings: Settings
+) -> None:
+    settings.BILLING = replace(settings.BILLING, is_enforced=True, grace_days=0)
+    caller = signed_in(alice)
+    caller.post("/v1/cache/buckets", {"name": "media", "is_public": True})
+    store = s3(caller)
+    body = os.urandom(1000)
+    for key, data in (("a", body), ("lost", LOST)):
+        store.put_object(Bucket="media", Key=key, Body=data)
+    rows = ClusterRows(cluster.database_url)
+    digest = hashlib.sha256(LOST).digest()
+    until(lambda: len(rows.holders(digest)) == 2)
+    own = cluster.folder / "brain" / "origin" / digest.hex()[:2] / digest.hex()
+    rows.run("UPDATE brain_node SET organization_id = %s", charlie.organization_id)
+
+    def read(key: str) -> bytes:
+        content: bytes = store.get_object(Bucket="media", Key=key)["Body"].read()
+        return content
+
+    def is_refused() -> bool:
+        try:
+            read("lost")
+        except ClientError as exc:
+            return str(exc.response["Error"]["Code"]) == "AccountProblem"
+        return False
+
+    try:
+        own.unlink()
+        assert (read("a"), read("lost")) == (body, LOST)
+        call_command("settle", "--json")
+        tasks.notify_brain(organization_id=alice.organization_id)
+        assert caller.get("/v1/balance").body["service"] == "stopped"
+        # Once the brain has noticed whose nodes these are.
+        until(is_refused)
+        # Whatever has another place to come from stays readable, and can be changed.
+        assert read("a") == body
+        public_name = caller.get("/v1/cache/buckets/media").body["public_name"]
+        plain = requests.get(f"{cluster.url}/p/{public_name}/lost", timeout=10)
+        assert (plain.status_code, "no credits left" in plain.text) == (402, True)
+        store.put_object(Bucket="media", Key="new", Body=b"new")
+        assert read("new") == b"new"
+        words = {"reference": "late", "reason": "x", "actor": "x"}
+        consumer_credits.top_up(alice.organization_id, 10**9, **words)
+        tasks.notify_brain(organization_id=alice.organization_id)
+        assert read("lost") == LOST
+    finally:
+        rows.run("UPDATE brain_node SET organization_id = NULL")
+    store.close()

@@ -15,12 +15,13 @@ from django.db import connection
 from pytest_django import Settings
 
 from edgecache import recompute as recompute_module
-from edgecache.billing import consumer_credits, ledger, settlement
+from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.errors import JournalRefused
 from edgecache.billing.ledger import Posting
 from edgecache.billing.models import AccountKind, Journal, Progress, Rate, UsageLine
 from edgecache.billing.money import UCR_PER_CENT
 from edgecache.billing.payouts import methods, payouts
+from edgecache.billing.usage import settlement
 from environments.models import Organization
 from tests.edgecache.billing.support import ALICE, NOW, OLGA, consumer, line, operator, store
 
@@ -89,7 +90,7 @@ def test_a_rate_of_the_past_or_a_half_hour_is_refused(capsys: pytest.CaptureFixt
         assert said["error"]["code"] == "rate_refused"
     assert run("setrate", "hit", "5", capsys=capsys)["error"]["code"] == "incomplete"
     run("setrate", "hit", "5", "--from", "2100-01-01T00:00", "--dry-run", capsys=capsys)
-    assert Rate.objects.count() == 4
+    assert Rate.objects.count() == 8
     run("setrate", "hit", "5", "--from", "2100-01-01T00:00", capsys=capsys)
     assert Rate.objects.filter(kind="hit", rate_ucr=5).count() == 1
 

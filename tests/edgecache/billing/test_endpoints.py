@@ -8,8 +8,9 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import User
-from edgecache.billing import consumer_credits, settlement
+from edgecache.billing import consumer_credits
 from edgecache.billing.models import UsageLine
+from edgecache.billing.usage import settlement
 from tests.cast import signed_in
 from tests.edgecache.billing.support import NODE, line, store
 
@@ -41,6 +42,7 @@ def test_a_consumer_sees_usage_and_balance(traffic: None, charlie: User) -> None
     assert (row["egress_bytes"], row["storage_byte_hours"]) == (100, 7300)
     assert usage["charged_ucr"] == row["charged_ucr"] == 3150
     assert caller.get("/v1/cache/usage").body["cache"] == []
+    assert caller.get("/v1/cache/activity").body["hours"] == []
     assert caller.get("/v1/cache/earnings").body["earned_ucr"] == 0
 
 
@@ -74,7 +76,7 @@ def test_a_statement_as_csv_has_the_same_lines(traffic: None, alice: User) -> No
 def test_a_long_statement_comes_in_pages(
     traffic: None, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.billing.reports.PAGE_LINES", 1)
+    monkeypatch.setattr("edgecache.billing.usage.reports.PAGE_LINES", 1)
     caller = signed_in(alice)
     first = caller.get("/v1/cache/statement").body
     second = caller.get(f"/v1/cache/statement?after={first['next']}").body
@@ -98,7 +100,8 @@ def test_a_method_and_a_payout_of_nothing(alice: User, charlie: User) -> None:
     assert caller.call("PUT", "/v1/cache/payout-method", body).status == 400
     shown = caller.call("PUT", "/v1/cache/payout-method", METHOD).body
     assert (shown["account"], shown["is_usable"]) == ("…3456", False)
-    assert caller.post("/v1/cache/payouts").code == "payout_refused"
+    refused = caller.post("/v1/cache/payouts")
+    assert (refused.status, refused.code) == (409, "payout_refused")
     assert caller.get("/v1/cache/payouts").body["results"] == []
     path = f"/v1/cache/payouts/{NODE}/cancel"
     assert signed_in(charlie).post(path).code == "payout_not_found"

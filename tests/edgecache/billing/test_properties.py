@@ -5,7 +5,7 @@ The model knows what was used, paid, taken back and refunded; the ledger must sa
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -23,18 +23,29 @@ from hypothesis.stateful import (
 )
 from pytest_django import Settings
 
-from edgecache.billing import consumer_credits, debts, holds, ledger, settlement
+from edgecache.billing import consumer_credits, debts, holds, ledger
 from edgecache.billing.errors import PayoutRefused
-from edgecache.billing.models import Account, AccountKind, Payout, UsageLine
+from edgecache.billing.models import (
+    Account,
+    AccountKind,
+    Charge,
+    Payout,
+    Rate,
+    UsageKind,
+    UsageLine,
+)
+from edgecache.billing.money import HOURS_PER_MONTH, divided_half_even
 from edgecache.billing.payouts import methods, payouts
 from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
-from tests.edgecache.billing.support import ALICE, CHARLIE, NOW, OLGA, line, store
+from edgecache.billing.usage import rates, settlement
+from tests.edgecache.billing.support import ALICE, CHARLIE, HOUR, NOW, OLGA, line, store
 
 STAFF = {"reason": "test", "actor": "staff"}
 OTTO = 10
 CONSUMERS = st.sampled_from([ALICE, CHARLIE, OLGA])
 OPERATORS = st.sampled_from([OLGA, OTTO, OTTO, None])
 # About a cent and more, so that payouts have whole cents to pay, and odd ends.
+DATA = st.data()
 AMOUNTS = st.integers(1, 2 * 10**12)
 RESTED = NOW + timedelta(days=5)
 
@@ -55,6 +66,8 @@ class Ledger(RuleBasedStateMachine):
         self.payments: dict[str, tuple[int, int]] = {}
         self.sent = {OLGA: 0, OTTO: 0}
         self.number = 0
+        self.hour = HOUR - timedelta(days=1)
+        self.rates: dict[str, dict[datetime, int]] = {}
 
     @initialize()
     def begin(self) -> None:
@@ -62,6 +75,8 @@ class Ledger(RuleBasedStateMachine):
         self.transaction.__enter__()
         for operator in (OLGA, OTTO):
             methods.replace(operator, "manual", {"account": "1"}, by="x", now=NOW)
+        for rate in Rate.objects.all():
+            self.rates.setdefault(rate.kind, {})[rate.begins_at] = rate.rate_ucr
 
     def teardown(self) -> None:
         transaction.set_rollback(True)
@@ -107,6 +122,7 @@ class Ledger(RuleBasedStateMachine):
             bytes_served=size,
             storage_byte_hours=str(storage),
             is_creditable=is_creditable,
+            used_at=self.hour.isoformat(),
         )
         self.lines.append(made)
         store(made)
@@ -114,7 +130,19 @@ class Ledger(RuleBasedStateMachine):
         if hits % 3:
             settlement.settle()
 
-    @rule(data=st.data())
+    @rule(hours=st.integers(1, 8))
+    def time_passes(self, hours: int) -> None:
+        self.hour = min(self.hour + timedelta(hours=hours), HOUR)
+
+    @rule(kind=st.sampled_from(["hit", "egress", "storage"]), rate=st.integers(0, 900), data=DATA)
+    def change_a_rate(self, kind: str, rate: int, data: st.DataObject) -> None:
+        begins_at = self.hour + timedelta(hours=data.draw(st.integers(1, 8)))
+        # The database keeps rates that have begun by its own clock.
+        if begins_at not in self.rates[kind]:
+            rates.set_rate(UsageKind(kind), rate, begins_at=begins_at, now=self.hour)
+            self.rates[kind][begins_at] = rate
+
+    @rule(data=DATA)
     def send_lines_again(self, data: st.DataObject) -> None:
         if self.lines:
             again = data.draw(st.lists(st.sampled_from(self.lines), max_size=3))
@@ -146,14 +174,14 @@ class Ledger(RuleBasedStateMachine):
         self.payments[reference] = (consumer, amount)
 
     @precondition(lambda self: self.payments)
-    @rule(data=st.data())
+    @rule(data=DATA)
     def charge_back(self, data: st.DataObject) -> None:
         reference = data.draw(st.sampled_from(sorted(self.payments)))
         consumer, amount = self.payments.pop(reference)
         assert consumer_credits.charge_back(reference, **STAFF) is not None
         self.paid[consumer] -= amount
 
-    @rule(data=st.data())
+    @rule(data=DATA)
     def refund(self, data: st.DataObject) -> None:
         ids = list(UsageLine.objects.values_list("pk", "organization_id"))
         if ids:
@@ -178,9 +206,7 @@ class Ledger(RuleBasedStateMachine):
         except PayoutRefused:
             return
 
-    @rule(
-        outcome=st.sampled_from([Outcome.SENT, Outcome.CONFIRMED, Outcome.REFUSED]), data=st.data()
-    )
+    @rule(outcome=st.sampled_from([Outcome.SENT, Outcome.CONFIRMED, Outcome.REFUSED]), data=DATA)
     def hear_of_payout(self, outcome: Outcome, data: st.DataObject) -> None:
         known = sorted(Payout.objects.values_list("pk", flat=True))
         if known:
@@ -215,6 +241,18 @@ class Ledger(RuleBasedStateMachine):
             )
             assert sum(found.get(kind, 0) for kind in kinds) + paid_out == shares
 
+    @invariant()
+    def each_line_has_the_rate_of_its_hour(self) -> None:
+        if not hasattr(self, "transaction"):
+            return
+        for charge in Charge.objects.select_related("line"):
+            used = charge.line
+            known = self.rates[used.kind]
+            rate = known[max(begins_at for begins_at in known if begins_at <= used.used_at)]
+            divisor = HOURS_PER_MONTH if used.kind == "storage" else 1
+            expected = divided_half_even(int(used.quantity) * rate, divisor)
+            assert (charge.rate_ucr, charge.charge_ucr) == (rate, expected)
+
     def charged(self, consumer: int) -> int:
         return sum(
             row["granted"] + row["paid"] + row["unpaid"]
@@ -234,12 +272,16 @@ def states() -> Iterator[dict[str, Any]]:
             yield state
 
 
-def test_the_ledger_adds_up_whatever_happens(db: None, settings: Settings) -> None:
+def test_the_ledger_adds_up_whatever_happens(
+    db: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So that debts take several batches.
+    monkeypatch.setattr(debts, "BATCH_LINES", 3)
     settings.BILLING = replace(settings.BILLING, payout_minimum_cents=1)
     run_state_machine_as_test(
         Ledger,
         settings=hypothesis_settings(
-            max_examples=20,
+            max_examples=hypothesis_settings().max_examples // 5,
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

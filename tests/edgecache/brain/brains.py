@@ -179,7 +179,9 @@ def assemble(
     )
     kept: list[ObjectVersion] = []
     reached = Stores(database, coherence, stores)
-    managed = ManagedStore(database, staging, reached, on_restored=kept.append)
+    managed = ManagedStore(
+        database, staging, reached, on_restored=lambda _bucket, found: kept.append(found)
+    )
     made = ObjectCache(
         database,
         directory,
@@ -188,7 +190,7 @@ def assemble(
         managed,
         brain_id=brain_id,
         limit=objects,
-        on_stored=kept.append,
+        on_stored=lambda _bucket, found: kept.append(found),
     )
     purges = Purges(database, coherence)
     return Brain(

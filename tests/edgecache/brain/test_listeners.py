@@ -13,7 +13,7 @@ from edgecache.brain.listeners import Listeners, port_server
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import Scope
 from platform_site.embedded.errors import PortTakenError, StartError
-from tests.edgecache.http.test_server import ask
+from tests.edgecache.http.support import ask
 from tests.ports import free_port
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
@@ -36,7 +36,7 @@ def made(path: Path | None = None) -> tuple[Listeners, int]:
 async def listening(path: Path | None = None) -> AsyncIterator[int]:
     """Serve on a free port and a path; yield the port."""
     listeners, port = made(path)
-    await listeners.start()
+    await listeners.start({})
     try:
         yield port
     finally:
@@ -81,7 +81,7 @@ async def test_a_socket_in_use_is_refused_and_keeps_its_server(tmp_path: Path) -
     path = tmp_path / "objects.sock"
     async with listening(path):
         with pytest.raises(PortTakenError, match="ZBRAIN_S3_SOCKET"):
-            await made(path)[0].start()
+            await made(path)[0].start({})
         assert (await ask_path(path)).startswith(b"HTTP/1.1 200")
 
 
@@ -89,7 +89,7 @@ async def test_a_socket_in_use_is_refused_and_keeps_its_server(tmp_path: Path) -
 async def test_an_impossible_socket_path_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "a-file").write_text("of another program")
     with pytest.raises(StartError, match="ZBRAIN_S3_SOCKET"):
-        await made(tmp_path / name)[0].start()
+        await made(tmp_path / name)[0].start({})
     assert (tmp_path / "a-file").read_text() == "of another program"
 
 
@@ -97,4 +97,4 @@ async def test_a_port_in_use_is_refused_with_its_setting() -> None:
     async with listening() as port:
         listener = Listener(address="127.0.0.1", port=port, port_setting="ZBRAIN_S3_PORT")
         with pytest.raises(PortTakenError, match="ZBRAIN_S3_PORT"):
-            await Listeners({"objects": port_server(client_address, listener)}).start()
+            await Listeners({"objects": port_server(client_address, listener)}).start({})

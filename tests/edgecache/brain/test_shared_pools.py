@@ -9,12 +9,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
+import psycopg
 import pytest
 
 from edgecache.brain.charging import charge_bucket, charge_organization
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.s3.bodies import XML_LIMIT_BYTES
 from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE
+from edgecache.brain.storage import listings
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from tests.edgecache.brain.brains import (
     ALICE,
@@ -132,6 +134,42 @@ async def test_a_write_shares_its_group_with_an_organization_without_connections
     assert [found.size for found in written] == [1, 1]
     is_over.set()
     await asyncio.gather(*holding, return_exceptions=True)
+
+
+LOCK: Final = 77
+
+
+@pytest.mark.parametrize("kind", ["list", "purge"])
+async def test_listings_and_purges_leave_connections_to_another_organization(
+    brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    greedy, modest = [await brain.bucket(tenant=tenant) for tenant in (CHARLIE, ALICE)]
+    take_lock = (
+        f"SELECT CASE WHEN %(bucket)s = {greedy.id} THEN pg_advisory_xact_lock_shared({LOCK}) END"
+    )
+    slow = f"WITH lock AS MATERIALIZED ({take_lock}) SELECT * FROM lock, ({listings.PLAIN}) found"  # noqa: S608 - literals alone
+    monkeypatch.setattr(listings, "PLAIN", slow)
+
+    async def work_long(bucket: BucketInfo) -> object:
+        charge_bucket(bucket)
+        if kind == "list":
+            return await brain.objects.list(bucket)
+        return await brain.purges.purge(bucket.tenant, everything=True)
+
+    places, long = brain.database._places, brain.database._long
+    with psycopg.connect(rows.url) as connection:
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        connection.execute("SELECT pg_advisory_xact_lock(hashint8(%s), 0)", [greedy.id])
+        working = [asyncio.create_task(work_long(greedy)) for _ in range(20)]
+        await until(lambda: long.taken + long.waiting == len(working))
+        assert 0 < places.taken <= places.limit / 3
+
+        charge_bucket(modest)
+        await brain.put(modest, "k", b"x")
+        assert await brain.get(modest, "k") == b"x"
+        await work_long(modest)
+        assert not any(task.done() for task in working)
+    await asyncio.gather(*working)
 
 
 async def asking_for(question: Awaitable[object]) -> type[BaseException] | None:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -175,6 +176,46 @@ def test_no_acknowledged_put_is_lost_when_a_brain_is_killed(brains: Brains) -> N
     client.complete_multipart_upload(**named, MultipartUpload={"Parts": listed})
     whole = client.get_object(Bucket="docs", Key="parts")["Body"].read()
     assert whole == data * len(acknowledged)
+
+
+def test_an_upload_in_parts_survives_kills_of_the_gateway(brains: Brains, rados: Rados) -> None:
+    one, other = brains(workers=0), brains(workers=0)
+    keys, client = tenant(one)
+    named = {"Bucket": "docs", "Key": "parts"}
+    upload = named | {"UploadId": client.create_multipart_upload(**named)["UploadId"]}
+    # Beyond what the brain itself sends to the store in one piece.
+    bodies = [secrets.token_bytes(20 * MIB) for _ in range(4)]
+
+    def put_part(number: int) -> dict[str, Any]:
+        part = client.upload_part(**upload, PartNumber=number, Body=bodies[number - 1])
+        return {"PartNumber": number, "ETag": part["ETag"]}
+
+    def despite_kill(work: Callable[[], Any], delay_s: float) -> Any:
+        """Kill the gateway in the middle of a request, which is then repeated."""
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(work)
+            time.sleep(delay_s)
+            rados.kill_gateway()
+            time.sleep(1)
+            rados.start_gateway()
+            try:
+                return asked.result()
+            except ClientError as exc:
+                if exc.response["ResponseMetadata"]["HTTPStatusCode"] != 503:
+                    raise
+                return work()
+
+    parts = [
+        despite_kill(partial(put_part, number), 0.1 * number) for number in range(1, len(bodies))
+    ]
+    parts.append(put_part(len(bodies)))
+    listed = {"Parts": parts}
+    despite_kill(lambda: client.complete_multipart_upload(**upload, MultipartUpload=listed), 0.3)
+
+    wanted = hashlib.sha256(b"".join(bodies)).digest()
+    for each in (client, connect(keys, other.url)):
+        assert hashlib.sha256(each.get_object(**named)["Body"].read()).digest() == wanted
+    assert client.list_multipart_uploads(Bucket="docs").get("Uploads", []) == []
 
 
 def test_workers_copies_are_read_while_the_gateway_is_away(brains: Brains, rados: Rados) -> None:

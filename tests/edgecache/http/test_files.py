@@ -15,7 +15,7 @@ from edgecache.http.files import FileBody
 from edgecache.http.limits import Limits
 from edgecache.http.scope import Scope
 from tests.edgecache.brain.certificates import issue
-from tests.edgecache.http.test_server import App, connected, run, serving
+from tests.edgecache.http.support import App, connected, run, serving
 
 CONTENT = os.urandom(1 << 20) * 24
 GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"

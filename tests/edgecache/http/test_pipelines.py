@@ -9,7 +9,7 @@ from edgecache.http import server as servers
 from edgecache.http.exchange import Exchange
 from edgecache.http.limits import Limits
 from edgecache.http.scope import Scope
-from tests.edgecache.http.test_server import connected, run, serving
+from tests.edgecache.http.support import connected, run, serving
 
 GET = b"GET /%b HTTP/1.1\r\nhost: x\r\n\r\n"
 

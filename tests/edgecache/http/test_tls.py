@@ -9,7 +9,7 @@ import pytest
 from edgecache.http.limits import Limits
 from edgecache.http.server import Server
 from tests.edgecache.brain.certificates import issue
-from tests.edgecache.http.test_server import connected, echo, run, serving
+from tests.edgecache.http.support import connected, echo, run, serving
 
 BODY = bytes(range(256)) * 2048
 

@@ -193,6 +193,9 @@ class FakeBrain:
 class _Server(ThreadingHTTPServer):
     """A server that does not log connections broken by killed workers."""
 
+    # Of connections that wait to be accepted: beyond it the kernel drops them for a second or more.
+    request_queue_size = 128
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a broken connection; anything else is an error of the test."""
         if not isinstance(sys.exception(), OSError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, Route, expect
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -132,6 +132,25 @@ def visiting(browser: Browser, base: str, **options: Any) -> Iterator[Visitor]:
     finally:
         context.close()
     assert not visitor.faults, visitor.faults
+
+
+@contextmanager
+def held(visitor: Visitor, address: str) -> Iterator[None]:
+    """Keep the requests to an address waiting until the block is left."""
+    waiting: list[Route] = []
+    is_held = True
+
+    def keep(route: Route) -> None:
+        if is_held:
+            waiting.append(route)
+        else:
+            route.continue_()
+
+    visitor.page.route(re.compile(address), keep)
+    yield
+    is_held = False
+    for route in waiting:
+        route.continue_()
 
 
 def watch(page: Page, faults: list[str]) -> None:

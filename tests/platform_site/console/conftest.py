@@ -15,8 +15,6 @@ from pytest_django.live_server_helper import LiveServer
 from tests.platform_site.console import browser as driven
 from tests.platform_site.console.browser import Visitor
 
-PICTURES = Path(__file__).resolve().parents[3] / "docs/screenshots"
-
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
@@ -58,10 +56,11 @@ def visitor(visit: Callable[..., Visitor]) -> Visitor:
 
 @pytest.fixture
 def picture() -> Callable[[Page, str], None]:
-    """Return a function that saves screenshots if ZONAL_SCREENSHOTS is set."""
+    """Return a function that saves screenshots into the folder that ZONAL_SCREENSHOTS names."""
+    folder = os.environ.get("ZONAL_SCREENSHOTS")
 
     def keep(page: Page, name: str) -> None:
-        if os.environ.get("ZONAL_SCREENSHOTS"):
-            driven.keep(page, PICTURES, name)
+        if folder:
+            driven.keep(page, Path(folder), name)
 
     return keep

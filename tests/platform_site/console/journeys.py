@@ -83,6 +83,19 @@ def keep_backup_codes(visitor: Visitor) -> list[str]:
     return codes
 
 
+def write_sql(visitor: Visitor, text: str) -> None:
+    """Replace the editor's text on the SQL page."""
+    visitor.page.get_by_role("textbox", name="SQL").focus()
+    visitor.page.keyboard.press("Control+a")
+    visitor.page.keyboard.insert_text(text)
+
+
+def run_sql(visitor: Visitor, text: str) -> None:
+    """Write a text on the SQL page, and run it."""
+    write_sql(visitor, text)
+    visitor.press("Run")
+
+
 def age_proofs() -> None:
     """Make the last proof of every session an hour old."""
     earlier = timezone.now() - timedelta(hours=1)

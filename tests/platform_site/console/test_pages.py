@@ -5,6 +5,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from tests.cast import HANDLER
@@ -18,8 +19,14 @@ PAGES = [
     "/console/account",
     "/console/linked-accounts",
     "/console/members",
+    "/console/usage",
+    "/console/operator",
+    "/console/organization",
+    "/console/audit",
     "/console/invitation",
     "/console/email-change/cancel",
+    "/console/environments",
+    "/console/objects",
     "/console/policy",
     "/console/recovery",
     "/console/recovery/cancel",
@@ -46,7 +53,7 @@ def test_a_page_has_a_strict_policy_and_nothing_inline(visitor: Client, path: st
         "style-src 'self'",
         "img-src 'self' data:",
         "connect-src 'self'",
-        "form-action 'self'",
+        "form-action 'none'",
         "frame-ancestors 'none'",
         "base-uri 'none'",
     ):
@@ -63,12 +70,23 @@ def test_every_file_that_a_page_refers_to_exists(visitor: Client, path: str) -> 
     named = set(re.findall(r'(?:src|href)="/static/([^"]+)"', html))
     assert named
     for name in named:
-        assert (STATIC / name).is_file()
+        file, _, part = name.partition("#")
+        assert (STATIC / file).is_file()
+        assert f'id="{part}"' in (STATIC / file).read_text() or not part, name
+
+
+def test_only_the_page_of_objects_may_connect_to_the_object_api(visitor: Client) -> None:
+    for path in PAGES:
+        (allowed,) = re.findall(
+            r"connect-src ([^;]+)", visitor.get(path)["Content-Security-Policy"]
+        )
+        wanted = {"'self'", settings.CACHE.s3_url} if path.endswith("objects") else {"'self'"}
+        assert set(allowed.split()) == wanted
 
 
 def test_modules_are_served_as_javascript(visitor: Client) -> None:
     """With nosniff, browsers run no module of another type."""
-    response = visitor.get("/static/console/api.js")
+    response = visitor.get("/static/console/lib/api.js")
     assert response.status_code == 200
     assert response["Content-Type"].startswith("text/javascript")
     assert response["X-Content-Type-Options"] == "nosniff"
@@ -76,11 +94,19 @@ def test_modules_are_served_as_javascript(visitor: Client) -> None:
     assert b"export" in b"".join(response)
 
 
+IMPORT = re.compile(r'^(?:import|export) (?:\{([^}]*)\} from )?"([^"]+)";', re.MULTILINE)
+EXPORT = re.compile(r"^export (?:async )?(?:function\*?|class|const|let) (\w+)", re.MULTILINE)
+
+
 def test_every_import_of_a_module_exists() -> None:
-    for path in STATIC.rglob("*.js"):
-        for name in re.findall(r'from "([^"]+)"', path.read_text()):
-            assert name.startswith("./"), f"{path.name} imports {name}"
-            assert (path.parent / name).is_file(), f"{path.name} imports {name}"
+    for path in (STATIC / "console").rglob("*.js"):
+        for names, module in IMPORT.findall(path.read_text()):
+            assert module.startswith(("../", "./")), f"{path.name} imports {module}"
+            source = path.parent / module
+            assert source.is_file(), f"{path.name} imports {module}"
+            if "vendor" not in module:
+                wanted = {name.split(" as ")[0].strip() for name in names.split(",")} - {""}
+                assert wanted <= set(EXPORT.findall(source.read_text())), f"{path.name}: {module}"
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -26,7 +26,7 @@ def test_values_with_a_secrets_name_are_blanked() -> None:
 
 
 def test_secrets_inside_text_are_blanked() -> None:
-    text = f"tried {JWT} and zonal_dev_{'0a' * 32} at postgresql://zonal:hunter2@db/zonal"
+    text = f"tried {JWT}, zk_live_{'0a' * 24}b and zonal_dev_{'0a' * 32} at postgresql://zonal:hunter2@db/zonal"
     event = redact(None, "info", {"event": text})["event"]
     for secret in [JWT, "0a0a", "hunter2"]:
         assert secret not in event

@@ -1,6 +1,7 @@
 """How libpq gets to read: by itself what is short and whole, through the pair all else."""
 
 import struct
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from sqlgateway.connection import cache
 from sqlgateway.connection.protocol import is_whole_answer, longest_row
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.connection.watchdog import WATCHDOG
+from sqlgateway.connection.watchdog import MOST_FINISHED, WATCHDOG, Watchdog
 from sqlgateway.connection.wire import SHORT_BYTES
 from sqlgateway.provisioning.provisioning import database_for
 from tests.sqlgateway.support import Caller
@@ -150,3 +151,17 @@ def test_requests_that_have_ended_are_not_kept_under_watch(alice: Caller) -> Non
         alice.value("SELECT 1")
 
     assert len(WATCHDOG._heap) <= 2
+
+
+def test_those_that_have_ended_are_not_kept_behind_one_that_runs(alice: Caller) -> None:
+    """A stream's deadline is in ten minutes, and hundreds may end in each second."""
+    alice.value("SELECT 1")
+    watchdog, session = Watchdog(), cache.CACHE.checkout(database_for(alice.scope).login("admin"))
+    running = watchdog.watch(session, time.monotonic() + 60)
+
+    for _ in range(5000):
+        watchdog.finish(watchdog.watch(session, time.monotonic() + 600))
+
+    assert len(watchdog._heap) <= MOST_FINISHED + 2
+    watchdog.finish(running)
+    cache.CACHE.release(session)

@@ -136,6 +136,6 @@ def test_the_clock_is_looked_at_while_one_array_is_converted() -> None:
 
 @pytest.mark.parametrize("value", [b"{a},{b}", b"{a", b"{a}}", b"{{a}", b"{a}b", b'{a"b}', b""])
 def test_what_is_no_array_is_still_json(value: bytes) -> None:
-    ((encoded,), _) = arrays.array_of(encoders.text, encoders.unlimited)([value])
+    ((encoded,), _, _) = arrays.array_of(encoders.text, encoders.unlimited)([value])
 
     assert json.loads(encoded) == value.decode()

@@ -14,7 +14,7 @@ from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.errors import DatabaseNotReady
 from sqlgateway.models import Database
-from sqlgateway.provisioning import clones, provisioning
+from sqlgateway.provisioning import clones, provisioning, tenant_databases
 from sqlgateway.provisioning.copying import CopyFailed
 from tests.sqlgateway.provisioning.test_moves import check_copy, furnish
 from tests.sqlgateway.support import Caller
@@ -44,9 +44,13 @@ def test_a_clone_has_the_data_the_owners_and_what_was_closed(
     early = staging.sql("SELECT 1")
     assert (early.status, early.code) == (503, "database_not_ready")
     assert provisioning.state_of(staging.scope.environment_pk) == "copying"
+    assert provisioning.progress_of(staging.scope.environment_pk) == 0
+    tenant_databases.create(staging.database)
+    assert 0 < (provisioning.progress_of(staging.scope.environment_pk) or 0) < 1
     _run_jobs()
 
     assert provisioning.state_of(staging.scope.environment_pk) == "ready"
+    assert provisioning.progress_of(staging.scope.environment_pk) is None
     check_copy(staging)
     # Two databases from now on: neither roles nor rows are shared.
     assert alice.value("SELECT count(*) FROM items") == 50
@@ -61,6 +65,17 @@ def test_a_clone_of_an_environment_without_data_is_empty(alice: Caller) -> None:
     assert not ProcrastinateJob.objects.filter(task_name="sqlgateway.tasks.clone_database").exists()
     assert provisioning.state_of(staging.scope.environment_pk) == "none"
     assert staging.value("SELECT 1") == 1
+
+
+def test_a_clone_is_deleted_before_its_copy_is_made(
+    alice: Caller, django_capture_on_commit_callbacks: Any
+) -> None:
+    alice.value("SELECT 1")
+    staging = _clone(alice)
+    with django_capture_on_commit_callbacks(execute=True):
+        provisioning.on_environment_deleted(staging.scope.environment_pk)
+    _run_jobs()
+    assert staging.sql("SELECT 1").status == 404
 
 
 def test_only_an_environment_of_the_own_organization_is_cloned(

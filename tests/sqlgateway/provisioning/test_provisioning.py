@@ -18,6 +18,7 @@ from environments import environments
 from environments.models import Environment
 from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import Scope
+from sqlgateway.errors import EngineAway
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters, provisioning, stock, tenant_databases
 from sqlgateway.provisioning.placements import CACHE
@@ -121,6 +122,24 @@ def test_a_deleted_environment_is_cut_off_at_once(
     )
     assert logins == 0
     assert _is_there(database)
+
+
+def test_an_environment_is_deleted_while_its_cluster_is_away(
+    alice: Caller, django_capture_on_commit_callbacks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: Any) -> None:
+        raise EngineAway
+
+    alice.value("SELECT 1")
+    monkeypatch.setattr(tenant_databases, "administer", away)
+    with django_capture_on_commit_callbacks() as callbacks:
+        provisioning.on_environment_deleted(alice.scope.environment_pk)
+    (callback,) = callbacks
+    with pytest.raises(EngineAway):
+        callback()
+    # Django logs what fails after a commit by its name, and itself fails without one.
+    assert callback.__qualname__
+    assert alice.database.state == Database.State.SUSPENDED
 
 
 def test_a_dropped_environment_leaves_nothing_and_may_be_dropped_twice(alice: Caller) -> None:

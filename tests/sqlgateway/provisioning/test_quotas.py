@@ -14,6 +14,7 @@ from sqlgateway.hardening import quota_guard
 from sqlgateway.models import OrganizationQuota
 from sqlgateway.provisioning import quotas
 from sqlgateway.provisioning.clusters import address_of, administer
+from tests.accounts.webhooks.support import emitted, subscribe
 from tests.commands import facts, help_of, misused, refused
 from tests.sqlgateway.support import Caller
 
@@ -79,6 +80,17 @@ def _fill(someone: Caller) -> None:
 def _limit(someone: Caller, disk_bytes: str) -> None:
     facts("setquota", str(someone.scope.organization_id), "--disk-bytes", disk_bytes)
     tasks.measure_disk(0)
+
+
+def test_a_quota_that_is_reached_is_one_event(alice: Caller) -> None:
+    subscribe(alice.scope.organization_id, "quota.reached")
+    alice.value("SELECT 1")
+    _fill(alice)
+    for _ in range(2):
+        _limit(alice, "1000000")
+    ((_, data),) = emitted()
+    assert (data["quota"], data["environment"]) == ("disk", "live")
+    assert data["size_bytes"] > data["limit_bytes"] == 1000000
 
 
 def test_a_database_over_its_quota_only_shrinks_until_it_is_below(alice: Caller) -> None:

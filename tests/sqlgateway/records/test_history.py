@@ -189,3 +189,19 @@ def test_the_writer_writes_what_is_queued_when_the_process_ends(
     writer.close()
 
     assert SqlRecord.unscoped.count() == 2
+
+
+def test_the_last_day_is_counted_by_hour_for_its_readers(team: Any) -> None:
+    run(team["alice"], "SELECT 1")
+    run(team["bob"], "SELECT nonesuch")
+    old = SqlRecord.unscoped.order_by("id").first()
+    assert old is not None
+    two_days_ago = timezone.now() - timedelta(days=2)
+    SqlRecord.unscoped.filter(pk=old.pk).update(id=retention.first_id(two_days_ago))
+    run(team["alice"], "SELECT 2")
+    everything = team["alice"].get("/v1/sql/activity").body
+    assert (everything["requests"], everything["failures"]) == (2, 1)
+    assert sum(hour["requests"] for hour in everything["hours"]) == 2
+    assert all(hour["slowest_ms"] >= hour["average_ms"] > 0 for hour in everything["hours"])
+    bobs = team["bob"].get("/v1/sql/activity").body
+    assert (bobs["requests"], bobs["failures"]) == (1, 1)

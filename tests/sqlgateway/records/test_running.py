@@ -155,6 +155,23 @@ def test_rows_of_a_process_that_died_are_not_shown_and_deleted(
     assert RunningSql.unscoped.count() == 0
 
 
+def test_a_row_is_shown_as_long_as_its_request_runs(
+    alice: User, elsewhere: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An import or a stream may run for much longer than a statement."""
+    monkeypatch.setattr(running, "RENEW_S", 0)
+    caller = caller_of(alice, "admin")
+    request = long_running(caller)
+    with elsewhere.running(request):
+        elsewhere.sync()
+        RunningSql.unscoped.update(expires_at=timezone.now())
+        elsewhere.sync()
+
+        assert is_cancelled_by(caller)
+        elsewhere.sync()
+        assert is_requested(request)
+
+
 def test_a_cancellation_before_the_begin_is_not_lost() -> None:
     cancellation, calls = Cancellation(), []
     cancellation.request()

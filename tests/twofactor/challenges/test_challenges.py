@@ -13,6 +13,7 @@ from django.utils import timezone
 from accounts.models import AuditEvent, Session, User
 from tests import inbox
 from tests.cast import Caller, signed_in
+from tests.scrape import growth
 from tests.twofactor.holder import CHALLENGE, Holder, ask, log_in, pending, reply, with_totp
 from twofactor.factors import throttle
 from twofactor.models import Challenge, Factor
@@ -168,9 +169,11 @@ def test_status_challenge_and_verify_cost_three_queries_beyond_the_principals(
     assert Session.unscoped.filter(aal=2).count() == 2
 
 
-def test_the_answer_that_signs_in_costs_four_more_for_the_session(holder: Holder) -> None:
+def test_the_answer_that_signs_in_costs_five_more_for_the_session(holder: Holder) -> None:
+    # The first one from a device is mailed besides.
+    assert reply(ask(pending(log_in())), holder.code(steps=-1)).status == 200
     challenge = ask(pending(log_in()))
-    assert queries(lambda: reply(challenge, holder.code())) <= 3 + 4
+    assert queries(lambda: reply(challenge, holder.code())) <= 3 + 5
 
 
 def test_a_pending_sign_in_gets_no_second_code(holder: Holder) -> None:
@@ -212,3 +215,18 @@ def test_parallel_guesses_are_limited_to_five_tries(alice: User) -> None:
     with ThreadPoolExecutor(8) as pool:
         statuses = list(pool.map(once, range(20)))
     assert (statuses.count(401), statuses.count(410)) == (5, 15)
+
+
+def test_sign_ins_are_counted_with_their_second_factor(holder: Holder) -> None:
+    with growth() as seen:
+        challenge = ask(pending(log_in()))
+        reply(challenge, holder.wrong_code())
+        assert reply(challenge, holder.code()).status == 200
+
+    half = {"method": "password", "outcome": "pending", "second_factor": ""}
+    whole = {"method": "second_factor", "outcome": "success", "second_factor": "totp"}
+    assert seen.of("zonal_sign_ins_total", **half) == 1
+    assert seen.of("zonal_sign_ins_total", **whole) == 1
+    for outcome in ("right", "wrong"):
+        labels = {"method": "totp", "purpose": "login", "outcome": outcome}
+        assert seen.of("zonal_second_factor_answers_total", **labels) == 1

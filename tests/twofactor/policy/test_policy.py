@@ -267,3 +267,30 @@ def test_admins_see_the_members_that_do_not_comply(holder: Holder, bob: User) ->
     assert body["missing"] == [{"user_id": str(bob.pk), "email": "bob@example.com"}]
     assert signed_in(bob).get(path).code == "permission_denied"
     assert signed_in(bob).get("/v1/auth/2fa/compliance?scope=world").status == 400
+
+
+def test_a_preview_names_who_would_be_restricted_and_saves_nothing(alice: User, bob: User) -> None:
+    caller = signed_in(alice)
+    enrol(caller)
+    before = caller.get(POLICY).body
+    answer = caller.post(f"{POLICY}/preview", {"required": True, "grace_period_days": 0})
+    assert answer.status == 200
+    assert answer.body["policy"]["required"] is True
+    (bobs,) = answer.body["affected"]
+    assert (bobs["email"], bobs["at_once"]) == (bob.email, True)
+    later = caller.post(f"{POLICY}/preview", {"required": True, "grace_period_days": 5}).body
+    ends = later["policy"]["grace_ends_at"]
+    assert [row["restricted_from"] for row in later["affected"]] == [ends]
+    assert caller.get(POLICY).body == before
+    assert not AuditEvent.objects.filter(tag="api:policy:update").exists()
+
+
+def test_a_preview_refuses_what_the_change_would_and_names_nobody_without_a_requirement(
+    alice: User, bob: User
+) -> None:
+    caller = signed_in(alice)
+    path = f"{POLICY}/preview"
+    assert caller.post(path, {"required": True, "grace_period_days": 0}).code == "policy_locks_out"
+    assert caller.post(path, {"requird": True}).code == "invalid_request"
+    assert caller.post(path, {"allowed_methods": ["totp"]}).body["affected_members"] == 0
+    assert signed_in(bob).post(path, {}).code == "permission_denied"

@@ -122,6 +122,13 @@ class Stripe:
             }
             self.transfers.append(transfer)
             return 200, dict(transfer)
+        if path == "/v1/accounts":
+            name = f"acct_1Opened{len(self.accounts):04d}"
+            self.connect(name, payouts_enabled=False)
+            return 200, self.accounts[name]
+        if path == "/v1/account_links":
+            url = f"https://connect.stripe.com/setup/e/{params['account']}"
+            return 200, {"object": "account_link", "url": url}
         if path == "/v1/checkout/sessions":
             name = f"cs_{len(self.sessions)}"
             price = "line_items[0][price_data]"

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from edgecache.billing.models import ConnectedAccount
 from tests.cast import Answer, Caller
-from tests.edgecache.billing.stripe.server import event, signature
+from tests.edgecache.billing.stripe.server import ACCOUNT, event, signature
 
 
 def post(body: bytes, header: str) -> Answer:
@@ -16,3 +17,9 @@ def delivered(kind: str, thing: dict[str, Any], **fields: Any) -> Answer:
     """Deliver an event about an object."""
     body = event(kind, thing, **fields)
     return post(body, signature(body))
+
+
+def own(organization_id: int) -> None:
+    """Let the connected account be one that was opened for an organization."""
+    fields = {"kind": "stripe", "account": ACCOUNT, "created_by": "x"}
+    ConnectedAccount.objects.get_or_create(organization_id=organization_id, defaults=fields)

@@ -41,7 +41,7 @@ def test_a_purchase_is_begun_at_stripe_and_books_nothing(stripe: Stripe, alice: 
     assert (session["amount_total"], session["currency"]) == (2000, "usd")
     assert list(stripe.results) == [answer.body["id"]] == [session["metadata"]["top_up"]]
     _, _, params = stripe.requests[-1]
-    assert params["success_url"] == "http://localhost:8000/console/cache#top_up=paid"
+    assert params["success_url"] == "http://localhost:8000/console/usage#top_up=paid"
     assert (paid_cents(alice), Journal.objects.count()) == (0, 0)
 
 

@@ -19,7 +19,7 @@ from edgecache.billing.payouts.stripe_connect import StripeConnect
 from platform_site.env import Env, SettingError
 from tests.cast import signed_in
 from tests.edgecache.billing.stripe.server import ACCOUNT, KEY, WEBHOOK_SECRET, Stripe
-from tests.edgecache.billing.stripe.support import delivered
+from tests.edgecache.billing.stripe.support import delivered, own
 from tests.edgecache.billing.support import NOW, OLGA, operator
 
 RESTED = NOW + timedelta(hours=73)
@@ -29,6 +29,7 @@ EARNED = 2500 * UCR_PER_CENT
 @pytest.fixture
 def payout(stripe: Stripe) -> Payout:
     """Let Olga ask for 25.00 of her earnings."""
+    own(OLGA)
     methods.replace(OLGA, "stripe", {"account": ACCOUNT}, by="user:olga", now=NOW)
     earned = Posting(AccountKind.PAYABLE, OLGA, EARNED)
     ledger.post(Journal.Kind.RELEASE, "earned", [earned, Posting(AccountKind.FEES, None, -EARNED)])
@@ -46,6 +47,7 @@ def sent_until_settled(payout: Payout) -> tuple[Payout, int]:
 
 
 def set_method(alice: User, account: str) -> Any:
+    own(alice.organization_id)
     body = {"kind": "stripe", "details": {"account": account}}
     return signed_in(alice).call("PUT", "/v1/cache/payout-method", body)
 

@@ -327,7 +327,7 @@ def test_a_request_that_was_forwarded_by_zonal_is_a_loop(forwarded: CdnBucket) -
 
 
 def test_invalid_paths_are_not_forwarded(forwarded: CdnBucket) -> None:
-    for path in ("/../a", "/a/%2e%2e/b", "/%ff", "/a%00b", "/"):
+    for path in ("/../a", "/a/%2e%2e/b", "/%ff", "/a%00b"):
         assert forwarded.send("POST", path, b"x").status == 404, path
     assert forwarded.origin.asked == []
 

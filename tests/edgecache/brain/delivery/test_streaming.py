@@ -304,6 +304,18 @@ def test_a_bucket_with_verified_reads_never_sends_wrong_bytes(
     assert faulty.get("large", range="bytes=1048570-1048580") == LARGE[1048570:1048581]
 
 
+def test_a_worker_that_broke_off_is_not_paid_for_what_the_brain_sends(
+    faulty: FaultyCluster,
+) -> None:
+    after = faulty.cluster.call("GET", "/v1/usage")["next"]
+    # Two of many blocks were right, and were sent on.
+    faulty.break_workers(faulty_workers.altered, faulty_workers.altered)
+    faulty.configure(verifies_reads=True)
+    assert faulty.get("large") == LARGE
+    lines = faulty.cluster.call("GET", f"/v1/usage?after={after}")["lines"]
+    assert [(line["node_id"], line["bytes_served"]) for line in lines] == [(None, len(LARGE))]
+
+
 def test_a_dying_worker_is_invisible_to_boto3(faulty: FaultyCluster) -> None:
     faulty.break_workers(faulty_workers.dies_midway, faulty_workers.dies_midway)
     got = faulty.s3.get_object(Bucket="faulty", Key="large", ChecksumMode="ENABLED")

@@ -105,9 +105,33 @@ async def test_one_anonymous_client_leaves_room_for_others_of_the_same_bucket(
     await leave([*flood, *neighbours])
 
 
-async def test_waiting_for_an_origin_takes_no_file_and_no_database_connection(
-    rows: Rows, tmp_path: Path, origin: HttpOrigin
+async def test_a_client_in_the_queue_does_not_delay_those_who_join_his_fetch(
+    small: Brain, slow: tuple[BucketInfo, Gate], origin: HttpOrigin
 ) -> None:
+    shares = small.objects.singleflight.shares
+    flood = ask(small, slow[0], LIMIT // 2, client="192.0.2.1")
+    taken = await filled(small, origin)
+    assert origin.count("/192.0.2.130") == 0
+
+    opening = [
+        small.objects.open(slow[0], "192.0.2.130", client="192.0.2.7"),
+        small.objects.open(slow[0], "192.0.2.130"),
+    ]
+    joined = [asyncio.create_task(each) for each in opening]
+    await until(lambda: origin.count("/192.0.2.130") == 1)
+
+    assert shares.taken == taken + 1
+    slow[1].opened.set()
+    assert {(await task).version.size for task in joined} == {4}
+    await leave(flood)
+    await until(lambda: not shares.taken and not shares.waiting)
+
+
+async def test_waiting_for_an_origin_takes_no_file_and_no_database_connection(
+    rows: Rows, tmp_path: Path, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a slow machine the last of them would wait too long for the database.
+    monkeypatch.setattr("edgecache.brain.database.QUEUE_S", 20.0)
     async with running(rows.url, tmp_path / "large", objects=10_000) as brain:
         gate = Gate()
 

@@ -11,6 +11,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.s3.auth.access_keys import AccessKeys
+from edgecache.brain.s3.auth.platform_keys import PlatformKeys
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.crypto import encrypt
 from tests.edgecache.brain.brains import ALICE, Brain, Rows, read, settled, until
@@ -50,7 +51,7 @@ def keys(brain: Brain, rows: Rows) -> AccessKeys:
         " VALUES ('ZK1', 1, 11, %s)",
         [encrypt("secret")],
     )
-    return AccessKeys(brain.database, brain.coherence)
+    return AccessKeys(brain.database, brain.coherence, PlatformKeys(["secret"]))
 
 
 @pytest.fixture

@@ -3,8 +3,10 @@
 import http.client
 import json
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from tests.edgecache.brain.history.model import Model, State, States, Upload, Version, version_of
@@ -66,31 +68,46 @@ def _outcome(answer: Answer, *done: int, refused: tuple[int, ...] = ()) -> Outco
 
 
 @dataclass
-class Operation:
-    """key: what it writes, "" if nothing. A reader or a change of something else writes nothing."""
+class Operation(ABC):
+    """A request.
+
+    needs_room: on the brain's disk. key: what it writes, "" if nothing: a reader or a change of
+    something else writes nothing.
+    """
+
+    needs_room: ClassVar[bool] = False
 
     key: str = ""
     answer: Answer = field(default_factory=lambda: Answer(0, {}, b""), repr=False)
 
+    @abstractmethod
     def run(self, client: Client) -> None:
         """Send it and keep the answer."""
-        raise NotImplementedError
 
     def results(self, states: States) -> frozenset[State]:
         """Return the states of its key that it may lead to."""
         return frozenset()
 
+    @abstractmethod
     def judge(self, states: States) -> Outcome:
         """Return what the answer means. states: of all keys while it ran.
 
         Raises WrongAnswerError.
         """
-        raise NotImplementedError
 
-    def decide(self, model: Model) -> None:
+    def decide(self, model: Model) -> None:  # noqa: B027 - most answers decide nothing
         """Take over what the answer says, when nothing else ran meanwhile."""
 
-    def may_fail(self, model: Model) -> bool:
+    def may_fail(self, model: Model, *, is_cut: bool, is_full: bool) -> bool:
+        """Return True if an error has a reason.
+
+        is_cut: the brain was killed meanwhile. is_full: its disk is full.
+        """
+        if self.answer.status == 0:
+            return is_cut or self.is_harmed(model)
+        return (is_full and self.needs_room and self.answer.status == 503) or self.is_harmed(model)
+
+    def is_harmed(self, model: Model) -> bool:
         """Return True if altered bytes excuse an error."""
         return False
 
@@ -98,6 +115,8 @@ class Operation:
 @dataclass
 class Put(Operation):
     """A PUT. is_new: only if there is no object."""
+
+    needs_room = True
 
     body: bytes = field(default=b"", repr=False)
     is_new: bool = False
@@ -154,22 +173,22 @@ class Copy(Operation):
         )
 
     def judge(self, states: States) -> Outcome:
-        outcome = _outcome(self.answer, 200, refused=(404, 409))
+        outcome = _outcome(self.answer, 200, refused=(404,))
         if self.answer.status == 404 and None not in states[self.source]:
             raise WrongAnswerError("the source was there")
-        if self.answer.status == 409 and len(states[self.source]) == 1:
-            raise WrongAnswerError("nothing changed the source")
         if outcome is Outcome.DONE and not self.results(states):
             raise WrongAnswerError("a copy of nothing")
         return outcome
 
-    def may_fail(self, model: Model) -> bool:
+    def is_harmed(self, model: Model) -> bool:
         return model.is_damaged(model.states[self.source])
 
 
 @dataclass
 class PutPart(Operation):
     """A part of an upload."""
+
+    needs_room = True
 
     upload: Upload = field(default_factory=lambda: Upload("", ""))
     number: int = 1
@@ -192,6 +211,8 @@ class PutPart(Operation):
 class Complete(Operation):
     """The completion of an upload, with the acknowledged parts."""
 
+    needs_room = True
+
     upload: Upload = field(default_factory=lambda: Upload("", ""))
 
     def run(self, client: Client) -> None:
@@ -209,6 +230,8 @@ class Complete(Operation):
         # It may fail after the answer has begun.
         if self.answer.status == 200 and self.answer.code:
             return Outcome.LOST
+        if self.upload.is_damaged and self.answer.code == "InvalidPart":
+            return Outcome.REFUSED
         outcome = _outcome(self.answer, 200, refused=(404,) if self.upload.is_unsure else ())
         told = _text(self.answer.body.decode(), "ETag")
         if outcome is Outcome.DONE and told != self.upload.version.etag:
@@ -220,9 +243,6 @@ class Complete(Operation):
             self.upload.is_unsure = True
         else:
             model.uploads.remove(self.upload)
-
-    def may_fail(self, model: Model) -> bool:
-        return self.upload.is_damaged
 
 
 @dataclass
@@ -276,7 +296,7 @@ class Get(Operation):
         if self.judge(model.states) is Outcome.DONE:
             model.states[self.name] = self._explained_by(model.states)
 
-    def may_fail(self, model: Model) -> bool:
+    def is_harmed(self, model: Model) -> bool:
         return self.is_redirected or model.is_damaged(model.states[self.name])
 
     def _explained_by(self, states: States) -> frozenset[State]:

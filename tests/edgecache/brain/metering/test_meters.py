@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +14,15 @@ from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.metering import usage_lines
-from edgecache.brain.metering.meters import HOUR_S, SLICE_S, Meters
+from edgecache.brain.metering.meters import (
+    HOUR_S,
+    SLICE_S,
+    Meters,
+    UsageCount,
+    UsageKey,
+    add_usage,
+    hour_of,
+)
 from edgecache.brain.metering.statistics import Statistics
 from tests.edgecache.brain.support import ClusterRows
 
@@ -156,7 +165,7 @@ def test_lines_are_made_of_all_counts_and_no_reader_misses_one(database_url: str
         while not is_last:
             # Read once more after the last writer has ended.
             is_last = work.done()
-            while rows := await usage_lines.page(database, cursor, 3):
+            while rows := await usage_lines.page(database, cursor, 3, cuts_all=True):
                 seen += sum(row.hits for row in rows)
                 cursor = rows[-1].id
             await asyncio.sleep(0)
@@ -165,6 +174,34 @@ def test_lines_are_made_of_all_counts_and_no_reader_misses_one(database_url: str
         return seen
 
     assert asyncio.run(play()) == 80
+
+
+def test_an_hour_makes_one_line_and_much_of_the_running_one_is_cut_at_once(
+    database_url: str,
+) -> None:
+    async def play() -> list[tuple[int, int]]:
+        database = Database(database_url)
+        await database.start()
+        # The database has the real time: the running hour, and one that is over.
+        for hours, bucket_id, size in (
+            (0, 1, 10),
+            (0, 1, 10),
+            (2, 1, 20),
+            (2, 1, 20),
+            (0, 2, usage_lines.MUCH_BYTES),
+        ):
+            key = UsageKey(1, 11, bucket_id, NODE)
+            hour = hour_of(time.time() - hours * HOUR_S)
+            async with database.transaction() as connection:
+                await add_usage(connection, hour, {key: UsageCount(1, 0, size)})
+        lines = await usage_lines.page(database, 0, 10, cuts_all=False)
+        lines += await usage_lines.page(database, lines[-1].id, 10, cuts_all=True)
+        await database.stop()
+        return [(line.hits, line.bytes_served) for line in lines]
+
+    *first, last = asyncio.run(play())
+    assert sorted(first) == [(1, usage_lines.MUCH_BYTES), (2, 40)]
+    assert last == (2, 20)
 
 
 def test_storage_is_added_up_once_an_hour(database_url: str) -> None:
@@ -189,7 +226,7 @@ def test_storage_is_added_up_once_an_hour(database_url: str) -> None:
             await usage_lines.add_storage(database, clock=clock)
         clock.now += HOUR_S
         await usage_lines.add_storage(database, clock=clock)
-        lines = await usage_lines.page(database, 0, 10)
+        lines = await usage_lines.page(database, 0, 10, cuts_all=True)
         await database.stop()
         return [(line.bucket_name, int(line.storage_byte_hours), line.used_at) for line in lines]
 

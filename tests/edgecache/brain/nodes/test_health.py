@@ -92,7 +92,10 @@ def looks(*, bad: int, right: int) -> Looks:
 def test_a_node_is_rotten_if_a_share_of_its_blobs_was_wrong(
     *, bad: int, right: int, is_own: bool, is_rotten: bool
 ) -> None:
-    assert looks(bad=bad, right=right).is_rotten(0.0, is_own=is_own) is is_rotten
+    assert (
+        looks(bad=bad, right=right).is_rotten(0.0, operator_share=None if is_own else 0.01)
+        is is_rotten
+    )
 
 
 def test_one_blob_counts_once_and_for_an_hour() -> None:

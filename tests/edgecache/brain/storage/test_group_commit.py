@@ -21,7 +21,7 @@ from edgecache.brain.storage import stored_bytes
 from edgecache.brain.storage.buffers import LIMIT_BYTES, SHARES, Buffers
 from edgecache.brain.storage.digests import Digests, manifest_of
 from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, ObjectVersion
-from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, buffered
+from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, buffered, until
 from tests.edgecache.brain.children import child
 
 RACED = [f"k{n}" for n in range(6)]
@@ -178,6 +178,24 @@ async def test_a_bucket_that_is_locked_holds_up_no_other(brain: Brain, rows: Row
 
     assert len(await asyncio.gather(*waiting)) == 30
     assert await brain.get(theirs, "k7") == b"x"
+
+
+async def test_writes_that_wait_for_one_organization_s_lock_leave_places_to_another(
+    brain: Brain, rows: Rows
+) -> None:
+    mine, theirs = await brain.bucket(), await brain.bucket("docs", CHARLIE)
+    alone = brain.objects._stored_writes._alone
+
+    with locked(rows, theirs):
+        waiting = [asyncio.create_task(put(brain, theirs, f"k{n}", b"x")) for n in range(30)]
+        await until(lambda: len(waiting) == alone.taken + alone.waiting)
+        with locked(rows, mine):
+            contended = asyncio.create_task(put(brain, mine, "k", b"x"))
+            await until(lambda: alone.held((mine.tenant.organization_id,)))
+        await asyncio.wait_for(contended, 5)
+        assert not any(task.done() for task in waiting)
+
+    assert len(await asyncio.gather(*waiting)) == 30
 
 
 async def test_writes_race_everything_that_changes_the_same_keys(

@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from tests.edgecache.brain.support import (
     ClusterRows,
     FakeWorker,
@@ -117,6 +119,42 @@ def test_a_copy_from_an_unneeded_fetch_is_deleted(
     nodes[2].say(f"jobs/{job['id']}/done", {"ok": True})
 
     wait_until(lambda: [node.beat() for node in nodes] and len(cluster_rows.holders(blob)) == 2)
+
+
+@pytest.mark.parametrize("how", ["reported", "full inventory", "late deletion"])
+def test_a_copy_that_a_node_lost_is_made_again(
+    bare_cluster: Cluster, cluster_rows: ClusterRows, put: Put, how: str
+) -> None:
+    nodes = [register(bare_cluster, port=9101 + number) for number in range(2)]
+    blob = put(how.encode())
+    for node in nodes:
+        node.beat()
+        node.hold((blob, len(how)))
+    _wait_for_repair(cluster_rows, nodes)
+
+    if how == "reported":
+        nodes[0].hold(full=False, removed=[blob.hex()])
+    elif how == "full inventory":
+        nodes[0].hold()
+    else:
+        # The node took the job, and got the bytes again, before it deleted them.
+        cluster_rows.run("DELETE FROM brain_location WHERE node_id = %s", nodes[0].id)
+        cluster_rows.run(
+            "INSERT INTO brain_nodejob (sha256, node_id, kind) VALUES (%s, %s, 'delete')",
+            blob,
+            nodes[0].id,
+        )
+        (job,) = nodes[0].say("jobs", method="GET").body["jobs"]
+        nodes[0].hold((blob, len(how)), full=False)
+        nodes[0].say(f"jobs/{job['id']}/done", {"ok": True})
+
+    query = "SELECT kind FROM brain_nodejob WHERE sha256 = %s AND node_id = %s"
+    wait_until(
+        lambda: (
+            [node.beat() for node in nodes]
+            and cluster_rows.all(query, blob, nodes[0].id) == [("replicate",)]
+        )
+    )
 
 
 def test_a_foreign_node_is_asked_to_delete_private_bytes(

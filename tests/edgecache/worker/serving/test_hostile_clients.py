@@ -197,8 +197,8 @@ def test_thousands_of_small_requests_leak_no_memory_or_files(
     before, files = memory(worker, "Private_Dirty"), open_files(worker)
     run(4000)
     settle()
-    # A leaked ticket, or its text, would be larger.
-    assert memory(worker, "Private_Dirty") - before < 3 * MIB
+    # A leaked ticket, or its text, would be larger: 4,000 of a KiB and more.
+    assert memory(worker, "Private_Dirty") - before < 3.5 * MIB
     assert open_files(worker) - files <= 4
 
 

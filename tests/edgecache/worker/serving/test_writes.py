@@ -5,11 +5,16 @@ import os
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
+from edgecache.protocol.batches import BATCH_PATH
 from edgecache.protocol.names import TICKET_HEADER, object_path
-from edgecache.protocol.tickets import TicketKind
+from edgecache.protocol.tickets import MAC_KEY_BYTES, TicketKind
+from edgecache.worker.node import FILLS_AT_ONCE
+from tests.edgecache.worker.brain import Signer
 from tests.edgecache.worker.running import Worker, altered, name
 
 
@@ -28,9 +33,9 @@ def send(worker: Worker, head: str, body: bytes = b"", *, close: bool = False) -
     return client
 
 
-def put_head(worker: Worker, content: bytes, length: int | None = None) -> str:
+def put_head(worker: Worker, content: bytes, length: int | None = None, **fields: Any) -> str:
     """Return the head of a valid PUT request."""
-    ticket = worker.brain.signer.ticket(content, kind=TicketKind.STORE)
+    ticket = worker.brain.signer.ticket(content, kind=TicketKind.STORE, **fields)
     return (
         f"PUT {object_path(name(content))} HTTP/1.1\nHost: worker\n{TICKET_HEADER}: {ticket}\n"
         f"Content-Length: {len(content) if length is None else length}\n"
@@ -198,3 +203,32 @@ def test_reads_continue_during_writes(lasting: Worker, content: bytes) -> None:
         reader.join()
     assert statuses == [201] * 20
     assert wrong == []
+
+
+def test_slow_writes_of_one_organization_leave_places_to_another(worker: Worker) -> None:
+    def begin(**fields: Any) -> socket.socket:
+        """Begin to store an object; its bytes do not come."""
+        head = put_head(worker, os.urandom(100), **fields) + "Expect: 100-continue\n"
+        return held.enter_context(send(worker, head))
+
+    with ExitStack() as held:
+        greedy = [begin(organization_id=1, bucket_id=number) for number in range(FILLS_AT_ONCE)]
+        firsts = [client.recv(100)[:12] for client in greedy]
+        assert firsts.count(b"HTTP/1.1 100") == 22
+        assert firsts.count(b"HTTP/1.1 503") == FILLS_AT_ONCE - 22
+
+        content = os.urandom(100)
+        assert worker.put(content, organization_id=1).status == 503
+        assert worker.put(content, organization_id=2).status == 201
+        assert worker.get(content).body == content
+
+
+def test_batches_of_strangers_take_no_place(lasting: Worker) -> None:
+    forger = Signer(mac_key=os.urandom(MAC_KEY_BYTES), key=lasting.brain.signer.key)
+    ticket = forger.ticket(sha256=bytes(32), length=1, kind=TicketKind.STORE_BATCH)
+    head = (
+        f"POST {BATCH_PATH} HTTP/1.1\nHost: worker\n{TICKET_HEADER}: {ticket}\n"
+        "Content-Length: 1000\nExpect: 100-continue\n"
+    )
+    with send(lasting, head) as client:
+        assert client.recv(100).startswith(b"HTTP/1.1 403 ")

@@ -134,7 +134,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(content=some)
     def lose(self, content: bytes) -> None:
-        self.store.discard(name(content))
+        self.store.discard(name(content), self.store.files.state(name(content)))
 
     @rule(blocks=st.sampled_from([10, 12, 16]))
     def restart(self, blocks: int) -> None:
@@ -225,7 +225,7 @@ def test_concurrent_writes_keep_the_budget_and_the_totals(tmp_path: Path) -> Non
                 case 0:
                     store.schedule_unlink(name(content))
                 case 1:
-                    store.discard(name(content))
+                    store.discard(name(content), store.files.state(name(content)))
                 case 2:
                     store.unlink_due(2**40)
                 case _:
@@ -273,6 +273,22 @@ def test_a_deleted_file_is_removed_when_its_lease_ends(
     assert store.unlink_due(1000 + LEASE_S) == 1
     assert not on_disk(store)
     assert not store.schedule_unlink(name(b"held"))
+
+
+def test_what_is_stored_again_outlives_the_removal_of_the_wrong_file(store: Store) -> None:
+    content = b"right"
+    put(store, content)
+    path = Path(store.files.path(name(content)))
+    path.chmod(0o600)
+    path.write_bytes(b"wrong")
+    # Two readers noticed it at once.
+    wrong = store.files.state(name(content))
+    store.discard(name(content), wrong)
+    assert not path.exists()
+    put(store, content)
+    store.discard(name(content), wrong)
+    assert path.read_bytes() == content
+    assert store.is_wanted(name(content))
 
 
 def test_deleted_objects_are_evicted_first(store: Store) -> None:

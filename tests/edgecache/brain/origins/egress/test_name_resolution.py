@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
-from edgecache.brain.origins.egress.guard import LOOK_UPS, SPARE, Guard
+from edgecache.brain.origins.egress.guard import LOOK_UPS, RESOLVE_TIMEOUT_S, SPARE, Guard
 from tests.edgecache.brain.brains import until
 
 
 @contextlib.contextmanager
-def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def hanging(monkeypatch: pytest.MonkeyPatch, *, limit_s: float = 0.5) -> Iterator[list[str]]:
     """Make the resolver hang for some names during the block; yield the names it got."""
     asked: list[str] = []
     over, resolve = threading.Event(), socket.getaddrinfo
@@ -31,7 +31,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
             return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", 443))]
         return resolve(host, *args, **options)
 
-    monkeypatch.setattr("edgecache.brain.origins.egress.guard.RESOLVE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("edgecache.brain.origins.egress.guard.RESOLVE_TIMEOUT_S", limit_s)
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     try:
         yield asked
@@ -125,7 +125,7 @@ async def test_lookups_over_an_organization_s_limit_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     guard = Guard(allows_private=False)
-    with hanging(monkeypatch):
+    with hanging(monkeypatch, limit_s=RESOLVE_TIMEOUT_S):
         many = [
             guard.resolve(f"quick{number // 2}.example", 443, owner=1) for number in range(LOOK_UPS)
         ]

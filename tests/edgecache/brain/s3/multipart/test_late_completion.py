@@ -14,7 +14,7 @@ from edgecache.brain.s3.multipart import complete
 from edgecache.brain.values import ObjectVersion
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import Scope
-from tests.edgecache.http.test_server import ask, head, run, serving
+from tests.edgecache.http.support import ask, head, run, serving
 
 FOUND = ObjectVersion(
     1,

@@ -1,65 +1,19 @@
 """Multipart uploads: created, filled, listed, completed, aborted, concurrently."""
 
-import base64
-import hashlib
 import os
 import threading
-import zlib
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
-from awscrt import checksums as crt
 from botocore.exceptions import ClientError
 
+from tests.edgecache.alterations import cut, flip
+from tests.edgecache.brain.s3.multipart.support import BODIES, PART, Upload, refused
 from tests.edgecache.brain.s3.raw import Signer, md5, send
-from tests.edgecache.cluster import Cluster, Keys
-
-PART = 5 * 2**20
-BODIES = (b"a" * PART, b"b" * PART, b"c" * 1000)
-
-
-@pytest.fixture
-def signer(cluster: Cluster, keys: Keys, bucket: str) -> Signer:
-    """Return a signer of the tenant."""
-    return Signer(keys, cluster.url)
-
-
-class Upload:
-    """An upload and the responses to its parts."""
-
-    def __init__(self, s3: Any, key: str = "big", **options: Any) -> None:
-        self.s3, self.key = s3, key
-        self.options = {"Bucket": "docs", "Key": key}
-        begun = s3.create_multipart_upload(**self.options, **options)
-        self.id = begun["UploadId"]
-        self.options["UploadId"] = self.id
-        self.parts: list[dict[str, Any]] = []
-
-    def add(self, number: int, body: bytes, **options: Any) -> dict[str, Any]:
-        """Upload a part."""
-        answer = self.s3.upload_part(**self.options, PartNumber=number, Body=body, **options)
-        row = {"PartNumber": number, "ETag": answer["ETag"]}
-        row |= {name: value for name, value in answer.items() if name.startswith("Checksum")}
-        self.parts = sorted(
-            [each for each in self.parts if each["PartNumber"] != number] + [row],
-            key=lambda each: each["PartNumber"],
-        )
-        return row
-
-    def complete(self, parts: Any = None, **options: Any) -> Any:
-        """Complete it."""
-        listed = {"Parts": self.parts if parts is None else parts}
-        return self.s3.complete_multipart_upload(**self.options, MultipartUpload=listed, **options)
-
-
-def refused(work: Callable[[], Any]) -> tuple[int, str]:
-    """Return status and code of a refusal."""
-    with pytest.raises(ClientError) as error:
-        work()
-    response = error.value.response
-    return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
+from tests.edgecache.cluster import Cluster
 
 
 def test_parts_become_one_object(s3: Any, bucket: str) -> None:
@@ -163,6 +117,23 @@ def test_aborting_an_upload_deletes_its_files(cluster: Cluster, s3: Any, bucket:
     ):
         assert refused(work) == (404, "NoSuchUpload")
     assert {path.name for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("alter", [flip, cut, Path.unlink])
+def test_a_damaged_part_has_to_be_uploaded_again(
+    cluster: Cluster, s3: Any, bucket: str, alter: Callable[[Path], None]
+) -> None:
+    folder = cluster.folder / "brain" / "parts"
+    before = {*folder.iterdir()}
+    upload = Upload(s3)
+    upload.add(1, b"content")
+    (file,) = {*folder.iterdir()} - before
+    alter(file)
+    for _ in range(2):
+        assert refused(upload.complete) == (400, "InvalidPart")
+    upload.add(1, b"content")
+    upload.complete()
+    assert s3.get_object(Bucket=bucket, Key="big")["Body"].read() == b"content"
 
 
 def test_deleting_a_bucket_aborts_its_uploads(cluster: Cluster, s3: Any, bucket: str) -> None:
@@ -285,94 +256,6 @@ def test_a_completion_applies_its_conditions(s3: Any, bucket: str) -> None:
     assert code == (412, "PreconditionFailed")
     assert s3.get_object(Bucket=bucket, Key="big")["Body"].read() == b"there"
     upload.complete()
-
-
-def crc32(body: bytes) -> str:
-    """Return it in base64."""
-    return base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode()
-
-
-def test_a_composite_checksum_covers_the_parts_checksums(s3: Any, bucket: str) -> None:
-    upload = Upload(s3, ChecksumAlgorithm="SHA256")
-    for number, body in enumerate(BODIES, 1):
-        upload.add(number, body, ChecksumAlgorithm="SHA256")
-    done = upload.complete()
-    digest = hashlib.sha256(b"".join(hashlib.sha256(body).digest() for body in BODIES)).digest()
-    assert done["ChecksumSHA256"] == base64.b64encode(digest).decode() + "-3"
-    assert done["ChecksumType"] == "COMPOSITE"
-    got = s3.get_object(Bucket=bucket, Key="big", ChecksumMode="ENABLED")
-    assert got["ChecksumSHA256"] == done["ChecksumSHA256"]
-    got["Body"].read()
-
-
-@pytest.mark.parametrize("algorithm", ["CRC32", "CRC32C", "CRC64NVME"])
-def test_a_full_checksum_covers_the_whole_object(s3: Any, bucket: str, algorithm: str) -> None:
-    upload = Upload(s3, ChecksumAlgorithm=algorithm, ChecksumType="FULL_OBJECT")
-    for number, body in enumerate(BODIES, 1):
-        upload.add(number, body, ChecksumAlgorithm=algorithm)
-    done = upload.complete()
-    whole = b"".join(BODIES)
-    value, size = {
-        "CRC32": (zlib.crc32(whole), 4),
-        "CRC32C": (crt.crc32c(whole), 4),
-        "CRC64NVME": (crt.crc64nvme(whole), 8),
-    }[algorithm]
-    assert done[f"Checksum{algorithm}"] == base64.b64encode(value.to_bytes(size, "big")).decode()
-    assert done["ChecksumType"] == "FULL_OBJECT"
-    got = s3.get_object(Bucket=bucket, Key="big", ChecksumMode="ENABLED")
-    assert got["Body"].read() == whole
-
-
-@pytest.mark.parametrize("kind", ["COMPOSITE", "FULL_OBJECT"])
-def test_a_completion_s_checksum_is_the_object_s(s3: Any, bucket: str, kind: str) -> None:
-    upload = Upload(s3, ChecksumAlgorithm="CRC32", ChecksumType=kind)
-    for number, body in enumerate(BODIES, 1):
-        upload.add(number, body, ChecksumAlgorithm="CRC32")
-    if kind == "FULL_OBJECT":
-        right, wrong = crc32(b"".join(BODIES)), crc32(BODIES[0])
-    else:
-        parts = b"".join(zlib.crc32(body).to_bytes(4, "big") for body in BODIES)
-        right, wrong = f"{crc32(parts)}-3", f"{crc32(parts)}-2"
-    other = "FULL_OBJECT" if kind == "COMPOSITE" else "COMPOSITE"
-    for options, code in (
-        ({"ChecksumCRC32": wrong}, "BadDigest"),
-        ({"ChecksumCRC32": "x"}, "InvalidRequest"),
-        ({"ChecksumCRC32": right, "ChecksumType": other}, "InvalidRequest"),
-        ({"ChecksumSHA1": base64.b64encode(bytes(20)).decode()}, "InvalidRequest"),
-    ):
-        assert refused(partial(upload.complete, **options)) == (400, code), options
-    done = upload.complete(ChecksumCRC32=right, ChecksumType=kind)
-    assert (done["ChecksumCRC32"], done["ChecksumType"]) == (right, kind)
-
-
-def test_a_completion_s_checksum_needs_no_algorithm_at_creation(s3: Any, bucket: str) -> None:
-    upload = Upload(s3)
-    upload.add(1, b"whole", ChecksumAlgorithm="CRC32")
-    assert refused(lambda: upload.complete(ChecksumCRC32=crc32(b"wrong"))) == (400, "BadDigest")
-    missing = base64.b64encode(bytes(4)).decode()
-    assert refused(lambda: upload.complete(ChecksumCRC32C=missing)) == (400, "InvalidRequest")
-    assert upload.complete(ChecksumCRC32=crc32(b"whole"))["ChecksumCRC32"] == crc32(b"whole")
-
-
-def test_impossible_checksums_of_uploads_are_refused(signer: Signer, s3: Any, bucket: str) -> None:
-    for headers in (
-        {"x-amz-checksum-algorithm": "MD5"},
-        {"x-amz-checksum-type": "FULL_OBJECT"},
-        {"x-amz-checksum-algorithm": "SHA256", "x-amz-checksum-type": "FULL_OBJECT"},
-        {"x-amz-checksum-algorithm": "CRC64NVME", "x-amz-checksum-type": "COMPOSITE"},
-        {"x-amz-checksum-algorithm": "CRC32", "x-amz-checksum-type": "HALF"},
-    ):
-        answer = signer.send("POST", "/docs/big?uploads=", headers=headers)
-        assert (answer.status, answer.code) == (400, "InvalidRequest")
-    upload = Upload(s3, ChecksumAlgorithm="SHA256")
-    assert refused(lambda: upload.add(1, b"x", ChecksumAlgorithm="CRC32")) == (
-        400,
-        "InvalidRequest",
-    )
-    wrong = refused(
-        lambda: upload.add(1, b"x", ChecksumSHA256=base64.b64encode(bytes(32)).decode())
-    )
-    assert wrong == (400, "BadDigest")
 
 
 def test_parts_are_copied_from_objects(s3: Any, bucket: str) -> None:

@@ -1,5 +1,7 @@
 """Copies: with the source's headers or with new ones, under conditions on the source."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -118,3 +120,32 @@ def test_a_copy_of_an_upload_in_parts_is_one_part(s3: Any, bucket: str) -> None:
     s3.copy_object(Bucket=bucket, Key="copy", CopySource={"Bucket": bucket, "Key": "parts"})
     assert s3.head_object(Bucket=bucket, Key="parts")["ETag"].endswith('-1"')
     assert "-" not in s3.head_object(Bucket=bucket, Key="copy")["ETag"]
+
+
+def test_a_copy_of_what_is_overwritten_meanwhile_takes_one_of_its_versions(
+    cluster: Cluster, keys: Keys, s3: Any, bucket: str
+) -> None:
+    signer = Signer(keys, cluster.url)
+    begun = s3.create_multipart_upload(Bucket=bucket, Key="parts")
+    targets = ["/docs/copy", f"/docs/parts?partNumber=1&uploadId={begun['UploadId']}"]
+    is_over = threading.Event()
+    signer.send("PUT", "/docs/hot", b"0")
+
+    def overwrite(number: int) -> None:
+        while not is_over.is_set():
+            assert signer.send("PUT", "/docs/hot", b"%d" % number * number).status == 200
+
+    def copy(turn: int) -> tuple[int, str]:
+        headers = {"x-amz-copy-source": "/docs/hot"}
+        answer = signer.send("PUT", targets[turn % 2], headers=headers)
+        return answer.status, answer.code
+
+    with ThreadPoolExecutor(5) as threads:
+        writers = [threads.submit(overwrite, number) for number in (1, 2, 3)]
+        try:
+            answers = [*threads.map(copy, range(60))]
+        finally:
+            is_over.set()
+        for writer in writers:
+            writer.result()
+    assert set(answers) == {(200, "")}

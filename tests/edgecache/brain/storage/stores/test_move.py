@@ -1,12 +1,15 @@
 """``movestore``: everything moves while it is read and written, and nothing is lost."""
 
 import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from django.conf import settings
 from django.core.management.base import CommandError
@@ -22,6 +25,8 @@ from edgecache.brain.values import Fields
 from tests import commands
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, read, running
 from tests.edgecache.brain.storage.stores.test_managed import add_part, forget_copies
+from tests.edgecache.cluster import until
+from tests.edgecache.conftest import ROOT
 
 FILES = StoreSettings()
 
@@ -172,6 +177,66 @@ async def test_an_interrupted_move_is_continued(
 
         assert (await move(rows, root, FILES, folder_store)).left.objects == 0
         await check(brain, rows)
+
+
+async def test_a_move_that_is_killed_is_continued_and_leaves_nothing_behind(
+    rows: Rows, tmp_path: Path, folder_store: StoreSettings
+) -> None:
+    root = tmp_path / "brain"
+    environment = os.environ | {
+        "DATABASE_URL": rows.url,
+        "ZDATA_DIR": str(tmp_path),
+        "ZBRAIN_STORE_NEXT_URL": folder_store.url,
+    }
+    async with filled(rows, root, FILES, folder_store) as brain:
+        bucket = await brain.directory.bucket_by_id(rows.value("SELECT min(id) FROM brain_bucket"))
+        last = (await brain.objects.open(bucket, "k5")).version.sha256
+        mounted = Path(folder_store.url.removeprefix("file://"))
+        with psycopg.connect(rows.url) as connection:
+            # Its bytes are in the new store when the move is killed, its row is not.
+            connection.execute("SELECT FROM brain_blob WHERE sha256 = %s FOR UPDATE", [last])
+            running = await asyncio.create_subprocess_exec(
+                *(sys.executable, "manage.py", "movestore"), cwd=ROOT, env=environment
+            )
+            try:
+                await asyncio.to_thread(until, lambda: is_half_done(rows, mounted), seconds=60)
+            finally:
+                running.kill()
+                await running.wait()
+        await check(brain, rows)
+
+        result = await move(rows, root, FILES, folder_store)
+
+        assert (result.left.objects, result.left.parts, result.progress.failed) == (0, 0, 0)
+        assert 0 < result.progress.moved < 41
+        await check(brain, rows)
+        await brain.stores.refresh()
+        for known in brain.stores.all():
+            if known.store is not None:
+                await brain.garbage_collector.stores.sweep(known, known.store, after_s=-60)
+        assert stored_files(mounted) == places_of(rows)
+        await check(brain, rows)
+
+
+def is_half_done(rows: Rows, folder: Path) -> bool:
+    """Return True if much has moved, and bytes are in the store whose row is not written."""
+    moved = places_of(rows)
+    return len(moved) > 20 and len(stored_files(folder)) > len(moved)
+
+
+def stored_files(folder: Path) -> set[str]:
+    """Return the names of the complete files in a store."""
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    return {name for name in files if "unfinished" not in name}
+
+
+def places_of(rows: Rows) -> set[str]:
+    """Return the names of all that is in a store."""
+    found = rows.all(
+        "SELECT name FROM brain_storedblob UNION"
+        " SELECT file FROM brain_uploadpart WHERE store_id IS NOT NULL"
+    )
+    return {name for (name,) in found}
 
 
 async def test_a_move_waits_for_every_brain(

@@ -1,0 +1,195 @@
+"""An export holds everything of one organization, no secret, and is for its admins alone."""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounts.models import AuditEvent, Delivery, OrganizationExport, Session, User
+from accounts.organization import exports
+from edgecache.api import access_keys, buckets, client, origins
+from environments import environments
+from platform_site.lib.principals import Scope
+from tests.cast import Answer, signed_in
+from tests.edgecache.cluster import Cluster
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATH = "/v1/organization/exports"
+SECRET = "an-origin-s-own-secret"
+
+
+@pytest.fixture(autouse=True)
+def over_a_brain(cluster: Cluster, settings: Settings, tmp_path: Path) -> Iterator[None]:
+    """Connect the platform to the brain; write exports to a folder of the test's."""
+    settings.CACHE = replace(
+        settings.CACHE,
+        brain_url=f"http://127.0.0.1:{cluster.internal_port}",
+        s3_url=cluster.url,
+        secret=cluster.secret,
+        is_enabled=True,
+    )
+    settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, export_dir=str(tmp_path / "exports"))
+    yield
+    client._sessions.clear()
+
+
+def exported(user: User) -> str:
+    """Have the user's organization exported; return the export's id."""
+    answer = signed_in(user).post(PATH)
+    assert (answer.status, answer.body["state"]) == (201, "queued")
+    exports.run(UUID(answer.body["id"]))
+    return str(answer.body["id"])
+
+
+def content(answer: Answer) -> zipfile.ZipFile:
+    """Return the archive of an answer."""
+    raw: Any = answer.raw
+    return zipfile.ZipFile(io.BytesIO(b"".join(raw.streaming_content)))
+
+
+def lines(archive: zipfile.ZipFile, name: str) -> list[Any]:
+    """Return a file's records."""
+    return [json.loads(line) for line in archive.read(name).splitlines()]
+
+
+def filled(user: User, text: str) -> None:
+    """Give the user's organization a table, a bucket, an origin with a secret, and keys."""
+    query = f"CREATE TABLE notes AS SELECT '{text}'::text AS body"
+    assert signed_in(user).post("/v1/sql", {"query": query}).status == 200
+    place = Scope(user.organization_id, environments.find(user.organization_id, "live").pk)
+    buckets.create(place, {"name": "media"})
+    access_keys.create(place, {"label": "", "access": "write"})
+    config = {"url": "https://origin.example.com/"}
+    body = {"name": "site", "kind": "http", "config": config, "secret": {"authorization": SECRET}}
+    origins.create(place, body)
+    signed_in(user).post("/v1/api-keys", {"name": "nightly", "role": "reader"})
+
+
+def test_an_admin_gets_everything_of_the_organization_and_of_no_other(
+    alice: User, bob: User, charlie: User
+) -> None:
+    filled(alice, "hers")
+    filled(charlie, "his")
+    number = exported(alice)
+    shown = signed_in(alice).get(f"{PATH}/{number}").body
+    assert (shown["state"], shown["failure"], shown["missing"]) == ("ready", "", [])
+    answer = signed_in(alice).get(f"{PATH}/{number}/archive")
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "attachment" in answer.headers["Content-Disposition"]
+    archive = content(answer)
+    assert {row["email"] for row in lines(archive, "members.ndjson")} == {alice.email, bob.email}
+    assert [row["slug"] for row in lines(archive, "environments.ndjson")] == ["live", "sandbox"]
+    assert [row["name"] for row in lines(archive, "cache/live/buckets.ndjson")] == ["media"]
+    assert [row["name"] for row in lines(archive, "api_keys.ndjson")] == ["nightly"]
+    assert archive.read("databases/live.dump").startswith(b"PGDMP")
+    assert "databases/sandbox.dump" not in archive.namelist()
+    tags = {row["tag"] for row in lines(archive, "audit.ndjson")}
+    assert "api:organization:export" in tags
+    assert json.loads(archive.read("manifest.json"))["missing"] == []
+    everything = b"".join(archive.read(name) for name in archive.namelist())
+    assert charlie.email.encode() not in everything
+    for secret in (SECRET, alice.password, "digest"):
+        assert secret.encode() not in everything
+    assert AuditEvent.objects.filter(tag="api:organization:download").count() == 1
+    assert Delivery.unscoped.filter(template="organization_exported").count() == 1
+
+
+def test_the_dump_is_restored_with_pg_restore(alice: User, tmp_path: Path) -> None:
+    filled(alice, "hers")
+    exported(alice)
+    (row,) = OrganizationExport.unscoped.all()
+    with zipfile.ZipFile(exports.path_of(row)) as archive:
+        dump = Path(archive.extract("databases/live.dump", tmp_path))
+    arguments = (str(alice.organization_id), "sandbox", str(dump), "--all-to-admin")
+    assert signed_in(alice, environment="sandbox").post("/v1/sql", {"query": "SELECT 1"})
+    call_command("restoreenvironment", *arguments)
+    answer = signed_in(alice, environment="sandbox").post(
+        "/v1/sql", {"query": "SELECT body FROM notes"}
+    )
+    assert answer.body["rows"] == [{"body": "hers"}]
+
+
+def test_only_admins_with_a_recent_proof_get_it(alice: User, bob: User, charlie: User) -> None:
+    number = exported(alice)
+    assert signed_in(bob).post(PATH).code == "permission_denied"
+    for path in (PATH, f"{PATH}/{number}", f"{PATH}/{number}/archive"):
+        assert signed_in(bob).get(path).code == "permission_denied"
+    assert signed_in(charlie).get(f"{PATH}/{number}/archive").code == "export_not_found"
+    assert signed_in(charlie).call("DELETE", f"{PATH}/{number}").code == "export_not_found"
+    caller = signed_in(alice)
+    Session.unscoped.update(auth_time=timezone.now() - timedelta(hours=1))
+    assert caller.post(PATH).code == "step_up_required"
+    assert caller.get(f"{PATH}/{number}/archive").code == "step_up_required"
+    assert caller.get(f"{PATH}/{number}").status == 200
+
+
+def test_there_is_one_at_a_time_and_few_a_day(alice: User, charlie: User) -> None:
+    caller = signed_in(alice)
+    number = caller.post(PATH).body["id"]
+    assert caller.post(PATH).code == "export_under_way"
+    assert caller.call("DELETE", f"{PATH}/{number}").code == "export_under_way"
+    assert caller.get(f"{PATH}/{number}/archive").code == "export_gone"
+    assert signed_in(charlie).post(PATH).status == 201
+    for _ in range(3):
+        caller.post(PATH)
+    assert caller.post(PATH).code == "requested_too_often"
+
+
+def test_it_is_deleted_by_an_admin_or_after_its_time(alice: User) -> None:
+    first, second = exported(alice), exported(alice)
+    assert signed_in(alice).call("DELETE", f"{PATH}/{first}").status == 204
+    assert signed_in(alice).get(f"{PATH}/{first}").code == "export_not_found"
+    exports.maintain(now=timezone.now() + timedelta(days=4))
+    (row,) = OrganizationExport.unscoped.all()
+    assert not exports.path_of(row).exists()
+    assert signed_in(alice).get(f"{PATH}/{second}/archive").code == "export_gone"
+
+
+def test_one_that_is_too_large_or_too_slow_fails_and_leaves_no_file(
+    alice: User, settings: Settings
+) -> None:
+    filled(alice, "x" * 1000)
+    for bound, said in (("export_limit_bytes", "larger"), ("export_timeout_s", "too long")):
+        settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, **{bound: 0})
+        row = OrganizationExport.unscoped.get(pk=exported(alice))
+        assert row.state == "failed"
+        assert said in row.failure
+        assert not list(Path(settings.ORGANIZATIONS.export_dir).iterdir())
+        settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, **{bound: 2**30})
+
+
+def test_one_whose_process_was_killed_holds_up_no_other(alice: User) -> None:
+    number = signed_in(alice).post(PATH).body["id"]
+    long_ago = timezone.now() - timedelta(days=1)
+    rows = OrganizationExport.unscoped.filter(pk=number)
+    rows.update(state="running", started_at=long_ago)
+    assert signed_in(alice).post(PATH).status == 201
+    assert rows.get().state == "failed"
+
+
+def test_the_file_is_private(alice: User) -> None:
+    row = OrganizationExport.unscoped.get(pk=exported(alice))
+    path = exports.path_of(row)
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_an_operator_exports_it_to_a_file(
+    alice: User, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "all.zip"
+    arguments = ("exportorganization", str(alice.organization_id), "--output", str(file))
+    call_command(*arguments, "--json")
+    assert json.loads(capsys.readouterr().out)["size_bytes"] == file.stat().st_size
+    assert "members.ndjson" in zipfile.ZipFile(file).namelist()
+    with pytest.raises(CommandError, match="exists"):
+        call_command(*arguments)

@@ -1,0 +1,155 @@
+"""A sign-in from a new device is mailed, audited and an event; one from a known device is not."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.utils import timezone
+
+from accounts.models import AuditEvent, KnownDevice, User
+from accounts.signin import known_devices
+from tests import inbox
+from tests.accounts.profile.support import signed_up, user_of
+from tests.accounts.webhooks.support import emitted, subscribe
+from tests.cast import PASSWORD, Caller
+from tests.recovery.support import complete, proven
+
+pytestmark = pytest.mark.django_db
+EMAIL = "alice@example.com"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+NEWER = FIREFOX.replace("140", "141")
+CHROME = "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36"
+HOME, NEIGHBOUR, AWAY = "198.51.100.7", "198.51.100.99", "203.0.113.7"
+
+
+def log_in(agent: str, password: str = PASSWORD) -> int:
+    body = {"email": EMAIL, "password": password}
+    return Caller().call("POST", "/v1/auth/login", body, USER_AGENT=agent).status
+
+
+@pytest.fixture(autouse=True)
+def addresses(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return where the next requests come from."""
+    here = {"address": HOME}
+    monkeypatch.setattr("accounts.signin.signin.client_address", lambda _: here["address"])
+    return here
+
+
+@pytest.fixture
+def alice(addresses: dict[str, str]) -> User:
+    """Return a user who signed up with Firefox at home."""
+    body = {"email": EMAIL, "password": PASSWORD}
+    assert Caller().call("POST", "/v1/auth/signup", body, USER_AGENT=FIREFOX).status == 201
+    return user_of(EMAIL)
+
+
+def mails() -> list[dict[str, Any]]:
+    return inbox.messages("mail", "new_device")
+
+
+def test_the_first_sign_in_and_those_from_known_devices_send_nothing(
+    alice: User, addresses: dict[str, str]
+) -> None:
+    assert log_in(FIREFOX) == 200
+    assert log_in(NEWER) == 200
+    addresses["address"] = NEIGHBOUR
+    assert log_in(NEWER) == 200
+    assert mails() == []
+    assert not AuditEvent.objects.filter(tag="api:session:new_device").exists()
+
+
+def test_another_program_or_network_is_told_once_with_what_where_and_when(
+    alice: User, addresses: dict[str, str]
+) -> None:
+    subscribe(alice.organization_id, "session.new_device")
+    addresses["address"] = AWAY
+    for _ in range(2):
+        assert log_in(CHROME) == 200
+    (mail,) = mails()
+    assert mail["to"] == EMAIL
+    context = mail["context"]
+    assert (context["agent"], context["address"]) == ("Chrome on Windows", "203.0.113.0/24")
+    assert context["environment"] == "live"
+    assert context["sessions_link"].endswith("/console/account")
+    assert context["at"].endswith("UTC")
+    ((event, data),) = emitted()
+    assert event == "session.new_device"
+    assert data == {
+        "user_id": str(alice.pk),
+        "email": EMAIL,
+        "agent": "Chrome on Windows",
+        "network": "203.0.113.0/24",
+        "environment": "live",
+    }
+    audited = AuditEvent.objects.get(tag="api:session:new_device")
+    assert (audited.actor_id, audited.outcome) == (alice.pk, "success")
+
+
+def test_at_most_three_mails_an_hour_but_every_one_is_audited(
+    alice: User, addresses: dict[str, str]
+) -> None:
+    with time_machine.travel(timezone.now().replace(minute=30), tick=False):
+        for number in range(5):
+            addresses["address"] = f"192.0.{number}.1"
+            assert log_in(CHROME) == 200
+    assert len(mails()) == 3
+    assert AuditEvent.objects.filter(tag="api:session:new_device").count() == 5
+
+
+def test_a_refused_sign_in_makes_no_device_known(alice: User, addresses: dict[str, str]) -> None:
+    addresses["address"] = AWAY
+    assert log_in(CHROME, "a wrong password") == 401
+    assert mails() == []
+    assert log_in(CHROME) == 200
+    assert len(mails()) == 1
+
+
+def test_accounts_from_before_devices_were_noted_are_told_by_their_sessions(
+    alice: User, addresses: dict[str, str]
+) -> None:
+    KnownDevice.unscoped.all().delete()
+    assert log_in(FIREFOX) == 200
+    assert mails() == []
+    KnownDevice.unscoped.all().delete()
+    addresses["address"] = AWAY
+    assert log_in(CHROME) == 200
+    assert len(mails()) == 1
+
+
+def test_devices_of_an_attacker_who_signed_up_first_are_not_the_owners(
+    addresses: dict[str, str],
+) -> None:
+    addresses["address"] = AWAY
+    signed_up(EMAIL)
+    assert complete(proven(user_of(EMAIL)), password="the owner's own words").status == 204
+    assert not KnownDevice.unscoped.exists()
+    addresses["address"] = HOME
+    assert log_in(FIREFOX, "the owner's own words") == 200
+    assert KnownDevice.unscoped.count() == 1
+    # The attacker's device is a new one.
+    addresses["address"] = AWAY
+    assert log_in("", "the owner's own words") == 200
+    assert len(mails()) == 1
+
+
+@pytest.mark.parametrize(
+    ("agent", "program"),
+    [
+        (FIREFOX, "Firefox on Linux"),
+        (CHROME, "Chrome on Windows"),
+        ("curl/8.5.0", "curl"),
+        ("python-requests/2.32", "python-requests"),
+        ("", "an unknown program"),
+        ("<b>Click http://evil.example</b>", "an unknown program"),
+        ("Your account is locked, call 0190 666", "Your"),
+    ],
+)
+def test_a_programs_own_words_never_reach_the_mail(agent: str, program: str) -> None:
+    assert known_devices.program_of(agent) == program
+
+
+def test_devices_are_forgotten_after_half_a_year(alice: User) -> None:
+    now = timezone.now()
+    assert known_devices.forget_old(now=now + timedelta(days=179)) == 0
+    assert known_devices.forget_old(now=now + timedelta(days=181)) == 1

@@ -1,0 +1,69 @@
+"""Webhooks for tests."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from accounts.models import User, WebhookDelivery, WebhookEndpoint
+from accounts.webhooks import signing
+from platform_site.lib.crypto import decrypt, encrypt
+from tests.cast import Answer, signed_in
+
+PATH = "/v1/webhooks"
+
+
+def asked(user: User, url: str, *events: str, **more: Any) -> Answer:
+    """Ask for a webhook; return the answer."""
+    body = {"url": url, "events": list(events or ("member.added",))} | more
+    return signed_in(user).post(PATH, body)
+
+
+def added(user: User, url: str, *events: str, **more: Any) -> dict[str, Any]:
+    """Return the answer's body of a new webhook."""
+    answer = asked(user, url, *events, **more)
+    assert answer.status == 201, answer.body
+    body: dict[str, Any] = answer.body
+    return body
+
+
+def send_test(user: User, webhook: dict[str, Any]) -> str:
+    """Have a test event queued; return the delivery's id."""
+    answer = signed_in(user).call("POST", f"{PATH}/{webhook['id']}/test")
+    assert answer.status == 202, answer.body
+    return str(answer.body["id"])
+
+
+def delivery(user: User, webhook: dict[str, Any], delivery_id: str) -> dict[str, Any]:
+    """Return a delivery as the API shows it."""
+    path = f"{PATH}/{webhook['id']}/deliveries/{delivery_id}"
+    body: dict[str, Any] = signed_in(user).get(path).body
+    return body
+
+
+def make_due() -> None:
+    """Let all waits be over."""
+    past = timezone.now() - timedelta(seconds=1)
+    WebhookDelivery.unscoped.filter(state="queued").update(next_attempt_at=past)
+    WebhookEndpoint.unscoped.update(resting_until=None)
+
+
+def subscribe(organization_id: int, *wanted: str) -> WebhookEndpoint:
+    """Add a webhook of an organization that need not have a user."""
+    endpoint: WebhookEndpoint = WebhookEndpoint.unscoped.create(
+        organization_id=organization_id,
+        url="https://hooks.example.com/",
+        events=list(wanted),
+        secret=encrypt(signing.new_secret()),
+        created_by="a test",
+        created_at=timezone.now(),
+    )
+    return endpoint
+
+
+def emitted() -> list[tuple[str, Any]]:
+    """Return the events that are queued, with their data, in order."""
+    bodies = WebhookDelivery.unscoped.order_by("id").values_list("body", flat=True)
+    messages = [json.loads(decrypt(body)) for body in bodies]
+    return [(message["type"], message["data"]) for message in messages]

@@ -1,0 +1,39 @@
+"""The commands on the pages that the tests do not run, and why."""
+
+from typing import Final
+
+MACHINE: Final = "It changes the machine: services, containers or users."
+PROJECT: Final = "It runs, builds or installs the project itself, as CI does."
+TESTED: Final = "The command has tests of its own, which prepare what it acts on."
+SETTING: Final = "A setting's value, not a command."
+
+# What a block begins with.
+PROGRAMS: Final[dict[str, str]] = {
+    **dict.fromkeys(("systemctl ", "docker ", "useradd ", "pgbackrest "), MACHINE),
+    **dict.fromkeys(("make ", "pip "), PROJECT),
+    **dict.fromkeys(("manage.py ", ".venv/bin/python manage.py ", "zonal "), TESTED),
+}
+# A page and what is in the block's text.
+NOT_RUN: Final[dict[tuple[str, str], str]] = {
+    ("docs/backup.md", "ZBACKUP_URL="): SETTING,
+    ("docs/deploy.md", "make-secrets.sh"): MACHINE,
+    ("docs/earnings.md", "top-ups"): "It opens a page of Stripe's, which is not configured here.",
+    ("docs/earnings.md", "edgecache.recompute"): TESTED,
+    ("docs/earnings.md", "$OPERATOR"): "It starts a worker and approves it, with ids to paste.",
+    ("docs/earnings.md", "$CONSUMER"): "Its access keys are in an answer, to paste by hand.",
+    ("docs/external-sign-in.md", "GITHUB_ROLES"): SETTING,
+    ("docs/external-sign-in.md", "DISCORD_ROLES"): SETTING,
+    (
+        "docs/sql.md",
+        "report-2026-11",
+    ): "What is to be cancelled may have ended: either answer is right.",
+    ("docs/webhooks.md", "hooks.example.com"): "It looks up the name of a host outside.",
+    ("docs/worker.md", "edgecache.worker"): PROJECT,
+}
+
+
+def reason(page: str, text: str) -> str:
+    """Return why a block is not run, '' if it is."""
+    by_program = (why for program, why in PROGRAMS.items() if text.startswith(program))
+    found = (why for (where, part), why in NOT_RUN.items() if where == page and part in text)
+    return next(by_program, "") or next(found, "")

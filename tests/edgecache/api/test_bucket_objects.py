@@ -1,0 +1,256 @@
+"""Objects of a bucket through the platform: browsed, deleted, read and written by URLs."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from accounts.models import AuditEvent, User
+from edgecache.brain.s3.auth.platform_keys import PlatformKeys
+from tests.cast import Caller, signed_in
+from tests.edgecache.brain.s3.raw import Answer, Signer, send
+from tests.edgecache.cluster import Cluster, Keys
+
+pytestmark = pytest.mark.usefixtures("over_a_brain")
+
+PATH = "/v1/cache/buckets/media/objects"
+ORIGIN = "http://testserver"
+
+
+@pytest.fixture
+def caller(alice: User) -> Caller:
+    """Return Alice, who has a bucket."""
+    made = signed_in(alice)
+    assert made.post("/v1/cache/buckets", {"name": "media"}).status == 201
+    return made
+
+
+def by_url(method: str, url: str, body: bytes = b"", **headers: str) -> Answer:
+    """Send a request to a URL without any credential."""
+    parts = urlsplit(url)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return send(
+        f"{parts.scheme}://{parts.netloc}", method, f"{parts.path}?{parts.query}", named, body
+    )
+
+
+def upload_urls(caller: Caller, key: str, **body: Any) -> list[str]:
+    """Return URLs to write an object."""
+    answer = caller.post(f"{PATH}/upload-urls", {"key": key, **body})
+    assert answer.status == 200, answer.body
+    urls: list[str] = answer.body["urls"]
+    return urls
+
+
+def download_url(caller: Caller, key: str, **body: Any) -> str:
+    """Return a URL to read an object."""
+    answer = caller.post(f"{PATH}/download-url", {"key": key, **body})
+    assert answer.status == 200, answer.body
+    return str(answer.body["url"])
+
+
+def put(caller: Caller, key: str, body: bytes = b"bytes", content_type: str = "text/plain") -> None:
+    """Write an object by a URL."""
+    (url,) = upload_urls(caller, key, content_type=content_type)
+    assert by_url("PUT", url, body, content_type=content_type).status == 200
+
+
+def test_a_bucket_is_browsed_as_folders_and_pages(caller: Caller) -> None:
+    for key in ("a.txt", "b/1", "b/2", "c.txt"):
+        put(caller, key)
+    first = caller.get(f"{PATH}?delimiter=/&limit=2").body
+    assert [row["key"] for row in first["objects"]] == ["a.txt"]
+    assert (first["prefixes"], first["next_after"]) == (["b/"], "b/")
+    rest = caller.get(f"{PATH}?delimiter=/&limit=2&after=b/").body
+    assert ([row["key"] for row in rest["objects"]], rest["next_after"]) == (["c.txt"], None)
+    folder = caller.get(f"{PATH}?prefix=b/&delimiter=/").body
+    assert [(row["key"], row["size"]) for row in folder["objects"]] == [("b/1", 5), ("b/2", 5)]
+
+
+def test_an_object_is_described_and_deleted(caller: Caller) -> None:
+    put(caller, "ä b/ü?.txt")
+    found = caller.get(f"{PATH}/details?key=%C3%A4%20b/%C3%BC%3F.txt").body
+    assert (found["size"], found["content_type"]) == (5, "text/plain")
+    assert caller.post(f"{PATH}/delete", {"keys": ["ä b/ü?.txt", "absent"]}).status == 204
+    assert caller.get(f"{PATH}/details?key=%C3%A4%20b/%C3%BC%3F.txt").code == "object_not_found"
+    event = AuditEvent.objects.get(tag="api:object:delete")
+    assert event.data == {"bucket": "media", "count": 2, "keys": ["ä b/ü?.txt", "absent"]}
+
+
+def test_a_url_reads_one_object_and_nothing_else(caller: Caller) -> None:
+    put(caller, "a.txt", b"first")
+    put(caller, "b.txt", b"second")
+    url = download_url(caller, "a.txt", expires_in_s=60)
+    assert by_url("GET", url).body == b"first"
+    for changed in (
+        url.replace("/a.txt", "/b.txt"),
+        url.replace("/media/a.txt", "/media"),
+        url.replace("Expires=60", "Expires=3600"),
+        url.replace("disposition=attachment", "disposition=inline"),
+        f"{url}&partNumber=1",
+        f"{url}&uploadId=x",
+    ):
+        assert changed != url
+        assert by_url("GET", changed).status == 403, changed
+    for method in ("HEAD", "PUT", "DELETE", "POST"):
+        assert by_url(method, url).status == 403
+    event = AuditEvent.objects.get(tag="api:object:share")
+    assert event.data["key"] == "a.txt"
+    assert "Signature" not in str(event.data)
+
+
+def test_a_url_is_worthless_with_another_tenants_bucket_or_id(
+    caller: Caller, alice: User, charlie: User
+) -> None:
+    put(caller, "a.txt", b"alice's")
+    theirs = signed_in(charlie)
+    theirs.post("/v1/cache/buckets", {"name": "media"})
+    assert by_url("GET", download_url(theirs, "a.txt")).code == "NoSuchKey"
+    url = download_url(theirs, "a.txt")
+    forged = url.replace(f"-{charlie.organization_id}-", f"-{alice.organization_id}-")
+    assert forged != url
+    assert by_url("GET", forged).code == "SignatureDoesNotMatch"
+
+
+def test_what_a_url_serves_cannot_run_as_a_page(caller: Caller) -> None:
+    put(caller, "x.html", b"<script>alert(1)</script>", "text/html")
+    saved = by_url("GET", download_url(caller, "x.html"))
+    shown = by_url("GET", download_url(caller, "x.html", disposition="inline"))
+    assert saved.headers["content-disposition"] == "attachment; filename*=UTF-8''x.html"
+    for answer in (saved, shown):
+        assert answer.headers["content-security-policy"] == "sandbox"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_an_upload_is_limited_to_its_type_and_cannot_copy(caller: Caller) -> None:
+    put(caller, "secret.txt")
+    (url,) = upload_urls(caller, "a.txt", content_type="text/plain")
+    assert by_url("PUT", url, b"x", content_type="text/html").status == 403
+    source: dict[str, Any] = {
+        "content_type": "text/plain",
+        "x_amz_copy_source": "/media/secret.txt",
+    }
+    assert by_url("PUT", url, **source).status == 403
+    assert by_url("GET", url).status == 403
+    assert caller.get(f"{PATH}/details?key=a.txt").code == "object_not_found"
+
+
+@pytest.mark.parametrize("key", ["../x", "a/../../x", "a/./b", "x/..", "/x", "a//b", "a\\..\\b"])
+def test_a_key_with_dots_is_a_key_and_no_path(caller: Caller, key: str) -> None:
+    put(caller, key)
+    url = download_url(caller, key)
+    assert not {".", ".."} & set(urlsplit(url).path.split("/"))
+    assert by_url("GET", url).body == b"bytes"
+    assert caller.get(PATH).body["objects"][0]["key"] == key
+
+
+@pytest.mark.parametrize("key", [".", "..", "", "a\0b", "ä" * 513])
+def test_a_key_that_no_url_can_name_is_refused(caller: Caller, key: str) -> None:
+    for path in ("download-url", "upload-urls"):
+        answer = caller.post(f"{PATH}/{path}", {"key": key})
+        assert (answer.status, answer.code) == (400, "invalid_request")
+
+
+def test_an_object_is_uploaded_in_parts(caller: Caller) -> None:
+    (create,) = upload_urls(caller, "big", step="create", content_type="video/mp4")
+    upload_id = by_url("POST", create, content_type="video/mp4").text("UploadId")
+    parts = [b"a" * (5 * 2**20), b"b"]
+    urls = upload_urls(caller, "big", step="part", upload_id=upload_id, part_numbers=[1, 2])
+    sent = [by_url("PUT", url, body) for url, body in zip(urls, parts, strict=True)]
+    listed = "".join(
+        f"<Part><PartNumber>{number}</PartNumber><ETag>{answer.headers['etag']}</ETag></Part>"
+        for number, answer in enumerate(sent, 1)
+    )
+    (complete,) = upload_urls(caller, "big", step="complete", upload_id=upload_id)
+    body = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()
+    assert by_url("POST", complete, body).status == 200
+    found = caller.get(f"{PATH}/details?key=big").body
+    assert (found["size"], found["content_type"]) == (5 * 2**20 + 1, "video/mp4")
+    tags = AuditEvent.objects.filter(tag="api:object:upload").values_list("data__step", flat=True)
+    assert sorted(tags) == ["complete", "create"]
+
+
+def test_an_upload_in_parts_is_aborted(caller: Caller) -> None:
+    (create,) = upload_urls(caller, "big", step="create")
+    upload_id = by_url("POST", create).text("UploadId")
+    (abort,) = upload_urls(caller, "big", step="abort", upload_id=upload_id)
+    assert by_url("DELETE", abort).status == 204
+    (part,) = upload_urls(caller, "big", step="part", upload_id=upload_id, part_numbers=[1])
+    assert by_url("PUT", part, b"x").code == "NoSuchUpload"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"step": "part", "upload_id": "x"}, "part_numbers"),
+        ({"step": "complete"}, "upload_id"),
+        ({"step": "put", "upload_id": "x"}, "upload_id"),
+        ({"step": "part", "upload_id": "x", "part_numbers": [10_001]}, "part_numbers.0"),
+        ({"step": "delete"}, "step"),
+        ({"expires_in_s": 3601}, "expires_in_s"),
+        ({"content_type": "text/plain\r\nx-evil: 1"}, "content_type"),
+    ],
+)
+def test_a_step_names_what_it_needs(caller: Caller, body: dict[str, Any], field: str) -> None:
+    answer = caller.post(f"{PATH}/upload-urls", {"key": "a", **body})
+    assert (answer.status, answer.body["errors"][0]["field"]) == (400, field)
+
+
+def test_only_scripts_of_the_platforms_own_origin_may_use_a_url(caller: Caller) -> None:
+    (url,) = upload_urls(caller, "a.txt", content_type="text/plain")
+    asked: dict[str, Any] = {
+        "access_control_request_method": "PUT",
+        "access_control_request_headers": "content-type",
+    }
+    allowed = by_url("OPTIONS", url, origin=ORIGIN, **asked)
+    assert allowed.headers["access-control-allow-origin"] == ORIGIN
+    assert "access-control-allow-credentials" not in allowed.headers
+    assert by_url("OPTIONS", url, origin="https://evil.example", **asked).status == 403
+    # The rule is for the URLs of the platform alone, and for the origin that they name.
+    other = url.replace("testserver", "evil.example")
+    written = by_url("PUT", other, b"x", content_type="text/plain", origin="http://evil.example")
+    assert written.status == 403
+    stranger = by_url("PUT", url, b"x", content_type="text/plain", origin="https://evil.example")
+    assert "access-control-allow-origin" not in stranger.headers
+
+
+def test_the_platforms_key_signs_urls_only_and_for_an_hour_at_most(
+    caller: Caller, cluster: Cluster, alice: User
+) -> None:
+    put(caller, "a.txt")
+    (url,) = upload_urls(caller, "a.txt")
+    credential = urlsplit(url).query.partition("X-Amz-Credential=")[2].partition("%2F")[0]
+    key = PlatformKeys([cluster.secret]).find(credential)
+    assert key is not None
+    signer = Signer(Keys(0, 0, key.id, key.secret), cluster.url)
+    assert by_url("GET", cluster.url + signer.presign("GET", "/media/a.txt")).status == 200
+    long = signer.presign("GET", "/media/a.txt", expires=3601)
+    assert by_url("GET", cluster.url + long).code == "AccessDenied"
+    assert signer.send("GET", "/media/a.txt").code == "AccessDenied"
+
+
+def test_readers_browse_and_read(caller: Caller, alice: User) -> None:
+    put(caller, "a.txt")
+    User.unscoped.filter(pk=alice.pk).update(roles=["reader"])
+    assert [row["name"] for row in caller.get("/v1/cache/buckets").body["results"]] == ["media"]
+    assert by_url("GET", download_url(caller, "a.txt")).body == b"bytes"
+    assert caller.post(f"{PATH}/upload-urls", {"key": "a.txt"}).code == "permission_denied"
+    assert caller.post(f"{PATH}/delete", {"keys": ["a.txt"]}).code == "permission_denied"
+
+
+def test_an_http_origin_can_be_neither_listed_nor_written(caller: Caller) -> None:
+    origin = {"name": "site", "kind": "http", "config": {"url": "https://origin.example.com/"}}
+    caller.post("/v1/cache/origins", origin)
+    caller.post("/v1/cache/buckets", {"name": "pulled", "origin": "site"})
+    answer = caller.post("/v1/cache/buckets/pulled/objects/delete", {"keys": ["a"]})
+    assert (answer.status, answer.code) == (409, "origin_read_only")
+    assert caller.get("/v1/cache/buckets/pulled/objects").code == "origin_read_only"
+
+
+def test_a_failing_origin_is_reported_as_such(caller: Caller) -> None:
+    config = {"bucket": "gone", "region": "eu-central-1", "endpoint": "http://127.0.0.1:9"}
+    assert caller.post("/v1/cache/origins", {"name": "s3", "kind": "s3", "config": config}).body
+    caller.post("/v1/cache/buckets", {"name": "away", "origin": "s3"})
+    answer = caller.get("/v1/cache/buckets/away/objects")
+    assert (answer.status, answer.code) == (502, "origin_failed")
+    assert "127.0.0.1" not in answer.body["detail"]

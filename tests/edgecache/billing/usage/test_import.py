@@ -1,0 +1,87 @@
+"""Pages of the brain: whatever they are, each line counts once and none holds up the others."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from edgecache.api import client
+from edgecache.billing import tasks
+from edgecache.billing.models import Charge, UsageLine
+from edgecache.billing.usage import settlement, usage_import
+from tests.edgecache.billing.support import consumer, line, page, store
+
+
+class Brain:
+    """Numbers lines, and makes a new one whenever it is asked, as under constant traffic."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self.wrong: dict[str, str] = {}
+
+    def use(self) -> None:
+        now = timezone.now().isoformat()
+        self.lines.append(line(hits=1, used_at=now, id=len(self.lines) + 1))
+
+    def call(self, _method: str, _path: str, *, query: Mapping[str, int], **_: Any) -> Any:
+        self.use()
+        found = [one for one in self.lines if one["id"] > query["after"]][: query["limit"]]
+        answer = page(*found)
+        answer["sums"] |= self.wrong
+        return answer | {"next": found[-1]["id"] if found else query["after"]}
+
+
+@pytest.fixture
+def brain(monkeypatch: pytest.MonkeyPatch) -> Brain:
+    brain = Brain()
+    monkeypatch.setattr(client, "call", brain.call)
+    return brain
+
+
+def imported() -> int:
+    return usage_import.import_usage(now=timezone.now()).lines
+
+
+def test_lines_that_come_meanwhile_wait_for_the_next_run(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usage_import, "PAGE_LINES", 3)
+    for _ in range(4):
+        brain.use()
+    assert [imported() for _ in range(2)] == [8, 1]
+    assert UsageLine.objects.count() == len(brain.lines) == 9
+
+
+@pytest.mark.parametrize("is_ahead", [False, True], ids=["fewer lines", "more lines"])
+def test_a_brain_that_numbers_its_lines_anew_is_read_from_the_start(
+    brain: Brain, is_ahead: bool
+) -> None:
+    for _ in range(5):
+        brain.use()
+    assert imported() == 6
+    del brain.lines[3:]
+    for _ in range(5 * is_ahead):
+        brain.use()
+    restored = len(brain.lines) - 3
+    # Each of the two questions makes a line.
+    assert imported() == restored + 2
+    assert imported() == 1
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1, 0), (1, 2, 2, 1, 0)])
+def test_pages_in_any_order_and_twice_charge_the_same(order: tuple[int, ...]) -> None:
+    lines = [line(hits=hits) for hits in (1, 20, 300)]
+    for number in order:
+        store(lines[number])
+        settlement.settle()
+    assert consumer() == (0, 0, -32_100)
+    assert Charge.objects.count() == len(lines)
+
+
+def test_a_page_that_is_refused_does_not_hold_up_what_was_imported(brain: Brain) -> None:
+    assert imported() == 1
+    brain.wrong = {"hits": "7"}
+    with pytest.raises(ValueError, match="sum of hits"):
+        tasks.settle(0)
+    assert Charge.objects.count() == 1

@@ -1,0 +1,155 @@
+"""An operator reads others' public objects through his own node, to be paid for it."""
+
+import http.client
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.metering.own_reads import CreditLimits, HourlyCounts, OwnReads, prefix_of
+from tests.edgecache.brain.support import ClusterRows, Internal, run_worker
+from tests.edgecache.cluster import Cluster, Keys, until
+from tests.edgecache.conftest import connect
+
+OPERATOR = 4242
+ALICE = Tenant(1, 11)
+NODE = UUID(int=5)
+LIMITS = CreditLimits(hits=3, limit_bytes=1000)
+
+
+class Operators:
+    """One operator's node, and what the brain knows of its networks."""
+
+    organization_id = OPERATOR
+    endpoint = "http://203.0.113.9:9101"
+
+    def get(self, node_id: UUID) -> Any:
+        return self if node_id == NODE else None
+
+    def of(self, operator_id: int) -> frozenset[str]:
+        return (
+            frozenset({"198.51.100.0/24", "2001:db8:7:100::/56"})
+            if operator_id == 4242
+            else frozenset()
+        )
+
+
+class Clock:
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def judge(clock: Clock) -> OwnReads:
+    known: Any = Operators()
+    return OwnReads(known, known, LIMITS, clock=clock)
+
+
+@pytest.mark.parametrize(
+    "client",
+    [
+        "198.51.100.77",
+        "::ffff:198.51.100.1",
+        "203.0.113.200",
+        "2001:db8:7:1ff::9",
+        "198.51.100.0/24",
+    ],
+)
+def test_reads_from_networks_of_the_operators_own_earn_nothing(client: str) -> None:
+    assert not judge(Clock()).is_creditable(ALICE, 1, NODE, client, 10)
+
+
+def test_a_rented_network_earns_up_to_a_limit_for_each_bucket_and_hour() -> None:
+    clock = Clock()
+    reads = judge(clock)
+
+    def earned(client: str, times: int = 6, *, bucket: int = 1, size: int = 10) -> int:
+        return sum(reads.is_creditable(ALICE, bucket, NODE, client, size) for _ in range(times))
+
+    assert earned("192.0.2.1", 2) + earned("192.0.2.254", 4) == 3
+    assert earned("192.0.3.1") == earned("192.0.2.1", bucket=2) == 3
+    assert earned("192.0.4.1", size=500) == 2
+    # Whoever hides the address shares one limit with all who do.
+    assert earned("", 2) + earned("unknown", 4) == 3
+    clock.now += 3600
+    assert earned("192.0.2.1") == 3
+    # The platform's own nodes, and the operator's own buckets, are not counted at all.
+    assert all(reads.is_creditable(Tenant(OPERATOR, 1), 1, NODE, "192.0.2.1", 1) for _ in range(9))
+    assert all(reads.is_creditable(ALICE, 1, UUID(int=6), "192.0.2.1", 1) for _ in range(9))
+
+
+def test_a_flood_of_networks_neither_hides_one_nor_takes_the_others_credit() -> None:
+    counts = HourlyCounts()
+    for _ in range(5):
+        counts.add(b"attacker", 10, now=0)
+    for number in range(20_000):
+        counts.add(f"flood {number}".encode(), 10, now=0)
+    hits, size = counts.add(b"attacker", 10, now=0)
+    assert hits >= 6
+    assert size >= 60
+    assert counts.add(b"reader", 10, now=0)[0] <= 3
+
+
+def test_prefixes_are_those_that_one_customer_has() -> None:
+    assert prefix_of("2001:db8:0:12ff::1") == prefix_of("2001:db8:0:1200::/64")
+    assert prefix_of("nonsense") == ""
+
+
+@pytest.fixture
+def keys(bare_cluster: Cluster) -> Keys:
+    return bare_cluster.tenant()
+
+
+@pytest.fixture
+def public(bare_cluster: Cluster, keys: Keys) -> Iterator[str]:
+    """Return the path of a public object that one operator's node holds."""
+    worker = run_worker(bare_cluster, "own", organization_id=OPERATOR)
+    store = connect(keys, bare_cluster.url)
+    made = bare_cluster.call(
+        "POST", f"/v1/buckets?{keys.scope}", {"name": "docs", "is_public": True}
+    )
+    store.put_object(Bucket="docs", Key="key", Body=b"x" * 1000)
+    store.close()
+    rows = ClusterRows(bare_cluster.database_url)
+    until(lambda: bool(rows.value("SELECT count(*) FROM brain_location")))
+    yield f"/{made['public_name']}/key"
+    worker.kill()
+
+
+def read_from(cluster: Cluster, source: str, path: str) -> None:
+    connection = http.client.HTTPConnection(
+        "127.0.0.1", cluster.port, timeout=10, source_address=(source, 0)
+    )
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    assert (answer.status, len(answer.read())) == (200, 1000)
+    connection.close()
+
+
+def test_the_attack_from_his_own_networks_is_charged_and_earns_nothing(
+    bare_cluster: Cluster, cluster_rows: ClusterRows, keys: Keys, public: str
+) -> None:
+    internal = Internal(bare_cluster)
+    body = {"networks": ["127.0.5.0/24", "127.0.9.1"]}
+    assert internal("PUT", f"/v1/operators/{OPERATOR}/networks", body).status == 204
+    for source in ("127.0.5.1", "127.0.9.200", "127.0.6.1"):
+        read_from(bare_cluster, source, public)
+    lines = internal("GET", "/v1/usage").body["lines"]
+    found = sorted(
+        (line["is_creditable"], line["hits"], line["bytes_served"])
+        for line in lines
+        if line["organization_id"] == keys.organization_id and line["operator_id"] == OPERATOR
+    )
+    assert found == [(False, 2, 2000), (True, 1, 1000)]
+    # The list replaces what was there, and a wrong one changes nothing.
+    wrong = {"networks": ["127.0.5.0/24"] * 2000}
+    assert internal("PUT", f"/v1/operators/{OPERATOR}/networks", wrong).status == 400
+    internal("PUT", f"/v1/operators/{OPERATOR}/networks", {"networks": []})
+    known = "SELECT prefix FROM brain_operatornetwork WHERE source = 'session'"
+    assert cluster_rows.all(known) == []
+    # His node connects from this machine, which says nothing here.
+    nodes = "SELECT prefix FROM brain_operatornetwork WHERE source = 'node' AND operator_id = %s"
+    assert cluster_rows.value(nodes, OPERATOR) == "127.0.0.0/24"

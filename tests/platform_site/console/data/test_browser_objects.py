@@ -1,0 +1,308 @@
+"""In a browser: buckets, folders, uploads, previews and links, over a real brain with workers."""
+
+import re
+import urllib.request
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+from pytest_django import Settings
+
+from accounts.models import AuditEvent, User
+from edgecache.api import client
+from tests.accounts.oauth.domains.nameserver import NameServer
+from tests.edgecache.cluster import Cluster
+from tests.platform_site.console.browser import Visitor, held
+from tests.platform_site.console.journeys import sign_up
+from tests.platform_site.console.layout import hold, hold_panel
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+]
+MIB = 2**20
+NARROW = {"viewport": {"width": 390, "height": 844}}
+SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>document.title='owned'</script></svg>"
+
+
+@pytest.fixture(autouse=True)
+def over_a_brain(cluster: Cluster, settings: Settings) -> Iterator[None]:
+    """Connect the platform to the brain."""
+    settings.CACHE = replace(
+        settings.CACHE,
+        brain_url=f"http://127.0.0.1:{cluster.internal_port}",
+        s3_url=cluster.url,
+        secret=cluster.secret,
+        is_enabled=True,
+    )
+    client._sessions.clear()
+    client.breaker.succeeded()
+    yield
+    client._sessions.clear()
+
+
+def png() -> bytes:
+    """Return a picture of 40 × 30 pixels."""
+    rows = b"".join(b"\0" + bytes((15, 107, 99)) * 40 for _ in range(30))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        size, check = len(data).to_bytes(4, "big"), zlib.crc32(kind + data).to_bytes(4, "big")
+        return size + kind + data + check
+
+    head = (40).to_bytes(4, "big") + (30).to_bytes(4, "big") + b"\x08\x02\0\0\0"
+    body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def upload(visitor: Visitor, *files: tuple[str, str, bytes]) -> None:
+    """Upload files: name, type and bytes."""
+    given: list[Any] = [
+        {"name": name, "mimeType": kind, "buffer": body} for name, kind, body in files
+    ]
+    visitor.page.locator("#upload-files").set_input_files(given)
+
+
+def new_bucket(visitor: Visitor, name: str = "media") -> None:
+    """Create a bucket on the page."""
+    visitor.go("/console/objects")
+    visitor.press("New bucket")
+    visitor.fill("Name", name)
+    visitor.press("Create")
+    visitor.sees("This folder is empty")
+
+
+def open_object(visitor: Visitor, name: str) -> None:
+    """Open an object's drawer, and wait until it is filled."""
+    visitor.page.get_by_role("button", name=name, exact=True).click()
+    expect(visitor.page.locator("#object-facts")).to_contain_text("ETag")
+    expect(visitor.page.locator("#preview")).not_to_contain_text("Loading")
+
+
+def test_files_are_uploaded_browsed_shared_and_deleted(
+    visitor: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    upload(
+        visitor,
+        ("logo.png", "image/png", png()),
+        ("notes.txt", "text/plain", "Wörter\n".encode()),
+    )
+    visitor.sees_status("2 files uploaded")
+    visitor.press("New folder")
+    visitor.fill("Name", "reports/2026")
+    visitor.press("Open")
+    upload(visitor, ("a.csv", "text/csv", b"a,b\n1,2\n"))
+    visitor.sees_status("3 files uploaded")
+    expect(visitor.page.get_by_role("button", name="a.csv")).to_be_visible()
+    visitor.page.get_by_role("link", name="media", exact=True).click()
+    expect(visitor.page.get_by_role("button", name="reports/", exact=True)).to_be_visible()
+    picture(visitor.page, "objects")
+    open_object(visitor, "logo.png")
+    expect(visitor.page.get_by_role("img", name="40 × 30 pixels")).to_be_visible()
+    visitor.page.get_by_label("Expires after").select_option("3600")
+    visitor.press("Create link")
+    link = visitor.page.get_by_label("Link", exact=True)
+    expect(link).to_have_value(re.compile("X-Amz-Expires=3600"))
+    picture(visitor.page, "objects-details")
+    with urllib.request.urlopen(link.input_value(), timeout=10) as answer:  # noqa: S310 - loopback
+        assert answer.read() == png()
+    visitor.press("Close")
+    open_object(visitor, "notes.txt")
+    expect(visitor.page.locator("#preview pre")).to_have_text("Wörter\n")
+    with visitor.page.expect_download() as saved:
+        visitor.press("Download")
+    assert saved.value.suggested_filename == "notes.txt"
+    assert Path(saved.value.path()).read_text() == "Wörter\n"
+    visitor.press("Close")
+    visitor.page.get_by_label("Select all").check()
+    visitor.press("Delete")
+    visitor.sees("3 objects, 8 B in folders.")
+    visitor.agrees("Delete")
+    visitor.sees("This folder is empty")
+    tags = set(AuditEvent.objects.values_list("tag", flat=True))
+    assert {"api:object:share", "api:object:upload", "api:object:delete"} <= tags
+
+
+def test_a_large_file_goes_in_parts_and_a_lost_part_is_repeated(visitor: Visitor) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    lost: list[str] = []
+
+    def lose_one(route: Route) -> None:
+        if "partNumber=2" in route.request.url and not lost:
+            lost.append(route.request.url)
+            route.abort("connectionreset")
+        else:
+            route.continue_()
+
+    visitor.page.route(re.compile("partNumber="), lose_one)
+    upload(visitor, ("film.bin", "", b"z" * (17 * MIB)))
+    expect(visitor.page.locator("#upload-list")).to_contain_text("done, 17.8 MB")
+    assert lost
+    open_object(visitor, "film.bin")
+    visitor.sees("17,825,792 bytes")
+    visitor.sees("application/octet-stream")
+    visitor.sees("No preview for this type.")
+    # The browser logs the lost connection.
+    visitor.faults[:] = [each for each in visitor.faults if "ERR_CONNECTION_RESET" not in each]
+
+
+def test_an_upload_is_cancelled(visitor: Visitor) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    visitor.page.route(re.compile("x-zonal-origin"), lambda route: None)
+    upload(visitor, ("film.bin", "video/mp4", b"z" * MIB))
+    visitor.press("Cancel")
+    expect(visitor.page.locator("#upload-list")).to_contain_text("cancelled")
+    visitor.page.unroute_all(behavior="ignoreErrors")
+    visitor.page.locator("#uploads").get_by_role("button", name="Clear").click()
+    expect(visitor.page.locator("#uploads")).to_be_hidden()
+
+
+def test_what_others_stored_runs_nowhere(visitor: Visitor) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    name = "<img src=x onerror=document.title='owned'>.svg"
+    upload(
+        visitor,
+        (name, "image/svg+xml", SVG),
+        ("page.html", "text/html", b"<script>document.title='owned'</script>"),
+        ("fake.png", "image/png", SVG),
+    )
+    visitor.sees_status("3 files uploaded")
+    for each, said in (
+        (name, "No preview for this type."),
+        ("page.html", "No preview for this type."),
+        ("fake.png", "The preview could not be loaded."),
+    ):
+        open_object(visitor, each)
+        expect(visitor.page.locator("#preview")).to_have_text(said)
+        visitor.press("Close")
+    # Opened as a page of its own it has no scripts, and no access to what the object API stores.
+    open_object(visitor, "page.html")
+    visitor.press("Create link")
+    link = visitor.page.get_by_label("Link", exact=True)
+    expect(link).to_have_value(re.compile("attachment"))
+    assert "owned" not in visitor.page.title()
+
+
+@pytest.fixture
+def names(settings: Settings) -> Iterator[None]:
+    """Have the platform ask a name server that knows nothing."""
+    with NameServer() as server:
+        settings.OAUTH = replace(settings.OAUTH, dns_resolvers=(server.address,))
+        yield
+
+
+@pytest.mark.usefixtures("names")
+def test_a_bucket_is_configured_and_deleted(
+    visitor: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    sign_up(visitor)
+    visitor.go("/console/objects?view=origins")
+    visitor.press("New origin")
+    visitor.fill("Name", "site")
+    visitor.page.get_by_label("URL").fill("https://origin.example.com/")
+    visitor.press("Create")
+    visitor.sees("http: https://origin.example.com/, without credentials")
+    visitor.page.get_by_role("link", name="Buckets").click()
+    visitor.press("New bucket")
+    visitor.fill("Name", "pulled")
+    visitor.page.get_by_label("Objects from").select_option("site")
+    visitor.press("Create")
+    visitor.sees("The bucket's origin cannot list its objects.")
+    visitor.page.get_by_role("link", name="Settings").click()
+    form = visitor.page.locator("#switches")
+    form.get_by_label("Public – anyone").check()
+    form.get_by_label("Forward writes").check()
+    visitor.press("Save")
+    visitor.agrees("Make public")
+    visitor.sees_status("The settings are saved.")
+    visitor.fill("Add a host name", "files.example.com")
+    visitor.press("Check")
+    visitor.sees("_zonal-cache.files.example.com")
+    picture(visitor.page, "objects-settings")
+    visitor.press("Delete bucket")
+    visitor.agrees("Delete")
+    visitor.sees("No bucket yet")
+
+
+def test_a_press_while_the_list_loads_waits_for_it_and_is_done_once(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.go("/console/objects?view=keys")
+    with held(visitor, r"/v1/cache/buckets$"):
+        visitor.page.get_by_role("link", name="Buckets").click()
+        expect(visitor.page.locator("#buckets[data-busy]")).to_have_count(1)
+        visitor.press("New bucket")
+        visitor.press("New bucket")
+    visitor.fill("Name", "media")
+    visitor.press("Create")
+    visitor.sees("This folder is empty")
+
+
+def test_an_access_key_s_secret_is_shown_once(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.go("/console/objects?view=keys")
+    visitor.press("New access key")
+    visitor.press("Create")
+    secret = visitor.page.locator('#key-made [data-slot="secret"]')
+    expect(secret).to_have_text(re.compile(".{30,}"))
+    shown = secret.text_content() or ""
+    visitor.press("I have kept it")
+    assert shown not in visitor.page.content()
+    visitor.sees("reads and writes, never used")
+
+
+def test_readers_browse_and_change_nothing(visitor: Visitor) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    upload(visitor, ("notes.txt", "text/plain", b"words"))
+    visitor.sees_status("1 file uploaded")
+    User.unscoped.update(roles=["reader"])
+    visitor.go("/console/objects")
+    visitor.page.get_by_role("link", name="media").click()
+    open_object(visitor, "notes.txt")
+    expect(visitor.page.locator("#preview pre")).to_have_text("words")
+    for name in ("Delete", "Purge", "Upload", "New folder", "Select all"):
+        expect(visitor.page.get_by_role("button", name=name, exact=True)).to_have_count(0)
+
+
+def test_a_purge_shows_first_what_it_takes(visitor: Visitor) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    upload(visitor, ("notes.txt", "text/plain", b"words"))
+    visitor.sees_status("1 file uploaded")
+    visitor.press("Purge")
+    visitor.sees("This takes 1 object")
+    visitor.agrees("Purge")
+    visitor.sees_status("1 object purged")
+    # The origin keeps it.
+    open_object(visitor, "notes.txt")
+    expect(visitor.page.locator("#preview pre")).to_have_text("words")
+
+
+def test_an_unavailable_cache_is_reported(visitor: Visitor, settings: Settings) -> None:
+    sign_up(visitor)
+    settings.CACHE = replace(settings.CACHE, brain_url="http://127.0.0.1:9")
+    visitor.go("/console/objects")
+    visitor.sees("The edge cache does not answer at the moment.")
+
+
+def test_the_page_fits_a_phone(
+    visit: Callable[..., Visitor], picture: Callable[[Page, str], None]
+) -> None:
+    visitor = visit(**NARROW)
+    sign_up(visitor)
+    new_bucket(visitor)
+    upload(visitor, ("a rather long name of a picture, as cameras make.png", "image/png", png()))
+    visitor.sees_status("1 file uploaded")
+    hold(visitor, "files")
+    picture(visitor.page, "objects-narrow")
+    visitor.page.locator("#file-rows .name").click()
+    expect(visitor.page.get_by_role("img", name="40 × 30 pixels")).to_be_visible()
+    hold_panel(visitor, "details")

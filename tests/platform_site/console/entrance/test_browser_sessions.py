@@ -1,0 +1,86 @@
+"""In a browser: expiry, refresh, environments, several tabs, SQL."""
+
+from dataclasses import replace
+
+import pytest
+from playwright.sync_api import Request, expect
+from pytest_django import Settings
+
+from accounts.models import Session
+from tests.platform_site.console.browser import Visitor, watch
+from tests.platform_site.console.journeys import sign_up
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+]
+
+FIVE_CALLS = """async () => {
+  const { get } = await import("/static/console/lib/api.js");
+  const answers = await Promise.all(Array.from({ length: 5 }, () => get("/v1/whoami")));
+  return answers.map((who) => who.email);
+}"""
+
+
+def test_an_expired_token_is_refreshed_once_for_all_calls(
+    visitor: Visitor, settings: Settings
+) -> None:
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=2)
+    sign_up(visitor)
+    refreshes: list[str] = []
+
+    def note(request: Request) -> None:
+        if request.url.endswith("/v1/auth/refresh"):
+            refreshes.append(request.url)
+
+    visitor.page.on("request", note)
+    visitor.page.wait_for_timeout(2200)
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=900)
+    assert visitor.page.evaluate(FIVE_CALLS) == ["dora@example.com"] * 5
+    assert len(refreshes) == 1
+    assert Session.unscoped.get().generation == 1 + Session.unscoped.get().previous_generation
+
+
+def test_a_session_that_cannot_be_refreshed_leads_to_the_sign_in(
+    visitor: Visitor, settings: Settings
+) -> None:
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=1)
+    sign_up(visitor)
+    visitor.page.wait_for_timeout(1200)
+    Session.unscoped.all().delete()
+    visitor.page.goto(f"{visitor.base}/console/security")
+    visitor.is_at("/console/sign-in?next=%2Fconsole%2Fsecurity")
+
+
+def test_switching_changes_every_tab(visitor: Visitor) -> None:
+    sign_up(visitor)
+    other = visitor.context.new_page()
+    watch(other, visitor.faults)
+    other.goto(f"{visitor.base}/console/sql")
+    expect(other.locator(".where")).to_have_text("live")
+    visitor.page.locator("#environment-menu summary").click()
+    visitor.press("sandbox")
+    expect(visitor.page.locator("#environment-menu summary")).to_contain_text("sandbox")
+    expect(other.locator(".where")).to_have_text("sandbox")
+    assert Session.unscoped.filter(ended_at=None).get().environment.slug == "sandbox"
+
+
+def test_escape_closes_the_menu(visitor: Visitor) -> None:
+    sign_up(visitor)
+    summary = visitor.page.locator("#environment-menu summary")
+    summary.focus()
+    visitor.page.keyboard.press("Enter")
+    expect(visitor.page.get_by_role("button", name="sandbox")).to_be_visible()
+    visitor.page.keyboard.press("Escape")
+    expect(visitor.page.get_by_role("button", name="sandbox")).to_be_hidden()
+    expect(summary).to_be_focused()
+
+
+def test_signing_out_in_one_tab_signs_out_all_tabs(visitor: Visitor) -> None:
+    sign_up(visitor)
+    other = visitor.context.new_page()
+    watch(other, visitor.faults)
+    other.goto(f"{visitor.base}/console/security")
+    expect(other.get_by_role("heading", name="Second factor")).to_be_visible()
+    visitor.press("Sign out")
+    expect(other).to_have_url(f"{visitor.base}/console/sign-in?next=%2Fconsole%2Fsecurity")

@@ -1,0 +1,92 @@
+"""In a browser: environments are created, copied, renamed and deleted, with what that costs."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from accounts.models import User
+from environments.models import Environment
+from tests.platform_site.console.browser import Visitor
+from tests.platform_site.console.journeys import sign_up
+from tests.platform_site.console.layout import hold
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+]
+NARROW = {"viewport": {"width": 390, "height": 844}}
+
+
+def create(visitor: Visitor, slug: str) -> None:
+    """Create an environment on the page."""
+    visitor.press("New environment")
+    visitor.fill("Id", slug)
+    visitor.press("Create")
+    expect(visitor.page.get_by_role("heading", name=slug)).to_be_visible()
+    visitor.settle()
+
+
+def test_an_environment_is_created_renamed_and_deleted(
+    visitor: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    sign_up(visitor)
+    visitor.go("/console/environments")
+    create(visitor, "staging")
+    expect(visitor.page.locator(".worlds > li")).to_have_count(3)
+    expect(visitor.page.locator(".numbers[aria-busy]")).to_have_count(0)
+    picture(visitor.page, "environments")
+    visitor.press("Rename: staging")
+    visitor.fill("New name", "Stage two")
+    visitor.press("Rename")
+    expect(visitor.page.get_by_role("heading", name="Stage two")).to_be_visible()
+    visitor.settle()
+    # What is built in stays.
+    for name in ("live", "sandbox"):
+        expect(visitor.page.get_by_role("button", name=f"Delete: {name}")).to_have_count(0)
+    visitor.press("Delete: Stage two")
+    visitor.sees("0 tables, 0 B of database")
+    visitor.sees("The data is deleted after seven days")
+    visitor.fill("Type its id to confirm", "Stage two")
+    visitor.press("Delete environment")
+    visitor.sees("Type staging.")
+    assert Environment.unscoped.filter(slug="staging", deleted_at=None).exists()
+    visitor.fill("Type its id to confirm", "staging")
+    visitor.press("Delete environment")
+    expect(visitor.page.locator(".worlds > li")).to_have_count(2)
+
+
+def test_the_environment_that_one_is_in_can_be_deleted(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.go("/console/environments")
+    create(visitor, "staging")
+    visitor.press("Switch to it: staging")
+    expect(visitor.page.locator("#environment-menu summary")).to_contain_text("staging")
+    visitor.settle()
+    visitor.press("Delete: staging")
+    visitor.fill("Type its id to confirm", "staging")
+    visitor.press("Delete environment")
+    expect(visitor.page.locator("#environment-menu summary")).to_contain_text("sandbox")
+    expect(visitor.page.locator(".worlds > li")).to_have_count(2)
+
+
+def test_readers_see_environments_and_change_none(visit: Callable[..., Visitor]) -> None:
+    visitor = visit(**NARROW)
+    sign_up(visitor)
+    User.unscoped.update(roles=["reader"])
+    visitor.go("/console/environments")
+    visitor.sees("you are here")
+    hold(visitor, "environments")
+    for name in ("New environment", "Rename: live", "Copy: live"):
+        expect(visitor.page.get_by_role("button", name=name)).to_have_count(0)
+
+
+def test_an_extension_is_installed_and_removed(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.go("/console/environments")
+    visitor.press("Extensions: sandbox")
+    visitor.press("Install citext")
+    visitor.sees_status("citext is installed.")
+    visitor.press("Remove citext")
+    visitor.sees_status("citext is removed.")
+    expect(visitor.page.get_by_role("button", name="Install citext")).to_be_visible()

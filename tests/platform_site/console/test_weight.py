@@ -1,0 +1,39 @@
+"""A page's first load is small: what the browser fetches before anything can be used."""
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+from platform_site.console.pages import existing
+from tests.cast import HANDLER
+
+STATIC = Path(__file__).resolve().parents[3] / "platform_site/console/static"
+# Kilobytes as they are sent, compressed.
+MOST, MOST_WITH_EDITOR = 150_000, 350_000
+DYNAMIC = re.compile(r'import\("(\.[^"]+)"\)')
+
+
+def fetched(html: str) -> set[Path]:
+    """Return the files of a page: those that it names, and those that its modules import later."""
+    named = re.findall(r'(?:src|href)="/static/([^"#]+)', html)
+    files = {STATIC / name for name in named}
+    for file in list(files):
+        if file.suffix == ".js":
+            later = DYNAMIC.findall(file.read_text())
+            files |= {(file.parent / name).resolve() for name in later}
+    return files
+
+
+@pytest.mark.parametrize("address", [page.address for page in existing()])
+def test_the_first_load_of_a_page_is_small(address: str) -> None:
+    client = Client()
+    client.handler = HANDLER
+    html = client.get(f"/console/{address}").content
+    files = fetched(html.decode())
+    assert files
+    size = sum(len(gzip.compress(file.read_bytes())) for file in files) + len(gzip.compress(html))
+    has_editor = any(file.name == "codemirror.js" for file in files)
+    assert size <= (MOST_WITH_EDITOR if has_editor else MOST)

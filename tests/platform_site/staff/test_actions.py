@@ -1,0 +1,122 @@
+"""What staff do with users: asked for a reason, done once, told by mail and recorded."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import AuditEvent, Session, User
+from tests import inbox
+from tests.cast import Caller, signed_in
+from tests.staff import EMAIL, staff_inside
+from tests.twofactor.holder import with_totp
+from twofactor.models import Factor
+
+pytestmark = pytest.mark.django_db
+USERS = "/admin/accounts/user/"
+
+
+def form(action: str, *users: User) -> dict[str, Any]:
+    """Return what the list sends."""
+    return {"action": action, "_selected_action": [str(user.pk) for user in users]}
+
+
+def do(browser: Client, action: str, *users: User, reason: str = "asked by phone") -> str:
+    """Confirm an action; return the page that follows."""
+    sent = form(action, *users) | {"confirmed": "1", "reason": reason}
+    return browser.post(USERS, sent, follow=True).content.decode()
+
+
+def events(action: str) -> list[dict[str, Any]]:
+    """Return the data of the audit events of an action."""
+    found = AuditEvent.objects.filter(tag=f"admin:{action}").order_by("id")
+    return [event.data for event in found]
+
+
+def test_an_action_asks_first_and_needs_a_reason(inside: Client, alice: User) -> None:
+    page = inside.post(USERS, form("disable", alice)).content.decode()
+    assert "alice@example.com" in page
+    assert 'name="reason"' in page
+    assert "A reason is required" in do(inside, "disable", alice, reason="  ")
+    alice.refresh_from_db()
+    assert alice.is_active
+
+
+def test_a_user_is_disabled_once_and_enabled_again(inside: Client, alice: User) -> None:
+    caller = signed_in(alice)
+    assert "done for 1 of 1" in do(inside, "disable", alice)
+    assert caller.get("/v1/whoami").status == 401
+    assert "nothing to do" in do(inside, "disable", alice)
+    assert inbox.notices_to("alice@example.com").count("account_disabled") == 1
+
+    do(inside, "enable", alice)
+
+    alice.refresh_from_db()
+    assert alice.is_active
+    assert events("user:disable") == [{"member": str(alice.pk), "reason": "asked by phone"}]
+    assert len(events("user:enable")) == 1
+
+
+def test_sessions_are_ended_and_the_event_names_who_did_it(inside: Client, alice: User) -> None:
+    callers = [signed_in(alice), signed_in(alice, "sandbox")]
+    do(inside, "end_sessions", alice)
+    do(inside, "end_sessions", alice)
+    assert {caller.get("/v1/whoami").status for caller in callers} == {401}
+    event = AuditEvent.objects.get(tag="admin:session:delete")
+    assert (event.actor, event.organization_id) == (EMAIL, alice.organization_id)
+    assert event.data["ended"] == 2
+
+
+def test_a_user_is_unlocked(inside: Client, alice: User) -> None:
+    for _ in range(3):
+        Caller().post("/v1/auth/login", {"email": alice.email, "password": "wrong"})
+    with_totp(alice)
+    Factor.unscoped.filter(user=alice).update(failures=100)
+
+    do(inside, "unlock", alice)
+
+    assert set(Factor.unscoped.filter(user=alice).values_list("failures", flat=True)) == {0}
+    assert "nothing to do" in do(inside, "unlock", alice)
+    assert len(events("user:unlock")) == 1
+
+
+def test_staff_cannot_disable_themselves_or_reset_their_own_factors(inside: Client) -> None:
+    root = User.unscoped.get(email=EMAIL)
+    with_totp(root)
+    for action in ("disable", "reset_factors"):
+        assert "Another member of staff" in do(inside, action, root)
+    root.refresh_from_db()
+    assert root.is_active
+    assert Factor.unscoped.filter(user=root).exists()
+
+
+def test_the_page_of_a_user_offers_the_actions(inside: Client, alice: User) -> None:
+    page = inside.get(f"{USERS}{alice.pk}/change/").content.decode()
+    for name in ("disable", "enable", "unlock", "end_sessions", "reset_factors"):
+        assert f'value="{name}"' in page
+    assert "impersonat" not in page.lower()
+
+
+def test_staff_that_may_only_look_sees_no_action_and_cannot_send_one(alice: User) -> None:
+    browser = staff_inside()
+    User.unscoped.filter(email=EMAIL).update(is_view_only=True)
+    signed_in(alice)
+    for path in (USERS, f"{USERS}{alice.pk}/change/", "/admin/"):
+        page = browser.get(path)
+        assert page.status_code == 200
+        assert 'value="disable"' not in page.content.decode()
+    for action in ("disable", "end_sessions", "reset_factors", "unlock", "enable"):
+        sent = form(action, alice) | {"confirmed": "1", "reason": "x"}
+        assert browser.post(USERS, sent).status_code == 403
+    assert Session.unscoped.filter(user=alice, ended_at=None).exists()
+    assert not AuditEvent.objects.filter(tag__startswith="admin:").exists()
+
+
+def test_at_most_a_hundred_rows_are_acted_on(inside: Client, alice: User) -> None:
+    User.unscoped.bulk_create(
+        User(organization=alice.organization, email=f"u{n}@example.com") for n in range(101)
+    )
+    sent = form("disable", alice) | {"select_across": "1", "confirmed": "1", "reason": "x"}
+    page = inside.post(USERS, sent, follow=True).content.decode()
+    assert "At most 100 rows" in page
+    assert User.unscoped.filter(is_active=False).count() == 0

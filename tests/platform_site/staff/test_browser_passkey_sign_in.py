@@ -1,0 +1,48 @@
+"""In a browser: staff enter the admin with a passkey alone, and tenants do not."""
+
+import pytest
+from playwright.sync_api import expect
+
+from accounts.models import AuditEvent, User
+from tests.platform_site.console.browser import Visitor
+from tests.platform_site.console.journeys import EMAIL, sign_out, sign_up
+from tests.platform_site.console.settings.test_browser_passkeys import add_passkey
+from twofactor.models import Factor
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def holder(visitor: Visitor) -> Visitor:
+    """Return somebody who holds a passkey and no other factor, and is signed out."""
+    visitor.without_autofill()
+    visitor.virtual_authenticator()
+    sign_up(visitor)
+    add_passkey(visitor)
+    sign_out(visitor)
+    assert [factor.method for factor in Factor.unscoped.exclude(method="backup_codes")] == [
+        "webauthn"
+    ]
+    return visitor
+
+
+def press(visitor: Visitor) -> None:
+    """Sign in with the passkey on the admin's page."""
+    visitor.page.goto(f"{visitor.base}/admin/accounts/user/")
+    visitor.page.get_by_role("button", name="Sign in with a passkey").click()
+
+
+def test_staff_with_a_passkey_alone_get_in_and_to_the_page_they_wanted(holder: Visitor) -> None:
+    User.unscoped.filter(email=EMAIL).update(is_staff=True)
+    press(holder)
+    expect(holder.page).to_have_url(f"{holder.base}/admin/accounts/user/")
+    expect(holder.page.get_by_role("link", name=EMAIL)).to_be_visible()
+    event = AuditEvent.objects.get(tag="admin:session:create")
+    assert (event.actor, event.data) == (EMAIL, {"method": "webauthn"})
+
+
+def test_a_tenant_with_a_passkey_does_not_get_in(holder: Visitor) -> None:
+    press(holder)
+    expect(holder.page.get_by_role("alert")).to_contain_text("passkey")
+    holder.page.goto(f"{holder.base}/admin/")
+    expect(holder.page).to_have_url(f"{holder.base}/admin/login/?next=/admin/")

@@ -1,0 +1,73 @@
+"""The admin's lists: their queries do not grow with their rows, and what the sidebar leads to."""
+
+import re
+
+import pytest
+from django.contrib import admin
+from django.db import connection, models
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from environments.models import Organization
+from tests.platform_site.staff import rows
+
+pytestmark = pytest.mark.django_db
+# The task queue's tables are written by its own functions only.
+FILLED = sorted(
+    (model for model in admin.site._registry if model._meta.managed), key=lambda m: m._meta.label
+)
+
+
+def queries_of(browser: Client, model: type[models.Model]) -> int:
+    """Return the number of queries of a model's list."""
+    name = f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        response = browser.get(reverse(name))
+    assert response.status_code == 200
+    return len(queries)
+
+
+@pytest.mark.parametrize("model", FILLED, ids=lambda model: model._meta.label)
+def test_a_list_is_searched_and_takes_as_many_queries_for_30_rows_as_for_3(
+    inside: Client, model: type[models.Model]
+) -> None:
+    rows.add(model, 3)
+    few = queries_of(inside, model)
+    rows.add(model, 27)
+    assert queries_of(inside, model) == few <= 12
+
+    row = model._default_manager.first()
+    assert row is not None
+    path = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    assert inside.get(path, {"q": "12"}).status_code == 200
+    assert inside.get(f"{path}{row.pk}/change/").status_code == 200
+    assert inside.post(f"{path}add/").status_code == 403
+    assert inside.post(f"{path}{row.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_every_entry_of_the_sidebar_leads_somewhere(inside: Client) -> None:
+    page = inside.get(reverse("admin:accounts_user_changelist")).content.decode()
+    sidebar = page.partition('id="nav-sidebar-apps"')[2].partition("</nav>")[0]
+    paths = re.findall(r'<a href="(/admin/[^"]*)"', sidebar)
+    assert len(paths) > 25
+    assert {inside.get(path).status_code for path in paths} == {200}
+
+
+def test_every_list_is_in_the_sidebar(inside: Client) -> None:
+    page = inside.get("/admin/").content.decode()
+    for model in admin.site._registry:
+        name = f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"
+        assert f'href="{reverse(name)}"' in page, name
+    assert "/admin/auth/group/" not in page
+
+
+def test_a_long_list_says_how_much_it_counts(
+    inside: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform_site.lib.admin.pages.COUNTED", 5)
+    Organization.objects.bulk_create(Organization(name=f"o{n}") for n in range(20))
+    page = inside.get(reverse("admin:environments_organization_changelist"))
+    assert page.context["cl"].result_count == 5

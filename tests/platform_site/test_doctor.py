@@ -1,0 +1,246 @@
+"""``manage.py doctor`` names what is wrong, and says what to do."""
+
+import datetime
+import json
+import os
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from socket import create_server
+from typing import Any
+
+import pytest
+import time_machine
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from django.db import connection
+from pytest_django.fixtures import Settings
+
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from accounts.delivery import outbox
+from accounts.models import Delivery, User
+from accounts.tokens import key_rotation
+from edgecache.api import client
+from tests.accounts.delivery.support import Mailbox, smtp_options, smtp_server
+from tests.commands import facts, refused, run
+from tests.edgecache.api.brain import SECRET, STATUS, ScriptedBrain
+from tests.ports import free_port
+
+pytestmark = pytest.mark.django_db
+SMTP = "django.core.mail.backends.smtp.EmailBackend"
+
+
+@pytest.fixture
+def brain(settings: Settings) -> Iterator[ScriptedBrain]:
+    """Return a scripted brain that is available."""
+    scripted = ScriptedBrain()
+    settings.CACHE = replace(settings.CACHE, brain_url=scripted.url, secret=SECRET, timeout_s=1)
+    client.breaker.succeeded()
+    yield scripted
+    client.breaker.succeeded()
+    client._sessions.clear()
+    scripted.close()
+
+
+@pytest.fixture(autouse=True)
+def healthy(brain: ScriptedBrain, settings: Settings) -> None:
+    """Provide what a healthy platform has."""
+    settings.PUBLIC_URL = "http://localhost:8000"
+    settings.TWOFACTOR = replace(settings.TWOFACTOR, webauthn_origins=(settings.PUBLIC_URL,))
+    brain.say("GET /v1/status", 200, STATUS | {"total_nodes": 2, "online_nodes": 2})
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO procrastinate_workers DEFAULT VALUES")
+
+
+def findings(subject: str, *, is_healthy: bool) -> list[tuple[str, str, str]]:
+    """Return level, message and advice of each finding about a subject."""
+    report = facts("doctor") if is_healthy else refused("doctor")[1]
+    return [
+        (one["level"], one["message"], one["advice"])
+        for one in report["findings"]
+        if one["subject"] == subject
+    ]
+
+
+def test_a_healthy_platform_passes() -> None:
+    report = facts("doctor")
+    levels = {one["subject"]: one["level"] for one in report["findings"]}
+    subjects = {
+        "backups",
+        "cache",
+        "clock",
+        "clusters",
+        "database",
+        "deliveries",
+        "disk",
+        "keys",
+        "mail",
+    }
+    assert set(levels) == subjects | {"migrations", "passkeys", "queue", "settings", "sms", "tls"}
+    assert report["failed"] == 0
+    assert "OK       queue: A task worker runs" in run("doctor")
+
+
+def test_a_missing_task_worker_fails() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM procrastinate_workers")
+    [(level, message, advice)] = findings("queue", is_healthy=False)
+    assert (level, message) == ("failed", "No task worker has reported.")
+    assert "procrastinate worker" in advice
+
+
+def test_a_relay_is_asked_for_a_connection(settings: Settings) -> None:
+    settings.EMAIL_BACKEND = SMTP
+    with smtp_server(Mailbox()) as port:
+        settings.MAIL_OPTIONS = smtp_options(port)
+        assert findings("mail", is_healthy=True)[0][0] == "ok"
+    settings.MAIL_OPTIONS = smtp_options(free_port())
+    [(level, message, _)] = findings("mail", is_healthy=False)
+    assert level == "failed"
+    assert "ConnectionRefusedError" in message
+
+
+def test_failed_messages_are_counted(alice: User) -> None:
+    code: dict[str, str | int | bool | None] = {"code": "493817", "purpose": "to sign in"}
+    code["minutes"] = 10
+    sent = outbox.send_mail(alice.email, "email_code", code, organization_id=alice.organization_id)
+    Delivery.unscoped.filter(pk=sent.pk).update(state=Delivery.State.FAILED)
+    [(level, message, advice)] = findings("deliveries", is_healthy=True)
+    assert (level, message) == ("warning", "1 messages of the last day could not be sent.")
+    assert "--retry-failed" in advice
+
+
+def test_old_and_incomplete_backups_are_named(settings: Settings) -> None:
+    settings.BACKUP = replace(settings.BACKUP, url="file:///backups")
+    assert findings("backups", is_healthy=False)[0][1] == "There has never been a backup."
+    for kind, failed, level in (("platform", 0, "ok"), ("platform", 2, "warning")):
+        data = {"kind": kind, "failed": failed}
+        audit.add(None, AccountTag.CLI_BACKUP_CREATE, data=data)
+        assert findings("backups", is_healthy=True)[0][0] == level
+    with time_machine.travel(datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=3)):
+        audit.add(None, AccountTag.CLI_BACKUP_CREATE, data={"kind": "environment", "failed": 0})
+        [(level, message, _)] = findings("backups", is_healthy=False)
+    assert (level, message) == ("failed", "The last backup was made 72 hours ago.")
+
+
+def test_passkeys_must_work_at_the_public_address(settings: Settings) -> None:
+    settings.TWOFACTOR = replace(settings.TWOFACTOR, webauthn_origins=("https://old.example.com",))
+    [(level, _, advice)] = findings("passkeys", is_healthy=False)
+    assert level == "failed"
+    assert "ZWEBAUTHN_ORIGINS" in advice
+
+
+def test_an_absent_brain_and_offline_nodes_are_named(brain: ScriptedBrain) -> None:
+    brain.say("GET /v1/status", 200, STATUS | {"total_nodes": 2, "online_nodes": 1})
+    assert findings("cache", is_healthy=True)[0][:2] == ("warning", "1 of 2 nodes are online.")
+    brain.say("GET /v1/status", 403, {})
+    [(level, _, advice)] = findings("cache", is_healthy=False)
+    assert level == "failed"
+    assert "ZCACHE_BRAIN_SECRET" in advice
+
+
+def test_retired_keys_are_to_be_removed(settings: Settings) -> None:
+    ring = (*settings.ACCOUNTS.access_keys, "a-key-of-last-year")
+    dates = {"a-key-of-last-year": datetime.date(2025, 1, 1)}
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_keys=ring, key_retirements=dates)
+    found = findings("keys", is_healthy=True)
+    former = f"{key_rotation.ROTATED[0]}_PREVIOUS"
+    assert ("warning", f"A key of {former} has retired.", "Remove it from the setting.") in found
+    assert "a-key-of-last-year" not in run("doctor")
+
+
+def test_a_lost_database_leaves_the_rest_of_the_report(tmp_path: Path) -> None:
+    away = {"DATABASE_URL": f"postgresql://x@127.0.0.1:{free_port()}/x"}
+    ended = subprocess.run(
+        [sys.executable, "manage.py", "doctor", "--json"],
+        env=os.environ | away | {"ZDATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1, ended.stderr
+    found = {one["subject"]: one for one in json.loads(ended.stdout)["error"]["findings"]}
+    assert found["database"]["message"] == "It does not answer."
+    assert found["queue"]["level"] == "skipped"
+    assert found["disk"]["level"] in {"ok", "warning"}
+
+
+def certificate(folder: Path, *, days: int) -> Path:
+    """Return a file with a certificate of localhost and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=days, hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    encoding, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    form = serialization.PrivateFormat.PKCS8
+    file = folder / "certificate.pem"
+    file.write_bytes(made.public_bytes(encoding) + key.private_bytes(encoding, form, plain))
+    return file
+
+
+@contextmanager
+def tls_server(file: Path) -> Iterator[int]:
+    """Run a server that completes handshakes; return its port."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(file)
+    with create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    taken, _ = server.accept()
+                except OSError:
+                    return
+                with taken:
+                    try:
+                        context.wrap_socket(taken, server_side=True).close()
+                    except OSError:
+                        continue
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield server.getsockname()[1]
+        server.shutdown(2)
+    thread.join(5)
+
+
+@pytest.mark.parametrize(
+    ("days", "is_trusted", "level"),
+    [(5, True, "warning"), (60, True, "ok"), (60, False, "failed")],
+)
+def test_the_certificate_of_the_public_address_is_checked(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    days: int,
+    is_trusted: Any,
+    level: str,
+) -> None:
+    file = certificate(tmp_path, days=days)
+    if is_trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    with tls_server(file) as port:
+        settings.PUBLIC_URL = f"https://localhost:{port}"
+        origins = (settings.PUBLIC_URL,)
+        settings.TWOFACTOR = replace(settings.TWOFACTOR, webauthn_origins=origins)
+        [found] = findings("tls", is_healthy=level != "failed")
+    assert found[0] == level

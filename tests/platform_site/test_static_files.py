@@ -1,0 +1,53 @@
+"""The pages' files as production serves them."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.contrib.staticfiles.storage import staticfiles_storage
+from django.test import override_settings
+
+from platform_site import static_files
+from platform_site.templatetags import modules
+
+PAGE = "console/overview/overview.js"
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return a folder with the collected files of the console alone."""
+    root = tmp_path_factory.mktemp("static")
+    storages = {
+        **settings.STORAGES,
+        "staticfiles": {"BACKEND": "platform_site.static_files.HashedFiles"},
+    }
+    finder = "django.contrib.staticfiles.finders.FileSystemFinder"
+    with override_settings(STATIC_ROOT=str(root), STORAGES=storages, STATICFILES_FINDERS=[finder]):
+        assert static_files.collect_if_changed()
+        assert not static_files.collect_if_changed()
+        yield root
+
+
+def test_modules_import_each_other_by_hashed_names_and_are_compressed(collected: Path) -> None:
+    url = staticfiles_storage.url(PAGE)
+    path = collected / url.removeprefix(settings.STATIC_URL)
+    assert re.search(r"overview\.[0-9a-f]{12}\.js$", path.name)
+    for source in collected.glob("console/**/*.js"):
+        for name in re.findall(r'^[^*]*"(\.[^"]+\.js)";', source.read_text(), re.MULTILINE):
+            assert re.search(r"\.[0-9a-f]{12}\.js$", name), f"{source.name} imports {name}"
+            target = source.parent / name
+            assert target.is_file()
+            assert target.with_name(target.name + ".gz").is_file()
+    assert not (collected / PAGE).exists()
+
+
+def test_a_page_names_every_module_that_it_will_import() -> None:
+    named = modules.imported(PAGE)
+    root = Path(settings.STATICFILES_DIRS[0])
+    assert all((root / name).is_file() for name in named)
+    # One that the page imports, and one that is imported by others only.
+    assert {"console/frame/shell.js", "console/lib/tabs.js"} < set(named)
+    assert PAGE not in named
+    assert "console/cache/cache.js" not in named

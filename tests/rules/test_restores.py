@@ -1,0 +1,30 @@
+"""What ends, expires or opens an account is in no backup."""
+
+from django.apps import apps
+
+from platform_site.backup.tables import VOID
+
+# Fields of what works for a while, or by being known.
+SHORT_LIVED = {"expires_at", "digest", "secret_hash", "lease_until", "token"}
+# Reasons that they come back: what they prove or hold is what people have.
+KEPT = {
+    "twofactor.BackupCode": "a factor, used ones marked as used",
+    "accounts.Domain": "a public DNS record",
+    "accounts.KnownDevice": "gives no access, and saves each user a mail",
+    "brain.Host": "as above",
+    "brain.Node": "a worker's registration, whose earnings belong to its operator",
+}
+
+
+def test_every_model_that_could_open_an_account_is_void_or_kept_for_a_reason() -> None:
+    found = {
+        model._meta.label
+        for model in apps.get_models(include_auto_created=True)
+        if SHORT_LIVED & {field.name for field in model._meta.get_fields()}
+    }
+    assert found - VOID == set(KEPT)
+
+
+def test_every_name_is_a_model() -> None:
+    known = {model._meta.label for model in apps.get_models(include_auto_created=True)}
+    assert VOID - known == set()
