@@ -17,7 +17,7 @@ ISOLATION := $(addprefix tests/sqlgateway/,attacks hardening provisioning \
 # Tests start hundreds of Python processes: none shall compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run free-ports test test-browser test-postgres15 test-store check check-deploy format lock vendor clients check-clients bench help
+.PHONY: run free-ports test test-again test-browser test-postgres15 test-store check check-deploy format lock vendor clients check-clients bench help
 
 help:  ## list these commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -33,6 +33,14 @@ free-ports:
 test: $(VENV)/.dev  ## run the tests against throw-away databases, but for those in a browser
 	$(EXEC) $(BIN)/python -m pytest -n 3 --dist worksteal $(CHOSEN) $(TESTS)
 # Only now: a run that fails is to end with what failed.
+	$(if $(CI),$(BIN)/coverage report)
+
+# A failure that does not come back is a fault of the test, which is named here and is to be mended;
+# more than three failures are the code's.
+test-again: $(VENV)/.dev  ## run the tests that failed just now once more, at most three
+	@$(BIN)/python -c 'import json; failed = json.load(open(".pytest_cache/v/cache/lastfailed")); \
+	  print("Failed, and run again:", *failed, sep="\n  "); exit(len(failed) > 3)'
+	$(EXEC) $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(TESTS)
 	$(if $(CI),$(BIN)/coverage report)
 
 test-browser: $(VENV)/.dev  ## run the tests in a browser (Debian's chromium-headless-shell)
