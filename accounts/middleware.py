@@ -14,6 +14,7 @@ from django.utils.module_loading import import_string
 from accounts.sessions.authentication import bearer_token
 from platform_site.lib import problems
 from platform_site.lib.errors import PlatformError, TokenInvalid
+from platform_site.lib.pages import API
 from platform_site.lib.principals import PlatformRequest, Principal
 from platform_site.lib.web import clients
 
@@ -24,7 +25,7 @@ class PrincipalMiddleware:
     """Resolve the bearer token; the views decide whether they need a principal.
 
     Credentials that do not hold are kept as ``request.principal_error``: a login must not fail
-    for a stale header, and every other view raises it.
+    for a stale header, and every other view raises it. Pages and health take no bearer token.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -34,6 +35,9 @@ class PrincipalMiddleware:
         """Pass the request on with its principal, or answer 503 without a control database."""
         request = cast(PlatformRequest, http_request)
         request.principal, request.principal_error = None, None
+        if not request.path_info.startswith(API):
+            # Health and metrics must answer without a database, whatever header a proxy adds.
+            return self.get_response(request)
         try:
             request.principal = _resolve(request)
         except PlatformError as exc:

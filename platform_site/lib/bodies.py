@@ -9,12 +9,19 @@ from django.conf import settings
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import JSONRenderer
 
-from platform_site.lib.errors import MalformedJson, PayloadTooLarge, UnsupportedMedia
+from platform_site.lib.errors import (
+    InvalidRequest,
+    MalformedJson,
+    PayloadTooLarge,
+    UnsupportedMedia,
+)
 
 # zlib's word for "with gzip's header and checksum, and nothing else".
 GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
 # RFC 9110 §15.5.16: with a 415 it names the encodings that a body may have.
 GZIP_ACCEPTED: Final = {"Accept-Encoding": "gzip, identity"}
+
+EMPTY_OBJECT: Final = b"{}"
 
 
 def read_body(stream: Any, *, encoding: str, limit_bytes: int) -> bytes:
@@ -51,6 +58,15 @@ def _expand(body: bytes, limit_bytes: int) -> bytes:
     if len(expanded) <= limit_bytes and (not expander.eof or expander.unused_data):
         raise MalformedJson("The body is not one whole gzip member.")
     return expanded
+
+
+def refuse_body(stream: Any) -> None:
+    """Raise InvalidRequest (400) unless a body is empty, or ``{}``, which many clients always send.
+
+    stream: None without a body. No more than three bytes of it are read.
+    """
+    if stream is not None and stream.read(len(EMPTY_OBJECT) + 1) not in {b"", EMPTY_OBJECT}:
+        raise InvalidRequest("This operation takes no body.")
 
 
 class StrictJsonParser(BaseParser):

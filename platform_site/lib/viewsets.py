@@ -34,7 +34,8 @@ Five tables by action name declare the rest. The code and the OpenAPI document b
 that they cannot contradict each other:
 
 - ``access``: who may call the action. An action that is missing here answers 405.
-- ``request_serializers``: the body. ``self.read()`` returns it validated.
+- ``request_serializers``: the body. ``self.read()`` returns it validated. An action that is
+  missing here answers 400 to a body, unless it has parsers of its own.
 - ``query_serializers``: the query string's filters. ``self.read_query()`` returns them validated.
 - ``response_serializers``: what the action answers with, where that is not ``serializer_class``:
   None for no body; a ``PolymorphicProxySerializer`` where the value's type field decides.
@@ -67,6 +68,7 @@ from rest_framework.serializers import BaseSerializer
 from rest_framework.viewsets import ViewSetMixin
 
 from platform_site.lib.api import ApiView, CursorPages, StrictSerializer
+from platform_site.lib.bodies import refuse_body
 from platform_site.lib.errors import NotFound
 from platform_site.lib.permissions import Access
 
@@ -112,6 +114,13 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
         """Set the action before its access is looked up."""
         self.action = self.action_map.get((request.method or "").lower(), "")
         return ApiView.initialize_request(self, request, *args, **kwargs)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Enforce ``access``, and refuse a body that the action would not read."""
+        super().initial(request, *args, **kwargs)
+        is_json = self.parser_classes is ApiView.parser_classes
+        if self.action and is_json and self.action not in self.request_serializers:
+            refuse_body(request.stream)
 
     def access_for(self, method: str) -> Access | None:
         """Return what the action behind a method asks of its caller."""

@@ -6,12 +6,22 @@ import pytest
 from django.db import OperationalError
 from pytest_django import Settings
 
+from accounts import middleware
 from platform_site import health
 from tests.cast import Caller
 
 
 def test_healthz_does_not_use_the_database() -> None:
     assert Caller().get("/healthz").body == {"status": "ok"}
+
+
+def test_healthz_does_not_look_at_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: object) -> None:
+        raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(middleware, "_resolve", lost)
+    assert Caller("some.access.token").get("/v1/whoami").status == 503
+    assert Caller("some.access.token").get("/healthz").status == 200
 
 
 @pytest.mark.django_db

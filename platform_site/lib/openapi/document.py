@@ -16,8 +16,8 @@ Where a login answers `mfa_required`, answer a challenge with the `mfa_token` fi
 **Errors** are `application/problem+json` (RFC 9457) with a stable `code`; each operation lists its
 own. 401 carries `WWW-Authenticate`, 429 and 503 carry `Retry-After`.
 
-**Bodies** are one JSON object. A field that an operation does not know is refused. Later releases
-may add fields to answers.
+**Bodies** are one JSON object. A field that an operation does not know is refused, and so is a body
+where the operation reads none. Later releases may add fields to answers.
 
 **Lists** are pages: `next` and `previous` are the URLs of the pages beside, or null.
 """
