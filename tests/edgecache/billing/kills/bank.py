@@ -11,6 +11,8 @@ from django.utils import timezone
 
 FOLDER = "TEST_BANK_FOLDER"
 OPERATOR = 9
+# 25.00
+EARNED_UCR = 2500 * 10**9
 
 
 class Bank:
@@ -60,15 +62,13 @@ def request_payout() -> None:
     from edgecache.billing import ledger
     from edgecache.billing.ledger import Posting
     from edgecache.billing.models import AccountKind, Journal
-    from edgecache.billing.money import UCR_PER_CENT
     from edgecache.billing.payouts import methods, payouts
 
     now = timezone.now()
     methods.replace(OPERATOR, "bank", {"account": "x"}, by="x", now=now - timedelta(days=4))
-    earned = 2500 * UCR_PER_CENT
     postings = [
-        Posting(AccountKind.PAYABLE, OPERATOR, earned),
-        Posting(AccountKind.FEES, None, -earned),
+        Posting(AccountKind.PAYABLE, OPERATOR, EARNED_UCR),
+        Posting(AccountKind.FEES, None, -EARNED_UCR),
     ]
     ledger.post(Journal.Kind.RELEASE, f"earned:{now.isoformat()}", postings)
     payouts.request(OPERATOR, by="x", now=now)

@@ -27,8 +27,11 @@ BATCH_LINES: Final = 150
 LONGEST_S: Final = 180
 
 
-def halting(module: str, name: str, moment: str) -> None:
-    """Make a function halt at its end, in whose transaction its work is not committed yet."""
+def halting(module: str, name: str, moment: str, *, from_call: int = 1) -> None:
+    """Make a function halt at its end, in whose transaction its work is not committed yet.
+
+    from_call: the first of its calls that does.
+    """
     owner = importlib.import_module(module)
     real: Callable[..., Any] = getattr(owner, name)
     calls = 0
@@ -37,8 +40,7 @@ def halting(module: str, name: str, moment: str) -> None:
         nonlocal calls
         done = real(*args, **kwargs)
         calls += 1
-        # Not the first time: some of the work is committed.
-        if calls > 1:
+        if calls >= from_call:
             wait_at(moment)
         return done
 
@@ -53,8 +55,11 @@ def prepare() -> None:
     usage_import.PAGE_LINES = PAGE_LINES  # type: ignore[misc]  # smaller here
     settlement.BATCH_LINES = BATCH_LINES  # type: ignore[misc]  # smaller here
     settlement.settle_batch.__defaults__ = (BATCH_LINES,)
-    halting("edgecache.billing.usage.usage_import", "store", "importing")
-    halting("edgecache.billing.usage.settlement", "_charge", "settling")
+    # Not the first time: some of the work is committed.
+    halting("edgecache.billing.usage.usage_import", "store", "importing", from_call=2)
+    halting("edgecache.billing.usage.settlement", "_charge", "settling", from_call=2)
+    # The last step of the transactions that debit a payout, and that record its confirmation.
+    halting("edgecache.billing.payouts.payouts", "_tell", "booking")
 
 
 def command(*words: str) -> None:

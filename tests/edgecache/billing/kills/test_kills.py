@@ -26,7 +26,7 @@ from platform_site.embedded.postgres.cluster import CONTROL
 from platform_site.embedded.postgres.cluster import Cluster as Postgres
 from platform_site.embedded.supervisor.identity import processes_in
 from tests.database_client import DatabaseClient
-from tests.edgecache.billing.kills.bank import FOLDER, OPERATOR
+from tests.edgecache.billing.kills.bank import EARNED_UCR, FOLDER, OPERATOR
 from tests.edgecache.brain.s3.raw import Signer
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect
@@ -49,6 +49,13 @@ SEED = """
         date_trunc('hour', now()) - interval '1 hour', 10, 1000
     FROM generate_series(1, %s) n
 """
+CONFIRMED = "SELECT count(*) FROM billing_journal WHERE kind = 'payout_confirmed'"
+BOOKED = (
+    "SELECT sum(balance_ucr) FROM billing_account WHERE kind = 'payable'",
+    "SELECT count(*) FROM billing_payout",
+    "SELECT count(*) FROM billing_journal WHERE kind = 'payout'",
+    "SELECT count(*) FROM procrastinate_jobs WHERE task_name ~ 'send_payout' AND status = 'todo'",
+)
 
 
 class Nursery:
@@ -339,3 +346,53 @@ def test_a_kill_in_the_middle_of_paying_pays_once(
     states = platform.rows.execute("SELECT state FROM billing_payout").fetchall()
     assert {row[0] for row in states} == {"confirmed"}
     platform.check()
+
+
+@pytest.mark.parametrize("victim", ["command", "PostgreSQL"])
+def test_a_kill_while_a_payout_is_debited_moves_nothing(platform: Platform, victim: Victim) -> None:
+    before = booked(platform)
+    with platform.halted("booking"):
+        process = platform.begin("request payout")
+        platform.wait_for("booking")
+        strike(platform, victim, process)
+    if victim == "PostgreSQL":
+        process.kill()
+    # What had been earned is payable; there is no payout, no journal of one, and no job.
+    payable, *others = booked(platform)
+    assert (payable, others) == (before[0] + EARNED_UCR, before[1:])
+    platform.check()
+    # The next request pays it, with what was earned meanwhile.
+    platform.run("request payout")
+    assert booked(platform)[0] == before[0]
+    for _ in range(2):
+        platform.run("manage", "runpayouts")
+    platform.check()
+
+
+@pytest.mark.parametrize("victim", ["command", "PostgreSQL"])
+def test_a_kill_while_a_confirmation_is_recorded_pays_once(
+    platform: Platform, victim: Victim
+) -> None:
+    paid, confirmed = platform.payments(), platform.value(CONFIRMED)
+    platform.run("request payout")
+    platform.run("manage", "runpayouts")
+    with platform.halted("booking"):
+        process = platform.begin("manage", "runpayouts")
+        platform.wait_for("booking")
+        strike(platform, victim, process)
+    if victim == "PostgreSQL":
+        process.kill()
+    assert platform.value(CONFIRMED) == confirmed
+    for _ in range(2):
+        platform.run("manage", "runpayouts")
+    assert platform.value(CONFIRMED) == confirmed + 1
+    assert platform.payments() == paid + 1
+    platform.check()
+
+
+def booked(platform: Platform) -> list[int]:
+    """Return what is payable in µcr, and how many payouts, journals of payouts and jobs there are.
+
+    Jobs: those that wait to send a payout.
+    """
+    return [platform.value(statement) for statement in BOOKED]
