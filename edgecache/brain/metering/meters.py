@@ -108,19 +108,23 @@ class Measure(UsageCount):
 class Batch:
     """Counts of ten seconds, until they are written.
 
-    by_place: the measures of ``lines`` by bucket, node and whether it is credited: with one look-up
-    for each response.
+    own: the measures of ``lines`` by bucket, of what came from no node; by_place: by bucket, node
+    and whether it is credited. So each response takes one look-up, with a key that is there.
     """
 
     began_at: datetime
     id: UUID = field(default_factory=uuid7)
     lines: dict[UsageKey, Measure] = field(default_factory=dict)
-    by_place: dict[tuple[int, UUID | None, bool], Measure] = field(default_factory=dict)
+    own: dict[int, Measure] = field(default_factory=dict)
+    by_place: dict[tuple[int, UUID, bool], Measure] = field(default_factory=dict)
 
     def begin(self, key: UsageKey) -> Measure:
         """Return the measure of a key that was not counted yet."""
         measure = self.lines[key] = Measure()
-        self.by_place[key.bucket_id, key.node_id, key.is_creditable] = measure
+        if key.node_id is None:
+            self.own[key.bucket_id] = measure
+        else:
+            self.by_place[key.bucket_id, key.node_id, key.is_creditable] = measure
         return measure
 
     def measures(self) -> dict[UUID | None, Measure]:
@@ -187,14 +191,21 @@ class Meters:
         origin was not needed. bytes_served: that left for the client. seconds: to the first byte.
         client: its address, for reads through a node.
         """
-        is_creditable = node_id is None or self._is_creditable(
-            tenant, bucket_id, node_id, client, bytes_served
-        )
-        measure = self._open.by_place.get((bucket_id, node_id, is_creditable))
+        is_creditable = True
+        if node_id is None:
+            measure = self._open.own.get(bucket_id)
+        else:
+            is_creditable = self._is_creditable(tenant, bucket_id, node_id, client, bytes_served)
+            measure = self._open.by_place.get((bucket_id, node_id, is_creditable))
         if measure is None:
             places = (tenant.organization_id, tenant.environment_pk, bucket_id, node_id)
             measure = self._open.begin(UsageKey(*places, is_creditable))
-        measure.add(is_hit=is_hit, bytes_served=bytes_served)
+        # Not with ``add``: each call takes a tenth of what all of this does.
+        if is_hit:
+            measure.hits += 1
+        else:
+            measure.misses += 1
+        measure.bytes_served += bytes_served
         measure.latencies.add(seconds)
 
     @property
