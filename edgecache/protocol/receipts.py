@@ -1,4 +1,8 @@
-"""Receipts of direct-mode tickets: what a worker claims, and what of it counts."""
+"""Receipts of direct-mode tickets: what a worker claims, and what of it counts.
+
+Receipts of one hour count together or not at all: one that is refused keeps the others of its hour
+from counting until they are sent without it.
+"""
 
 from dataclasses import dataclass
 from typing import Final, Self
@@ -8,6 +12,7 @@ from edgecache.protocol.fields import Fields, Message, read_uuid
 from edgecache.protocol.names import RECEIPT_BATCH
 
 TICKET_TEXT_LIMIT: Final = 512
+UNREAD: Final = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +55,31 @@ class Receipts(Message):
 
 @dataclass(frozen=True, slots=True)
 class RefusedReceipt(Message):
-    """A ticket that does not count, and why; the worker forgets it."""
+    """A ticket that never counts, and why; the worker forgets it.
 
-    id: UUID
+    place: of its line in the batch, from 0 on. id: the ticket's, all zeros if it could not be read.
+    """
+
+    place: int
     code: str
+    id: UUID = UNREAD
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
         """Read it."""
-        return cls(id=fields.uuid("id"), code=fields.text("code", limit=64))
+        return cls(
+            place=fields.integer("place", maximum=RECEIPT_BATCH - 1),
+            code=fields.text("code", limit=64),
+            id=fields.uuid("id"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiptsAnswer(Message):
-    """Ids of tickets: those that count (now, or since an earlier batch), and those that never will.
+    """Ids of tickets that count (now, or since an earlier batch), and lines that never will.
 
-    A line whose ticket can't be read has no id: a worker forgets it when the batch is answered.
+    What is in neither was right, and does not count as its hour has a line that is refused: the
+    worker sends it again without that one.
     """
 
     accepted: tuple[UUID, ...]

@@ -1,9 +1,14 @@
-"""Receipts: tickets that workers redeem. Each counts once or not at all."""
+"""Receipts: tickets that workers redeem. Each counts once or not at all.
+
+Those of one worker and hour count together: a batch of which the brain believes only a part would
+leave both sides with other sums. The answer names each ticket that is refused and the reason, so
+that an honest worker loses that ticket alone: it sends the others again.
+"""
 
 import uuid
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, LiteralString
@@ -12,6 +17,7 @@ from uuid import UUID
 from edgecache.brain.database import Connection, Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.metering.meters import (
+    HOUR_S,
     LINES_LOCK,
     IsCreditable,
     UsageCount,
@@ -75,6 +81,14 @@ class RedeemedTicket:
     served_at: datetime
 
 
+@dataclass(slots=True)
+class HourWindow:
+    """What a batch claims for one hour. good: each ticket once; refused: lines, with the reason."""
+
+    good: dict[UUID, RedeemedTicket] = field(default_factory=dict)
+    refused: list[RefusedReceipt] = field(default_factory=list)
+
+
 async def redeem(
     database: Database,
     signer: TicketSigner,
@@ -84,27 +98,31 @@ async def redeem(
     *,
     now: float,
 ) -> ReceiptsAnswer:
-    """Store a batch, all of it or nothing. Repeating it changes nothing.
+    """Store what a batch claims, all of an hour or nothing of it. Repeating it changes nothing.
 
-    Raises DatabaseAway.
+    Raises DatabaseAway; some of the hours may count then, and do not count again.
     """
-    good: dict[UUID, RedeemedTicket] = {}
-    refused: list[RefusedReceipt] = []
-    for line in lines:
+    windows: dict[int, HourWindow] = defaultdict(HourWindow)
+    for place, line in enumerate(lines):
+        window = windows[line.served_at // HOUR_S]
         try:
             ticket = signer.verify(line.ticket)
-        except TicketRefused:
-            # A ticket that is not ours has no id to respond to.
+        except TicketRefused as refusal:
+            window.refused.append(RefusedReceipt(place, str(refusal.code)))
             continue
         code = _objection(ticket, line, node_id, now=now)
         if code is not None:
-            refused.append(RefusedReceipt(ticket.id, str(code)))
-        elif ticket.id not in good:
+            window.refused.append(RefusedReceipt(place, str(code), ticket.id))
+        elif ticket.id not in window.good:
             served_at = datetime.fromtimestamp(line.served_at, UTC)
-            good[ticket.id] = RedeemedTicket(ticket, line.bytes_served, served_at)
-    if good:
+            window.good[ticket.id] = RedeemedTicket(ticket, line.bytes_served, served_at)
+    whole = [window.good for window in windows.values() if not window.refused]
+    for good in whole:
         await _write(database, node_id, good, is_creditable)
-    return ReceiptsAnswer(tuple(good), tuple(refused))
+    return ReceiptsAnswer(
+        tuple(dict.fromkeys(ticket_id for good in whole for ticket_id in good)),
+        tuple(refused for window in windows.values() for refused in window.refused),
+    )
 
 
 def _objection(

@@ -23,6 +23,7 @@ from edgecache.worker.sync.brain import BrainError, NodeRemoved
 log = logging.getLogger(__name__)
 
 PAUSE_S: Final = 0.5
+HOUR_S: Final = 3600
 # After a refusal or a failure the next heartbeat that is answered tries again.
 BEFORE_THE_FIRST: Final = b""
 
@@ -91,20 +92,29 @@ async def send_changes(node: Node) -> bool:
 
 
 async def send_receipts(node: Node) -> bool:
-    """Send the oldest receipts that are final; return whether more may wait."""
+    """Send the oldest receipts that are final, of one hour; return whether more may wait.
+
+    What the brain neither accepts nor refuses stays, and goes again without what it refused.
+    """
     lines = await node.on_disk(_due, node, node.clock.now(), node.receipts.open())
     if not lines:
         return False
-    batch = ReceiptBatch(tuple(line for _, line in lines))
+    hour = lines[0][1].served_at // HOUR_S
+    sent = [(ticket_id, line) for ticket_id, line in lines if line.served_at // HOUR_S == hour]
+    batch = ReceiptBatch(tuple(line for _, line in sent))
     path = worker_path(node.options.node_id, "receipts")
-    fields = await node.brain.call("POST", path, batch.as_json())
-    answer = ReceiptsAnswer.read(fields)
-    for refused in answer.refused:
-        log.warning("receipt_refused", extra={"ticket_id": refused.id, "code": refused.code})
-    node.counters.add("receipts_accepted", len(answer.accepted))
-    node.counters.add("receipts_refused", len(lines) - len(answer.accepted))
-    await node.on_disk(_forget_receipts, node, [ticket_id for ticket_id, _ in lines])
-    return len(lines) == RECEIPT_BATCH
+    answer = ReceiptsAnswer.read(await node.brain.call("POST", path, batch.as_json()))
+    ids = [ticket_id for ticket_id, _ in sent]
+    refused = {one.place: one.code for one in answer.refused if one.place < len(ids)}
+    for place, code in refused.items():
+        log.warning("receipt_refused", extra={"ticket_id": ids[place], "code": code})
+    accepted = set(answer.accepted).intersection(ids)
+    done = accepted | {ids[place] for place in refused}
+    node.counters.add("receipts_accepted", len(accepted))
+    node.counters.add("receipts_refused", len(refused))
+    await node.on_disk(_forget_receipts, node, list(done))
+    # With an answer about none of them, the next report tries again.
+    return bool(done) and (len(done) < len(lines) or len(lines) == RECEIPT_BATCH)
 
 
 async def _send(

@@ -59,7 +59,9 @@ MESSAGES = st.one_of(
     st.builds(
         ReceiptsAnswer,
         st.lists(st.uuids(), max_size=3).map(tuple),
-        st.lists(st.builds(RefusedReceipt, st.uuids(), WORD), max_size=3).map(tuple),
+        st.lists(st.builds(RefusedReceipt, st.integers(0, 499), WORD, st.uuids()), max_size=3).map(
+            tuple
+        ),
     ),
     st.builds(
         Jobs,

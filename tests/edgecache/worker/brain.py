@@ -85,6 +85,7 @@ class FakeBrain:
         self.beats: list[Heartbeat] = []
         self.inventories: list[Inventory] = []
         self.receipts: list[ReceiptLine] = []
+        self.batches: list[list[str]] = []
         self.done: dict[int, JobDone] = {}
         self.requests = 0
         self.drops_connections = False
@@ -178,16 +179,16 @@ class FakeBrain:
         ).as_json()
 
     def _receipts(self, batch: Receipts) -> dict[str, Any]:
+        """Accept all of a batch, or only say what of it is refused, as the brain does."""
         self.receipts += batch.receipts
+        self.batches.append([line.ticket for line in batch.receipts])
         ids = [decode(line.ticket).ticket.id for line in batch.receipts]
-        return ReceiptsAnswer(
-            tuple(ticket_id for ticket_id in ids if ticket_id not in self.refused),
-            tuple(
-                RefusedReceipt(ticket_id, self.refused[ticket_id])
-                for ticket_id in ids
-                if ticket_id in self.refused
-            ),
-        ).as_json()
+        refused = [
+            RefusedReceipt(place, self.refused[ticket_id], ticket_id)
+            for place, ticket_id in enumerate(ids)
+            if ticket_id in self.refused
+        ]
+        return ReceiptsAnswer(() if refused else tuple(ids), tuple(refused)).as_json()
 
 
 class _Server(ThreadingHTTPServer):

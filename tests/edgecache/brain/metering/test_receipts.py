@@ -1,9 +1,10 @@
-"""Receipts of workers: each ticket counts at most once."""
+"""Receipts of workers: each ticket counts at most once, those of an hour together or not."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -36,9 +37,14 @@ class Direct:
 
     def redeem(self, *lines: tuple[str, int], served_at: float = 0.0) -> Any:
         """Send receipts."""
+        moment = int(served_at or time.time())
+        return self.send(*((ticket, size, moment) for ticket, size in lines))
+
+    def send(self, *lines: tuple[str, int, int]) -> Any:
+        """Send receipts, each with its moment."""
         receipts = [
-            {"ticket": ticket, "bytes_served": size, "served_at": int(served_at or time.time())}
-            for ticket, size in lines
+            {"ticket": ticket, "bytes_served": size, "served_at": served_at}
+            for ticket, size, served_at in lines
         ]
         return self.node.say("receipts", {"receipts": receipts})
 
@@ -94,7 +100,7 @@ def test_a_refused_receipt_has_a_reason(direct: Direct) -> None:
         served_at = direct.signer.verify(ticket).issued_at
         said = direct.redeem((ticket, 10), served_at=served_at).body
         assert said["accepted"] == []
-        assert said["refused"] == [{"id": direct.id(ticket), "code": code}]
+        assert said["refused"] == [{"place": 0, "code": code, "id": direct.id(ticket)}]
 
 
 def test_bytes_over_the_ticket_s_cap_do_not_count(direct: Direct) -> None:
@@ -108,15 +114,53 @@ def test_a_read_outside_the_ticket_s_lifetime_does_not_count(direct: Direct, lat
     assert said["refused"][0]["code"] == "receipt_not_within_the_ticket"
 
 
-def test_a_forged_ticket_is_not_listed_in_the_response(
-    bare_cluster: Cluster, direct: Direct
-) -> None:
+def test_a_forged_ticket_is_refused_by_its_place(bare_cluster: Cluster, direct: Direct) -> None:
     right = direct.ticket()
     direct.signer = TicketSigner("a secret that a worker made up for itself")
     forged = direct.ticket()
     said = direct.redeem((forged, 10), (right[:-4] + "AAAA", 10), ("nonsense", 10)).body
-    assert said == {"accepted": [], "refused": []}
-    assert Internal(bare_cluster)("GET", "/v1/usage").body["lines"] == []
+    codes = ("ticket_key_unknown", "ticket_signature_wrong", "ticket_malformed")
+    # What such a ticket says of itself is not repeated.
+    nobody = str(UUID(int=0))
+    assert said["refused"] == [
+        {"place": place, "code": code, "id": nobody} for place, code in enumerate(codes)
+    ]
+    assert said["accepted"] == []
+    assert counted(bare_cluster) == []
+
+
+def test_one_refused_ticket_keeps_its_hour_from_counting_until_it_is_left_out(
+    bare_cluster: Cluster, direct: Direct
+) -> None:
+    hour = int(time.time()) // 3600 * 3600
+    # Two hours that are over, so that none ends meanwhile.
+    early, late = (
+        [(direct.ticket(now=moment), 10, moment) for _ in range(2)]
+        for moment in (hour - 7200, hour - 3600)
+    )
+    wrong = (direct.ticket(now=hour - 3600), 1001, hour - 3600)
+
+    said = direct.send(early[0], late[0], wrong, late[1], early[1]).body
+
+    assert set(said["accepted"]) == {direct.id(one[0]) for one in early}
+    (refused,) = said["refused"]
+    assert refused == {
+        "place": 2,
+        "code": "receipt_exceeds_the_ticket",
+        "id": direct.id(wrong[0]),
+    }
+    assert counted(bare_cluster) == [(hour - 7200, 2, 20)]
+    assert set(direct.send(*late).body["accepted"]) == {direct.id(one[0]) for one in late}
+    assert counted(bare_cluster) == [(hour - 7200, 2, 20), (hour - 3600, 2, 20)]
+
+
+def counted(cluster: Cluster) -> list[tuple[int, int, int]]:
+    """Return hour, hits and bytes of each usage line."""
+    lines = Internal(cluster)("GET", "/v1/usage").body["lines"]
+    return sorted(
+        (int(datetime.fromisoformat(one["used_at"]).timestamp()), one["hits"], one["bytes_served"])
+        for one in lines
+    )
 
 
 def test_a_batch_over_the_limit_is_refused(direct: Direct) -> None:

@@ -3,6 +3,7 @@
 import os
 import socket
 import sqlite3
+from threading import Event
 from uuid import uuid4
 
 import pytest
@@ -164,6 +165,51 @@ def test_an_unanswered_batch_is_sent_again_unchanged(holder: Worker) -> None:
     settle(holder)
     wait_for_count(holder, 2)
     assert brain.receipts[0] == brain.receipts[1]
+
+
+def test_receipts_that_were_not_refused_themselves_are_sent_again(holder: Worker) -> None:
+    refused = holder.direct_ticket(CONTENT, id=(ticket_id := uuid4()))
+    good = [holder.direct_ticket(CONTENT) for _ in range(2)]
+    holder.brain.refused[ticket_id] = "receipt_exceeds_the_ticket"
+    for ticket in (good[0], refused, good[1]):
+        holder.show(ticket, CONTENT)
+    holder.wait_until(lambda: written(holder) == 3)
+    settle(holder)
+    holder.wait_until(lambda: holder.metric("receipts_accepted_total") == 2)
+    assert holder.metric("receipts_refused_total") == 1
+    holder.wait_until(lambda: written(holder) == 0)
+    batches = holder.brain.batches
+    assert [refused in batch for batch in batches].count(True) == 1
+    accepted = [ticket for batch in batches if refused not in batch for ticket in batch]
+    assert sorted(accepted) == sorted(good)
+
+
+def test_receipts_of_two_hours_are_sent_apart(holder: Worker) -> None:
+    brain, answered, is_open = holder.brain, holder.brain.answer, Event()
+
+    def answer(method: str, path: str, body: bytes) -> tuple[int, dict[str, object]]:
+        is_refused = path.endswith("/receipts") and not is_open.is_set()
+        return (503, {}) if is_refused else answered(method, path, body)
+
+    brain.answer = answer  # type: ignore[method-assign] # takes no receipts for a while
+    tickets = []
+    for _ in range(2):
+        tickets.append(holder.direct_ticket(CONTENT))
+        assert holder.show(tickets[-1], CONTENT).status == 200
+        holder.wait_until(lambda: written(holder) == len(tickets))
+        brain.signer.skew_s += 3600
+        brain.wait_for_beat()
+    is_open.set()
+    wait_for_count(holder, 2)
+    assert brain.batches == [[ticket] for ticket in tickets]
+
+
+def written(worker: Worker) -> int:
+    """Return how many receipts of whole reads are on the worker's disk."""
+    with sqlite3.connect(worker.store / "inventory.sqlite3") as db:
+        (count,) = db.execute("SELECT COUNT(*) FROM receipts WHERE served = cap").fetchone()
+    db.close()
+    return int(count)
 
 
 def test_a_refused_receipt_is_dropped_and_logged(holder: Worker) -> None:
