@@ -123,6 +123,11 @@ class AccountTag(AuditTag):
     CLI_MEMBER_CREATE = ("cli:member:create", "An operator created a member.")
     CLI_MEMBER_IMPORT = ("cli:member:import", "An operator imported members from a file.")
     CLI_MEMBER_UPDATE = ("cli:member:update", "An operator changed a member's roles.")
+    CLI_USER_LOCK = ("cli:user:lock", "An operator disabled a user.")
+    CLI_USER_UNLOCK = (
+        "cli:user:unlock",
+        "An operator enabled a user, or let one try again at once after wrong passwords or codes.",
+    )
     CLI_SESSION_DELETE = ("cli:session:delete", "An operator ended sessions.")
     CLI_STAFF_CREATE = ("cli:staff:create", "An operator created a member of staff.")
     CLI_KEY_ROTATE = ("cli:key:rotate", "An operator rotated the token keys.")

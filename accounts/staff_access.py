@@ -28,12 +28,42 @@ def disable(deed: Deed, user: User) -> bool:
     Raises Conflict for oneself.
     """
     refuse_oneself(deed, user)
-    return _set_active(deed, user, is_active=False, now=timezone.now())
+    with transaction.atomic():
+        is_changed = set_active(user, is_active=False, by=BY, now=timezone.now())
+        if is_changed:
+            note(deed, AccountTag.ADMIN_USER_DISABLE, user)
+    return is_changed
 
 
 def enable(deed: Deed, user: User) -> bool:
     """Enable a user who was disabled."""
-    return _set_active(deed, user, is_active=True, now=timezone.now())
+    with transaction.atomic():
+        is_changed = set_active(user, is_active=True, by=BY, now=timezone.now())
+        if is_changed:
+            note(deed, AccountTag.ADMIN_USER_ENABLE, user)
+    return is_changed
+
+
+def set_active(user: User, *, is_active: bool, by: str, now: datetime) -> bool:
+    """Let a user in or not, the last admin of an organization too; True if that is a change.
+
+    Whoever may no longer come in loses sessions, trusted devices and the API keys it made. The
+    user gets a mail, and the organization's webhooks an event; the caller records it, in the same
+    transaction. by: who does it, for the mail.
+    """
+    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: staff act on every tenant
+    row = rows.get(pk=user.pk)
+    if row.is_active == is_active:
+        return False
+    row.is_active = is_active
+    row.save(update_fields=["is_active"])
+    if not is_active:
+        sessions.end_all_of_user(row.pk, reason="disabled", now=now)
+        api_keys.revoke_those_of(row, reason="maker_disabled", now=now)
+        account_lifecycle.tell("trust_ended", row.pk)
+    notices.notify(row, "account_enabled" if is_active else "account_disabled", by=by)
+    events.emit(row.organization_id, "member.changed", event_data(row))
+    return True
 
 
 def end_sessions(deed: Deed, user: User) -> bool:
@@ -70,25 +100,3 @@ def refuse_oneself(deed: Deed, user: User) -> None:
     """Raise Conflict if the user is the member of staff who acts."""
     if user.pk == deed.request.user.pk:
         raise Conflict("Another member of staff has to do this to your account.")
-
-
-def _set_active(deed: Deed, user: User, *, is_active: bool, now: datetime) -> bool:
-    with transaction.atomic():
-        rows = User.unscoped.select_for_update(no_key=True)  # unscoped: staff act on every tenant
-        row = rows.get(pk=user.pk)
-        if row.is_active == is_active:
-            return False
-        row.is_active = is_active
-        row.save(update_fields=["is_active"])
-        if not is_active:
-            sessions.end_all_of_user(row.pk, reason="disabled", now=now)
-            api_keys.revoke_those_of(row, reason="maker_disabled", now=now)
-            account_lifecycle.tell("trust_ended", row.pk)
-        notices.notify(row, "account_enabled" if is_active else "account_disabled", by=BY)
-        events.emit(row.organization_id, "member.changed", event_data(row))
-        note(
-            deed,
-            AccountTag.ADMIN_USER_ENABLE if is_active else AccountTag.ADMIN_USER_DISABLE,
-            row,
-        )
-    return True

@@ -19,12 +19,17 @@ from twofactor.models import Factor
 def unlock(deed: Deed, user: User) -> bool:
     """Forget wrong passwords and wrong codes, so that the user can try again at once."""
     with transaction.atomic():
-        had_passwords = staff_access.unlock_password(user)
-        mine = Factor.unscoped.filter(user=user)  # unscoped: staff act on every tenant
-        codes = mine.filter(failures__gt=0).update(failures=0, blocked_until=None)
+        had_passwords, codes = forget_failures(user)
         if had_passwords or codes:
             staff_access.note(deed, AccountTag.ADMIN_USER_UNLOCK, user, factors=codes)
     return had_passwords or bool(codes)
+
+
+def forget_failures(user: User) -> tuple[bool, int]:
+    """Forget wrong passwords and codes; return if there were passwords, and of how many factors."""
+    had_passwords = staff_access.unlock_password(user)
+    mine = Factor.unscoped.filter(user=user)  # unscoped: staff act on every tenant
+    return had_passwords, mine.filter(failures__gt=0).update(failures=0, blocked_until=None)
 
 
 def reset_factors(deed: Deed, user: User) -> bool:

@@ -2,8 +2,10 @@
 
 import getpass
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from django.conf import settings
 from django.db import IntegrityError
@@ -16,7 +18,20 @@ from platform_site.lib.commands import Refused
 from platform_site.lib.emails import is_address
 
 # Names the operator in mails to members.
-NAME = "an operator of the platform"
+NAME: Final = "an operator of the platform"
+# As in the admin.
+REASON_CHARS: Final = 300
+
+
+def reason(text: str) -> str:
+    """Return a reason as the audit trail keeps it.
+
+    Raises ArgumentTypeError for one that is empty, too long, or not printable.
+    """
+    stripped = text.strip()
+    if not 0 < len(stripped) <= REASON_CHARS or not stripped.isprintable():
+        raise ArgumentTypeError(f"a reason has 1 to {REASON_CHARS} printable characters")
+    return stripped
 
 
 def organization(organization_id: int) -> Organization:

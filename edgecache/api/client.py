@@ -173,5 +173,5 @@ def _error_from(status: int, problem: Mapping[str, Any]) -> PlatformError:
     if status == requests.codes.not_found:
         return NotFound()
     # A wrong secret, a lost database or a fault of the brain: none of these is the caller's.
-    log.warning("cache_brain_refused", status=status, code=code)
+    log.warning("cache_brain_refused", status=status, problem=code)
     return errors.CacheUnavailable()

@@ -112,11 +112,14 @@ def verify(archive: Archive, found: Manifest, say: Say) -> list[str]:
     return wrong
 
 
-def prune(archive: Archive, *, keep: int, protected: str) -> tuple[list[str], int]:
+def prune(
+    archive: Archive, *, keep: int, protected: str, is_dry: bool = False
+) -> tuple[list[str], int]:
     """Delete all but the newest complete backups, and bytes that none of the rest has.
 
     protected: the id of a backup under way. Backups that cannot be read are left alone, and as
-    long as there are any, so are all bytes. Return the deleted ids, and how many bytes' files.
+    long as there are any, so are all bytes. is_dry: delete nothing.
+    Return the deleted ids, and how many bytes' files.
     Raises Unreachable.
     """
     listed = find_all(archive)
@@ -129,14 +132,14 @@ def prune(archive: Archive, *, keep: int, protected: str) -> tuple[list[str], in
         if each.state == "unfinished" and each.id != protected and each.changed_at < old
     ]
     gone = [*whole[keep:], *single[keep:], *left]
-    for each in gone:
+    for each in () if is_dry else gone:
         # The manifest first: what is half deleted must not be taken for a whole one.
         names = sorted(each.names, key=lambda name: not name.endswith(f"/{MANIFEST}"))
         archive.delete(names[:1])
         archive.delete(names[1:])
     if any(each.state in {"altered", "other_keys"} for each in listed):
         return [each.id for each in gone], 0
-    return [each.id for each in gone], _prune_objects(archive, whole[:keep])
+    return [each.id for each in gone], _prune_objects(archive, whole[:keep], is_dry=is_dry)
 
 
 def folder_of(backup_id: str) -> str:
@@ -171,7 +174,7 @@ def _read(archive: Archive, backup_id: str) -> Manifest:
     return found
 
 
-def _prune_objects(archive: Archive, kept: Sequence[Listed]) -> int:
+def _prune_objects(archive: Archive, kept: Sequence[Listed], *, is_dry: bool) -> int:
     named: set[str] = set()
     for each in kept:
         found = objects_of(archive, each.manifest)
@@ -180,5 +183,6 @@ def _prune_objects(archive: Archive, kept: Sequence[Listed]) -> int:
             return 0
         named.update(found)
     gone = [each.name for each in archive.names("objects") if each.name not in named]
-    archive.delete(gone)
+    if not is_dry:
+        archive.delete(gone)
     return len(gone)

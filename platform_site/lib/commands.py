@@ -4,11 +4,11 @@ import json
 from abc import abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, transaction
 from procrastinate.exceptions import ConnectorException
 
 from platform_site.lib.errors import ControlDatabaseUnavailable, PlatformError
@@ -73,10 +73,17 @@ class OpsCommand(BaseCommand):
     the sentence of an error goes to standard error in both cases.
     """
 
+    # True adds --dry-run, for a command that changes the control database and nothing else.
+    has_dry_run: ClassVar[bool] = False
+
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         """Add the common options and the list of exit statuses."""
         parser = super().create_parser(prog_name, subcommand, epilog=EXITS, **kwargs)
         parser.add_argument("--json", action="store_true", help="Print one JSON object.")
+        if self.has_dry_run:
+            parser.add_argument(
+                "--dry-run", action="store_true", help="Check and show everything, keep nothing."
+            )
         return parser
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -89,7 +96,8 @@ class OpsCommand(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Run, and print the outcome or the error."""
         try:
-            outcome = self.run(options)
+            is_dry = self.has_dry_run and options["dry_run"]
+            outcome = self._rolled_back(options) if is_dry else self.run(options)
         except Refused as exc:
             refusal = _Refusal(exc.code, exc.message, exc.facts)
             raise self._refuse(refusal, options, status=exc.status) from exc
@@ -105,6 +113,14 @@ class OpsCommand(BaseCommand):
             self.stdout.write(said)
         if outcome.unfinished:
             raise CommandError(outcome.unfinished, returncode=UNFINISHED)
+
+    def _rolled_back(self, options: dict[str, Any]) -> Outcome:
+        """Run in a transaction that is rolled back: mails and tasks are queued in it too."""
+        with transaction.atomic():
+            outcome = self.run(options)
+            transaction.set_rollback(True)
+        text = f"{outcome.text}\nA dry run: nothing was changed."
+        return replace(outcome, facts={**outcome.facts, "dry_run": True}, text=text)
 
     def _refuse(
         self, refusal: _Refusal, options: dict[str, Any], *, status: int = REFUSED

@@ -24,6 +24,7 @@ class Command(OpsCommand):
         "Show API keys, the newest first, never their text. With --revoke, end those that the "
         "filters name, on their next request. Without a filter --revoke needs --everybody."
     )
+    has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the filters and what to do."""

@@ -28,6 +28,7 @@ class Command(OpsCommand):
         "first admin: an account without a password, whose link to set one is mailed and good for "
         "seven days. Without it, use createuser next: no one can sign in before."
     )
+    has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the name and the admin."""

@@ -22,6 +22,7 @@ class Command(OpsCommand):
         "organization; the password is asked for, or read from standard input when that is no "
         "terminal. An existing user keeps password and organization."
     )
+    has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the address, and what the person may do."""

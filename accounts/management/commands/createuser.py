@@ -29,6 +29,7 @@ class Command(OpsCommand):
         "good for seven days. With --no-password nothing is mailed either: such a member comes in "
         "by an identity provider, or by recovery."
     )
+    has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take who, where and as what."""

@@ -21,6 +21,7 @@ class Command(OpsCommand):
         "Have an organization deleted with everything that belongs to it, after the delay in which "
         "its admins, who get a mail, can cancel. Payouts and earnings have to be settled first."
     )
+    has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take which one, its name as a proof that it is meant, and when."""
@@ -53,7 +54,7 @@ class Command(OpsCommand):
                 actor=operators.NAME,
                 data={"cancelled": options["cancel"], "at_once": options["at_once"]},
             )
-        if options["at_once"] and not options["cancel"]:
+        if options["at_once"] and not options["cancel"] and not options["dry_run"]:
             deletion.carry_out(organization_id, now=now)
         return _outcome(Organization.objects.get(pk=organization_id))
 

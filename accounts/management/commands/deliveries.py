@@ -1,22 +1,21 @@
 """``manage.py deliveries``: show mail and text messages, and retry those that failed."""
 
-import json
 from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Count
 from django.utils import timezone
 
 from accounts.delivery import maintenance
 from accounts.models import Delivery
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 COLUMNS: Final = ("id", "kind", "template", "to", "state", "attempts", "error", "next", "created")
 
 
-class Command(BaseCommand):
+class Command(OpsCommand):
     """Show deliveries without their content, and retry failed ones."""
 
     help = (
@@ -27,6 +26,8 @@ class Command(BaseCommand):
         "repaired."
     )
 
+    has_dry_run = True
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the filters and what to retry."""
         parser.add_argument("--state", choices=Delivery.State.values, help="Only these.")
@@ -34,7 +35,6 @@ class Command(BaseCommand):
         parser.add_argument(
             "--limit", type=int, default=50, help="Show at most this many (50 by default)."
         )
-        parser.add_argument("--json", action="store_true", help="One JSON object a line.")
         retry = parser.add_mutually_exclusive_group()
         retry.add_argument(
             "--retry", type=UUID, metavar="ID", help="Attempt this failed or queued one now."
@@ -43,26 +43,15 @@ class Command(BaseCommand):
             "--retry-failed", action="store_true", help="Attempt all failed ones now."
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def run(self, options: dict[str, Any]) -> Outcome:
         """Show or retry."""
         if options["retry"]:
-            self._retry(options["retry"])
-        elif options["retry_failed"]:
-            self._retry_failed(options["kind"])
-        else:
-            self._show(options)
+            return _retried(options["retry"])
+        if options["retry_failed"]:
+            return self._retry_failed(options["kind"])
+        return _shown(options)
 
-    def _retry(self, key: UUID) -> None:
-        delivery = Delivery.unscoped.filter(pk=key).first()  # unscoped: an operator's command
-        if delivery is None:
-            raise CommandError(f"There is no delivery {key}.")
-        try:
-            maintenance.retry(delivery, now=timezone.now())
-        except maintenance.NotRetryable as exc:
-            raise CommandError(f"{key} cannot be retried: {exc}.") from exc
-        self.stdout.write(f"{key} is queued.")
-
-    def _retry_failed(self, kind: str | None) -> None:
+    def _retry_failed(self, kind: str | None) -> Outcome:
         failed = Delivery.unscoped.filter(state="failed")  # unscoped: an operator's command
         queued = 0
         for delivery in failed.filter(kind=kind) if kind else failed:
@@ -72,27 +61,35 @@ class Command(BaseCommand):
                 self.stderr.write(f"{delivery.pk}: {exc}.")
             else:
                 queued += 1
-        self.stdout.write(f"{queued} queued.")
+        return Outcome({"queued": queued}, f"{queued} queued.")
 
-    def _show(self, options: dict[str, Any]) -> None:
-        rows = Delivery.unscoped.order_by("-id")  # unscoped: an operator's command
-        for name in ("state", "kind"):
-            if options[name]:
-                rows = rows.filter(**{name: options[name]})
-        shown = [_row(delivery) for delivery in rows[: max(0, options["limit"])]]
-        if options["json"]:
-            for row in shown:
-                self.stdout.write(json.dumps(row))
-            return
-        for line in _table(shown):
-            self.stdout.write(line)
-        counts = (
-            Delivery.unscoped.values_list("state")  # unscoped: an operator's command
-            .annotate(number=Count("pk"))
-            .order_by("state")
-        )
-        totals = ", ".join(f"{state} {number}" for state, number in counts)
-        self.stdout.write(f"Total: {totals or 'none'}.")
+
+def _retried(key: UUID) -> Outcome:
+    delivery = Delivery.unscoped.filter(pk=key).first()  # unscoped: an operator's command
+    if delivery is None:
+        raise Refused("delivery_not_found", f"There is no delivery {key}.")
+    try:
+        maintenance.retry(delivery, now=timezone.now())
+    except maintenance.NotRetryable as exc:
+        raise Refused("not_retryable", f"{key} cannot be retried: {exc}.") from exc
+    return Outcome({"queued": 1}, f"{key} is queued.")
+
+
+def _shown(options: dict[str, Any]) -> Outcome:
+    rows = Delivery.unscoped.order_by("-id")  # unscoped: an operator's command
+    for name in ("state", "kind"):
+        if options[name]:
+            rows = rows.filter(**{name: options[name]})
+    shown = [_row(delivery) for delivery in rows[: max(0, options["limit"])]]
+    counts = (
+        Delivery.unscoped.values_list("state")  # unscoped: an operator's command
+        .annotate(number=Count("pk"))
+        .order_by("state")
+    )
+    totals = dict(counts)
+    said = ", ".join(f"{state} {number}" for state, number in totals.items())
+    lines = [*_table(shown), f"Total: {said or 'none'}."]
+    return Outcome({"deliveries": shown, "totals": totals}, "\n".join(lines))
 
 
 def _row(delivery: Delivery) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from accounts import account_lifecycle
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.management import operators
-from accounts.models import User
+from accounts.models import Session, User
 from accounts.sessions import sessions
 from platform_site.lib.commands import OpsCommand, Outcome
 
@@ -38,9 +38,12 @@ class Command(OpsCommand):
             action="store_true",
             help="Also forget trusted devices, and sign-ins that wait for a second factor.",
         )
+        parser.add_argument("--dry-run", action="store_true", help="Only count the sessions.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """End them, user by user, so that none of them waits for all others."""
+        if options["dry_run"]:
+            return _counted(_meant(options))
         ended = users = 0
         for user in _meant(options).iterator():
             number = _end(user, has_devices=options["devices"])
@@ -57,6 +60,14 @@ def _meant(options: dict[str, Any]) -> QuerySet[User]:
     if options["organization"] is not None:
         return everybody.filter(organization=operators.organization(options["organization"]))
     return everybody
+
+
+def _counted(users: QuerySet[User]) -> Outcome:
+    # Ending and rolling back would hold everybody's sign-ins meanwhile.
+    live = Session.unscoped.filter(user__in=users, ended_at=None)  # unscoped: an operator's command
+    number, of_users = live.count(), live.values("user").distinct().count()
+    text = f"{number} sessions of {of_users} accounts would be ended."
+    return Outcome({"sessions": number, "users": of_users, "dry_run": True}, text)
 
 
 def _end(user: User, *, has_devices: bool) -> int:

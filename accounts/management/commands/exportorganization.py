@@ -22,8 +22,10 @@ class Command(OpsCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take which one, and where to."""
-        parser.add_argument("organization", type=int, metavar="ID")
-        parser.add_argument("--output", type=Path, required=True, metavar="FILE")
+        parser.add_argument("organization", type=int, metavar="ID", help="Its id.")
+        parser.add_argument(
+            "--output", type=Path, required=True, metavar="FILE", help="A new file."
+        )
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Write it."""

@@ -31,7 +31,7 @@ class Command(OpsCommand):
             "--retire", metavar="DATE", help="Last day the former keys verify, as 2026-12-01."
         )
         parser.add_argument(
-            "--print",
+            *("--print", "--dry-run"),
             action="store_true",
             dest="shows",
             help="Print the new settings and change nothing: for keys that the environment gives.",

@@ -23,6 +23,7 @@ class Command(OpsCommand):
         "Roles that an identity provider's groups give stay beside them. Refused where it would "
         "leave the organization without an admin."
     )
+    has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take who and what."""

@@ -158,7 +158,7 @@ class SharedFetch:
     def fail(self, error: BrainError) -> None:
         """End with an error for all waiters, unless they have all bytes already."""
         if self._is_whole:
-            log.warning("fill_not_kept", code=error.code)
+            log.warning("fill_not_kept", problem=error.code)
             return
         self.failure = error
         self._on_failure(self, error)

@@ -103,7 +103,7 @@ class Replication:
             await asyncio.sleep(RETRY_S)
         except BrainError as error:
             # Their bucket was deleted meanwhile.
-            log.info("replication_dropped", blobs=len(requests), code=error.code)
+            log.info("replication_dropped", blobs=len(requests), problem=error.code)
         except Exception:
             log.exception("replication_failed", blobs=len(requests))
 

@@ -23,7 +23,9 @@ class Command(OpsCommand):
         parser.add_argument("keys", nargs="*", metavar="BUCKET/KEY", help="Objects to purge.")
         parser.add_argument("--prefix", metavar="BUCKET/PREFIX", help="All that begin with this.")
         parser.add_argument("--all", action="store_true", help="All of the environment.")
-        parser.add_argument("--preview", action="store_true", help="Only count.")
+        parser.add_argument(
+            *("--preview", "--dry-run"), action="store_true", dest="preview", help="Only count."
+        )
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Purge or count."""

@@ -45,16 +45,21 @@ class Command(OpsCommand):
             type=int,
             help="Delete all but the N newest backups, and bytes of objects that none of them has.",
         )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="With --prune: show what would be deleted."
+        )
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Do it."""
+        if options["dry_run"] and options["prune"] is None:
+            raise Refused("dry_run_misplaced", "--dry-run goes with --prune.")
         with open_archive() as archive:
             if options["list"]:
                 return _list(archive)
             if options["verify"]:
                 return _verify(archive, options["verify"], self.stderr.write)
             if options["prune"] is not None:
-                return _prune(archive, options["prune"])
+                return _prune(archive, options["prune"], is_dry=options["dry_run"])
             only = _environment(options["environment"]) if options["environment"] else None
             with exclusive(making.kind_of(only)) as work:
                 made = making.make(archive, work, self.stderr.write, only=only)
@@ -94,14 +99,16 @@ def _verify(archive: Archive, backup_id: str, say: Any) -> Outcome:
     return Outcome({**found.facts(), "verified": True}, f"{found.id} is whole and unaltered.")
 
 
-def _prune(archive: Archive, keep: int) -> Outcome:
+def _prune(archive: Archive, keep: int, *, is_dry: bool) -> Outcome:
     if keep < 1:
         raise Refused("keep_invalid", "At least one backup must be kept.")
     with exclusive(making.PLATFORM) as work:
         plan = work.plan()
-        gone, objects = catalogue.prune(archive, keep=keep, protected=plan.id if plan else "")
-    facts = {"deleted": gone, "deleted_objects": objects}
-    return Outcome(facts, f"Deleted {len(gone)} backups and the bytes of {objects} objects.")
+        protected = plan.id if plan else ""
+        gone, objects = catalogue.prune(archive, keep=keep, protected=protected, is_dry=is_dry)
+    facts = {"deleted": gone, "deleted_objects": objects, "dry_run": is_dry}
+    done = "Would delete" if is_dry else "Deleted"
+    return Outcome(facts, f"{done} {len(gone)} backups and the bytes of {objects} objects.")
 
 
 def _environment(text: str) -> int:

@@ -35,7 +35,12 @@ class Command(OpsCommand):
         """Take the backup and the private key."""
         parser.add_argument("backup", nargs="?", default="latest", help="Its id; the newest.")
         parser.add_argument("--identity", metavar="FILE", help="The private key of age.")
-        parser.add_argument("--check", action="store_true", help="Check all, and write nothing.")
+        parser.add_argument(
+            *("--check", "--dry-run"),
+            action="store_true",
+            dest="check",
+            help="Check all, and write nothing.",
+        )
         parser.add_argument(
             "--environment",
             metavar="ORG:ENV",

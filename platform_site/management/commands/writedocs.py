@@ -6,13 +6,13 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
 from django.urls import get_resolver
 
 from platform_site import documents
+from platform_site.lib.commands import OpsCommand, Outcome
 
 
-class Command(BaseCommand):
+class Command(OpsCommand):
     """Write the pages of the reference and docs/openapi.yaml."""
 
     help = (
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         """Add --to."""
         parser.add_argument("--to", default=str(settings.BASE_DIR / "docs"), help="Folder.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def run(self, options: dict[str, Any]) -> Outcome:
         """Write the files."""
         # Loads every view, and with it every error class.
         _ = get_resolver().url_patterns
@@ -31,3 +31,5 @@ class Command(BaseCommand):
         for name, text in documents.pages().items():
             (folder / name).write_text(text, encoding="utf-8")
         call_command("spectacular", validate=True, fail_on_warn=True, file=folder / "openapi.yaml")
+        written = [*documents.pages(), "openapi.yaml"]
+        return Outcome({"folder": str(folder), "written": written}, "")

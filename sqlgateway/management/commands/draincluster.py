@@ -25,10 +25,15 @@ class Command(OpsCommand):
         parser.add_argument(
             "--move", action="store_true", help="Move its environments to the other clusters."
         )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="Only show what is there, and would be moved."
+        )
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Drain it."""
         cluster = cluster_registry.find(options["name"])
+        if options["dry_run"]:
+            return _preview(cluster, is_moving=options["move"])
         cluster_registry.stop_placing(cluster)
         moved, failed = _move_all(cluster) if options["move"] else ([], [])
         remaining = cluster_registry.stop_placing(cluster)
@@ -44,13 +49,37 @@ class Command(OpsCommand):
         return Outcome(facts, text, unfinished)
 
 
+def _preview(cluster: Cluster, *, is_moving: bool) -> Outcome:
+    """Return what is on a cluster; moved is what would be, to where there is room at that time."""
+    kept = Database.unscoped.filter(cluster=cluster)  # unscoped: databases of all tenants
+    active = kept.filter(state=Database.State.ACTIVE).select_related("environment").order_by("id")
+    named = [_named(each) for each in active] if is_moving else []
+    facts = {
+        "cluster": cluster.name,
+        "state": cluster.state,
+        "databases": kept.exclude(state=Database.State.STOCK).count(),
+        "moved": named,
+        "failed": [],
+        "dry_run": True,
+    }
+    text = (
+        f"{cluster.name}: {cluster.state}, {facts['databases']} databases; "
+        f"{len(named)} would be moved. A dry run: nothing was changed."
+    )
+    return Outcome(facts, text)
+
+
+def _named(database: Database) -> dict[str, Any]:
+    return {"org_id": database.organization_id, "environment": str(database.environment)}
+
+
 def _move_all(cluster: Cluster) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return what was moved, and what could not be, with the reason's code."""
     moved, failed = [], []
     # unscoped: databases of all tenants
     rows = Database.unscoped.filter(cluster=cluster, state=Database.State.ACTIVE)
     for database in rows.select_related("cluster", "environment").order_by("id"):
-        name = {"org_id": database.organization_id, "environment": str(database.environment)}
+        name = _named(database)
         try:
             target = capacity.emptiest(major=cluster.server_version // 10_000)
             result = moves.move(database, target)

@@ -1,9 +1,11 @@
-"""`manage.py hardendatabases`."""
+"""``manage.py hardendatabases``: the current hardening, on every server and database."""
 
+from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.db.models import QuerySet
 
+from platform_site.lib.commands import OpsCommand, Outcome
 from platform_site.lib.errors import PlatformError
 from sqlgateway import hardening
 from sqlgateway.hardening.cluster import complaints
@@ -11,40 +13,66 @@ from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import clusters, tenant_databases
 
 
-class Command(BaseCommand):
+class Command(OpsCommand):
     """Check the servers, and apply the current hardening to every database."""
 
-    help = "Check the tenants' clusters and harden their databases."
+    help = (
+        "Check the servers of tenants' databases, and bring each database to the current "
+        "hardening. Safe to repeat. Exit status 4: a server did not answer, or refused."
+    )
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        """Add the choice to repeat it for databases that are up to date."""
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add which databases, and whether to touch them."""
         parser.add_argument("--all", action="store_true", help="Also those up to date.")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="Check the servers and count, harden nothing."
+        )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def run(self, options: dict[str, Any]) -> Outcome:
         """Visit every cluster; one that does not answer does not stop the others."""
         clusters.default()
-        for cluster in Cluster.objects.order_by("id"):
-            try:
-                self._cluster(cluster, again=options["all"])
-            except PlatformError as exc:
-                self.stderr.write(f"{cluster}: {exc}")
-
-    def _cluster(self, cluster: Cluster, *, again: bool) -> None:
-        address = clusters.address_of(cluster)
-        with clusters.administer(address) as connection:
-            for complaint in complaints(connection):
-                self.stderr.write(f"{cluster}: {complaint}")
-        tenant_databases.ensure_template(address)
-        rows = Database.unscoped.filter(  # unscoped: the platform's own work, all tenants
-            cluster=cluster, state__in=[Database.State.STOCK, Database.State.ACTIVE]
+        is_dry = options["dry_run"]
+        done = [
+            self._visit(cluster, again=options["all"], is_dry=is_dry)
+            for cluster in Cluster.objects.order_by("id")
+        ]
+        text = "\n".join(
+            f"{each['cluster']}: {each['databases']} {'to harden' if is_dry else 'hardened'}."
+            for each in done
         )
-        if not again:
-            rows = rows.exclude(hardening=hardening.VERSION)
-        count = 0
-        for database in rows.select_related("cluster").order_by("id"):
-            is_new = database.state == Database.State.STOCK
-            tenant_databases.harden(address, database, catalog=True, is_new=is_new)
-            database.hardening = hardening.VERSION
-            database.save(update_fields=["hardening"])
-            count += 1
-        self.stdout.write(f"{cluster}: {count} hardened.")
+        failed = [f"{each['cluster']}: {each['error']}" for each in done if each["error"]]
+        return Outcome({"clusters": done, "dry_run": is_dry}, text, "\n".join(failed))
+
+    def _visit(self, cluster: Cluster, *, again: bool, is_dry: bool) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "cluster": cluster.name,
+            "complaints": [],
+            "databases": 0,
+            "error": "",
+        }
+        try:
+            address = clusters.address_of(cluster)
+            with clusters.administer(address) as connection:
+                found["complaints"] = [*complaints(connection)]
+            for complaint in found["complaints"]:
+                self.stderr.write(f"{cluster}: {complaint}")
+            rows = _to_harden(cluster, again=again)
+            if is_dry:
+                return found | {"databases": rows.count()}
+            tenant_databases.ensure_template(address)
+            for database in rows.select_related("cluster").order_by("id"):
+                is_new = database.state == Database.State.STOCK
+                tenant_databases.harden(address, database, catalog=True, is_new=is_new)
+                database.hardening = hardening.VERSION
+                database.save(update_fields=["hardening"])
+                found["databases"] += 1
+        except PlatformError as exc:
+            found["error"] = str(exc)
+        return found
+
+
+def _to_harden(cluster: Cluster, *, again: bool) -> QuerySet[Database]:
+    rows: QuerySet[Database] = Database.unscoped.filter(  # unscoped: databases of all tenants
+        cluster=cluster, state__in=[Database.State.STOCK, Database.State.ACTIVE]
+    )
+    return rows if again else rows.exclude(hardening=hardening.VERSION)

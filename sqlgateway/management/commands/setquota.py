@@ -19,6 +19,7 @@ class Command(OpsCommand):
         "ZENVIRONMENT_LIMIT; without options, show it. Disk is measured each minute, so a change "
         "takes effect within one."
     )
+    has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the organization and its limits."""

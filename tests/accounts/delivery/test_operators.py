@@ -51,11 +51,11 @@ def test_the_command_shows_states_and_masked_recipients_without_content(
 
 def test_the_command_filters_and_prints_json(code_mail: Delivery, code_sms: Delivery) -> None:
     fail(code_sms)
-    [line] = command("--state", "failed", "--json").splitlines()
-    row = json.loads(line)
+    [row] = json.loads(command("--state", "failed", "--json"))["deliveries"]
     assert (row["id"], row["kind"], row["to"]) == (str(code_sms.pk), "sms", "***78")
-    assert command("--kind", "mail", "--limit", "0", "--json") == ""
-    assert len(command("--json").splitlines()) == 2
+    shown = json.loads(command("--kind", "mail", "--limit", "0", "--json"))
+    assert shown == {"deliveries": [], "totals": {"failed": 1, "queued": 1}}
+    assert len(json.loads(command("--json"))["deliveries"]) == 2
 
 
 def test_a_failed_delivery_is_retried_by_its_id(code_mail: Delivery) -> None:
@@ -70,6 +70,7 @@ def test_a_failed_delivery_is_retried_by_its_id(code_mail: Delivery) -> None:
 def test_all_failed_deliveries_are_retried(code_mail: Delivery, code_sms: Delivery) -> None:
     fail(code_mail)
     fail(code_sms)
+    assert command("--retry-failed", "--dry-run").startswith("2 queued.\n")
     assert command("--retry-failed", "--kind", "mail") == "1 queued.\n"
     assert command("--retry-failed") == "1 queued.\n"
     assert command("--retry-failed") == "0 queued.\n"

@@ -219,6 +219,8 @@ def test_the_last_admin_stays_one(alice: User) -> None:
 def test_sessions_of_one_account_end(alice: User, bob: User) -> None:
     mine, other = [signed_in(alice), signed_in(alice)], signed_in(bob)
     devices.trust(alice, "phone", now=timezone.now())
+    counted = facts("endsessions", "alice@example.com", "--dry-run")
+    assert counted == {"sessions": 2, "users": 1, "dry_run": True}
     assert facts("endsessions", "alice@example.com") == {"sessions": 2, "users": 1}
     assert {caller.get("/v1/whoami").code for caller in mine} == {"session_revoked"}
     assert other.get("/v1/whoami").status == 200
@@ -274,3 +276,28 @@ def test_revoking_api_keys_of_nobody_in_particular_is_refused(alice: User) -> No
     nobodys = "00000000-0000-7000-8000-000000000000"
     assert refused("apikeys", "--key", nobodys)[1]["code"] == "api_key_not_found"
     assert facts("apikeys")["keys"][0]["state"] == "active"
+
+
+def test_a_dry_run_shows_the_result_and_keeps_nothing(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed(monkeypatch, PASSWORD)
+    home = str(alice.organization_id)
+    dora = ("dora@example.com", "--organization", home, "--role", "reader")
+    shown = facts("createuser", *dora, "--dry-run")
+    assert (shown["email"], shown["dry_run"]) == ("dora@example.com", True)
+    assert facts("createuser", *dora, "--invite", "--dry-run")["invited"] is True
+    assert facts("createorganization", "Lakes", "--admin", "dora@example.com", "--dry-run")
+    assert (
+        refused("setroles", "alice@example.com", "reader", "--dry-run")[1]["code"] == "last_admin"
+    )
+    going = facts("deleteorganization", home, "--name", "Alice's", "--at-once", "--dry-run")
+    assert (going["dry_run"], going["deletion_due_at"] is None) == (True, False)
+    said = run("setquota", home, "--environments", "1", "--dry-run")
+    assert said.endswith("A dry run: nothing was changed.\n")
+
+    assert User.unscoped.count() == Organization.objects.count() == 1
+    assert Organization.objects.get().deletion_due_at is None
+    assert facts("setquota", home)["environments"] != 1
+    assert not AuditEvent.objects.filter(tag__startswith="cli:").exists()
+    assert not inbox.messages()

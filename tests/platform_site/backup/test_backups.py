@@ -42,6 +42,10 @@ def test_a_backup_has_everything_once_and_nothing_readable(
     listed = facts("backup", "--list")["backups"]
     assert {each["id"] for each in listed} == {made["id"], again["id"], single["id"]}
     assert {each["state"] for each in listed} == {"complete"}
+    would = facts("backup", "--prune", "1", "--dry-run")
+    assert (would["deleted"], would["dry_run"]) == ([made["id"]], True)
+    assert _code("--dry-run") == "dry_run_misplaced"
+    assert facts("backup", "--list")["backups"] == listed
     assert facts("backup", "--prune", "1")["deleted"] == [made["id"]]
     for left in (again, single):
         assert facts("backup", "--verify", left["id"])["verified"]

@@ -75,6 +75,9 @@ def test_hardening_takes_back_what_was_let_go(
     database.hardening = 0
     database.save()
 
+    call_command("hardendatabases", "--dry-run")
+    assert "1 to harden." in capsys.readouterr().out
+    assert _state(alice) != before
     call_command("hardendatabases")
 
     assert _state(alice) == before

@@ -227,6 +227,9 @@ def test_a_drained_cluster_moves_its_environments(alice: Caller, second: Cluster
     alice.sql("CREATE TABLE t AS SELECT 1 AS id")
     origin = alice.database.cluster
 
+    shown = facts("draincluster", origin.name, "--move", "--dry-run")
+    assert (shown["state"], len(shown["moved"]), shown["dry_run"]) == ("open", 1, True)
+    assert facts("draincluster", origin.name, "--move", "--dry-run") == shown
     answer = facts("draincluster", origin.name, "--move")
 
     assert [row["environment"] for row in answer["moved"]] == ["live"]

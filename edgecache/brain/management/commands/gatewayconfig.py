@@ -8,14 +8,14 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
 
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.delivery import nginx_offload
 from edgecache.brain.delivery.nginx_config import Site, configuration
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 
-class Command(BaseCommand):
+class Command(OpsCommand):
     """Print the configuration, or write it to a file that only its owner may read."""
 
     help = (
@@ -37,8 +37,10 @@ class Command(BaseCommand):
             metavar="HOST:PORT",
             help="Default: this brain's object API; unix:FILE is its ZBRAIN_S3_SOCKET.",
         )
-        parser.add_argument("--tls-cert", type=Path, metavar="FILE")
-        parser.add_argument("--tls-key", type=Path, metavar="FILE")
+        parser.add_argument(
+            "--tls-cert", type=Path, metavar="FILE", help="Certificate; nginx reads the file."
+        )
+        parser.add_argument("--tls-key", type=Path, metavar="FILE", help="Its private key.")
         parser.add_argument(
             "--store",
             action="append",
@@ -51,12 +53,13 @@ class Command(BaseCommand):
         )
         parser.add_argument("--output", type=Path, metavar="FILE", help="Default: standard output.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        """Write the text."""
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Return or write the text."""
         if not settings.BRAIN.secret:
-            raise CommandError("ZCACHE_BRAIN_SECRET is missing: nginx's token is derived from it.")
+            message = "ZCACHE_BRAIN_SECRET is missing: nginx's token is derived from it."
+            raise Refused("secret_missing", message)
         if (options["tls_cert"] is None) != (options["tls_key"] is None):
-            raise CommandError("--tls-cert and --tls-key go together.")
+            raise Refused("tls_incomplete", "--tls-cert and --tls-key go together.")
         text = configuration(
             Site(
                 token=nginx_offload.token_of(settings.BRAIN.secret),
@@ -68,10 +71,10 @@ class Command(BaseCommand):
             )
         )
         if options["output"] is None:
-            self.stdout.write(text)
-            return
+            return Outcome({"configuration": text}, text)
         _write(options["output"], text)
-        self.stdout.write(f"{options['output']} written; now: nginx -t && nginx -s reload")
+        said = f"{options['output']} written; now: nginx -t && nginx -s reload"
+        return Outcome({"written": str(options["output"])}, said)
 
 
 def _own_brain(brain: BrainSettings) -> str:
@@ -87,14 +90,13 @@ def _store(text: str) -> tuple[UUID, Path]:
     try:
         node = UUID(node_id)
     except ValueError:
-        raise CommandError(f"--store {text}: it is not NODE_ID=FOLDER.") from None
+        raise Refused("store_invalid", f"--store {text}: it is not NODE_ID=FOLDER.") from None
     # These characters have a meaning in nginx's configuration.
     if not folder.startswith("/") or any(
         char in '"$\\' or not char.isprintable() for char in folder
     ):
-        raise CommandError(
-            f"--store {text}: the folder is not an absolute path that nginx can read."
-        )
+        message = f"--store {text}: the folder is not an absolute path that nginx can read."
+        raise Refused("store_invalid", message)
     return node, Path(folder)
 
 
@@ -106,4 +108,5 @@ def _write(path: Path, text: str) -> None:
             file.write(text)
         Path(name).replace(path)
     except OSError as exc:
-        raise CommandError(f"{path} cannot be written: {exc.strerror}.") from None
+        message = f"{path} cannot be written: {exc.strerror}."
+        raise Refused("file_unwritable", message) from None

@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
 
 from edgecache.brain.errors import Invalid
 from edgecache.brain.nodes import local
 from edgecache.brain.nodes.endpoints import normalize
 from edgecache.protocol.names import LABEL
 from platform_site.embedded.cache import local_nodes
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 UNITS: Final = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
-class Command(BaseCommand):
+class Command(OpsCommand):
     """Make a node's identity in a folder, once, and register it; again, it changes where it is."""
 
     help = (
@@ -36,7 +36,7 @@ class Command(BaseCommand):
         parser.add_argument("--endpoint", help="How it is reached, when not at 127.0.0.1.")
         parser.add_argument("--capacity", type=_size, default="10GiB", help="As 10GiB.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def run(self, options: dict[str, Any]) -> Outcome:
         """Write the folder and the row."""
         folder: Path = options["folder"].absolute()
         known = local_nodes.load(folder)
@@ -47,7 +47,8 @@ class Command(BaseCommand):
                 is_production=settings.IS_PRODUCTION,
             )
         except Invalid as exc:
-            raise CommandError(f"The endpoint {exc.errors[0].message}.") from None
+            message = f"The endpoint {exc.errors[0].message}."
+            raise Refused("endpoint_invalid", message) from None
         node = local_nodes.save(
             folder,
             region=options["region"],
@@ -56,12 +57,14 @@ class Command(BaseCommand):
             capacity_bytes=options["capacity"],
         )
         local.register(node, endpoint=endpoint)
-        self.stdout.write(
+        command = (
             f"python -m edgecache.worker --brain {settings.BRAIN.workers_url} "
             f"--node-id {node.node_id} --secret-file {node.secret_file} "
             f"--dir {node.folder / 'store'} --capacity {node.capacity_bytes} "
             f"--region {node.region} --listen 127.0.0.1:{node.port}"
         )
+        facts = {"node_id": str(node.node_id), "endpoint": endpoint, "command": command}
+        return Outcome(facts, command)
 
 
 def _region(text: str) -> str:

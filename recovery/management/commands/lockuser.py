@@ -1,0 +1,56 @@
+"""``manage.py lockuser``: a user out, until ``unlockuser``."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts import staff_access
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from accounts.management import operators
+from accounts.sessions import sessions
+from platform_site.lib.commands import OpsCommand, Outcome
+
+
+class Command(OpsCommand):
+    """Disable an account."""
+
+    help = (
+        "Disable an account at once: its sessions, trusted devices and sign-ins under way end, and "
+        "so do the API keys that it made. It gets a mail. An organization's last admin can be "
+        "locked as well. `unlockuser` lets it in again, and so may an admin of its organization; "
+        "API keys are to be made anew."
+    )
+    has_dry_run = True
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take who, and why."""
+        parser.add_argument("email", help="Address the user signs in with.")
+        parser.add_argument("--reason", required=True, type=operators.reason, help="For the audit.")
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Disable it."""
+        user, now = operators.user(options["email"]), timezone.now()
+        with transaction.atomic():
+            ended = sessions.end_all_of_user(user.pk, reason="disabled", now=now)
+            is_changed = staff_access.set_active(user, is_active=False, by=operators.NAME, now=now)
+            if is_changed or ended:
+                audit.add(
+                    None,
+                    AccountTag.CLI_USER_LOCK,
+                    organization_id=user.organization_id,
+                    actor=operators.NAME,
+                    data={"member": str(user.pk), "reason": options["reason"], "sessions": ended},
+                )
+        facts = {
+            "user_id": str(user.pk),
+            "email": user.email,
+            "org_id": user.organization_id,
+            "locked": True,
+            "changed": is_changed,
+            "sessions": ended,
+        }
+        text = f"{user.email} is locked; {ended} sessions ended."
+        return Outcome(facts, text if is_changed else f"{user.email} was locked before.")

@@ -1,0 +1,69 @@
+"""``manage.py unlockuser``: a user in again, with wrong passwords and codes forgotten."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts import staff_access
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from accounts.management import operators
+from platform_site.lib.commands import OpsCommand, Outcome
+from recovery import staff_actions
+
+
+class Command(OpsCommand):
+    """Enable an account."""
+
+    help = (
+        "Let an account in again: enable it if it is disabled, and forget its wrong passwords and "
+        "codes, so that it need not wait for its next try. Password and second factors stay as "
+        "they are. An enabled account gets a mail. API keys that ended with it stay ended."
+    )
+    has_dry_run = True
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take who, and why."""
+        parser.add_argument("email", help="Address the user signs in with.")
+        parser.add_argument("--reason", required=True, type=operators.reason, help="For the audit.")
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Enable it."""
+        user = operators.user(options["email"])
+        with transaction.atomic():
+            is_enabled = staff_access.set_active(
+                user, is_active=True, by=operators.NAME, now=timezone.now()
+            )
+            had_passwords, factors = staff_actions.forget_failures(user)
+            forgotten = {"passwords": had_passwords, "factors": factors}
+            if is_enabled or had_passwords or factors:
+                audit.add(
+                    None,
+                    AccountTag.CLI_USER_UNLOCK,
+                    organization_id=user.organization_id,
+                    actor=operators.NAME,
+                    data={
+                        "member": str(user.pk),
+                        "reason": options["reason"],
+                        "enabled": is_enabled,
+                        **forgotten,
+                    },
+                )
+        facts = {
+            "user_id": str(user.pk),
+            "email": user.email,
+            "org_id": user.organization_id,
+            "locked": False,
+            "changed": bool(is_enabled or had_passwords or factors),
+            "enabled": is_enabled,
+            "forgotten": forgotten,
+        }
+        return Outcome(facts, f"{user.email} {_said(facts)}.")
+
+
+def _said(facts: dict[str, Any]) -> str:
+    if facts["enabled"]:
+        return "is enabled, and may try at once"
+    return "may try at once" if facts["changed"] else "was not locked"
