@@ -33,6 +33,7 @@ from accounts.sessions import sessions
 from environments import environments
 from environments.models import Environment, Organization
 from platform_site.lib.errors import FieldError
+from platform_site.lib.locks import Busy, exclusive
 
 DAY: Final = timedelta(days=1)
 REQUESTS_PER_DAY: Final = 5
@@ -57,9 +58,7 @@ def request(organization_id: int, *, name: str, by: str, now: datetime) -> Organ
     Raises NameMismatch, DeletionRequested, DeletionBlocked.
     """
     row = _locked(organization_id)
-    if name.strip() != row.name:
-        wrong = FieldError("name", NameMismatch.code, "This is not the organization's name.")
-        raise NameMismatch(fields=(wrong,))
+    _refuse_other_name(row, name)
     if row.deletion_due_at is not None:
         raise DeletionRequested
     refuse_blocked(organization_id)
@@ -74,6 +73,23 @@ def request(organization_id: int, *, name: str, by: str, now: datetime) -> Organ
         due_at=due_at,
         by=by,
     )
+    return row
+
+
+def request_at_once(organization_id: int, *, name: str, by: str, now: datetime) -> Organization:
+    """Have an organization deleted without the delay, also one that was requested before.
+
+    Call inside a transaction. Raises NameMismatch, DeletionBlocked.
+    """
+    row = _locked(organization_id)
+    if row.deletion_due_at is None:
+        row = request(organization_id, name=name, by=by, now=now)
+    else:
+        _refuse_other_name(row, name)
+        if row.deletion_began_at is None:
+            refuse_blocked(organization_id)
+    row.deletion_due_at = now
+    _save(row)
     return row
 
 
@@ -114,15 +130,21 @@ def due(*, now: datetime) -> list[int]:
 def carry_out(organization_id: int, *, now: datetime) -> bool:
     """Delete an organization that is due; True if it is deleted. Safe to repeat at any point.
 
-    One that is blocked meanwhile stays, and is tried again.
+    One that is blocked meanwhile stays, and is tried again; so is one that another process deletes.
     Raises PlatformError while a database server or the edge cache does not answer.
     """
     try:
-        if not _begin(organization_id, now=now):
-            return False
+        with exclusive(f"organization deletion {organization_id}"):
+            return _begin(organization_id, now=now) and _finish(organization_id, now=now)
+    except Busy:
+        log.info("organization_deletion_under_way", organization=organization_id)
     except DeletionBlocked as exc:
         log.warning("organization_not_deleted", organization=organization_id, reason=exc.detail)
-        return False
+    return False
+
+
+def _finish(organization_id: int, *, now: datetime) -> bool:
+    """Delete what belongs to a closed organization; True."""
     # unscoped: housekeeping; the organization is closed
     for environment in Environment.unscoped.filter(organization_id=organization_id):
         environments.drop(environment.pk)
@@ -186,6 +208,12 @@ def owned() -> list[tuple[Any, str]]:
     fields = Organization._meta.get_fields(include_hidden=True)
     relations = [each for each in fields if isinstance(each, ForeignObjectRel)]
     return [(each.related_model, each.field.name) for each in relations]
+
+
+def _refuse_other_name(row: Organization, name: str) -> None:
+    if name.strip() != row.name:
+        wrong = FieldError("name", NameMismatch.code, "This is not the organization's name.")
+        raise NameMismatch(fields=(wrong,))
 
 
 def _locked(organization_id: int) -> Organization:

@@ -1,9 +1,11 @@
 """``manage.py deleteorganization``: delete an organization, after the delay or at once."""
 
 from argparse import ArgumentParser
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
-from django.db import transaction
+import psycopg
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from accounts.audit import audit
@@ -12,6 +14,11 @@ from accounts.management import operators
 from accounts.organization import deletion
 from environments.models import Organization
 from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.errors import PlatformError
+from platform_site.lib.problems import is_database_away
+
+UNFINISHED: Final = "The deletion has begun and is not complete."
+AGAIN: Final = "It goes on by itself within an hour, and at once if you repeat this command."
 
 
 class Command(OpsCommand):
@@ -19,7 +26,9 @@ class Command(OpsCommand):
 
     help = (
         "Have an organization deleted with everything that belongs to it, after the delay in which "
-        "its admins, who get a mail, can cancel. Payouts and earnings have to be settled first."
+        "its admins, who get a mail, can cancel. Payouts and earnings have to be settled first. "
+        "Exit status 4: the deletion began and something did not answer; it goes on by itself "
+        "within an hour, and at once by the same command."
     )
     has_dry_run = True
 
@@ -35,31 +44,44 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Do it."""
-        organization_id = operators.organization(options["organization"]).pk
+        organization = operators.organization(options["organization"])
+        if organization.deleted_at is not None:
+            return _outcome(organization.pk)
         now = timezone.now()
+        is_at_once = options["at_once"] and not options["cancel"]
         with transaction.atomic():
             if options["cancel"]:
-                row = deletion.cancel(organization_id, by=operators.NAME)
+                deletion.cancel(organization.pk, by=operators.NAME)
             else:
-                row = deletion.request(
-                    organization_id, name=options["name"], by=operators.NAME, now=now
-                )
-            if options["at_once"] and not options["cancel"]:
-                row.deletion_due_at = now
-                row.save(update_fields=["deletion_due_at"])
+                ask = deletion.request_at_once if is_at_once else deletion.request
+                ask(organization.pk, name=options["name"], by=operators.NAME, now=now)
             audit.add(
                 None,
                 AccountTag.CLI_ORGANIZATION_DELETE,
-                organization_id=organization_id,
+                organization_id=organization.pk,
                 actor=operators.NAME,
                 data={"cancelled": options["cancel"], "at_once": options["at_once"]},
             )
-        if options["at_once"] and not options["cancel"] and not options["dry_run"]:
-            deletion.carry_out(organization_id, now=now)
-        return _outcome(Organization.objects.get(pk=organization_id))
+        is_carried_out = is_at_once and not options["dry_run"]
+        return _outcome(organization.pk, _delete(organization.pk, now) if is_carried_out else "")
 
 
-def _outcome(row: Organization) -> Outcome:
+def _delete(organization_id: int, now: datetime) -> str:
+    """Carry the deletion out; return a sentence about what it waits for, '' if it is done."""
+    try:
+        is_done = deletion.carry_out(organization_id, now=now)
+    except PlatformError as exc:
+        return f"{UNFINISHED} {exc.title} {AGAIN}"
+    except (DatabaseError, psycopg.Error) as exc:
+        if is_database_away(exc):
+            raise
+        # As a database that somebody keeps open on the tenants' server.
+        return f"{UNFINISHED} A database server refused a step: {exc}".rstrip() + f" {AGAIN}"
+    return "" if is_done else f"{UNFINISHED} Another process is at it. {AGAIN}"
+
+
+def _outcome(organization_id: int, unfinished: str = "") -> Outcome:
+    row = Organization.objects.get(pk=organization_id)
     due_at, deleted_at = row.deletion_due_at, row.deleted_at
     facts = {
         "org_id": row.pk,
@@ -68,6 +90,8 @@ def _outcome(row: Organization) -> Outcome:
     }
     if deleted_at is not None:
         return Outcome(facts, f"Organization {row.pk} is deleted.")
+    if unfinished:
+        return Outcome(facts, "", unfinished)
     if due_at is None:
         return Outcome(facts, f"Organization {row.pk} is kept.")
     return Outcome(facts, f"Organization {row.pk} is deleted at {due_at:%Y-%m-%d %H:%M} UTC.")

@@ -2,8 +2,9 @@
 
 import datetime
 import uuid
+from collections.abc import Mapping
 from itertools import count
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -12,6 +13,7 @@ from django.utils import timezone
 from edgecache.billing.models import Account, Journal, Payout
 from sqlgateway.models import Database
 
+NOBODY: Final[Mapping[type[models.Model], models.Model]] = {}
 _numbers = count(1)
 # What a constraint of the table asks for.
 CHOSEN: dict[type[models.Model], Any] = {
@@ -22,28 +24,36 @@ CHOSEN: dict[type[models.Model], Any] = {
 }
 
 
-def add(model: type[models.Model], number: int) -> None:
-    """Add rows of a model."""
+def add(
+    model: type[models.Model],
+    number: int,
+    *,
+    owners: Mapping[type[models.Model], models.Model] = NOBODY,
+) -> None:
+    """Add rows of a model. owners: what they refer to instead of new rows, by its model."""
     for _ in range(number):
-        _add_one(model)
+        _add_one(model, owners)
 
 
-def _add_one(model: type[models.Model]) -> models.Model:
+def _add_one(
+    model: type[models.Model], owners: Mapping[type[models.Model], models.Model]
+) -> models.Model:
     number = next(_numbers)
     values = CHOSEN.get(model, lambda _: {})(number)
     for field in model._meta.concrete_fields:
         is_set = field.name in values or field.attname in values
         if not is_set and not isinstance(field, models.AutoField):
-            values[field.name] = _value(field, number)
+            values[field.name] = _value(field, number, owners)
     row = model(**values)
     row.save(force_insert=True)
     return row
 
 
-def _value(field: Any, number: int) -> Any:
+def _value(field: Any, number: int, owners: Mapping[type[models.Model], models.Model]) -> Any:
     if isinstance(field, models.ForeignKey):
-        is_own = field.related_model is field.model
-        return None if is_own else _add_one(cast("type[models.Model]", field.related_model))
+        related = cast("type[models.Model]", field.related_model)
+        is_own = related is field.model
+        return None if is_own else owners.get(related) or _add_one(related, owners)
     if field.null and field.name.endswith("_at"):
         return timezone.now()
     if field.choices:

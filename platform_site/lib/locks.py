@@ -1,0 +1,33 @@
+"""Work that one process at a time may do; a crash releases it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+from django.db import connection
+
+
+class Busy(Exception):
+    """Another process does this work."""
+
+
+@contextmanager
+def exclusive(name: str) -> Iterator[None]:
+    """Hold the lock of that name while the block runs, which may take hours.
+
+    It belongs to a connection of its own: it outlasts transactions and ends with the process.
+    Raises Busy, and Django's OperationalError while the control database is away.
+    """
+    with connection.wrap_database_errors:
+        own = psycopg.connect(**connection.get_connection_params(), autocommit=True)
+    with own:
+        key = [name]
+        row = own.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", key).fetchone()
+        if row is None or not row[0]:
+            raise Busy
+        try:
+            yield
+        finally:
+            # The server ends a closed connection a moment later, and a caller may try again sooner.
+            with suppress(psycopg.OperationalError):
+                own.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", key)
