@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from accounts.models import User
-from tests.platform_site.console.browser import Visitor
+from tests.platform_site.console.browser import Visitor, held
 from tests.platform_site.console.journeys import run_sql, sign_up
 
 pytestmark = [
@@ -175,6 +175,51 @@ def test_a_table_is_created_and_filled_from_a_file(tables: Visitor, tmp_path: Pa
     page.get_by_role("tab", name="Structure").click()
     expect(page.locator("#columns-rows tr").first).to_contain_text("identity (by default)")
     expect(page.locator("#constraints-rows")).to_contain_text("PRIMARY KEY (id)")
+
+
+def test_a_file_is_imported_once_however_often_it_is_sent(tables: Visitor, tmp_path: Path) -> None:
+    page = tables.page
+    file = tmp_path / "rows.csv"
+    file.write_text("n\n7\n8\n")
+    page.get_by_role("link", name="keyless").click()
+    tables.press("Import CSV")
+    page.get_by_label("File (UTF-8)").set_input_files(file)
+    with held(tables, "/v1/sql/import"):
+        tables.press("Import")
+        expect(page.locator("#import-progress")).to_be_visible()
+        page.get_by_role("button", name="Import", exact=True).click(click_count=2)
+    tables.sees_status("2 rows imported.")
+    tables.press("Count all")
+    tables.sees("103 rows")
+
+    tables.page.reload()
+    tables.settle()
+    tables.press("Import CSV")
+    page.get_by_label("File (UTF-8)").set_input_files(file)
+    tables.press("Import")
+    expect(page.get_by_role("alertdialog")).to_contain_text("would be in the table twice")
+    tables.agrees("Cancel")
+    page.locator("#import-close").click()
+    tables.press("Count all")
+    tables.sees("103 rows")
+
+
+def test_a_file_whose_answer_was_lost_is_asked_about(tables: Visitor, tmp_path: Path) -> None:
+    page = tables.page
+    file = tmp_path / "rows.csv"
+    file.write_text("n\n7\n")
+    page.get_by_role("link", name="keyless").click()
+    page.route("**/v1/sql/import*", lambda route: route.abort())
+    tables.press("Import CSV")
+    page.get_by_label("File (UTF-8)").set_input_files(file)
+    tables.press("Import")
+    tables.sees("The service cannot be reached.")
+    page.unroute("**/v1/sql/import*")
+    tables.faults.clear()
+    tables.press("Import")
+    expect(page.get_by_role("alertdialog")).to_contain_text("its rows may be in the table")
+    tables.agrees("Import again")
+    tables.sees_status("1 row imported.")
 
 
 def test_forms_survive_a_reload_until_they_are_closed(tables: Visitor) -> None:

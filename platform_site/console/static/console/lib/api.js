@@ -5,6 +5,7 @@
  */
 
 import { Cancelled, problemOf, unreachable } from "./problem.js";
+import { upload } from "./upload.js";
 
 /** Problems that mean the sign-in is over. */
 const SIGNED_OUT = new Set(["not_authenticated", "token_expired", "token_invalid", "session_revoked"]);
@@ -30,8 +31,9 @@ export function handle(given) {
 
 /**
  * headers: beside or instead of the usual ones. signal: ends the call, which then throws Cancelled.
- * as: how the response is read.
- * @typedef {{headers?: Record<string, string>, signal?: AbortSignal, as?: "json" | "blob"}} Options
+ * as: how the response is read. progressed: is told how many bytes of a Blob were sent.
+ * @typedef {{headers?: Record<string, string>, signal?: AbortSignal, as?: "json" | "blob",
+ *   progressed?: (sent: number) => void}} Options
  */
 
 /**
@@ -115,12 +117,15 @@ export async function list(path) {
  * @param {object} [body]
  * @param {Options} [options]
  */
-async function send(method, path, body, { headers: own = {}, signal } = {}) {
+async function send(method, path, body, { headers: own = {}, signal, progressed } = {}) {
   const isJson = body !== undefined && !(body instanceof Blob);
   /** @type {Record<string, string>} */
   const headers = { "X-Zonal-Console": "1", Accept: "application/json" };
   if (isJson) headers["Content-Type"] = "application/json";
   try {
+    if (progressed && body instanceof Blob) {
+      return await upload(path, { method, headers: { ...headers, ...own }, body, signal }, progressed);
+    }
     return await fetch(path, {
       method,
       headers: { ...headers, ...own },

@@ -1,38 +1,136 @@
 // @ts-check
-/** A CSV file into a table: all of its rows, or none. */
+/**
+ * A CSV file into a table: all of its rows, or none. A file that was sent before is asked about,
+ * also after a reload: its rows would be there twice.
+ */
 
 import { call } from "../lib/api.js";
-import { byId, fill } from "../lib/dom.js";
+import { confirm } from "../lib/confirm.js";
+import { byId, fill, show } from "../lib/dom.js";
+import { FormDraft } from "../lib/drafts.js";
+import { bytes, count, moment } from "../lib/format.js";
 import { clearProblem, onSubmit } from "../lib/forms.js";
-import { count } from "../lib/format.js";
 import { qualified } from "../lib/identifiers.js";
 import { Problem } from "../lib/problem.js";
 import { announce } from "../lib/status.js";
 
-/** @param {import("./rows.js").Rows} rows */
-export function bindImport(rows) {
+/** @typedef {{file: string, at: number, rows: number | null}} Sent rows: null while no answer came */
+
+const MOST_REMEMBERED = 50;
+
+/** Ends the import that is under way. @type {AbortController | null} */
+let underWay = null;
+
+/**
+ * @param {import("./rows.js").Rows} rows
+ * @param {import("../frame/shell.js").Who} who
+ */
+export function bindImport(rows, who) {
   const form = /** @type {HTMLFormElement} */ (byId("import-form"));
   const dialog = /** @type {HTMLDialogElement} */ (byId("import-dialog"));
   byId("import").addEventListener("click", () => {
     form.reset();
     clearProblem(form);
+    showProgress(0, 0);
     fill(dialog, { table: rows.shape?.table.name ?? "" });
     dialog.showModal();
   });
   byId("import-close").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => underWay?.abort());
   onSubmit(form, async ({ header, delimiter }) => {
     const file = /** @type {HTMLInputElement} */ (byId("import-file")).files?.[0];
     if (!file || !rows.shape) return;
-    const query = new URLSearchParams({ table: qualified(rows.shape.table), header, delimiter: delimiter === "tab" ? "\t" : delimiter });
-    try {
-      const answer = await call("POST", `/v1/sql/import?${query}`, file, { headers: { "Content-Type": "text/csv" } });
-      dialog.close();
-      announce(`${count(answer.row_count, "row")} imported.`);
-    } catch (error) {
-      throw placed(error);
-    }
+    const table = qualified(rows.shape.table);
+    const sent = new SentFiles(who, table, file);
+    await sent.refuseUnseen();
+    const query = new URLSearchParams({ table, header, delimiter: delimiter === "tab" ? "\t" : delimiter });
+    const answer = await send(`/v1/sql/import?${query}`, file, sent);
+    dialog.close();
+    announce(`${count(answer.row_count, "row")} imported.`);
     await rows.restart();
   });
+}
+
+/**
+ * @param {string} path
+ * @param {File} file
+ * @param {SentFiles} sent
+ */
+async function send(path, file, sent) {
+  underWay = new AbortController();
+  const options = {
+    headers: { "Content-Type": "text/csv" },
+    signal: underWay.signal,
+    progressed: (/** @type {number} */ done) => showProgress(done, file.size),
+  };
+  sent.remember(null);
+  showProgress(0, file.size);
+  try {
+    const answer = await call("POST", path, file, options);
+    sent.remember(answer.row_count);
+    return answer;
+  } catch (error) {
+    // With an answer it is known that no row came in.
+    if (error instanceof Problem && error.status > 0 && error.code !== "outcome_unknown") sent.forget();
+    throw placed(error);
+  } finally {
+    underWay = null;
+    showProgress(0, 0);
+  }
+}
+
+/**
+ * @param {number} done
+ * @param {number} size 0 while nothing is sent
+ */
+function showProgress(done, size) {
+  show(byId("import-progress"), size > 0);
+  /** @type {HTMLProgressElement} */ (byId("import-bar")).value = size ? done / size : 0;
+  const isSent = size > 0 && done >= size;
+  byId("import-said").textContent = isSent ? "Sent. The rows are being written…" : `${bytes(done)} of ${bytes(size)} sent`;
+}
+
+/** The files that this user sent into a table from this browser. */
+class SentFiles {
+  /**
+   * @param {import("../frame/shell.js").Who} who
+   * @param {string} table
+   * @param {File} file
+   */
+  constructor(who, table, file) {
+    this.draft = new FormDraft(who, `imports ${who.environment.id} ${table}`);
+    this.name = file.name;
+    this.file = `${file.name} ${file.size} ${file.lastModified}`;
+  }
+
+  /** @returns {Sent[]} */
+  others() {
+    return (this.draft.values() ?? []).filter((/** @type {Sent} */ each) => each.file !== this.file);
+  }
+
+  /**
+   * Ask before a file goes in again.
+   * @throws {import("../lib/problem.js").Cancelled}
+   */
+  async refuseUnseen() {
+    const before = (this.draft.values() ?? []).find((/** @type {Sent} */ each) => each.file === this.file);
+    if (!before) return;
+    const when = moment(before.at / 1000);
+    const what =
+      before.rows === null
+        ? `It was sent on ${when}, and no answer came: its rows may be in the table.`
+        : `Its ${count(before.rows, "row")} came in on ${when}, and would be in the table twice.`;
+    await confirm(`Import ${this.name} again?`, what, "Import again");
+  }
+
+  /** @param {number | null} rows */
+  remember(rows) {
+    this.draft.keepValues([{ file: this.file, at: Date.now(), rows }, ...this.others()].slice(0, MOST_REMEMBERED));
+  }
+
+  forget() {
+    this.draft.keepValues(this.others());
+  }
 }
 
 /** Name the line and the column of the file that an error is about. @param {unknown} error */

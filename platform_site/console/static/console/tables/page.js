@@ -34,7 +34,7 @@ await openPage(async (who) => {
   const rows = new Rows((row, column) => editing.open(row, column), (marked) => editing.mark(marked));
   editing.bind(rows);
   bindFilters(rows);
-  bindImport(rows);
+  bindImport(rows, who);
   bindTablist(byId("table-tabs"));
   byId("tables-filter").addEventListener("input", () => draw());
   show(byId("create"), permissions.schema?.includes("create") ?? false);
