@@ -11,6 +11,7 @@ import pytest
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
+from django.utils.module_loading import autodiscover_modules
 from procrastinate.contrib.django import app
 
 from accounts import conf
@@ -140,6 +141,8 @@ def test_pruning_by_hand_does_what_the_queue_does() -> None:
 
 
 def test_pruning_by_hand_forgets_all_that_the_queue_forgets() -> None:
+    # As the worker does; otherwise only the tasks are known that other tests have used.
+    autodiscover_modules("tasks")
     periodic = [task.task.name for task in app.periodic_registry.periodic_tasks.values()]
     prunes = [name for name in periodic if re.search(r"\.(forget|delete|drop|maintain)_\w+$", name)]
     assert sorted(prunes) == sorted(settings.PRUNING_TASKS)

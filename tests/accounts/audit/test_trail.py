@@ -1,11 +1,13 @@
 """The audit trail over the API: an organization's own events, with filters."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from accounts.models import AuditEvent, User
+from platform_site.lib.audit import sentences
 from tests.cast import Answer, Caller, member, signed_in
 
 
@@ -42,6 +44,18 @@ def test_an_event_says_in_a_sentence_what_happened(alice: User) -> None:
     happened(alice, "api:gone:long_ago")
     rows = signed_in(alice).get("/v1/audit").body["results"]
     assert [row["summary"] for row in rows] == ["", "An environment was created."]
+
+
+def test_every_tag_has_a_sentence_of_its_own_for_people(alice: User) -> None:
+    # By a request, so that every app is loaded.
+    assert signed_in(alice).get("/v1/audit").status == 200
+    said = sentences()
+    assert len(said) > 100
+    assert len(set(said.values())) == len(said)
+    for tag, sentence in said.items():
+        assert re.fullmatch(r"[A-Z].{10,}[^.]\.", sentence), sentence
+        # Its own words, not the tag's: "bucket_host", "reset_factors".
+        assert not [part for part in tag.split(":") if "_" in part and part in sentence], sentence
 
 
 def test_no_role_reads_another_organizations_trail(alice: User, charlie: User) -> None:

@@ -8,29 +8,11 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
+from platform_site.console.pages import existing
 from tests.cast import HANDLER
 from tests.platform_site.console import browser
 
-PAGES = [
-    "/console/",
-    "/console/sign-in",
-    "/console/sign-up",
-    "/console/security",
-    "/console/account",
-    "/console/linked-accounts",
-    "/console/members",
-    "/console/usage",
-    "/console/operator",
-    "/console/organization",
-    "/console/audit",
-    "/console/invitation",
-    "/console/email-change/cancel",
-    "/console/environments",
-    "/console/objects",
-    "/console/policy",
-    "/console/recovery",
-    "/console/recovery/cancel",
-]
+PAGES = [f"/console/{page.address}" for page in existing()]
 STATIC = Path(__file__).resolve().parents[3] / "platform_site/console/static"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from platform_site.console.pages import ENTRANCE, NAVIGATION
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import (
     EMAIL,
@@ -22,34 +23,8 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
 ]
 
-OUTSIDE = [
-    "sign-in",
-    "sign-up",
-    "invitation",
-    "email-change/cancel",
-    "recovery",
-    "recovery/cancel",
-    "no-such-page",
-]
-INSIDE = [
-    "",
-    "sql",
-    "tables",
-    "security",
-    "account",
-    "linked-accounts",
-    "members",
-    "api-keys",
-    "webhooks",
-    "policy",
-    "audit",
-    "cache",
-    "objects",
-    "environments",
-    "usage",
-    "operator",
-    "organization",
-]
+OUTSIDE = [*(page.address for page in ENTRANCE), "no-such-page"]
+INSIDE = [page.address for group in NAVIGATION for page in group.pages]
 
 
 @pytest.mark.parametrize("path", OUTSIDE)

@@ -1,6 +1,8 @@
 """In a browser: the audit trail, page by page."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -22,8 +24,8 @@ def test_an_admin_filters_the_audit_trail(
     sign_up(visitor)
     user = User.unscoped.get()
     for number in range(60):
-        happened(user, f"api:thing{number}:create", environment_id="live", data={"number": number})
-    happened(user, "api:script:create", data={"name": "<img src=x onerror=alert(1)>"})
+        happened(user, "api:bucket:create", environment_id="live", data={"number": number})
+    happened(user, "api:origin:create", data={"origin": "<img src=x onerror=alert(1)>"})
     visitor.go("/console/audit")
     rows = visitor.page.locator("#event-rows tr")
     expect(rows).to_have_count(50)
@@ -31,7 +33,7 @@ def test_an_admin_filters_the_audit_trail(
     drawer = visitor.page.get_by_role("dialog")
     # What callers chose is shown as text.
     expect(drawer).to_contain_text("<img src=x onerror=alert(1)>")
-    expect(drawer).to_contain_text("api:script:create")
+    expect(drawer).to_contain_text("api:origin:create")
     visitor.press("Close")
     picture(visitor.page, "audit")
     visitor.press("Show older")
@@ -45,6 +47,39 @@ def test_an_admin_filters_the_audit_trail(
     visitor.fill("Event or its beginning", "api:nothing")
     visitor.press("Show")
     visitor.sees("Nothing fits.")
+
+
+def test_events_are_found_by_outcome_and_environment_and_exported(
+    visitor: Visitor, tmp_path: Path
+) -> None:
+    sign_up(visitor)
+    user = User.unscoped.get()
+    # More than one page of the list, and of the export.
+    for number in range(210):
+        happened(user, "api:bucket:create", environment_id="sandbox", data={"number": number})
+    happened(user, "api:session:create", outcome="refused", environment_id="sandbox")
+    happened(user, "api:session:delete", outcome="refused", environment_id="live")
+    visitor.go("/console/audit")
+    rows = visitor.page.locator("#event-rows tr")
+    visitor.field("Outcome").select_option("refused")
+    visitor.press("Show")
+    expect(rows).to_have_count(2)
+    visitor.field("Environment").select_option("sandbox")
+    visitor.press("Show")
+    expect(rows).to_have_count(1)
+    # No tag is shown where there is a sentence.
+    expect(rows).not_to_contain_text("api:")
+    visitor.field("Outcome").select_option("")
+    visitor.press("Show")
+    expect(rows).to_have_count(50)
+    with visitor.page.expect_download() as waited:
+        visitor.press("Export")
+    visitor.sees_status("211 events are in your downloads.")
+    file = tmp_path / "audit.ndjson"
+    waited.value.save_as(file)
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    assert len(events) == 211
+    assert {event["environment"] for event in events} == {"sandbox"}
 
 
 def test_a_reader_sees_that_the_audit_trail_is_not_permitted(visitor: Visitor) -> None:
