@@ -1,9 +1,13 @@
-"""Clusters and databases in the admin: read-only, without secrets; commands change them."""
+"""Clusters and databases in the admin, without secrets: staff move databases to other clusters."""
+
+from collections.abc import Sequence
 
 from django.contrib import admin
 
+from platform_site.lib.admin.actions import ActionsAdmin, StaffAction
 from platform_site.lib.admin.filters import BY_ORGANIZATION
 from platform_site.lib.admin.pages import ReadOnlyAdmin
+from sqlgateway import staff_actions
 from sqlgateway.models import Cluster, Database
 
 
@@ -19,7 +23,7 @@ class ClusterAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Database)
-class DatabaseAdmin(ReadOnlyAdmin):
+class DatabaseAdmin(ActionsAdmin):
     """Which database holds which environment."""
 
     list_display = (
@@ -35,3 +39,7 @@ class DatabaseAdmin(ReadOnlyAdmin):
         *("organization", "environment", "engine", "cluster", "dbname", "state", "hardening"),
         *("size_bytes", "measured_at", "is_over_quota", "created_at", "claimed_at"),
     )
+
+    def offered(self) -> Sequence[StaffAction]:
+        """Return the moves that are possible."""
+        return staff_actions.moves()

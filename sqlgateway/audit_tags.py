@@ -8,6 +8,10 @@ class SqlTag(AuditTag):
 
     ROLE_HEAL = ("sql:role:heal", "A database role had been changed and was restored.")
     DATABASE_MOVE = ("sql:database:move", "A database was moved to another cluster.")
+    ADMIN_DATABASE_MOVE = (
+        "admin:database:move",
+        "Staff had a database moved to another cluster, which happens in the background.",
+    )
     DATABASE_RESTORE = ("sql:database:restore", "A database was replaced by a dump.")
     DATABASE_CLONE = ("sql:database:clone", "A database was filled with a copy of another one.")
     EXTENSION_INSTALL = ("sql:extension:install", "An extension was installed in a database.")

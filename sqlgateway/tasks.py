@@ -6,8 +6,13 @@ from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued
 
+from accounts.audit import audit
+from platform_site.lib.commands import Refused
+from sqlgateway.audit_tags import SqlTag
+from sqlgateway.errors import EngineAway
 from sqlgateway.interactive import retention as transaction_retention
-from sqlgateway.provisioning import clones, quotas, retirement, stock, switching
+from sqlgateway.models import Cluster, Database
+from sqlgateway.provisioning import clones, moves, quotas, retirement, stock, switching
 from sqlgateway.records import retention, running
 
 
@@ -57,6 +62,40 @@ def queue_clone(database_pk: int) -> None:
             job.defer(database_pk=database_pk)
     except AlreadyEnqueued:
         return
+
+
+@app.task
+def move_database(database_pk: int, cluster_pk: int) -> None:
+    """Move a database to another cluster; one that cannot be moved stays, which is audited."""
+    # unscoped: staff move every tenant's
+    rows = Database.unscoped.select_related("cluster", "environment").filter(pk=database_pk)
+    database, cluster = rows.first(), Cluster.objects.filter(pk=cluster_pk).first()
+    if database is None or cluster is None:
+        return
+    try:
+        moves.move(database, cluster)
+    except (Refused, EngineAway) as exc:
+        audit.add(
+            None,
+            SqlTag.DATABASE_MOVE,
+            organization_id=database.organization_id,
+            environment_id=database.environment.slug if database.environment else "",
+            actor="platform",
+            outcome="refused",
+            data={"database": database.pk, "cluster": cluster.name, "reason": str(exc)[:300]},
+        )
+
+
+def queue_move(database_pk: int, cluster_pk: int) -> bool:
+    """Queue ``move_database``; False if a move of the database waits already."""
+    job = move_database.configure(queueing_lock=f"sqlgateway_move:{database_pk}")
+    try:
+        # A separate transaction: the refusal of a second job must not break the caller's.
+        with transaction.atomic():
+            job.defer(database_pk=database_pk, cluster_pk=cluster_pk)
+    except AlreadyEnqueued:
+        return False
+    return True
 
 
 @app.periodic(cron="* * * * *")

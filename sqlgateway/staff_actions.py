@@ -1,0 +1,53 @@
+"""What staff may do with databases in the admin: move one to another cluster."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from django.db import transaction
+
+from accounts.audit import audit
+from platform_site.lib.admin.actions import Deed, StaffAction
+from platform_site.lib.errors import Conflict
+from sqlgateway import tasks
+from sqlgateway.audit_tags import SqlTag
+from sqlgateway.models import Cluster, Database
+
+
+def moves() -> Sequence[StaffAction]:
+    """Return one action for each cluster that takes databases, where there are several."""
+    clusters = list(Cluster.objects.filter(state=Cluster.State.OPEN).order_by("name"))
+    if len(clusters) < 2:
+        return ()
+    return [
+        StaffAction(
+            f"move_{cluster.pk}",
+            f"Move to {cluster.name}",
+            f"These databases are copied to the cluster {cluster.name} in the background. Their "
+            "requests wait while the copy is compared; on any error they stay where they are.",
+            partial(_move, cluster),
+        )
+        for cluster in clusters
+    ]
+
+
+def _move(cluster: Cluster, deed: Deed, database: Database) -> bool:
+    """Queue the move; False if the database is there, or its move waits already.
+
+    Raises Conflict for one that cannot be moved now.
+    """
+    if database.cluster_id == cluster.pk:
+        return False
+    if database.state != Database.State.ACTIVE or database.organization_id is None:
+        raise Conflict(f"The database is {database.state}: only an active one can be moved.")
+    with transaction.atomic():
+        if not tasks.queue_move(database.pk, cluster.pk):
+            return False
+        audit.record_staff(
+            deed.request,
+            SqlTag.ADMIN_DATABASE_MOVE,
+            organization_id=database.organization_id,
+            database=database.pk,
+            cluster=cluster.name,
+            reason=deed.reason,
+        )
+    return True
