@@ -3,14 +3,21 @@
 from collections.abc import Callable
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import User
+from platform_site.models import ActivitySample
+from platform_site.staff.activity import SLOT
 from tests.platform_site.console.accessibility import violations
 from tests.platform_site.console.browser import SCHEMES, Visitor
+from tests.platform_site.staff import rows
+from tests.platform_site.staff.test_lists import FILLED
 from tests.staff import EMAIL, staff_inside
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
+COUNTS = ("sign_ins", "sign_ins_refused", "sql_requests", "sql_errors")
+SIDEBAR = "#nav-sidebar-apps a[href^='/admin/']"
 SCROLLS = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
@@ -28,3 +35,42 @@ def test_the_admin_is_readable_and_fits_the_screen(
             visitor.page.goto(f"{visitor.base}/admin/{path}")
             assert violations(visitor.page) == [], f"{path}, {scheme}"
         assert not visitor.page.evaluate(SCROLLS), path
+
+
+@pytest.mark.usefixtures("over_a_brain")
+def test_every_list_is_readable_and_fits_the_screen(visit: Callable[..., Visitor]) -> None:
+    cookie = staff_inside().cookies["sessionid"].value
+    for model in FILLED:
+        rows.add(model, 1)
+    visitor = visit(viewport={"width": 1440, "height": 844})
+    visitor.context.add_cookies([{"name": "sessionid", "value": cookie, "url": visitor.base}])
+    visitor.page.goto(f"{visitor.base}/admin/accounts/user/")
+    links = visitor.page.locator(SIDEBAR).evaluate_all("(all) => all.map((each) => each.pathname)")
+    assert len(set(links)) > 25
+    for path in sorted(set(links)):
+        visitor.page.goto(f"{visitor.base}{path}")
+        for width in (1440, 390):
+            visitor.page.set_viewport_size({"width": width, "height": 844})
+            assert not visitor.page.evaluate(SCROLLS), f"{path}, {width}"
+        assert violations(visitor.page) == [], path
+
+
+def test_the_charts_begin_at_zero(visit: Callable[..., Visitor]) -> None:
+    cookie = staff_inside().cookies["sessionid"].value
+    now = timezone.now()
+    for number in range(2):
+        ActivitySample.objects.create(
+            begins_at=now - (number + 1) * SLOT,
+            sql_p50_ms=300 + number,
+            sql_p95_ms=300 + number,
+            **dict.fromkeys(COUNTS, 300 + number),
+        )
+    visitor = visit()
+    visitor.context.add_cookies([{"name": "sessionid", "value": cookie, "url": visitor.base}])
+    visitor.page.goto(f"{visitor.base}/admin/")
+    drawn = """() => [...document.querySelectorAll("canvas.chart")]
+      .map((each) => window.Chart.getChart(each)?.scales.y.min)"""
+    visitor.page.wait_for_function(f"({drawn})().every((each) => each !== undefined)")
+    lowest = visitor.page.evaluate(drawn)
+    assert lowest
+    assert set(lowest) == {0}
