@@ -17,7 +17,7 @@ ISOLATION := $(addprefix tests/sqlgateway/,attacks hardening provisioning \
 # Tests start hundreds of Python processes: none shall compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run free-ports test test-again test-browser test-postgres15 test-store check check-deploy format lock vendor clients check-clients bench help
+.PHONY: run free-ports test test-again test-browser test-postgres15 test-store check check-deploy format lock vendor clients check-clients docs bench help
 
 help:  ## list these commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'

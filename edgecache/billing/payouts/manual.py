@@ -1,4 +1,4 @@
-"""Payouts by hand: staff pays what ``runpayouts --export`` lists and marks it as paid."""
+"""Payouts by hand: staff pays what ``runpayouts --csv`` lists and marks it as paid."""
 
 from collections.abc import Mapping
 from typing import Any, Final
