@@ -92,7 +92,7 @@ class WebhookSentTooOften(TooManyRequests):
     """Test events and repeated deliveries have a limit by the hour."""
 
     code = "webhook_sent_too_often"
-    title = "Too many deliveries were asked for this hour."
+    title = "Too many deliveries were requested this hour."
 
 
 class DevTokenRefused(NotAuthenticated):
@@ -211,4 +211,4 @@ class MailedTooOften(TooManyRequests):
     """A code was mailed a moment ago, or too often today."""
 
     code = "mailed_too_often"
-    title = "Codes were mailed too often."
+    title = "Too many codes were mailed."

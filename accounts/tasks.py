@@ -24,7 +24,7 @@ KEEP_ENDED: Final = timedelta(days=30)
 @app.periodic(cron="41 * * * *")
 @app.task(queueing_lock="forget_expired_accounts_data")
 def forget_expired(timestamp: int) -> None:
-    """Delete what is over: sessions, counters, offers, codes, accounts without an address."""
+    """Delete expired data: sessions, counters, offers, codes, accounts without an address."""
     now = timezone.now()
     address_release.delete_expired(now=now)
     links.delete_expired(now=now)

@@ -15,7 +15,7 @@ class MalformedRecoveryToken(InvalidRequest):
     """The token has characters or a length that no token of recovery has; it was not counted."""
 
     code = "malformed_recovery_token"
-    title = "This cannot be a recovery token."
+    title = "The recovery token is malformed."
 
 
 class RecoveryTokenRejected(NotAuthenticated):
@@ -43,7 +43,7 @@ class RecoveryChallengeRequired(Forbidden):
     """The account has a second factor; ``methods`` names what may be asked for here."""
 
     code = "recovery_challenge_required"
-    title = "Prove a second factor, too."
+    title = "A second factor is required, too."
     members = {"methods": shapes.TEXTS, "new_account_offered": shapes.BOOLEAN}
 
 
@@ -51,7 +51,7 @@ class NoIndependentFactor(Conflict):
     """The only second factor uses the channel of the recovery itself, which proves nothing more."""
 
     code = "no_independent_factor"
-    title = "Recover over another channel."
+    title = "Use another recovery channel."
     members = {"new_account_offered": shapes.BOOLEAN}
 
 

@@ -124,7 +124,7 @@ class RecoveryViewSet(PlatformViewSet):
     @extend_schema(summary="Prove the first factor")
     @action(detail=False, methods=["post"])
     def prove(self, request: Request) -> Response:
-        """Begin the delay after which the second factors are removed; every address is notified."""
+        """Start the delay after which the second factors are removed; every address is notified."""
         body = self.read()
         first = lost_factor.FirstFactor(body["password"], _factor_proof(body))
         answer = lost_factor.prove(

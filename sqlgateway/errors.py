@@ -70,7 +70,7 @@ class SqlConflict(errors.Conflict):
     """A unique, foreign or exclusion constraint, a serialization failure, a lock or a deadlock."""
 
     code = "sql_error"
-    title = "The statement contradicts other data."
+    title = "The statement conflicts with other data."
     members = STATEMENT_MEMBERS
 
 

@@ -17,14 +17,14 @@ class MalformedCode(InvalidRequest):
     """The code has characters or a length that no code of this method has; it was not counted."""
 
     code = "malformed_code"
-    title = "This cannot be a code."
+    title = "The code is malformed."
 
 
 class MalformedCredential(MalformedCode):
     """The credential is not what a browser gives (`PublicKeyCredential.toJSON()`); not counted."""
 
     code = "malformed_credential"
-    title = "This cannot be a passkey's answer."
+    title = "The passkey's response is malformed."
 
 
 class CodeRejected(NotAuthenticated):
@@ -66,7 +66,7 @@ class FactorWornOut(Forbidden):
     """A hundred wrong codes in a row: this factor has to be set up anew."""
 
     code = "factor_worn_out"
-    title = "This factor has to be set up anew."
+    title = "This factor must be set up again."
 
 
 class StepUpRequired(Forbidden):
@@ -130,7 +130,7 @@ class PasskeyRejected(NotAuthenticated):
     """Unknown, wrong, without user verification, or of a disabled user: all the same."""
 
     code = "passkey_rejected"
-    title = "This passkey does not sign in here."
+    title = "This passkey cannot sign in here."
 
 
 class PasskeyNotFound(NotFound):

@@ -138,7 +138,7 @@ def path_of(row: OrganizationExport) -> Path:
 
 
 def maintain(*, now: datetime) -> None:
-    """Delete what is over: files first, so that none stays without its row."""
+    """Delete expired exports: files first, so that none stays without its row."""
     rows = OrganizationExport.unscoped.filter(expires_at__lte=now)  # unscoped: housekeeping
     for row in rows:
         path_of(row).unlink(missing_ok=True)

@@ -36,7 +36,7 @@ class NotFound(BrainError):
 
     code = "not_found"
     status = 404
-    sentence = "There is nothing here."
+    sentence = "There is nothing at this path."
 
 
 class NodeNotFound(NotFound):

@@ -155,7 +155,7 @@ class NotFound(PlatformError):
 
     status = 404
     code = "not_found"
-    title = "There is nothing here."
+    title = "There is nothing at this path."
 
 
 class MethodNotAllowed(PlatformError):
@@ -163,7 +163,7 @@ class MethodNotAllowed(PlatformError):
 
     status = 405
     code = "method_not_allowed"
-    title = "This path does not answer that method."
+    title = "This path does not support that method."
 
 
 class NotAcceptable(PlatformError):
@@ -171,7 +171,7 @@ class NotAcceptable(PlatformError):
 
     status = 406
     code = "not_acceptable"
-    title = "None of the accepted media types can be given."
+    title = "None of the accepted media types is available."
 
 
 class Conflict(PlatformError, branch=True):
@@ -179,7 +179,7 @@ class Conflict(PlatformError, branch=True):
 
     status = 409
     code = "conflict"
-    title = "This contradicts what is there."
+    title = "The request conflicts with the current state."
 
 
 class Gone(PlatformError, branch=True):
@@ -236,7 +236,7 @@ class EngineError(PlatformError):
 
     status = 502
     code = "engine_error"
-    title = "The engine behind this path failed."
+    title = "A backend service failed."
 
 
 class Unavailable(PlatformError, branch=True):
@@ -252,7 +252,7 @@ class Contended(Unavailable):
     """Two requests waited for each other, and this one was ended; it changed nothing."""
 
     code = "contended"
-    title = "Another request was in the way. Send this one again."
+    title = "The request conflicted with another one. Send it again."
     retry_after_s = 1
 
 

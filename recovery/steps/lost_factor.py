@@ -49,7 +49,7 @@ class FirstFactor:
 def prove(
     request: PlatformRequest, reset_token: str, first: FirstFactor, *, now: datetime
 ) -> dict[str, Any]:
-    """Begin the delay; return the token that completes after it, and from when until when.
+    """Start the delay; return the token that completes after it, and from when until when.
 
     Raises RecoveryGone (410), InvalidCredentials (401) under the login's own limits, InvalidRequest
     (400) for neither proof, what challenges.is_proven raises, CodeRejected (401, counted).

@@ -26,13 +26,13 @@ class Command(OpsCommand):
     help = (
         "Make an organization with its environments, live and sandbox. With --admin, also its "
         "first admin: an account without a password, whose link to set one is mailed and good for "
-        "seven days. Without it, use createuser next: no one can sign in before."
+        "seven days. Without it, use createuser next: nobody can sign in until there is a user."
     )
     has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the name and the admin."""
-        parser.add_argument("name", help=f"What it is called, 1 to {MAX_NAME_CHARS} characters.")
+        parser.add_argument("name", help=f"Name, 1 to {MAX_NAME_CHARS} characters.")
         parser.add_argument("--admin", metavar="EMAIL", help="Address of its first admin.")
 
     def run(self, options: dict[str, Any]) -> Outcome:

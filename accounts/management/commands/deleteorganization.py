@@ -36,7 +36,7 @@ class Command(OpsCommand):
         """Take which one, its name as a proof that it is meant, and when."""
         parser.add_argument("organization", type=int, metavar="ID")
         what = parser.add_mutually_exclusive_group(required=True)
-        what.add_argument("--name", help="What it is called: proves that it is meant.")
+        what.add_argument("--name", help="Name: proves that it is meant.")
         what.add_argument("--cancel", action="store_true", help="Keep it.")
         parser.add_argument(
             "--at-once", action="store_true", help="Without the delay; this cannot be undone."

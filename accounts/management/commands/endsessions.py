@@ -26,7 +26,7 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take whose."""
+        """Add the arguments."""
         whose = parser.add_mutually_exclusive_group(required=True)
         whose.add_argument("email", nargs="?", help="Address of one account.")
         whose.add_argument(

@@ -20,12 +20,12 @@ class Command(OpsCommand):
     help = (
         "Open a session of a member without the password, and print its access token; with --json "
         "all that a login answers. The member finds it among its sessions, and it is audited. A "
-        "second factor is not gone around: where one is due, what is printed is the login's status "
+        "second factor is not bypassed: where one is due, what is printed is the login's status "
         "with an mfa_token, and the exit status is 4."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take whose, and where."""
+        """Add the arguments."""
         parser.add_argument("email", help="Address the member signs in with.")
         parser.add_argument(
             "--environment", default="", help="Its id or name; the last used one by default."

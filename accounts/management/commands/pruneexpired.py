@@ -13,7 +13,7 @@ class Command(OpsCommand):
     """Run every housekeeping task once."""
 
     help = (
-        "Delete what is over: ended sessions, used and expired codes, offers and sign-ins, trusted "
+        "Delete expired data: ended sessions, used and expired codes, offers and sign-ins, trusted "
         "devices, counters, messages that were sent or expired, events beyond "
         "ZAUDIT_RETENTION_DAYS; and queue the dropping of environments whose retention is over. "
         "The task worker does the same by itself, at least every hour."

@@ -18,7 +18,7 @@ TICKET_DETAILS: Final = {
     Refusal.WRONG_OBJECT: "The ticket is for another object.",
     Refusal.WRONG_KIND: "The ticket does not allow this.",
     Refusal.EXPIRED: "The ticket has expired.",
-    Refusal.NOT_YET_VALID: "The ticket is from the future.",
+    Refusal.NOT_YET_VALID: "The ticket is not valid yet.",
     Refusal.LIVES_TOO_LONG: "The ticket would live longer than a ticket may.",
     Refusal.OUT_OF_RANGE: "The ticket does not cover all of these bytes.",
     Refusal.USED_UP: "The ticket was used for as many bytes as it may be.",
@@ -39,7 +39,7 @@ class Refused(Exception):
 
 def not_found() -> Refused:
     """Refuse a path that is not one of a worker's."""
-    return Refused(HTTPStatus.NOT_FOUND, "not_found", "There is nothing here.")
+    return Refused(HTTPStatus.NOT_FOUND, "not_found", "There is nothing at this path.")
 
 
 def not_held() -> Refused:
@@ -59,7 +59,7 @@ def method_not_allowed(allowed: str) -> Refused:
 
 def ticket_missing() -> Refused:
     """Refuse a request without a ticket."""
-    return Refused(HTTPStatus.FORBIDDEN, "ticket_missing", "Show a ticket of the brain.")
+    return Refused(HTTPStatus.FORBIDDEN, "ticket_missing", "A ticket is required.")
 
 
 def ticket_refused(refused: TicketRefused) -> Refused:

@@ -22,7 +22,7 @@ def begin_sign_up(visitor: Visitor, email: str = EMAIL) -> None:
     visitor.fill("E-mail", email)
     visitor.fill("Password", PASSWORD)
     visitor.press("Create")
-    visitor.sees("Your organization is there")
+    visitor.sees("Your organization was created")
 
 
 def sign_up(visitor: Visitor, email: str = EMAIL) -> None:
@@ -77,7 +77,7 @@ def keep_backup_codes(visitor: Visitor) -> list[str]:
     """Return the backup codes that the page shows, and continue."""
     visitor.sees("Keep your backup codes")
     codes = visitor.page.locator("#backup-codes-list li").all_text_contents()
-    visitor.press("I have kept them")
+    visitor.press("I have saved them")
     expect(visitor.page.get_by_role("heading", name="Security", exact=True)).to_be_visible()
     visitor.settle()
     return codes

@@ -64,7 +64,7 @@ def test_usage_is_charted_and_listed_by_bucket_with_a_forecast(
     expect(visitor.page.locator("#sql-chart [role=img]")).to_have_attribute(
         "aria-label", "Statements. live: now 1,234, least 0, most 1,234."
     )
-    visitor.page.get_by_label("What of SQL").select_option("Seconds")
+    visitor.page.get_by_label("SQL metric").select_option("Seconds")
     expect(visitor.page.locator("#sql-chart figcaption")).to_contain_text("live 56.5")
     visitor.page.locator("#measure").select_option("Delivered")
     expect(visitor.page.locator("#chart figcaption")).to_contain_text("live 1 GB")
@@ -110,7 +110,7 @@ def test_a_node_is_registered_with_the_lines_to_paste_and_its_audits_are_shown(
     expect(lines).to_contain_text("'shown-once' > node-secret")
     assert brain.last("POST").body["capacity_bytes"] == 100 * 2**30
     assert [call.method for call in brain.calls].count("POST") == 1
-    visitor.press("I have kept them")
+    visitor.press("I have saved them")
     assert "shown-once" not in visitor.page.content()
     visitor.sees("waits for the approval of the platform's staff")
     visitor.page.get_by_text("Traffic and audits").click()

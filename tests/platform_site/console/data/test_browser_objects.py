@@ -253,7 +253,7 @@ def test_an_access_key_s_secret_is_shown_once(visitor: Visitor) -> None:
     secret = visitor.page.locator('#key-made [data-slot="secret"]')
     expect(secret).to_have_text(re.compile(".{30,}"))
     shown = secret.text_content() or ""
-    visitor.press("I have kept it")
+    visitor.press("I have saved it")
     assert shown not in visitor.page.content()
     visitor.sees("reads and writes, never used")
 

@@ -231,7 +231,7 @@ def test_forms_survive_a_reload_until_they_are_closed(tables: Visitor) -> None:
     expect(page.get_by_role("textbox", name="Value")).to_have_value("v2")
     tables.press("Close")
     cell(tables, 0, 1).dblclick()
-    tables.sees("This is what you had typed, and is not saved yet.")
+    tables.sees("This was typed before, and is not saved yet.")
     expect(page.get_by_role("textbox", name="Value")).to_have_value("half a thought")
     tables.press("Close")
     cell(tables, 0, 1).dblclick()

@@ -50,7 +50,7 @@ def complete_link(visitor: Visitor) -> None:
     """Choose a password on the page of the mailed link."""
     visitor.fill("New password", OWNER_PASSWORD)
     visitor.press("Open the account")
-    visitor.sees("Your organization is there")
+    visitor.sees("Your organization was created")
 
 
 def with_factor(visitor: Visitor) -> str:
@@ -114,7 +114,7 @@ def test_an_account_that_lost_its_address_gives_another_one(
     for path in ("/console/", "/console/security", "/console/sign-in"):
         visitor.page.goto(visitor.base + path)
         visitor.is_at("/console/account")
-    visitor.sees("Give another address and verify it.")
+    visitor.sees("Enter another address and verify it.")
     expect(visitor.page.locator("#email [data-slot=email]")).to_have_text("No address")
     for part in ("#password", "#sessions", "#verification"):
         expect(visitor.page.locator(part)).to_be_hidden()

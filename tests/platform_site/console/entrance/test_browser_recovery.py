@@ -162,7 +162,7 @@ def test_a_lost_second_factor_is_replaced_after_the_delay(
     hand_in(visitor)
     visitor.fill("Password", PASSWORD)
     picture(visitor.page, "recovery-first-proof")
-    visitor.press("Begin the delay")
+    visitor.press("Start the delay")
     visitor.sees("Come back later")
     expect(visitor.page.get_by_role("button", name="Remove them now")).to_be_hidden()
     picture(visitor.page, "recovery-delayed")
@@ -181,7 +181,7 @@ def test_a_lost_second_factor_is_replaced_after_the_delay(
     expect(key).not_to_be_empty()
     visitor.fill("Code", code((key.text_content() or "").replace(" ", "")))
     visitor.press("Turn on")
-    visitor.press("I have kept them")
+    visitor.press("I have saved them")
     visitor.is_at("/console/")
     visitor.sees("Password and second factor")
 
@@ -198,7 +198,7 @@ def test_a_strangers_recovery_is_cancelled(
     start(stranger, lost="My second factor")
     hand_in(stranger)
     stranger.fill("Password", PASSWORD)
-    stranger.press("Begin the delay")
+    stranger.press("Start the delay")
     stranger.sees("Come back later")
 
     visitor.go("/console/recovery/cancel")

@@ -161,7 +161,7 @@ def test_a_required_second_factor_is_set_up_during_sign_in(
     visitor.fill("Code", code((key.text_content() or "").replace(" ", "")))
     visitor.press("Turn on")
     visitor.sees("Keep your backup codes")
-    visitor.press("I have kept them")
+    visitor.press("I have saved them")
     visitor.is_at("/console/")
     visitor.sees("Password and second factor")
 
@@ -176,7 +176,7 @@ def test_a_session_restricted_by_a_new_policy_is_sent_to_set_up(visitor: Visitor
     visitor.fill("Code", code(seed))
     visitor.press("Turn on")
     visitor.sees("Keep your backup codes")
-    visitor.press("I have kept them")
+    visitor.press("I have saved them")
     visitor.sees("Lakes & Sons")
     visitor.go("/console/")
     visitor.sees("Password and second factor")

@@ -58,7 +58,7 @@ def test_a_failed_refresh_is_reported_beside_the_action(visitor: Visitor) -> Non
     sign_up(visitor)
     turn_on_app(visitor)
     visitor.page.route("**/v1/auth/2fa/status", refuse)
-    visitor.press("I have kept them")
+    visitor.press("I have saved them")
     expect(visitor.page.locator("#factors [data-problem]")).to_have_text(SENTENCE)
     visitor.sees_status("Authenticator app is on.")
 
@@ -73,7 +73,7 @@ def test_leaving_during_a_refresh_shows_no_error(visitor: Visitor) -> None:
 
     visitor.page.route(COMPLIANCE, keep)
     with visitor.page.expect_request(COMPLIANCE):
-        visitor.press("I have kept them")
+        visitor.press("I have saved them")
 
     def end(route: Route) -> None:
         # As if the session's end had overtaken this call.

@@ -76,7 +76,7 @@ def test_a_new_code_is_mailed_after_a_minute(visitor: Visitor) -> None:
     sign_up(visitor)
     visitor.go("/console/account")
     visitor.press("Mail a new code")
-    visitor.sees("Codes were mailed too often. Try again in")
+    visitor.sees("Too many codes were mailed. Try again in")
 
 
 def test_a_changed_address_is_used_and_the_former_one_is_notified(
@@ -108,7 +108,7 @@ def test_the_former_address_cancels_a_change(
     other.go(link_in_mail("email_change_started", "cancel_link"))
     assert "#" not in other.page.url
     picture(other.page, "email-change-cancel")
-    other.press("Keep the present address")
+    other.press("Keep the current address")
     other.sees("The address stays as it is")
     visitor.fill("Code from the mail", mailed_code(NEW))
     visitor.press("Verify address")
@@ -120,7 +120,7 @@ def test_a_pending_change_of_address_is_withdrawn(visitor: Visitor) -> None:
     visitor.go("/console/account")
     visitor.fill("New address", NEW)
     visitor.press("Change address")
-    visitor.press("Keep the present address")
+    visitor.press("Keep the current address")
     visitor.sees_status("Your address stays as it is.")
     visitor.sees(f"Have a code mailed to {EMAIL}")
 

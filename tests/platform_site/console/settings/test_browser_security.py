@@ -62,7 +62,7 @@ def test_the_picture_the_key_and_the_codes_are_shown_once(
     kept = download.value.path().read_text()
     assert download.value.suggested_filename == "backup-codes.txt"
     assert all(each in kept for each in codes)
-    visitor.press("I have kept them")
+    visitor.press("I have saved them")
     visitor.go("/console/security")
     assert codes[0] not in visitor.page.content()
     assert seed not in visitor.page.content().replace(" ", "")

@@ -33,7 +33,7 @@ def test_a_webhook_is_added_tested_and_removed(
         visitor.sees("The secret is shown only now")
         secret = visitor.page.locator("#webhook-secret").text_content() or ""
         assert secret.startswith("whsec_")
-        visitor.press("I have kept it")
+        visitor.press("I have saved it")
         assert secret not in visitor.page.content()
         visitor.settle()
         visitor.press(f"Send a test: {url}")

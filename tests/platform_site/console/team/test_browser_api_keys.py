@@ -38,7 +38,7 @@ def test_a_key_is_made_shown_once_and_revoked(
     assert "sql:write" not in key.scopes
     assert "objects:write" in key.scopes
     assert Caller(text).get("/v1/whoami").body["api_key_id"] == str(key.pk)
-    visitor.press("I have kept it")
+    visitor.press("I have saved it")
     expect(visitor.page.locator("#api-key-made")).to_be_hidden()
     assert text[8:-6] not in visitor.page.content()
     visitor.press("Revoke: nightly import")

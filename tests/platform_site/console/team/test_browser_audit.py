@@ -46,7 +46,7 @@ def test_an_admin_filters_the_audit_trail(
     expect(rows.first).to_contain_text("A sign-up created an organization")
     visitor.fill("Event or its beginning", "api:nothing")
     visitor.press("Show")
-    visitor.sees("Nothing fits.")
+    visitor.sees("No results.")
 
 
 def test_events_are_found_by_outcome_and_environment_and_exported(

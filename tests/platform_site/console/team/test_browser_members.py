@@ -116,7 +116,7 @@ def test_a_required_second_factor_is_set_up_while_accepting(
     guest.go(link_in_mail())
     guest.fill("Choose a password", PASSWORD)
     guest.press("Accept and sign in")
-    guest.sees("Your account is there.")
+    guest.sees("Your account was created.")
     picture(guest.page, "invitation-enrolment")
     guest.press("Authenticator app")
     key = guest.page.locator("#totp-key")
@@ -124,7 +124,7 @@ def test_a_required_second_factor_is_set_up_while_accepting(
     guest.fill("Code", pyotp.TOTP((key.text_content() or "").replace(" ", "")).now())
     guest.press("Turn on")
     guest.sees("Keep your backup codes")
-    guest.press("I have kept them")
+    guest.press("I have saved them")
     guest.is_at("/console/")
     guest.sees("Password and second factor")
 
@@ -235,7 +235,7 @@ def test_a_reader_sees_no_members(visitor: Visitor) -> None:
     sign_up(visitor)
     User.unscoped.update(roles=["reader"])
     visitor.go("/console/members")
-    visitor.sees("Only admins and operators see who belongs to the organization.")
+    visitor.sees("Only admins and operators see the members of the organization.")
     expect(visitor.page.locator("#members")).to_be_hidden()
 
 

@@ -83,7 +83,7 @@ async function showPage(after) {
   next = page.next_after;
   show(byId("files-more"), next !== null);
   const isEmpty = shown.size === 0;
-  fill(byId("drop"), { empty: filter ? "Nothing begins with that" : "This folder is empty" });
+  fill(byId("drop"), { empty: filter ? "No name begins with that" : "This folder is empty" });
   show(byId("no-files"), isEmpty);
   show(byId("file-table"), !isEmpty);
 }

@@ -84,7 +84,7 @@ function showCodesLeft(status) {
   const left = status.backup_codes_remaining;
   const has = left ? `You have ${count(left, "unused code")}.` : "You have none.";
   const about = status.enabled
-    ? `Each gets you in once, should you lose your other methods. ${has}`
+    ? `Each works once, if you lose your other methods. ${has}`
     : "They come with your second factor, for the day you lose it.";
   fill(byId("codes"), { codes: about });
   show(byId("codes-new"), status.enabled);

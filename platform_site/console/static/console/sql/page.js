@@ -49,7 +49,7 @@ await openPage(async (who) => {
   async function explain(how) {
     const part = editor.statement();
     if (how === "analyze" && !READS.test(part.text)) {
-      await confirm("Run this statement to measure it?", "What it writes is written.", "Run it");
+      await confirm("Run this statement to measure it?", "The statement is run, and what it writes stays written.", "Run it");
     }
     await start(part, { explain: how === "plan" ? true : "analyze" });
   }

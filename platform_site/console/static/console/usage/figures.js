@@ -24,7 +24,7 @@ export function daysOf(since, until) {
 /**
  * Return the largest groups of rows, and the rest as one.
  * @param {any[]} rows
- * @param {string} by a field of the rows, or "" for all together
+ * @param {string} by a field of the rows, or "" for all of them
  * @param {string} measure
  */
 export function grouped(rows, by, measure) {
