@@ -178,8 +178,10 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
     def respond_page(self, rows: QuerySet[Any]) -> Response:
         """Answer with the page of rows that the query string asks for.
 
-        Raises NotFound for a malformed cursor.
+        Raises NotFound for a malformed cursor, InvalidRequest for a filter that there is not.
         """
+        if self.action not in self.query_serializers:
+            self.read_query(StrictSerializer)
         serializer = self._response_serializer()
         page = self.paginate_queryset(rows) or []
         return self.get_paginated_response([represent(serializer, row) for row in page])

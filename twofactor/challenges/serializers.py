@@ -9,7 +9,17 @@ from accounts.serializers import (
     EnrolmentRequiredSerializer,
     LoginAnswerSerializer,
 )
+from environments.models import MFA_METHODS
 from platform_site.lib.api import StrictSerializer
+from twofactor import registry
+
+CHALLENGE_METHODS: Final = registry.challenge_names(MFA_METHODS)
+
+
+class ChallengeQuerySerializer(StrictSerializer):
+    """What the challenge asks for."""
+
+    method = serializers.ChoiceField(choices=CHALLENGE_METHODS, required=False)
 
 
 class ChallengeSerializer(serializers.Serializer[Any]):

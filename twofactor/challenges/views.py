@@ -1,29 +1,25 @@
 """``/v1/auth/2fa/challenge``, ``…/{challenge_id}/verify``, ``/v1/auth/reauthenticate``."""
 
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.models import Session
-from environments.models import MFA_METHODS
 from platform_site.lib.api import NO_STORE
-from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import PUBLIC, USER
 from platform_site.lib.viewsets import PlatformViewSet
-from twofactor import registry
 from twofactor.challenges import challenges, reauthentication
 from twofactor.challenges.serializers import (
     CHALLENGE_RESULT,
+    ChallengeQuerySerializer,
     ChallengeSerializer,
     ChallengeVerifySerializer,
     ReauthenticateSerializer,
 )
 from twofactor.challenges.step_up import MAX_AGE_S
 from twofactor.factors.contract import ChallengeAnswer
-
-CHALLENGE_METHODS = registry.challenge_names(MFA_METHODS)
 
 
 class ChallengeViewSet(PlatformViewSet):
@@ -35,21 +31,17 @@ class ChallengeViewSet(PlatformViewSet):
         "verify": PUBLIC,
     }
     request_serializers = {"verify": ChallengeVerifySerializer}
+    query_serializers = {"challenge": ChallengeQuerySerializer}
     response_serializers = {"challenge": ChallengeSerializer, "verify": CHALLENGE_RESULT}
 
-    @extend_schema(
-        summary="Create a challenge",
-        parameters=[OpenApiParameter("method", str, enum=CHALLENGE_METHODS)],
-    )
+    @extend_schema(summary="Create a challenge")
     @action(detail=False)
     def challenge(self, request: Request) -> Response:
         """Return a challenge for a sign-in (`mfa_token`) or, for step-up, for the session.
 
         Asked again within 30 seconds it is the same one, and nothing is sent again.
         """
-        wanted = request.query_params.get("method", "")
-        if wanted and wanted not in CHALLENGE_METHODS:
-            raise InvalidRequest.for_field("method", f"One of {', '.join(CHALLENGE_METHODS)}.")
+        wanted = self.read_query().get("method", "")
         answer = challenges.create(self.principal, wanted, now=timezone.now())
         return self.respond(answer, headers=NO_STORE)
 

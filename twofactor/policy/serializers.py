@@ -51,6 +51,12 @@ class PolicyPreviewSerializer(serializers.Serializer[Any]):
     trusted_devices = serializers.IntegerField(help_text="Trusted devices that would end.")
 
 
+class ComplianceQuerySerializer(StrictSerializer):
+    """Whose compliance is asked for."""
+
+    scope = serializers.ChoiceField(choices=["user", "organization"], default="user")
+
+
 class ComplianceSerializer(serializers.Serializer[Any]):
     """The caller's compliance; with `scope=organization` the counts and who is missing."""
 

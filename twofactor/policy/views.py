@@ -2,19 +2,19 @@
 
 from django.db import transaction
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
 from environments.models import Organization
-from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import MEMBER, USER, needs, require
 from platform_site.lib.viewsets import PlatformViewSet
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.policy import policy
 from twofactor.policy.serializers import (
+    ComplianceQuerySerializer,
     ComplianceSerializer,
     PolicyPreviewSerializer,
     PolicySerializer,
@@ -35,6 +35,7 @@ class PolicyViewSet(PlatformViewSet):
         "update_policy": PolicyUpdateSerializer,
         "preview": PolicyUpdateSerializer,
     }
+    query_serializers = {"compliance": ComplianceQuerySerializer}
     response_serializers = {
         "policy": PolicySerializer,
         "update_policy": PolicySerializer,
@@ -67,19 +68,13 @@ class PolicyViewSet(PlatformViewSet):
         found = policy.preview(self.principal.organization_id, body, now=timezone.now())
         return self.respond(found)
 
-    @extend_schema(
-        summary="Compliance",
-        parameters=[OpenApiParameter("scope", str, enum=["user", "organization"])],
-    )
+    @extend_schema(summary="Compliance")
     @action(detail=False)
     def compliance(self, request: Request) -> Response:
         """Return whether the caller complies; with `scope=organization` (admins), who does not."""
         who = self.principal
-        scope = request.query_params.get("scope", "user")
-        if scope == "organization":
+        if self.read_query()["scope"] == "organization":
             require(needs("policy", "update"), who)
             return self.respond(policy.compliance_of_organization(who.organization_id))
-        if scope != "user":
-            raise InvalidRequest.for_field("scope", "One of user, organization.")
         require(USER.always(), who)
         return self.respond(policy.compliance_of(who.own_id, now=timezone.now()))
