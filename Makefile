@@ -14,6 +14,8 @@ ISOLATION := $(addprefix tests/sqlgateway/,attacks hardening provisioning \
   connection/test_connections.py connection/test_session_settings.py \
   connection/test_wire.py transfer/test_imports.py)
 
+FUZZED ?= tests/rules/fuzzing tests/edgecache/brain/test_random_history.py
+
 # Tests start hundreds of Python processes: none shall compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -45,6 +47,11 @@ test-again: $(VENV)/.dev  ## run the tests that failed just now once more, at mo
 
 test-browser: $(VENV)/.dev  ## run the tests in a browser (Debian's chromium-headless-shell)
 	$(EXEC) $(BIN)/python -m pytest -n 2 --dist worksteal -m browser $(TESTS)
+
+# Of each operation of the API; of the cache, whole histories.
+fuzz: export ZFUZZ_EXAMPLES ?= 30
+fuzz: $(VENV)/.dev  ## run the tests with random data at length (ZFUZZ_EXAMPLES=30)
+	$(EXEC) $(BIN)/python -m pytest -n 3 --dist worksteal $(FUZZED)
 
 test-postgres15: $(VENV)/.dev  ## run the isolation tests on PostgreSQL 15
 	ZPG_BINDIR=$(POSTGRES15) $(EXEC) $(BIN)/python -m pytest -n 2 --dist worksteal $(ISOLATION)
