@@ -13,6 +13,8 @@ import psycopg
 from django.conf import settings
 from psycopg import sql
 
+from tests.throwaway import is_throwaway
+
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = "template1"
 TEMPLATE = "brain_template"
@@ -62,7 +64,12 @@ def new_database(template: str = PLAIN) -> Iterator[str]:
 
 
 def drop_left() -> None:
-    """Drop the databases that tests left, at the end, for the reason in ``Kept.take``."""
+    """Drop the databases that tests left, at the end, for the reason in ``Kept.take``.
+
+    Their server may end as well: then they go with it.
+    """
+    if is_throwaway():
+        return
     drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
     while _left:
         with _administrator() as connection:

@@ -7,6 +7,7 @@ from psycopg import sql
 from platform_site.lib.principals import Scope
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters, provisioning
+from tests.throwaway import is_throwaway
 
 MOST: Final = 2
 ROLES: Final = ("admin_role", "operator_role", "reader_role")
@@ -71,8 +72,8 @@ class Kept:
         self._ready.append(fields)
 
     def drop_all(self) -> None:
-        """Drop all of them, where the last one was."""
-        if self._address is None:
+        """Drop all of them, where the last one was, unless their server ends as well."""
+        if self._address is None or is_throwaway():
             return
         databases = [*self._left, *self._ready]
         roles = [fields[name] for fields in databases for name in ROLES]
