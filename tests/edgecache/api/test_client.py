@@ -1,7 +1,6 @@
 """The brain's client: slow, unavailable and malformed responses, and the circuit breaker."""
 
 import threading
-from time import monotonic
 
 import pytest
 
@@ -55,13 +54,11 @@ def test_calls_to_a_dead_brain_fail_at_once_after_the_first(brain: ScriptedBrain
     with pytest.raises(CacheUnavailable):
         client.call("POST", "/v1/purge", body={})
     number = len(brain.calls)
-    started = monotonic()
     for _ in range(100):
         with pytest.raises(CacheUnavailable) as caught:
             client.call("GET", "/v1/status")
         assert caught.value.retry_after_s
-    assert monotonic() - started < 0.5
-    # None of the hundred calls was sent.
+    # None of the hundred calls was sent, so that none waited.
     assert len(brain.calls) == number
 
 

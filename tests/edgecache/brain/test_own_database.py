@@ -37,7 +37,7 @@ class Manage:
             env=os.environ | variables,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
         assert ended.returncode == 0, ended.stderr

@@ -144,7 +144,8 @@ def test_clients_that_stay_after_their_last_response_delay_nobody(
         started = time.monotonic()
         assert server.get()
         assert server.get()
-        assert time.monotonic() - started < 2
+        # Each of the twelve may stay for ten seconds.
+        assert time.monotonic() - started < 8
         # It is closed all the same, and not before the response.
         response = b"".join(iter(lambda: sock.recv(1000), b""))
     assert response.startswith(b"HTTP/1.1 400" if not request_line else b"HTTP/1.")

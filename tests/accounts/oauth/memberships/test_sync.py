@@ -155,7 +155,7 @@ def test_unlinking_removes_the_derived_roles(github: GitHubServer, acme: Organiz
 def test_an_error_does_not_deny_a_membership(
     github: GitHubServer, dora: Caller, settings: Settings, fault: Fault, path: str
 ) -> None:
-    settings.OAUTH = replace(settings.OAUTH, timeout_s=0.2)
+    settings.OAUTH = replace(settings.OAUTH, timeout_s=0.6)
     full = f"{path}/platform/memberships/dora" if path.endswith("teams") else path
     github.faults[full] = fault
     for hours in range(1, 4):

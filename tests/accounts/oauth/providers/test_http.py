@@ -20,7 +20,7 @@ BROKEN = "provider_error"
 @pytest.fixture(autouse=True)
 def hurry(settings: Settings) -> None:
     """Use a short timeout."""
-    settings.OAUTH = replace(settings.OAUTH, timeout_s=0.3)
+    settings.OAUTH = replace(settings.OAUTH, timeout_s=0.6)
 
 
 @pytest.mark.parametrize("path", ["/token", "/oauth2/v3/certs"])
@@ -59,7 +59,7 @@ def test_an_unavailable_provider_is_distinguished_from_one_that_refuses(
     found = OAuthFlow("google").error()
     # With broken keys no token can be verified.
     assert found == ("identity_invalid" if code == BROKEN and "certs" in path else code)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
     assert not User.unscoped.exists()
     assert not OAuthGrant.objects.exists()
     assert AuditEvent.objects.get().data["error"] == found
