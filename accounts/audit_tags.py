@@ -132,6 +132,10 @@ class AccountTag(AuditTag):
     CLI_STAFF_CREATE = ("cli:staff:create", "An operator created a member of staff.")
     CLI_KEY_ROTATE = ("cli:key:rotate", "An operator rotated the token keys.")
     CLI_BACKUP_CREATE = ("cli:backup:create", "An operator, or a timer, made a backup.")
+    CLI_BACKUP_DRILL = (
+        "cli:backup:drill",
+        "An operator recorded that a backup was restored elsewhere, and was right.",
+    )
     CLI_BACKUP_RESTORE = ("cli:backup:restore", "An operator restored a backup.")
     ADMIN_USER_DISABLE = ("admin:user:disable", "Staff disabled a user in the admin.")
     ADMIN_USER_ENABLE = ("admin:user:enable", "Staff enabled a user in the admin.")

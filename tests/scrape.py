@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from prometheus_client.parser import text_string_to_metric_families
 
 from edgecache.billing.metrics import LEDGER
+from platform_site.backup.records import BACKUPS
 from platform_site.lib.metrics.connections import DATABASE
 from platform_site.lib.metrics.tasks import TASKS
 from tests.cast import Caller
@@ -41,7 +42,7 @@ def parse(text: str) -> Scrape:
 
 def scrape() -> Scrape:
     """Return what /metrics shows now; nothing that an earlier scrape kept."""
-    for subject in (TASKS, DATABASE, LEDGER):
+    for subject in (TASKS, DATABASE, LEDGER, BACKUPS):
         subject.forget()
     answer = Caller().get("/metrics")
     assert answer.status == 200

@@ -31,6 +31,12 @@ class AuditEvent(models.Model):
 
         indexes: ClassVar[list[Any]] = [
             models.Index(fields=["organization_id", "-id"], name="audit_by_organization"),
+            # Each scrape asks when the last one was, also when there has been none.
+            models.Index(
+                fields=["tag", "-at"],
+                condition=models.Q(tag__in=["cli:backup:create", "cli:backup:drill"]),
+                name="audit_of_backups",
+            ),
         ]
 
     def __str__(self) -> str:

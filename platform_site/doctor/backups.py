@@ -1,4 +1,4 @@
-"""Backups: are they set up, and when was the last one made?"""
+"""Backups: are they set up, when was the last one made, and was one ever restored?"""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -6,34 +6,51 @@ from typing import Final
 
 from django.conf import settings
 
-from accounts.audit_tags import AccountTag
-from accounts.models import AuditEvent
+from platform_site.backup.records import last_backup, last_drill
 from platform_site.doctor.findings import Finding, Level
 
 SUBJECT: Final = "backups"
 # A timer makes one each day; one that fails once is tried again on the next.
 OLD: Final = timedelta(hours=50)
+# Each quarter, with some days to spare.
+OLD_DRILL: Final = timedelta(days=100)
 
 
 def check_backups() -> Iterator[Finding]:
-    """Check when the last backup of everything ended, and whether it had everything."""
+    """Check when the last backup ended, whether it had everything, and the last drill."""
     if not settings.BACKUP.url:
         level = Level.WARNING if settings.IS_PRODUCTION else Level.SKIPPED
         advice = "Set ZBACKUP_URL and ZBACKUP_RECIPIENTS; see docs/backup.md."
         yield Finding(SUBJECT, level, "No backups are made.", advice)
         return
-    made = AuditEvent.objects.filter(tag=AccountTag.CLI_BACKUP_CREATE, data__kind="platform")
-    latest = made.order_by("-at").first()
+    yield _backup()
+    yield from _drill()
+
+
+def _backup() -> Finding:
+    latest = last_backup()
     start = "Run `manage.py backup`, and have a timer run it each day (docs/backup.md)."
     if latest is None:
-        yield Finding(SUBJECT, Level.FAILED, "There has never been a backup.", start)
-        return
+        return Finding(SUBJECT, Level.FAILED, "There has never been a backup.", start)
     hours = (datetime.now(UTC) - latest.at) // timedelta(hours=1)
     message = f"The last backup was made {hours} hours ago."
     if hours >= OLD // timedelta(hours=1):
-        yield Finding(SUBJECT, Level.FAILED, message, start)
-    elif latest.data["failed"]:
+        return Finding(SUBJECT, Level.FAILED, message, start)
+    if latest.data["failed"]:
         message = f"{message} {latest.data['failed']} environments are not in it."
-        yield Finding(SUBJECT, Level.WARNING, message, "Run `manage.py backup`, and see why.")
-    else:
+        return Finding(SUBJECT, Level.WARNING, message, "Run `manage.py backup`, and see why.")
+    return Finding(SUBJECT, Level.OK, message)
+
+
+def _drill() -> Iterator[Finding]:
+    latest = last_drill()
+    age = datetime.now(UTC) - latest.at if latest else None
+    if age is not None and age < OLD_DRILL:
+        message = f"A restore was tried {age.days} days ago."
         yield Finding(SUBJECT, Level.OK, message)
+        return
+    message = f"No restore was tried for {age.days} days." if age else "No restore was ever tried."
+    advice = (
+        "Restore a backup elsewhere, then run `manage.py backup --drilled ID` (docs/backup.md)."
+    )
+    yield Finding(SUBJECT, Level.WARNING, message, advice)

@@ -127,8 +127,25 @@ def test_old_and_incomplete_backups_are_named(settings: Settings) -> None:
         assert findings("backups", is_healthy=True)[0][0] == level
     with time_machine.travel(datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=3)):
         audit.add(None, AccountTag.CLI_BACKUP_CREATE, data={"kind": "environment", "failed": 0})
-        [(level, message, _)] = findings("backups", is_healthy=False)
+        [(level, message, _), _] = findings("backups", is_healthy=False)
     assert (level, message) == ("failed", "The last backup was made 72 hours ago.")
+
+
+def test_a_restore_is_to_be_tried_each_quarter(settings: Settings) -> None:
+    settings.BACKUP = replace(settings.BACKUP, url="file:///backups")
+    audit.add(None, AccountTag.CLI_BACKUP_CREATE, data={"kind": "platform", "failed": 0})
+    now = datetime.datetime.now(datetime.UTC)
+
+    level, message, advice = findings("backups", is_healthy=True)[1]
+    assert (level, message) == ("warning", "No restore was ever tried.")
+    assert "--drilled" in advice
+    for days, wanted in (
+        (101, ("warning", "No restore was tried for 101 days.")),
+        (99, ("ok", "A restore was tried 99 days ago.")),
+    ):
+        with time_machine.travel(now - datetime.timedelta(days=days), tick=False):
+            audit.add(None, AccountTag.CLI_BACKUP_DRILL, data={"kind": "platform"})
+        assert findings("backups", is_healthy=True)[1][:2] == wanted
 
 
 def test_passkeys_must_work_at_the_public_address(settings: Settings) -> None:

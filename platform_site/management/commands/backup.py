@@ -45,6 +45,12 @@ class Command(OpsCommand):
             type=int,
             help="Delete all but the N newest backups, and bytes of objects that none of them has.",
         )
+        choice.add_argument(
+            "--drilled",
+            metavar="ID",
+            help="Record that this backup was restored elsewhere and compared: doctor and /metrics "
+            "count from now.",
+        )
         parser.add_argument(
             "--dry-run", action="store_true", help="With --prune: show what would be deleted."
         )
@@ -58,6 +64,8 @@ class Command(OpsCommand):
                 return _list(archive)
             if options["verify"]:
                 return _verify(archive, options["verify"], self.stderr.write)
+            if options["drilled"]:
+                return _drilled(archive, options["drilled"])
             if options["prune"] is not None:
                 return _prune(archive, options["prune"], is_dry=options["dry_run"])
             only = _environment(options["environment"]) if options["environment"] else None
@@ -97,6 +105,14 @@ def _verify(archive: Archive, backup_id: str, say: Any) -> Outcome:
         sentence = f"{len(wrong)} files are missing or altered, the first is {wrong[0]}."
         raise Refused("backup_altered", sentence, files=wrong)
     return Outcome({**found.facts(), "verified": True}, f"{found.id} is whole and unaltered.")
+
+
+def _drilled(archive: Archive, backup_id: str) -> Outcome:
+    found = catalogue.find(archive, backup_id)
+    if found.kind != making.PLATFORM:
+        raise Refused("backup_of_environment", "A drill restores a backup of everything.")
+    audit.add(None, AccountTag.CLI_BACKUP_DRILL, data=found.facts())
+    return Outcome({**found.facts(), "drilled": True}, f"A drill with {found.id} is recorded.")
 
 
 def _prune(archive: Archive, keep: int, *, is_dry: bool) -> Outcome:

@@ -42,6 +42,9 @@ def test_a_backup_has_everything_once_and_nothing_readable(
     listed = facts("backup", "--list")["backups"]
     assert {each["id"] for each in listed} == {made["id"], again["id"], single["id"]}
     assert {each["state"] for each in listed} == {"complete"}
+    assert facts("backup", "--drilled", again["id"])["drilled"] is True
+    assert _code("--drilled", single["id"]) == "backup_of_environment"
+    assert _code("--drilled", "20200101T000000.000Z-00000000") == "backup_not_found"
     would = facts("backup", "--prune", "1", "--dry-run")
     assert (would["deleted"], would["dry_run"]) == ([made["id"]], True)
     assert _code("--dry-run") == "dry_run_misplaced"

@@ -1,0 +1,48 @@
+"""What the audit trail says of backups and drills: for ``doctor`` and Prometheus."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from django.db.models import QuerySet
+from prometheus_client.core import GaugeMetricFamily
+
+from accounts.audit_tags import AccountTag
+from accounts.models import AuditEvent
+from platform_site.lib.metrics.figures import Subject, gauge
+
+
+def last_backup() -> AuditEvent | None:
+    """Return the event of the last backup of everything; its data are the manifest's facts."""
+    return _of(AccountTag.CLI_BACKUP_CREATE).filter(data__kind="platform").first()
+
+
+def last_drill() -> AuditEvent | None:
+    """Return the event of the last restore elsewhere that an operator has compared."""
+    return _of(AccountTag.CLI_BACKUP_DRILL).first()
+
+
+def _of(tag: AccountTag) -> QuerySet[AuditEvent]:
+    # By the index audit_of_backups.
+    return AuditEvent.objects.filter(tag=str(tag)).order_by("-at")
+
+
+def _read() -> Iterator[GaugeMetricFamily]:
+    backup, drill = last_backup(), last_drill()
+    yield gauge(
+        "zonal_backup_timestamp_seconds",
+        "When the last backup of everything ended, in Unix time; 0 if there has been none.",
+        backup.at.timestamp() if backup else 0,
+    )
+    yield gauge(
+        "zonal_backup_missing_environments",
+        "Environments that are not in the last backup.",
+        backup.data["failed"] if backup else 0,
+    )
+    yield gauge(
+        "zonal_backup_drill_timestamp_seconds",
+        "When the last successful drill was recorded, in Unix time; 0 if there has been none.",
+        drill.at.timestamp() if drill else 0,
+    )
+
+
+BACKUPS: Final = Subject("backups", _read, keep_s=60)
