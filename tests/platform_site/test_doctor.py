@@ -148,6 +148,25 @@ def test_a_restore_is_to_be_tried_each_quarter(settings: Settings) -> None:
         assert findings("backups", is_healthy=True)[1][:2] == wanted
 
 
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_wrong_clock_is_named(hours: int) -> None:
+    then = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours)
+    with time_machine.travel(then, tick=False):
+        [(level, message, advice)] = findings("clock", is_healthy=False)
+    assert level == "failed"
+    assert message.startswith("This machine's clock is 3")
+    assert "NTP" in advice
+
+
+def test_the_time_that_an_answer_takes_is_no_difference_of_clocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor is the age of the transaction, which now() would count."""
+    monkeypatch.setattr("platform_site.doctor.database.MOST_SKEW_S", 0.0)
+    [(level, message, _)] = findings("clock", is_healthy=True)
+    assert (level, message) == ("ok", "0.0 s from the database's.")
+
+
 def test_passkeys_must_work_at_the_public_address(settings: Settings) -> None:
     settings.TWOFACTOR = replace(settings.TWOFACTOR, webauthn_origins=("https://old.example.com",))
     [(level, _, advice)] = findings("passkeys", is_healthy=False)
