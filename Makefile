@@ -109,6 +109,9 @@ lock: $(VENV)/.dev  ## compile requirements/*.txt from pyproject.toml
 	$(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	  -c requirements/dev.txt pyproject.toml -o requirements/base.txt
+	$(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 \
+	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	  -c requirements/dev.txt --extra traces pyproject.toml -o requirements/image.txt
 	$(BIN)/python -c "import tomllib; project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
 	  print('\n'.join(project['optional-dependencies']['worker']))" | \
 	  $(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 \

@@ -235,6 +235,16 @@ class AccountSettings:
             maximum=1000,
         ),
     ]
+    webhook_queue_limit: Annotated[
+        int,
+        Integer(
+            "ZWEBHOOK_QUEUE_LIMIT",
+            "Events that wait for one webhook at most; for each further one the oldest is dropped, "
+            "and listed as failed with queue_full.",
+            default=2000,
+            minimum=1,
+        ),
+    ]
     webhook_disable_days: Annotated[
         int,
         Integer(

@@ -43,6 +43,18 @@ class OrganizationSettings:
             maximum=2**42,
         ),
     ]
+    export_disk_bytes: Annotated[
+        int,
+        Integer(
+            "ZEXPORT_DISK_BYTES",
+            "Disk that the exports of all organizations may take together; while they do, no "
+            "further one is made.",
+            default=50 * 2**30,
+            unit="bytes",
+            minimum=2**20,
+            maximum=2**50,
+        ),
+    ]
     export_timeout_s: Annotated[
         int,
         Integer(

@@ -1,6 +1,13 @@
 """What requests about a whole organization are refused with."""
 
-from platform_site.lib.errors import Conflict, Gone, InvalidRequest, NotFound, TooManyRequests
+from platform_site.lib.errors import (
+    Conflict,
+    Gone,
+    InvalidRequest,
+    NotFound,
+    TooManyRequests,
+    Unavailable,
+)
 
 
 class NameMismatch(InvalidRequest):
@@ -64,3 +71,10 @@ class ExportGone(Gone):
 
     code = "export_gone"
     title = "There is no archive of this export to download."
+
+
+class ExportsFull(Unavailable):
+    """The exports of all organizations take the disk there is for them, until some are deleted."""
+
+    code = "exports_full"
+    title = "There is no room for another export at the moment."

@@ -12,12 +12,13 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import Sum
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from accounts.models import OrganizationExport
 from accounts.organization.admins import notify_admins
-from accounts.organization.errors import ExportGone, ExportNotFound, ExportUnderWay
+from accounts.organization.errors import ExportGone, ExportNotFound, ExportsFull, ExportUnderWay
 from environments.models import Organization
 from platform_site.lib import archives
 from platform_site.lib.archives import ArchiveRefused
@@ -25,6 +26,9 @@ from platform_site.lib.errors import PlatformError
 
 State = OrganizationExport.State
 OPEN: Final = (State.QUEUED, State.RUNNING)
+# Exports read whole databases for minutes: no more than this at once, and mails go on beside them.
+AT_ONCE: Final = 2
+FULL_RETRY_S: Final = 3600
 # Rows of what was deleted stay listed this long.
 KEEP_ROWS: Final = timedelta(days=30)
 # A process that was killed leaves its export running; no other waits longer than this for it.
@@ -37,9 +41,11 @@ log = structlog.get_logger(__name__)
 def request(organization_id: int, *, by: str, now: datetime) -> OrganizationExport:
     """Have an organization's data exported; every admin gets a mail.
 
-    Call inside a transaction. Raises ExportUnderWay.
+    Call inside a transaction. Raises ExportUnderWay (409), ExportsFull (503).
     """
     stop_lost(now=now)
+    if not _room_bytes():
+        raise ExportsFull(retry_after_s=FULL_RETRY_S)
     try:
         with transaction.atomic():
             row: OrganizationExport = (
@@ -60,7 +66,7 @@ def run(export_id: UUID) -> None:
     if row is None:
         return
     try:
-        size_bytes, notes = write(row.organization_id, path_of(row))
+        size_bytes, notes = write(row.organization_id, path_of(row), most_bytes=_room_bytes())
     except (ArchiveRefused, PlatformError) as exc:
         _finish(row, State.FAILED, failure=getattr(exc, "title", "") or str(exc))
     except BaseException:
@@ -70,15 +76,19 @@ def run(export_id: UUID) -> None:
         _finish(row, State.READY, size_bytes=size_bytes, notes=notes)
 
 
-def write(organization_id: int, path: Path) -> tuple[int, list[str]]:
+def write(
+    organization_id: int, path: Path, *, most_bytes: int | None = None
+) -> tuple[int, list[str]]:
     """Write everything of an organization to a new file; return its size and what is missing.
 
+    most_bytes: the room for it, where that is less than ZEXPORT_LIMIT_BYTES.
     Raises ArchiveRefused, PlatformError.
     """
     own = settings.ORGANIZATIONS
-    with archives.writing(
-        path, limit_bytes=own.export_limit_bytes, timeout_s=own.export_timeout_s
-    ) as archive:
+    limit_bytes = (
+        own.export_limit_bytes if most_bytes is None else min(own.export_limit_bytes, most_bytes)
+    )
+    with archives.writing(path, limit_bytes=limit_bytes, timeout_s=own.export_timeout_s) as archive:
         for each in settings.ORGANIZATION_CONTENTS:
             import_string(each)(organization_id, archive)
         archive.close({"organization_id": organization_id, "at": timezone.now()})
@@ -159,6 +169,14 @@ def stop_lost(*, now: datetime) -> None:
         state=State.RUNNING, started_at__lte=now - limit
     )
     lost.update(state=State.FAILED, failure=STOPPED, finished_at=now)
+
+
+def _room_bytes() -> int:
+    """Return how large one more export may be: of the room that is left, each of two has a half."""
+    # unscoped: the disk is everybody's
+    ready = OrganizationExport.unscoped.filter(state=State.READY, expires_at__gt=timezone.now())
+    taken = ready.aggregate(taken=Sum("size_bytes"))["taken"] or 0
+    return max(0, settings.ORGANIZATIONS.export_disk_bytes - int(taken)) // AT_ONCE
 
 
 def _begin(export_id: UUID) -> OrganizationExport | None:

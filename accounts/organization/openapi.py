@@ -9,6 +9,7 @@ from accounts.organization.errors import (
     DeletionRequested,
     ExportGone,
     ExportNotFound,
+    ExportsFull,
     ExportUnderWay,
     NameMismatch,
     RequestedTooOften,
@@ -52,7 +53,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "POST /v1/organization/exports": Operation(
         tag="Organization",
-        problems=(ExportUnderWay, RequestedTooOften),
+        problems=(ExportUnderWay, RequestedTooOften, ExportsFull),
         response={
             **_EXPORT,
             "state": "queued",

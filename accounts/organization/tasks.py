@@ -1,6 +1,5 @@
 """Background work on whole organizations."""
 
-from typing import Final
 from uuid import UUID
 
 from django.utils import timezone
@@ -10,9 +9,6 @@ from procrastinate.exceptions import AlreadyEnqueued
 
 from accounts.models import OrganizationExport
 from accounts.organization import deletion, exports
-
-# Exports read whole databases for minutes: no more than this at once, and mails go on beside them.
-EXPORTS_AT_ONCE: Final = 2
 
 
 @app.periodic(cron="23 * * * *")
@@ -37,7 +33,7 @@ def delete_organization(organization_id: int) -> None:
 
 def queue_export(row: OrganizationExport) -> None:
     """Queue the writing of an export, in the caller's transaction."""
-    lock = f"organization_export:{row.organization_id % EXPORTS_AT_ONCE}"
+    lock = f"organization_export:{row.organization_id % exports.AT_ONCE}"
     write_export.configure(lock=lock).defer(export_id=str(row.pk))
 
 

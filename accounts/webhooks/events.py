@@ -5,11 +5,15 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal, get_args
 
 import orjson
+import structlog
+from django.conf import settings
 from django.utils import timezone
 
 from accounts.models import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import jobs
 from platform_site.lib.crypto import encrypt
+
+log = structlog.get_logger(__name__)
 
 Event = Literal[
     "member.added",
@@ -61,5 +65,27 @@ def queue(
     made: list[WebhookDelivery] = WebhookDelivery.unscoped.bulk_create(  # unscoped: endpoints' own
         rows
     )
+    for endpoint in endpoints:
+        _drop_oldest(endpoint, now)
     jobs.wake()
     return made
+
+
+def _drop_oldest(endpoint: WebhookEndpoint, now: datetime) -> None:
+    """Fail what waits for an endpoint beyond the limit, so that one that is away fills no table."""
+    rows = WebhookDelivery.unscoped.filter(  # unscoped: the endpoint's own
+        endpoint=endpoint, state=WebhookDelivery.State.QUEUED
+    )
+    surplus = rows.order_by("-id").values("pk")[settings.ACCOUNTS.webhook_queue_limit :]
+    # Those that are locked are being sent, or dropped by another event of this moment.
+    found = rows.filter(pk__in=surplus).select_for_update(skip_locked=True)
+    dropped = [*found.values_list("pk", flat=True)]
+    if not dropped:
+        return
+    WebhookDelivery.unscoped.filter(pk__in=dropped).update(  # unscoped: as above
+        state=WebhookDelivery.State.FAILED,
+        last_error="queue_full",
+        finished_at=now,
+        next_attempt_at=None,
+    )
+    log.warning("webhook_events_dropped", webhook=str(endpoint.pk), events=len(dropped))

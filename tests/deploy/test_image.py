@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import tomllib
 
 from django.conf import settings
 
@@ -89,8 +90,28 @@ def test_everything_that_runs_is_in_the_image() -> None:
         if path.startswith((*folders, "templates/", "edgecache/")) and "/." not in path
     }
     assert len(folders) > 5
-    needed |= {"manage.py", "requirements/base.txt", "requirements/worker.txt", "deploy/probe.py"}
+    needed |= {"manage.py", "requirements/image.txt", "requirements/worker.txt", "deploy/probe.py"}
     assert needed <= in_image(tracked())
+
+
+def pins(name: str) -> dict[str, str]:
+    """Return the versions that a file of requirements pins."""
+    text = (ROOT / "requirements" / f"{name}.txt").read_text()
+    return dict(re.findall(r"^([a-z0-9._-]+)==([^ ;\\]+)", text, re.MULTILINE))
+
+
+def test_the_image_has_what_every_setting_needs() -> None:
+    """ZTRACES_URL is a setting, so the image has the packages of traces as well."""
+    (installed,) = [argument for name, argument in instructions() if "--require-hashes" in argument]
+    assert installed.endswith("-r requirements/image.txt")
+    base, image = pins("base"), pins("image")
+    assert base.items() <= image.items()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    assert {*extras["traces"]} <= {*image}
+    # One version of each serves the platform, its image and its tests.
+    assert image.items() <= pins("dev").items()
 
 
 def test_the_image_runs_as_a_user_without_rights_from_a_pinned_base() -> None:

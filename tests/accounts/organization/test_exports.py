@@ -168,6 +168,26 @@ def test_one_that_is_too_large_or_too_slow_fails_and_leaves_no_file(
         settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, **{bound: 2**30})
 
 
+def test_the_exports_of_all_organizations_share_a_limit(
+    alice: User, charlie: User, settings: Settings
+) -> None:
+    filled(alice, "x" * 1000)
+    first = OrganizationExport.unscoped.get(pk=exported(alice))
+    # Room for half of another one of the same size, as two are written at once.
+    disk_bytes = 2 * first.size_bytes
+    settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, export_disk_bytes=disk_bytes)
+    second = OrganizationExport.unscoped.get(pk=exported(alice))
+    assert (second.state, "larger" in second.failure) == ("failed", True)
+    settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, export_disk_bytes=first.size_bytes)
+    refused = signed_in(charlie).post(PATH)
+    assert (refused.status, refused.code) == (503, "exports_full")
+    assert refused.raw["Retry-After"] == "3600"
+    assert not OrganizationExport.unscoped.filter(organization=charlie.organization).exists()
+    # What is over takes no room, and neither does what is deleted.
+    assert signed_in(alice).call("DELETE", f"{PATH}/{first.pk}").status == 204
+    assert signed_in(charlie).post(PATH).status == 201
+
+
 def test_one_whose_process_was_killed_holds_up_no_other(alice: User) -> None:
     number = signed_in(alice).post(PATH).body["id"]
     long_ago = timezone.now() - timedelta(days=1)

@@ -271,6 +271,33 @@ def test_an_organization_has_so_many_webhooks(
     added(charlie, "https://hooks.example.com/")
 
 
+def test_the_oldest_events_are_dropped_when_too_many_wait(
+    alice: User, charlie: User, receiver: Receiver, settings: Settings
+) -> None:
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, webhook_queue_limit=2)
+    webhook, other = added(alice, receiver.url()), added(charlie, receiver.url("/other"))
+    kept = send_test(charlie, other)
+    first, second, third = (send_test(alice, webhook) for _ in range(3))
+
+    dropped = delivery(alice, webhook, first)
+
+    assert (dropped["state"], dropped["last_error"]) == ("failed", "queue_full")
+    for who, of, sent in (
+        (alice, webhook, second),
+        (alice, webhook, third),
+        (charlie, other, kept),
+    ):
+        assert delivery(who, of, sent)["state"] == "queued"
+    # What is being sent is not touched, and counts no more.
+    assert len(deliveries.claim(10, now=timezone.now())) == 2
+    fourth = send_test(alice, webhook)
+    states = [delivery(alice, webhook, sent)["state"] for sent in (second, third, fourth)]
+    assert states == ["sending", "queued", "queued"]
+    # A dropped one is there, and can be sent again.
+    path = f"{PATH}/{webhook['id']}/deliveries/{first}/resend"
+    assert signed_in(alice).call("POST", path).body["state"] == "queued"
+
+
 def test_test_events_have_a_limit_by_the_hour(
     alice: User, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
