@@ -1,6 +1,7 @@
 """Prometheus learns how old the last backup and the last drill are."""
 
 import datetime
+from typing import Any
 
 import pytest
 import time_machine
@@ -53,10 +54,10 @@ def test_a_long_trail_is_not_read_through() -> None:
     assert "audit_of_backups" in plan
 
 
-def _sql_of_last_drill() -> tuple[str, tuple[object, ...]]:
-    asked: list[tuple[str, tuple[object, ...]]] = []
+def _sql_of_last_drill() -> tuple[str, Any]:
+    asked: list[tuple[str, Any]] = []
 
-    def watch(execute: object, sql: str, params: tuple[object, ...], *rest: object) -> object:
+    def watch(execute: object, sql: str, params: Any, *rest: object) -> object:
         asked.append((sql, params))
         return execute(sql, params, *rest)  # type: ignore[operator]  # Django's own
 
