@@ -63,6 +63,7 @@ class EntryInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
     """The sides of a journal."""
 
     model = Entry
+    verbose_name_plural = "Entries"
     can_delete = False
     extra = 0
     fields = readonly_fields = ("account", "amount_ucr")

@@ -9,12 +9,14 @@ from accounts.audit import audit
 from edgecache.billing import debts
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.errors import PayoutRefused
-from edgecache.billing.models import Payout, UsageLine
+from edgecache.billing.models import Charge, Payout, UsageLine
+from edgecache.billing.money import credits_text
 from edgecache.billing.payouts import payouts
 from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
 from platform_site.lib.admin.actions import Deed, StaffAction
 
 BY_HAND: Final = "manual"
+CENTS: Final = 100
 
 
 def hold(deed: Deed, payout: Payout) -> bool:
@@ -74,6 +76,23 @@ def refund(deed: Deed, line: UsageLine) -> bool:
     return True
 
 
+def _payout_label(payout: Payout) -> str:
+    amount = f"{payout.amount_cents // CENTS}.{payout.amount_cents % CENTS:02}"
+    return (
+        f"{amount} {payout.currency} to organization {payout.organization_id}, {payout.state},"
+        f" requested {payout.created_at:%Y-%m-%d %H:%M} UTC"
+    )
+
+
+def _line_label(line: UsageLine) -> str:
+    charge = Charge.objects.filter(line=line).first()
+    cost = f"charged {credits_text(charge.charge_ucr)} credits" if charge else "not charged yet"
+    return (
+        f"organization {line.organization_id}, {line.used_at:%Y-%m-%d %H:%M} UTC: {line.quantity:,}"
+        f" of {line.kind} in {line.bucket_name or 'SQL'}, {cost} ({line})"
+    )
+
+
 def _settle(deed: Deed, payout: Payout, answer: ProviderAnswer, tag: BillingTag) -> bool:
     with transaction.atomic():
         row = _locked(payout)
@@ -105,19 +124,33 @@ def _note(deed: Deed, tag: BillingTag, payout: Payout) -> None:
 
 
 PAYOUT_ACTIONS: Final = (
-    StaffAction("hold", "Hold", "These payouts are not sent until they are approved.", hold),
-    StaffAction("approve", "Approve", "These held payouts are sent after all.", approve),
+    StaffAction(
+        "hold",
+        "Hold",
+        "These payouts are not sent until they are approved.",
+        hold,
+        label=_payout_label,
+    ),
+    StaffAction(
+        "approve",
+        "Approve",
+        "These held payouts are sent after all.",
+        approve,
+        label=_payout_label,
+    ),
     StaffAction(
         "mark_paid",
         "Mark as paid",
         "The bank has carried these payouts out: they are confirmed in the ledger.",
         mark_paid,
+        label=_payout_label,
     ),
     StaffAction(
         "mark_failed",
         "Mark as failed",
         "These payouts did not arrive: their amounts are payable to the operators again.",
         mark_failed,
+        label=_payout_label,
     ),
 )
 LINE_ACTIONS: Final = (
@@ -127,5 +160,6 @@ LINE_ACTIONS: Final = (
         "What these lines cost is given back to the consumers, and the operators' shares of it are "
         "taken back.",
         refund,
+        label=_line_label,
     ),
 )

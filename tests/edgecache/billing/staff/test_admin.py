@@ -55,6 +55,7 @@ def act(browser: Client, action: str, payout: Payout) -> str:
     body = {"action": action, "_selected_action": str(payout.pk)}
     asked = browser.post("/admin/billing/payout/", body).content.decode()
     assert 'name="reason"' in asked
+    assert f"0.05 USD to organization {OLGA}, {payout.state}" in asked
     confirmed = body | {"confirmed": "1", "reason": f"{action}, as agreed"}
     page = browser.post("/admin/billing/payout/", confirmed, follow=True)
     payout.refresh_from_db()
@@ -109,6 +110,9 @@ def test_a_line_is_refunded_once_however_often_the_form_is_sent(inside: Client) 
     charged = ledger.balance(AccountKind.PAID, 1)
     lines = [str(row.pk) for row in UsageLine.objects.all()]
     body = {"action": "refund", "_selected_action": lines, "confirmed": "1", "reason": "outage"}
+    chosen = {name: body[name] for name in ("action", "_selected_action")}
+    asked = inside.post("/admin/billing/usageline/", chosen).content.decode()
+    assert "1,000 of hit in assets, charged 0.100000 credits" in asked
 
     for again in ({}, {}, {"confirmed": "2"}):
         inside.post("/admin/billing/usageline/", body | again)
