@@ -100,7 +100,7 @@ def test_charges_that_were_there_get_the_organization_of_their_line(db: None) ->
         # The tables are append-only again.
         for table in ("billing_charge", "billing_adjustment"):
             with pytest.raises(ProgrammingError, match="append-only"):
-                run(f"UPDATE {table} SET organization_id = 3")  # noqa: S608 - ours
+                run(f"UPDATE {table} SET organization_id = 3")  # noqa: S608 - names of ours
         with pytest.raises(IntegrityError, match="no line of its organization"):
             run(CHARGE, 1)
         run(CHARGE, 2)
