@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
@@ -69,12 +70,12 @@ def bank(settings: Settings) -> type[Bank]:
     return Bank
 
 
-def earn(amount_ucr: int) -> None:
+def earn(amount_ucr: int, organization_id: int = OLGA) -> None:
     ledger.post(
         Journal.Kind.RELEASE,
         f"earned:{amount_ucr}",
         [
-            Posting(AccountKind.PAYABLE, OLGA, amount_ucr),
+            Posting(AccountKind.PAYABLE, organization_id, amount_ucr),
             Posting(AccountKind.FEES, None, -amount_ucr),
         ],
     )
@@ -187,6 +188,52 @@ def test_a_payout_that_is_not_possible_moves_nothing(bank: type[Bank], reason: s
     with pytest.raises(PayoutRefused):
         payouts.request(OLGA, by="x", now=NOW if reason == "at rest" else RESTED)
     assert operator() == before
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("too little", "99 cents are payable; the smallest payout is 100."),
+        ("at rest", "The payout method rests until"),
+        ("not offered", "The payout method is not offered any more"),
+        ("twice", "Another payout is on its way."),
+    ],
+)
+def test_a_request_that_is_not_possible_is_a_conflict_and_moves_nothing(
+    bank: type[Bank], alice: User, settings: Settings, reason: str, says: str
+) -> None:
+    home = alice.organization_id
+    rested = timezone.now() - timedelta(days=0 if reason == "at rest" else 4)
+    methods.replace(home, "bank", ACCOUNT, by="x", now=rested)
+    earn((99 if reason == "too little" else 300) * CENT, home)
+    if reason == "not offered":
+        settings.PAYOUT_METHODS = {"manual": "edgecache.billing.payouts.manual.Manual"}
+    if reason == "twice":
+        assert signed_in(alice).post("/v1/cache/payouts").status == 201
+        earn(150 * CENT, home)
+    before = operator(home), ledger.balance(AccountKind.SENT, None), Journal.objects.count()
+
+    refused = signed_in(alice).post("/v1/cache/payouts")
+
+    assert (refused.status, refused.code) == (409, "payout_refused")
+    assert says in refused.body["detail"]
+    assert before == (
+        operator(home),
+        ledger.balance(AccountKind.SENT, None),
+        Journal.objects.count(),
+    )
+    assert Payout.objects.count() == (reason == "twice")
+
+
+def test_an_amount_of_ones_own_is_refused(bank: type[Bank], alice: User) -> None:
+    """A payout is of all that is payable: nobody asks for more."""
+    home = alice.organization_id
+    methods.replace(home, "bank", ACCOUNT, by="x", now=timezone.now() - timedelta(days=4))
+    earn(300 * CENT, home)
+    answer = signed_in(alice).post("/v1/cache/payouts", {"amount_cents": 30_001})
+    assert answer.status == 400
+    assert not Payout.objects.exists()
+    assert operator(home) == (0, 300 * CENT, 0)
 
 
 def test_a_cancelled_payout_is_payable_again_and_not_sent(bank: type[Bank]) -> None:

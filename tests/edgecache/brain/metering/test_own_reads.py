@@ -1,15 +1,19 @@
 """An operator reads others' public objects through his own node, to be paid for it."""
 
 import http.client
+import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import pytest
 
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.metering.own_reads import CreditLimits, HourlyCounts, OwnReads, prefix_of
-from tests.edgecache.brain.support import ClusterRows, Internal, run_worker
+from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
+from edgecache.protocol.tickets import TicketKind
+from tests.edgecache.brain.support import ClusterRows, Internal, register, run_worker
 from tests.edgecache.cluster import Cluster, Keys, until
 from tests.edgecache.conftest import connect
 
@@ -129,6 +133,58 @@ def read_from(cluster: Cluster, source: str, path: str) -> None:
     connection.close()
 
 
+def test_a_presigned_address_read_from_his_own_network_earns_nothing(
+    bare_cluster: Cluster, keys: Keys, public: str
+) -> None:
+    """Whoever signed it: where it is read from decides, and the consumer pays all the same."""
+    internal = Internal(bare_cluster)
+    body = {"networks": ["127.0.5.0/24"]}
+    assert internal("PUT", f"/v1/operators/{OPERATOR}/networks", body).status == 204
+    store = connect(keys, bare_cluster.url)
+    wanted = {"Bucket": "docs", "Key": "key"}
+    address = urlsplit(store.generate_presigned_url("get_object", Params=wanted))
+    store.close()
+    for source in ("127.0.5.7", "127.0.6.7", "127.0.5.8"):
+        read_from(bare_cluster, source, f"{address.path}?{address.query}")
+    assert credited(bare_cluster, keys.organization_id) == [(False, 2, 2000), (True, 1, 1000)]
+
+
+def test_direct_reads_from_his_own_network_and_beyond_the_limit_earn_nothing(
+    bare_cluster: Cluster,
+) -> None:
+    node = register(bare_cluster, organization_id=OPERATOR)
+    internal = Internal(bare_cluster)
+    body = {"networks": ["198.51.100.0/24"]}
+    assert internal("PUT", f"/v1/operators/{OPERATOR}/networks", body).status == 204
+    signer, now = TicketSigner(bare_cluster.secret), time.time()
+
+    def redeem(network: str, length: int, times: int) -> None:
+        lines = []
+        for _ in range(times):
+            grant = TicketGrant(ALICE, 5, bytes(32), length)
+            ticket = signer.sign(TicketKind.READ, node.id, grant, now=now, client_prefix=network)
+            lines.append({"ticket": ticket, "bytes_served": length, "served_at": int(now)})
+        assert len(node.say("receipts", {"receipts": lines}).body["accepted"]) == times
+
+    redeem("198.51.100.0/24", 10, 3)
+    # From elsewhere: 10 GiB in an hour for a bucket, and from a third network as much again.
+    redeem("203.0.113.0/24", 6 * 2**30, 2)
+    redeem("192.0.2.0/24", 6 * 2**30, 1)
+    assert credited(bare_cluster, ALICE.organization_id) == [
+        (False, 4, 30 + 6 * 2**30),
+        (True, 2, 12 * 2**30),
+    ]
+
+
+def credited(cluster: Cluster, organization_id: int) -> list[tuple[bool, int, int]]:
+    """Return whether the operator is credited, hits and bytes, of a consumer's usage lines."""
+    return sorted(
+        (line["is_creditable"], line["hits"], line["bytes_served"])
+        for line in Internal(cluster)("GET", "/v1/usage").body["lines"]
+        if line["organization_id"] == organization_id and line["operator_id"] == OPERATOR
+    )
+
+
 def test_the_attack_from_his_own_networks_is_charged_and_earns_nothing(
     bare_cluster: Cluster, cluster_rows: ClusterRows, keys: Keys, public: str
 ) -> None:
@@ -137,13 +193,7 @@ def test_the_attack_from_his_own_networks_is_charged_and_earns_nothing(
     assert internal("PUT", f"/v1/operators/{OPERATOR}/networks", body).status == 204
     for source in ("127.0.5.1", "127.0.9.200", "127.0.6.1"):
         read_from(bare_cluster, source, public)
-    lines = internal("GET", "/v1/usage").body["lines"]
-    found = sorted(
-        (line["is_creditable"], line["hits"], line["bytes_served"])
-        for line in lines
-        if line["organization_id"] == keys.organization_id and line["operator_id"] == OPERATOR
-    )
-    assert found == [(False, 2, 2000), (True, 1, 1000)]
+    assert credited(bare_cluster, keys.organization_id) == [(False, 2, 2000), (True, 1, 1000)]
     # The list replaces what was there, and a wrong one changes nothing.
     wrong = {"networks": ["127.0.5.0/24"] * 2000}
     assert internal("PUT", f"/v1/operators/{OPERATOR}/networks", wrong).status == 400
