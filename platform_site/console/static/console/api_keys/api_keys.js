@@ -6,6 +6,7 @@ import { call, get, post } from "../lib/api.js";
 import { copy } from "../lib/clipboard.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { restoreDraft } from "../lib/drafts.js";
 import { day, moment } from "../lib/format.js";
 import { clearProblem, onPress, onSubmit } from "../lib/forms.js";
 import { badges } from "../members/roles.js";
@@ -64,8 +65,11 @@ function bindForm() {
   role.addEventListener("change", () => offerScopes(role.value));
   byId("api-key-new").addEventListener("click", () => {
     form.reset();
+    restoreDraft(form);
     clearProblem(form);
     offerScopes(role.value);
+    // Again: the role's scopes were ticked meanwhile.
+    restoreDraft(form);
     dialog.showModal();
   });
   onSubmit(form, async ({ name, role, days }) => {

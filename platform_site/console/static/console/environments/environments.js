@@ -4,6 +4,7 @@
 import { kindOf, openPage, switchTo } from "../frame/shell.js";
 import { call, get, post } from "../lib/api.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { restoreDraft } from "../lib/drafts.js";
 import { bytes, count, dated } from "../lib/format.js";
 import { clearProblem, mark, onPress, onSubmit } from "../lib/forms.js";
 import { announce, tell } from "../lib/status.js";
@@ -107,9 +108,6 @@ function known(value, write) {
 
 /** @param {Who} who */
 function bindDialogs(who) {
-  for (const button of document.querySelectorAll("dialog [data-close]")) {
-    button.addEventListener("click", () => button.closest("dialog")?.close());
-  }
   const from = /** @type {HTMLSelectElement} */ (byId("environment-from"));
   from.replaceChildren(
     new Option("empty", ""),
@@ -149,7 +147,8 @@ function openNew(from) {
   const form = formOf("environment-form");
   form.reset();
   clearProblem(form);
-  /** @type {HTMLSelectElement} */ (byId("environment-from")).value = from;
+  restoreDraft(form);
+  if (from) /** @type {HTMLSelectElement} */ (byId("environment-from")).value = from;
   dialogOf("environment-dialog").showModal();
 }
 

@@ -82,6 +82,9 @@ function frame(who) {
   const details = /** @type {HTMLDetailsElement} */ (byId("environment-menu"));
   show(details);
   closeLikeAMenu(details);
+  for (const button of document.querySelectorAll("dialog [data-close]")) {
+    button.addEventListener("click", () => button.closest("dialog")?.close());
+  }
   bindPalette(commandsOf(who), !who.roles.every((role) => role === "reader"));
 }
 

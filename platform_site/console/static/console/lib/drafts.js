@@ -60,21 +60,33 @@ export function forgetDrafts() {
 }
 
 /**
- * Fill in a form's draft, and keep what is typed from now on.
+ * Fill in a form's draft, and keep what is typed from now on; until it is closed, if in a dialog.
  * @param {HTMLFormElement} form
  */
 export function keepDraft(form) {
   if (form.dataset.draft === undefined) return;
-  const draft = JSON.parse(sessionStorage.getItem(keyOf(form)) ?? "{}");
-  for (const field of fieldsOf(form)) {
-    if (!(field.id in draft)) continue;
-    if (isBox(field)) /** @type {HTMLInputElement} */ (field).checked = draft[field.id];
-    else field.value = draft[field.id];
-  }
+  restoreDraft(form);
   form.addEventListener("input", () => {
-    const typed = fieldsOf(form).map((field) => [field.id, isBox(field) ? /** @type {HTMLInputElement} */ (field).checked : field.value]);
+    if (form.dataset.draft === undefined) return;
+    const typed = fieldsOf(form).map((field) => [nameOf(field), isBox(field) ? field.checked : field.value]);
     sessionStorage.setItem(keyOf(form), JSON.stringify(Object.fromEntries(typed)));
   });
+  form.closest("dialog")?.addEventListener("close", () => forgetDraft(form));
+}
+
+/**
+ * Fill in a form's draft, as after a reset.
+ * @param {HTMLFormElement} form
+ */
+export function restoreDraft(form) {
+  if (form.dataset.draft === undefined) return;
+  const draft = JSON.parse(sessionStorage.getItem(keyOf(form)) ?? "{}");
+  for (const field of fieldsOf(form)) {
+    const name = nameOf(field);
+    if (!(name in draft)) continue;
+    if (isBox(field)) field.checked = draft[name];
+    else field.value = draft[name];
+  }
 }
 
 /**
@@ -93,7 +105,12 @@ function keyOf(form) {
 /** @param {HTMLFormElement} form */
 function fieldsOf(form) {
   const found = /** @type {NodeListOf<HTMLInputElement>} */ (form.querySelectorAll(KEPT));
-  return [...found].filter((field) => field.id);
+  return [...found].filter((field) => field.id || field.name);
+}
+
+/** @param {HTMLInputElement} field */
+function nameOf(field) {
+  return field.id || `${field.name}=${isBox(field) ? field.value : ""}`;
 }
 
 /** @param {HTMLInputElement} field */

@@ -3,6 +3,7 @@
 
 import { get, post } from "../lib/api.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { restoreDraft } from "../lib/drafts.js";
 import { dated } from "../lib/format.js";
 import { onPress, onSubmit } from "../lib/forms.js";
 import { announce } from "../lib/status.js";
@@ -20,7 +21,8 @@ export function bindBuckets(mayWrite) {
   onPress(byId("bucket-new"), byId("buckets"), async () => {
     await offerOrigins(origin);
     form.reset();
-    show(byId("bucket-prefix-field"), false);
+    restoreDraft(form);
+    show(byId("bucket-prefix-field"), origin.value !== "");
     dialog.showModal();
   });
   origin.addEventListener("change", () => show(byId("bucket-prefix-field"), origin.value !== ""));

@@ -5,6 +5,7 @@ import { call, get, post } from "../lib/api.js";
 import { copy } from "../lib/clipboard.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { restoreDraft } from "../lib/drafts.js";
 import { dated } from "../lib/format.js";
 import { onPress, onSubmit } from "../lib/forms.js";
 import { announce } from "../lib/status.js";
@@ -21,6 +22,7 @@ export function bindKeys(isAdmin) {
   const form = /** @type {HTMLFormElement} */ (byId("key-form"));
   byId("key-new").addEventListener("click", () => {
     form.reset();
+    restoreDraft(form);
     dialog.showModal();
   });
   onSubmit(form, async ({ label, access }) => {

@@ -33,9 +33,6 @@ await openPage(async ({ roles }) => {
   bindOrigins(isAdmin);
   bindKeys(isAdmin);
   bindUploads();
-  for (const button of document.querySelectorAll("dialog [data-close]")) {
-    button.addEventListener("click", () => button.closest("dialog")?.close());
-  }
   const turn = () => showPlace(isAdmin);
   follow(() => void turn());
   await turn();

@@ -6,6 +6,7 @@ import { call, list, post } from "../lib/api.js";
 import { copy } from "../lib/clipboard.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { restoreDraft } from "../lib/drafts.js";
 import { dated } from "../lib/format.js";
 import { clearProblem, onPress, onSubmit } from "../lib/forms.js";
 import { badges } from "../members/roles.js";
@@ -86,6 +87,10 @@ function open(webhook) {
     const box = /** @type {HTMLInputElement} */ (within(form, `[value="${event}"]`));
     box.checked = webhook?.events.includes(event) ?? false;
   }
+  // A draft is of a new one: what is changed is shown as it is.
+  if (webhook) delete form.dataset.draft;
+  else form.dataset.draft = "";
+  restoreDraft(form);
   /** @type {HTMLDialogElement} */ (byId("webhook-dialog")).showModal();
 }
 
