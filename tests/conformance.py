@@ -211,6 +211,13 @@ def document() -> dict[str, Any]:
     return loaded
 
 
+def document_as_read() -> dict[str, Any]:
+    """Return a copy of the document in which a number is valid where a text is expected."""
+    read: dict[str, Any] = json.loads(json.dumps(document()))
+    _each_object(read["components"]["schemas"], _accept_numbers_as_text)
+    return read
+
+
 @functools.lru_cache(maxsize=4096)
 def template_of(path: str) -> str | None:
     """Return the path of the document that a request's path matches, None without one."""

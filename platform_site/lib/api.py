@@ -151,8 +151,8 @@ class CursorPages(CursorPagination):
     SIZE_SCHEMA: ClassVar[Mapping[str, Any]] = {
         "type": "integer",
         "minimum": 1,
-        "maximum": max_page_size,
         "default": page_size,
+        "description": f"More than {max_page_size} means {max_page_size}.",
     }
 
     def get_page_size(self, request: Request) -> int:
