@@ -126,10 +126,6 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
         """Return what the action behind a method asks of its caller."""
         return self.access.get(self.action_map.get(method.lower(), ""))
 
-    def get_queryset(self) -> QuerySet[Any]:
-        """Return the rows that the caller may reach: every implementation begins with a scope."""
-        raise NotImplementedError(f"{type(self).__name__} has no get_queryset")
-
     def get_object(self) -> Any:
         """Return the object that the path names, or raise ``not_found``.
 
@@ -213,6 +209,9 @@ class RetrieveAction(PlatformViewSet):
         return self.respond(self.get_object())
 
 
+WITH_ROWS: Final = (ListAction, RetrieveAction)
+
+
 class Router(SimpleRouter):
     """DRF's router over plain paths: no trailing slash, no index page, no regular expressions."""
 
@@ -225,6 +224,19 @@ class Router(SimpleRouter):
 
     def __init__(self) -> None:
         super().__init__(trailing_slash=False, use_regex_path=False)
+
+    def register(  # type: ignore[override]  # the stubs have an argument that DRF has dropped
+        self, prefix: str, viewset: type[Any], basename: str | None = None
+    ) -> None:
+        """Add the routes of a viewset.
+
+        Raises TypeError, which ends the start, for one that has rows but no ``get_queryset``, or
+        DRF's ``queryset``: the rows that a caller may reach begin with a scope.
+        """
+        is_unscoped = viewset.get_queryset is GenericAPIView.get_queryset
+        if viewset.queryset is not None or (is_unscoped and issubclass(viewset, WITH_ROWS)):
+            raise TypeError(f"{viewset.__name__} needs a get_queryset, and no queryset")
+        super().register(prefix, viewset, basename)
 
     def get_default_basename(self, viewset: type[Any]) -> str:
         """Return the name of the viewset: routes are never reversed by name."""
