@@ -145,14 +145,7 @@ def _core(settings: BrainSettings) -> _Core:
 def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
     database, coherence = core.database, core.coherence
     region_map = RegionMap(settings.geography.coordinates)
-    nodes = Nodes(
-        database,
-        coherence,
-        region_map,
-        interval_s=settings.heartbeat_s,
-        guards_strangers=settings.is_production,
-        failed_share=settings.audits.failed_share,
-    )
+    nodes = _nodes(settings, core, region_map)
     tickets = TicketSigner(settings.secret, settings.previous_secrets)
     copies = ReplicaCounts(settings.replicas, max(settings.hot_replicas, settings.replicas))
     worker_client = WorkerClient()
@@ -173,13 +166,7 @@ def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
         repair=repair,
         hot_objects=hot_objects,
         proofs=EndpointProofs(coherence, nodes, worker_client),
-        audits=Audits(
-            database,
-            core.directory,
-            nodes,
-            Reader(tickets, worker_client, settings.audits.vantages),
-            settings.audits,
-        ),
+        audits=_audits(settings, core, nodes, tickets, worker_client),
         networks=networks,
         own_reads=own_reads,
         meters=meters,
@@ -188,6 +175,28 @@ def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
         worker_reads=worker_reads,
         streamer=_streamer(settings, core, worker_reads, meters, hot_objects),
     )
+
+
+def _nodes(settings: BrainSettings, core: _Core, region_map: RegionMap) -> Nodes:
+    return Nodes(
+        core.database,
+        core.coherence,
+        region_map,
+        interval_s=settings.heartbeat_s,
+        guards_strangers=settings.is_production,
+        failed_share=settings.audits.failed_share,
+    )
+
+
+def _audits(
+    settings: BrainSettings,
+    core: _Core,
+    nodes: Nodes,
+    tickets: TicketSigner,
+    worker_client: WorkerClient,
+) -> Audits:
+    reader = Reader(tickets, worker_client, settings.audits.vantages)
+    return Audits(core.database, core.directory, nodes, reader, settings.audits)
 
 
 def _streamer(
