@@ -18,6 +18,14 @@ class AccountTag(AuditTag):
         "api:session:new_device",
         "A user signed in from a kind of program and a network not seen before.",
     )
+    TERMINAL_SIGN_IN_ALLOW = (
+        "api:terminal_sign_in:allow",
+        "A user allowed a program at a terminal to sign in as them.",
+    )
+    TERMINAL_SIGN_IN_DENY = (
+        "api:terminal_sign_in:deny",
+        "A user denied a program at a terminal to sign in as them.",
+    )
     SESSION_SWITCH = (
         "api:session:switch",
         "A session was exchanged for one in another environment.",

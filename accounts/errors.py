@@ -102,6 +102,13 @@ class DevTokenRefused(NotAuthenticated):
     title = "Development tokens are refused here."
 
 
+class TerminalSignInGone(Gone):
+    """Unknown, expired, denied, allowed or used: all the same."""
+
+    code = "terminal_sign_in_gone"
+    title = "This sign-in is over. Start it again at the terminal."
+
+
 class EmailTaken(Conflict):
     """An account with this e-mail exists."""
 

@@ -15,6 +15,7 @@ from accounts.models import Session
 from accounts.profile import proofs
 from accounts.signin import known_devices
 from accounts.signup_links import links
+from accounts.terminal import terminal_sign_ins
 
 # Ended sessions stay this long for the owner's list and for replay detection: a refresh token
 # outlives its session by at most its own life.
@@ -28,6 +29,7 @@ def forget_expired(timestamp: int) -> None:
     now = timezone.now()
     address_release.delete_expired(now=now)
     links.delete_expired(now=now)
+    terminal_sign_ins.forget_old(now=now)
     invitations.forget_old(now=now)
     api_keys.forget_old(now=now)
     known_devices.forget_old(now=now)

@@ -12,6 +12,7 @@ from accounts.profile.views import ProfileViewSet
 from accounts.sessions.views import RefreshTokenViewSet, SessionViewSet
 from accounts.signin.views import SignInViewSet
 from accounts.signup_links.views import SignupLinkViewSet
+from accounts.terminal.views import TerminalSignInViewSet
 from accounts.views import CallerViewSet
 from accounts.webhooks.views import WebhookDeliveryViewSet, WebhookViewSet
 from platform_site.lib.viewsets import Router
@@ -24,6 +25,7 @@ router.register("v1/auth", SignInViewSet)
 router.register("v1/auth", ProfileViewSet)
 router.register("v1/auth/sessions", SessionViewSet)
 router.register("v1/auth/signup", SignupLinkViewSet)
+router.register("v1/auth/terminal", TerminalSignInViewSet)
 router.register("v1/members", MemberViewSet)
 router.register("v1/invitations", InvitationViewSet)
 router.register("v1/api-keys", ApiKeyViewSet)

@@ -9,6 +9,7 @@ from accounts.models.known_devices import KnownDevice
 from accounts.models.mailbox_proofs import MailboxProof
 from accounts.models.sessions import Session
 from accounts.models.signup_links import SignupLink
+from accounts.models.terminal_sign_ins import TerminalSignIn
 from accounts.models.throttles import Throttle
 from accounts.models.users import User
 from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
@@ -29,6 +30,7 @@ __all__ = [
     "OrganizationExport",
     "Session",
     "SignupLink",
+    "TerminalSignIn",
     "Throttle",
     "User",
     "WebhookDelivery",

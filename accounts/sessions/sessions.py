@@ -32,11 +32,16 @@ WHERE id IN (
 
 @dataclass(frozen=True, slots=True)
 class Assurance:
-    """What a sign-in has proven: level, RFC 8176 names, and the second factor among them."""
+    """What a sign-in has proven: level, RFC 8176 names, and the second factor among them.
+
+    auth_time, mfa_time: when the first and the second factor were proven; None for just now.
+    """
 
     aal: int
     amr: Sequence[str]
     mfa_method: str = ""
+    auth_time: datetime | None = None
+    mfa_time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +71,12 @@ def open_session(
         environment=environment,
         rotated_at=now,
         created_at=now,
-        auth_time=now,
+        auth_time=assurance.auth_time or now,
         ends_at=now + timedelta(seconds=settings.ACCOUNTS.session_max_s),
         aal=assurance.aal,
         amr=list(assurance.amr),
         mfa_method=assurance.mfa_method,
-        mfa_time=now if assurance.mfa_method else None,
+        mfa_time=(assurance.mfa_time or now) if assurance.mfa_method else None,
         address=origin.address,
         agent=origin.agent[:300],
     )

@@ -40,6 +40,7 @@ class SignInMethod(StrEnum):
     SECOND_FACTOR = "second_factor"
     ENROLMENT = "enrolment"
     OPERATOR = "operator"
+    TERMINAL = "terminal"
 
 
 @dataclass
@@ -47,7 +48,8 @@ class SignInAttempt:
     """A proven user before the session is opened; stages add members of the answer.
 
     amr: RFC 8176 names of what has been proven. mfa_method: the second factor among them, ''
-    for none. warnings, extra: members of the answer.
+    for none. auth_time, mfa_time: when that was, if not in this request. warnings, extra: members
+    of the answer.
     """
 
     user: User
@@ -57,6 +59,8 @@ class SignInAttempt:
     now: datetime
     mfa_method: str = ""
     mfa_is_allowed: bool = True
+    auth_time: datetime | None = None
+    mfa_time: datetime | None = None
     warnings: list[dict[str, Any]] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -138,7 +142,11 @@ def finish(request: PlatformRequest, attempt: SignInAttempt) -> SessionTokens | 
         attempt.user,
         attempt.environment,
         assurance=Assurance(
-            aal=2 if has_second else 1, amr=attempt.amr, mfa_method=attempt.mfa_method
+            aal=2 if has_second else 1,
+            amr=attempt.amr,
+            mfa_method=attempt.mfa_method,
+            auth_time=attempt.auth_time,
+            mfa_time=attempt.mfa_time,
         ),
         origin=origin_of(request),
         now=attempt.now,

@@ -12,6 +12,7 @@ OPENING: Final = frozenset(
         *("sessions.Session", "accounts.Session", "accounts.ApiKey", "accounts.Delivery"),
         *("accounts.Invitation", "accounts.SignupLink", "accounts.MailboxProof"),
         *("accounts.OAuthTransaction", "accounts.OAuthGrant", "accounts.Throttle"),
+        *("accounts.TerminalSignIn",),
         *("accounts.WebhookDelivery", "recovery.Recovery", "recovery.RecoveryChallenge"),
         *("twofactor.Challenge", "twofactor.Enrolment", "twofactor.PasskeyRequest"),
         *("twofactor.PendingSignIn", "twofactor.TrustedDevice"),

@@ -106,6 +106,8 @@ NAVIGATION: Final = (
         ),
     ),
 )
+# For who is signed in, reached by a link alone.
+BY_LINK: Final = (Page("terminal", "terminal/terminal.html"),)
 # Before a sign-in.
 ENTRANCE: Final = (
     Page("sign_in", "entrance/sign_in.html"),
@@ -127,7 +129,11 @@ def existing() -> Iterable[Page]:
     The page of linked accounts is served without providers as well: an identity may remain.
     """
     signed_in = (page for group in NAVIGATION for page in group.pages)
-    return [page for page in (*signed_in, *ENTRANCE) if page.feature != "cache" or _has("cache")]
+    return [
+        page
+        for page in (*signed_in, *BY_LINK, *ENTRANCE)
+        if page.feature != "cache" or _has("cache")
+    ]
 
 
 def navigation() -> list[Group]:

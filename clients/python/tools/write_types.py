@@ -15,7 +15,7 @@ DOCUMENT: Final = HERE.parent.parent / "docs/openapi.yaml"
 TARGET: Final = HERE / "zonal/types.py"
 # What the client's methods return; what these refer to follows by itself.
 ANSWERS: Final = (
-    *("TokenPair", "LoginAnswer", "Challenge", "Whoami", "Permissions"),
+    *("TokenPair", "LoginAnswer", "TerminalStarted", "Challenge", "Whoami", "Permissions"),
     *("SqlAnswer", "Usage", "Schema", "Transaction"),
     *("Environment", "EnvironmentDetail", "Member", "Invitation"),
     *("Bucket", "ListedObject", "Object", "DownloadUrl", "UploadUrls"),

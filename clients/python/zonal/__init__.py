@@ -6,6 +6,7 @@ from zonal._async.sql import AsyncTransaction
 from zonal._sync.client import Client
 from zonal._sync.rows import Rows
 from zonal._sync.sql import Transaction
+from zonal.browser import BrowserSignIn
 from zonal.errors import (
     AuthenticationError,
     ConflictError,
@@ -31,6 +32,7 @@ __all__ = [
     "AsyncRows",
     "AsyncTransaction",
     "AuthenticationError",
+    "BrowserSignIn",
     "Challenge",
     "Client",
     "ConflictError",

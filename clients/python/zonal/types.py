@@ -50,6 +50,7 @@ __all__ = [
     "Stats",
     "TableColumnShape",
     "TableShape",
+    "TerminalStarted",
     "TokenPair",
     "Transaction",
     "TypeShape",
@@ -100,6 +101,16 @@ class LoginAnswer:
     email_verified: bool
     warnings: list[SignInWarning]
     device_token: Optional[str] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class TerminalStarted:
+    """A request. matching_code: the page shows the same; page_url: for the user's browser."""
+
+    request_id: str
+    matching_code: str
+    page_url: str
+    expires_at: int
 
 
 @dataclass(frozen=True)

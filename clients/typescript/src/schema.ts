@@ -368,6 +368,13 @@ export interface components {
             constraints: components["schemas"]["ConstraintShape"][];
             indexes: components["schemas"]["IndexShape"][];
         };
+        TerminalStarted: {
+            request_id: string;
+            matching_code: string;
+            /** Format: uri */
+            page_url: string;
+            expires_at: number;
+        };
         TokenPair: {
             access_token: string;
             refresh_token: string;

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from zonal._async import signin
+from zonal._async import browser, signin
 from zonal._async.api_keys import AsyncApiKeys
 from zonal._async.buckets import AsyncBuckets
 from zonal._async.cache import AsyncAccessKeys, AsyncCache
@@ -19,6 +19,7 @@ from zonal._async.sql import AsyncSql
 from zonal._async.transport import AsyncTransport, Call
 from zonal.addresses import checked
 from zonal.bodies import given
+from zonal.browser import BrowserSignIn
 from zonal.decoding import decode
 from zonal.errors import ZonalError
 from zonal.retries import Retries
@@ -108,6 +109,32 @@ class AsyncClient:
             second_factor=second_factor,
             method=method,
             attempts=attempts,
+        )
+        self._keep(answer)
+        return answer
+
+    async def start_browser_sign_in(
+        self, *, host: str, port: Optional[int] = None, environment: Optional[str] = None
+    ) -> BrowserSignIn:
+        """Begin a sign-in that the user allows in a browser, at ``request.page_url``.
+
+        host: of this machine, as the page shows it: letters, digits, dots, dashes, underscores.
+        port: of a listener on 127.0.0.1, which then gets
+        ``/callback?state=REQUEST_ID&code=…``; without it the page shows the code.
+        """
+        return await browser.start(self._transport, host=host, port=port, environment=environment)
+
+    async def finish_browser_sign_in(
+        self,
+        started: BrowserSignIn,
+        code: str,
+        *,
+        second_factor: Optional[SecondFactor] = None,
+        attempts: int = 1,
+    ) -> LoginAnswer:
+        """Sign in with the code of the page; later requests are the session's."""
+        answer = await browser.finish(
+            self._transport, started, code, second_factor=second_factor, attempts=attempts
         )
         self._keep(answer)
         return answer

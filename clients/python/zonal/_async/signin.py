@@ -27,6 +27,20 @@ async def sign_in(
     """Return the answer of a finished sign-in; ``second_factor`` is asked for a code if need be."""
     body = {"email": email, "password": password, **given(environment=environment)}
     answer = await transport.call(Call("POST", "/v1/auth/login", body, is_anonymous=True))
+    return await finished(
+        transport, answer, second_factor=second_factor, method=method, attempts=attempts
+    )
+
+
+async def finished(
+    transport: AsyncTransport,
+    answer: Any,
+    *,
+    second_factor: Optional[SecondFactor],
+    method: Optional[str],
+    attempts: int,
+) -> LoginAnswer:
+    """Return the answer of a sign-in whose first factor is proven, after the second one."""
     if answer["status"] == "mfa_required":
         if second_factor is None:
             raise SecondFactorRequiredError([each["method"] for each in answer["methods"]])

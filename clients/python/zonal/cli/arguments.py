@@ -46,12 +46,15 @@ def parser() -> argparse.ArgumentParser:
 
 def _session(commands: Sub) -> None:
     login = _add(commands, "login", "sign in and keep the session", session.login)
-    login.add_argument("email", nargs="?", help="asked for without it")
+    login.add_argument("email", nargs="?", help="to sign in with its password; else in a browser")
     login.add_argument("--environment", metavar="NAME", help="the one used last without it")
     login.add_argument("--method", help="second factor, such as totp, sms, email or backup_code")
     how = login.add_mutually_exclusive_group()
     how.add_argument("--token-stdin", action="store_true", help="read an API key and keep it")
     how.add_argument("--password-stdin", action="store_true", help="read the password")
+    how.add_argument(
+        "--no-browser", action="store_true", help="print the page's address and ask for its code"
+    )
     _add(commands, "logout", "end the session", session.logout)
     _add(commands, "whoami", "show whose the token is", session.whoami)
 

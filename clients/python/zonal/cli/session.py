@@ -5,22 +5,33 @@ from dataclasses import asdict
 
 import zonal
 from zonal.addresses import checked
-from zonal.cli import asking, terminal
+from zonal.cli import asking, browser, terminal
 from zonal.cli.configuration import UsageError
 from zonal.cli.context import Context
+from zonal.types import LoginAnswer
 
 
 def login(context: Context, arguments: Namespace) -> None:
-    """Sign in and keep the session, or keep a token."""
+    """Sign in and keep the session, or keep a token; in a browser unless an e-mail is named."""
     url = _url(context)
     if arguments.token_stdin:
         _keep_token(context, url)
         return
+    store = zonal.MemoryStore()
+    if arguments.email or arguments.password_stdin:
+        answer = _by_password(url, store, arguments)
+    else:
+        answer = browser.sign_in(
+            url, store, environment=arguments.environment, opens=not arguments.no_browser
+        )
+    _keep_session(context, url, store, answer.environment.name)
+
+
+def _by_password(url: str, store: zonal.MemoryStore, arguments: Namespace) -> LoginAnswer:
     email = arguments.email or asking.text("E-mail: ")
     password = asking.line_of_stdin("Password") if arguments.password_stdin else ""
-    store = zonal.MemoryStore()
     with zonal.Client(url, store=store) as client:
-        answer = client.sign_in(
+        return client.sign_in(
             email,
             password or asking.secret("Password: "),
             environment=arguments.environment,
@@ -28,11 +39,16 @@ def login(context: Context, arguments: Namespace) -> None:
             method=arguments.method,
             attempts=asking.ATTEMPTS,
         )
+
+
+def _keep_session(context: Context, url: str, store: zonal.MemoryStore, environment: str) -> None:
     tokens = store.load()
     if tokens is None:
         raise zonal.ZonalError("The sign-in left no tokens.")
+    with zonal.Client(url, store=store) as client:
+        email = client.whoami().email or ""
     context.credentials.keep(url, {"email": email, "tokens": asdict(tokens)})
-    terminal.say(f"Signed in to {url} as {email}, environment {answer.environment.name}.")
+    terminal.say(f"Signed in to {url} as {email}, environment {environment}.")
 
 
 def logout(context: Context, _arguments: Namespace) -> None:

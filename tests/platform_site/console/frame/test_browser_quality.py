@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from platform_site.console.pages import ENTRANCE, NAVIGATION
+from platform_site.console.pages import BY_LINK, ENTRANCE, NAVIGATION
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import (
     EMAIL,
@@ -25,6 +25,7 @@ pytestmark = [
 
 OUTSIDE = [*(page.address for page in ENTRANCE), "no-such-page"]
 INSIDE = [page.address for group in NAVIGATION for page in group.pages]
+INSIDE += [page.address for page in BY_LINK]
 
 
 @pytest.mark.parametrize("path", OUTSIDE)

@@ -1,0 +1,221 @@
+"""A program at a terminal signs in without a password: its user allows it in a browser.
+
+1. The program makes a verifier, sends its challenge (RFC 7636), and gets the id of a request.
+2. Its user opens the page of the request in a browser, compares what it shows with the terminal,
+   and allows it there with a recent proof of identity: with the second factor, if there is one.
+3. The browser carries a one-time code to the program: to its listener on 127.0.0.1, or by hand.
+4. The program exchanges the code and its verifier for a session of its own.
+
+Who sends somebody a link to a request of their own gets nothing by its being allowed, unlike with
+codes that a device polls for (RFC 8628, section 5.4): the code goes to the machine of the browser.
+Who reads the code on its way lacks the verifier.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db import transaction
+
+from accounts import limits
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
+from accounts.delivery.links import console_link
+from accounts.errors import TerminalSignInGone, TooManyAttempts
+from accounts.models import Session, TerminalSignIn, User
+from accounts.oauth.flow import pkce
+from accounts.oauth.flow.secrets import digest, new_secret
+from accounts.sessions.authentication import TRUSTED_DEVICE
+from accounts.signin import metrics, signin
+from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
+from platform_site.lib.principals import PlatformRequest, Principal
+from platform_site.lib.web.addresses import network_of
+
+REQUEST_LIFETIME: Final = timedelta(minutes=10)
+# Enough to carry it to another machine by hand.
+CODE_LIFETIME: Final = timedelta(minutes=2)
+WINDOW: Final = timedelta(minutes=15)
+STARTS_PER_NETWORK: Final = 30
+# Crockford's: without letters that look like digits.
+ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+MATCHING_CHARS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A request, as the program gets it. page_url: to be opened in its user's browser."""
+
+    request_id: str
+    matching_code: str
+    page_url: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The one-time code, and where it goes. port: None if the user carries it over."""
+
+    code: str
+    port: int | None
+    expires_at: datetime
+
+
+def matching_code(request_id: str) -> str:
+    """Return what terminal and page both show: eight characters of a digest of the id.
+
+    It opens nothing. It differs if a user is on the page of somebody else's request.
+    """
+    hashed = hashlib.sha256(f"matching code\0{request_id}".encode()).digest()
+    letters = "".join(ALPHABET[byte % len(ALPHABET)] for byte in hashed[:MATCHING_CHARS])
+    return f"{letters[:4]}-{letters[4:]}"
+
+
+def start(
+    request: PlatformRequest,
+    *,
+    code_challenge: str,
+    host: str,
+    port: int | None,
+    environment: str,
+    now: datetime,
+) -> Started:
+    """Keep a request of a program; raises TooManyAttempts (429) for its network."""
+    origin = signin.origin_of(request)
+    wait_s = limits.take(
+        *("terminal sign-in", network_of(origin.address)),
+        limit=STARTS_PER_NETWORK,
+        window=WINDOW,
+        now=now,
+    )
+    if wait_s:
+        raise TooManyAttempts(retry_after_s=wait_s)
+    request_id = new_secret()
+    waiting = TerminalSignIn(
+        digest=digest(request_id),
+        code_challenge=code_challenge,
+        host=host,
+        address=origin.address,
+        agent=origin.agent[:300],
+        port=port,
+        environment=environment,
+        created_at=now,
+        expires_at=now + REQUEST_LIFETIME,
+    )
+    waiting.save(force_insert=True)
+    link = console_link("terminal", request=request_id)
+    return Started(request_id, matching_code(request_id), link, waiting.expires_at)
+
+
+def find(request_id: str, *, now: datetime, for_update: bool = False) -> TerminalSignIn:
+    """Return a request that waits to be allowed.
+
+    Raises TerminalSignInGone (410): unknown, expired, denied or allowed, all the same.
+    """
+    rows = TerminalSignIn.objects.filter(
+        pk=digest(request_id), code_digest=None, expires_at__gt=now
+    )
+    found = (rows.select_for_update() if for_update else rows).first()
+    if found is None:
+        raise TerminalSignInGone
+    return found
+
+
+def allow(
+    request: PlatformRequest, principal: Principal, request_id: str, *, now: datetime
+) -> Allowed:
+    """Allow a request in the caller's name; return the code that the program exchanges.
+
+    Raises TerminalSignInGone (410), EnvironmentNotFound (404: it can still be denied).
+    """
+    with transaction.atomic():
+        waiting = find(request_id, now=now, for_update=True)
+        user = User.unscoped.get(pk=principal.own_id)  # unscoped: the caller's own row
+        place = signin.environment_for(user, waiting.environment or principal.environment_id)
+        code = new_secret()
+        waiting.user, waiting.session_id = user, principal.session_id
+        waiting.environment = place.slug
+        waiting.code_digest = digest(code)
+        waiting.expires_at = now + CODE_LIFETIME
+        waiting.save()
+        _record(request, AccountTag.TERMINAL_SIGN_IN_ALLOW, waiting)
+    return Allowed(code, waiting.port, waiting.expires_at)
+
+
+def deny(request: PlatformRequest, request_id: str, *, now: datetime) -> int | None:
+    """End a request; return the port of the listener that hears of it.
+
+    Raises TerminalSignInGone (410).
+    """
+    with transaction.atomic():
+        waiting = find(request_id, now=now, for_update=True)
+        waiting.delete()
+        _record(request, AccountTag.TERMINAL_SIGN_IN_DENY, waiting)
+    return waiting.port
+
+
+def exchange(
+    request: PlatformRequest, code: str, verifier: str, *, now: datetime
+) -> SessionTokens | StageResponse:
+    """Open the program's session; a code works once, and a wrong verifier uses it up.
+
+    Raises TerminalSignInGone (410), also where the session that has allowed it has ended, and
+    InvalidCredentials (401) for a user who is disabled at this moment.
+    """
+    with metrics.counting_refusals(SignInMethod.TERMINAL):
+        with transaction.atomic():
+            waiting = _use_up(code, now=now)
+        if waiting is None or not pkce.matches(verifier, waiting.code_challenge):
+            raise TerminalSignInGone
+        with transaction.atomic():
+            allowing = _allowing_session(waiting, now=now)
+            return signin.finish(request, _attempt(allowing, waiting.environment, now=now))
+
+
+def forget_old(*, now: datetime) -> int:
+    """Delete expired requests; return their number."""
+    number: int = TerminalSignIn.objects.filter(expires_at__lt=now).delete()[0]
+    return number
+
+
+def _use_up(code: str, *, now: datetime) -> TerminalSignIn | None:
+    """Return the request of a code; of parallel exchanges one gets it."""
+    rows = TerminalSignIn.objects.filter(code_digest=digest(code), expires_at__gt=now)
+    found = rows.select_for_update(of=("self",)).first()
+    if found is not None:
+        found.delete()
+    return found
+
+
+def _allowing_session(waiting: TerminalSignIn, *, now: datetime) -> Session:
+    # unscoped: the code names the session
+    rows = Session.unscoped.select_related("user__organization", "user__last_environment")
+    found: Session | None = rows.filter(pk=waiting.session_id, user_id=waiting.user_id).first()
+    if found is None or not found.is_live(now):
+        raise TerminalSignInGone
+    return found
+
+
+def _attempt(allowing: Session, environment: str, *, now: datetime) -> SignInAttempt:
+    """Return the sign-in with what the browser's session has proven, and no more.
+
+    Without a second factor in it the stages ask for one that was set up meanwhile.
+    """
+    user = allowing.user
+    method = allowing.mfa_method
+    return SignInAttempt(
+        user,
+        signin.environment_for(user, environment),
+        method=SignInMethod.TERMINAL,
+        # A trusted device is the browser's: it stands for nothing on another machine.
+        amr=[name for name in allowing.amr if name != TRUSTED_DEVICE],
+        now=now,
+        mfa_method=method,
+        mfa_is_allowed=method in user.organization.mfa_allowed_methods,
+        auth_time=allowing.auth_time,
+        mfa_time=allowing.mfa_time,
+    )
+
+
+def _record(request: PlatformRequest, tag: AccountTag, waiting: TerminalSignIn) -> None:
+    audit.record_request(request, tag, host=waiting.host, asked_from=waiting.address)

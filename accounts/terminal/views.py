@@ -1,0 +1,94 @@
+"""``/v1/auth/terminal``."""
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.signin.known_devices import program_of
+from accounts.terminal import terminal_sign_ins
+from accounts.terminal.serializers import (
+    TERMINAL_EXCHANGE_RESULT,
+    TerminalAllowedSerializer,
+    TerminalDeniedSerializer,
+    TerminalExchangeSerializer,
+    TerminalSignInSerializer,
+    TerminalStartedSerializer,
+    TerminalStartSerializer,
+)
+from platform_site.lib.api import NO_STORE
+from platform_site.lib.permissions import PUBLIC, USER
+from platform_site.lib.viewsets import PlatformViewSet
+from platform_site.lib.web.addresses import client_address
+
+
+class TerminalSignInViewSet(PlatformViewSet):
+    """The sign-in of a program at a terminal, allowed in a browser."""
+
+    access = {
+        "create": PUBLIC,
+        "retrieve": USER,
+        "allow": USER.fresh(),
+        "deny": USER,
+        "token": PUBLIC,
+    }
+    request_serializers = {"create": TerminalStartSerializer, "token": TerminalExchangeSerializer}
+    response_serializers = {
+        "create": TerminalStartedSerializer,
+        "retrieve": TerminalSignInSerializer,
+        "allow": TerminalAllowedSerializer,
+        "deny": TerminalDeniedSerializer,
+        "token": TERMINAL_EXCHANGE_RESULT,
+    }
+    lookup_url_kwarg = "request_id"
+
+    @extend_schema(summary="Start a sign-in at a terminal")
+    def create(self, request: Request) -> Response:
+        """Ask for a sign-in that the user allows in a browser, at `page_url`."""
+        started = terminal_sign_ins.start(self.platform_request, **self.read(), now=timezone.now())
+        return self.respond(started, headers=NO_STORE)
+
+    @extend_schema(summary="Read a sign-in at a terminal")
+    def retrieve(self, request: Request, request_id: str) -> Response:
+        """Return who asks, for the page on which the caller decides."""
+        self.principal.own_id  # noqa: B018 - refuses callers that are no user
+        waiting = terminal_sign_ins.find(request_id, now=timezone.now())
+        shown = {
+            "matching_code": terminal_sign_ins.matching_code(request_id),
+            "host": waiting.host,
+            "program": program_of(waiting.agent),
+            "address": waiting.address,
+            "is_same_address": waiting.address == client_address(self.platform_request),
+            "environment": waiting.environment or self.principal.environment_id,
+            "created_at": waiting.created_at,
+            "expires_at": waiting.expires_at,
+        }
+        return self.respond(shown, headers=NO_STORE)
+
+    @extend_schema(summary="Allow a sign-in at a terminal")
+    @action(detail=True, methods=["post"])
+    def allow(self, request: Request, request_id: str) -> Response:
+        """Let the program sign in as the caller; its session has what this one has proven."""
+        allowed = terminal_sign_ins.allow(
+            self.platform_request, self.principal, request_id, now=timezone.now()
+        )
+        return self.respond(allowed, headers=NO_STORE)
+
+    @extend_schema(summary="Deny a sign-in at a terminal")
+    @action(detail=True, methods=["post"])
+    def deny(self, request: Request, request_id: str) -> Response:
+        """End the request; the program gets no session."""
+        self.principal.own_id  # noqa: B018 - refuses callers that are no user
+        port = terminal_sign_ins.deny(self.platform_request, request_id, now=timezone.now())
+        return self.respond({"port": port}, headers=NO_STORE)
+
+    @extend_schema(summary="Exchange the code of a sign-in at a terminal")
+    @action(detail=False, methods=["post"])
+    def token(self, request: Request) -> Response:
+        """Answer as a login does. A code works once, and for the program that started only."""
+        body = self.read()
+        outcome = terminal_sign_ins.exchange(
+            self.platform_request, body["code"], body["code_verifier"], now=timezone.now()
+        )
+        return self.respond(outcome.answer, headers=NO_STORE)
