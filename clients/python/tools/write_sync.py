@@ -18,7 +18,7 @@ WORDS: Final = (
     (r"\bAsyncIterator\b", "Iterator"),
     (r"\bAsync(?=[A-Z])", ""),
     (r"__a(enter|exit|iter)__", r"__\1__"),
-    (r"\ba(close|read|iter_bytes)\(", r"\1("),
+    (r"\ba(close|read|iter_bytes|iter_raw)\(", r"\1("),
     (r"\b_async\b", "_sync"),
 )
 

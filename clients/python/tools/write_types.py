@@ -16,7 +16,7 @@ TARGET: Final = HERE / "zonal/types.py"
 # What the client's methods return; what these refer to follows by itself.
 ANSWERS: Final = (
     *("TokenPair", "LoginAnswer", "TerminalStarted", "Challenge", "Whoami", "Permissions"),
-    *("SqlAnswer", "Usage", "Schema", "Transaction"),
+    *("SqlAnswer", "Usage", "Schema", "Transaction", "Import"),
     *("Environment", "EnvironmentDetail", "Member", "Invitation"),
     *("Bucket", "ListedObject", "Object", "DownloadUrl", "UploadUrls"),
     *(

@@ -26,6 +26,7 @@ __all__ = [
     "EnvironmentRef",
     "Environments",
     "FunctionShape",
+    "Import",
     "IndexShape",
     "InstalledExtensionShape",
     "Invitation",
@@ -430,6 +431,19 @@ class Transaction:
     created_at: datetime
     # It is rolled back then.
     expires_at: datetime
+
+
+@dataclass(frozen=True)
+class Import:
+    """What an import did."""
+
+    # `COPY`.
+    command: str
+    # Rows imported.
+    row_count: int
+    notices: list[Notice]
+    stats: Stats
+    request_id: str
 
 
 @dataclass(frozen=True)

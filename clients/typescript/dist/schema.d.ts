@@ -158,6 +158,13 @@ export interface components {
             is_security_definer: boolean;
             comment: string | null;
         };
+        Import: {
+            command: string;
+            row_count: number;
+            notices: components["schemas"]["Notice"][];
+            stats: components["schemas"]["Stats"];
+            request_id: string;
+        };
         IndexShape: {
             name: string;
             definition: string;

@@ -1,6 +1,6 @@
 /** SQL over HTTP: queries, streams of rows, transactions. */
 import type { Transport } from "./transport.js";
-import type { Column, Notice, Result, Schema, SqlAnswer, Stats, Usage } from "./types.js";
+import type { Column, Import, Notice, Result, Schema, SqlAnswer, Stats, Usage } from "./types.js";
 export type Isolation = "read committed" | "repeatable read" | "serializable";
 /** A row as an object; the platform's docs/sql.md says which JSON each type has. */
 export type Row = Record<string, unknown>;
@@ -37,6 +37,15 @@ export interface StreamEnd {
     stats: Stats;
     request_id: string;
 }
+export interface ImportOptions {
+    /** Of the body, in its order; the table's without them. */
+    columns?: readonly string[];
+    /** Whether the first line must name the columns, is skipped, or is a row. */
+    header?: "match" | boolean;
+    delimiter?: "," | ";" | "\t" | "|";
+    isGzip?: boolean;
+    signal?: AbortSignal;
+}
 /** The database of the session's environment. */
 export declare class Sql {
     private readonly transport;
@@ -61,6 +70,8 @@ export declare class Sql {
         readOnly?: boolean;
         format?: "csv" | "arrow";
     }): Promise<AsyncGenerator<Uint8Array>>;
+    /** Put the rows of a CSV file into a table, as SQL names it: all of them, or none. */
+    importCsv(table: string, content: Blob | string | Uint8Array<ArrayBuffer>, options?: ImportOptions): Promise<Import>;
     /** Run a function in a transaction: commit after it, roll back if it throws. */
     transaction<T>(work: (transaction: OpenTransaction) => Promise<T>, options?: {
         isolation?: Isolation;

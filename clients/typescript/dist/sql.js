@@ -2,6 +2,8 @@
 import { problemOf, ProblemError, StreamCutError, ZonalError } from "./errors.js";
 import { pieces, records } from "./records.js";
 const PATH = "/v1/sql";
+/** The platform ends an import after ten minutes by itself. */
+const IMPORT_TIMEOUT_MS = 660000;
 /** The database of the session's environment. */
 export class Sql {
     constructor(transport) {
@@ -30,6 +32,26 @@ export class Sql {
     async export(query, params, options = {}) {
         const body = { query, params, format: options.format ?? "csv", ...written(options) };
         return pieces(await this.opened(body, "*/*", options));
+    }
+    /** Put the rows of a CSV file into a table, as SQL names it: all of them, or none. */
+    async importCsv(table, content, options = {}) {
+        return this.transport.call({
+            method: "POST",
+            path: `${PATH}/import`,
+            params: {
+                table,
+                columns: options.columns?.map(identifier).join(","),
+                header: options.header,
+                delimiter: options.delimiter,
+            },
+            headers: {
+                "Content-Type": "text/csv",
+                "Content-Encoding": options.isGzip ? "gzip" : undefined,
+            },
+            content,
+            timeoutMs: IMPORT_TIMEOUT_MS,
+            signal: options.signal,
+        });
     }
     /** Run a function in a transaction: commit after it, roll back if it throws. */
     async transaction(work, options = {}) {
@@ -94,6 +116,10 @@ export class Sql {
             throw new StreamCutError("The answer has no body.");
         return response.body;
     }
+}
+/** A column's name as SQL quotes it, so that it is taken as it is. */
+function identifier(name) {
+    return `"${name.replace(/"/g, '""')}"`;
 }
 /** The rows of a stream: iterate over it once for objects, or over `arrays()`. */
 export class Rows {

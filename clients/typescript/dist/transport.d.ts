@@ -5,6 +5,8 @@ export interface Call {
     method: string;
     path: string;
     body?: unknown;
+    /** A body that is no JSON, with its Content-Type among the headers; it can be sent twice. */
+    content?: Blob | string | Uint8Array<ArrayBuffer>;
     params?: Record<string, string | number | boolean | undefined>;
     headers?: Record<string, string | undefined>;
     /** True if a second one changes nothing. */
@@ -12,6 +14,8 @@ export interface Call {
     /** In place of the client's own. */
     token?: string;
     isAnonymous?: boolean;
+    /** In place of the client's own. */
+    timeoutMs?: number;
     signal?: AbortSignal;
 }
 export declare class Transport {

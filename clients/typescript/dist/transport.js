@@ -66,7 +66,7 @@ export class Transport {
         if (call.signal?.aborted)
             abort();
         call.signal?.addEventListener("abort", abort, { once: true });
-        const timer = setTimeout(() => controller.abort(new TimeoutError()), this.timeoutMs);
+        const timer = setTimeout(() => controller.abort(new TimeoutError()), call.timeoutMs ?? this.timeoutMs);
         const headers = { Accept: "application/json" };
         for (const [name, value] of Object.entries(call.headers ?? {})) {
             if (value !== undefined)
@@ -80,7 +80,7 @@ export class Transport {
             return await this.fetcher(this.base + call.path + query(call.params), {
                 method: call.method,
                 headers,
-                body: call.body === undefined ? null : JSON.stringify(call.body, serialized),
+                body: call.content ?? (call.body === undefined ? null : JSON.stringify(call.body, serialized)),
                 // A token must not be sent to wherever a redirect leads.
                 redirect: "manual",
                 signal: controller.signal,

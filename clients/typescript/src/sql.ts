@@ -4,7 +4,7 @@ import { problemOf, ProblemError, StreamCutError, ZonalError } from "./errors.js
 import type { Problem } from "./errors.js";
 import { pieces, records } from "./records.js";
 import type { Transport } from "./transport.js";
-import type { Column, Notice, Result, Schema, SqlAnswer, Stats, Transaction, Usage } from "./types.js";
+import type { Column, Import, Notice, Result, Schema, SqlAnswer, Stats, Transaction, Usage } from "./types.js";
 
 export type Isolation = "read committed" | "repeatable read" | "serializable";
 /** A row as an object; the platform's docs/sql.md says which JSON each type has. */
@@ -42,7 +42,19 @@ export interface StreamEnd {
   request_id: string;
 }
 
+export interface ImportOptions {
+  /** Of the body, in its order; the table's without them. */
+  columns?: readonly string[];
+  /** Whether the first line must name the columns, is skipped, or is a row. */
+  header?: "match" | boolean;
+  delimiter?: "," | ";" | "\t" | "|";
+  isGzip?: boolean;
+  signal?: AbortSignal;
+}
+
 const PATH = "/v1/sql";
+/** The platform ends an import after ten minutes by itself. */
+const IMPORT_TIMEOUT_MS = 660_000;
 
 /** The database of the session's environment. */
 export class Sql {
@@ -89,6 +101,31 @@ export class Sql {
   ): Promise<AsyncGenerator<Uint8Array>> {
     const body = { query, params, format: options.format ?? "csv", ...written(options) };
     return pieces(await this.opened(body, "*/*", options));
+  }
+
+  /** Put the rows of a CSV file into a table, as SQL names it: all of them, or none. */
+  async importCsv(
+    table: string,
+    content: Blob | string | Uint8Array<ArrayBuffer>,
+    options: ImportOptions = {},
+  ): Promise<Import> {
+    return this.transport.call<Import>({
+      method: "POST",
+      path: `${PATH}/import`,
+      params: {
+        table,
+        columns: options.columns?.map(identifier).join(","),
+        header: options.header,
+        delimiter: options.delimiter,
+      },
+      headers: {
+        "Content-Type": "text/csv",
+        "Content-Encoding": options.isGzip ? "gzip" : undefined,
+      },
+      content,
+      timeoutMs: IMPORT_TIMEOUT_MS,
+      signal: options.signal,
+    });
   }
 
   /** Run a function in a transaction: commit after it, roll back if it throws. */
@@ -162,6 +199,11 @@ export class Sql {
     if (response.body === null) throw new StreamCutError("The answer has no body.");
     return response.body;
   }
+}
+
+/** A column's name as SQL quotes it, so that it is taken as it is. */
+function identifier(name: string): string {
+  return `"${name.replace(/"/g, '""')}"`;
 }
 
 /** The rows of a stream: iterate over it once for objects, or over `arrays()`. */

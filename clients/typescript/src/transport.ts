@@ -11,6 +11,8 @@ export interface Call {
   method: string;
   path: string;
   body?: unknown;
+  /** A body that is no JSON, with its Content-Type among the headers; it can be sent twice. */
+  content?: Blob | string | Uint8Array<ArrayBuffer>;
   params?: Record<string, string | number | boolean | undefined>;
   headers?: Record<string, string | undefined>;
   /** True if a second one changes nothing. */
@@ -18,6 +20,8 @@ export interface Call {
   /** In place of the client's own. */
   token?: string;
   isAnonymous?: boolean;
+  /** In place of the client's own. */
+  timeoutMs?: number;
   signal?: AbortSignal;
 }
 
@@ -86,7 +90,10 @@ export class Transport {
     const abort = (): void => controller.abort(call.signal?.reason);
     if (call.signal?.aborted) abort();
     call.signal?.addEventListener("abort", abort, { once: true });
-    const timer = setTimeout(() => controller.abort(new TimeoutError()), this.timeoutMs);
+    const timer = setTimeout(
+      () => controller.abort(new TimeoutError()),
+      call.timeoutMs ?? this.timeoutMs,
+    );
     const headers: Record<string, string> = { Accept: "application/json" };
     for (const [name, value] of Object.entries(call.headers ?? {})) {
       if (value !== undefined) headers[name] = value;
@@ -97,7 +104,7 @@ export class Transport {
       return await this.fetcher(this.base + call.path + query(call.params), {
         method: call.method,
         headers,
-        body: call.body === undefined ? null : JSON.stringify(call.body, serialized),
+        body: call.content ?? (call.body === undefined ? null : JSON.stringify(call.body, serialized)),
         // A token must not be sent to wherever a redirect leads.
         redirect: "manual",
         signal: controller.signal,

@@ -14,6 +14,7 @@ export type Column = Schemas["Column"];
 export type DownloadUrl = Schemas["DownloadUrl"];
 export type Environment = Schemas["Environment"];
 export type EnvironmentDetail = Schemas["EnvironmentDetail"];
+export type Import = Schemas["Import"];
 export type Invitation = Schemas["Invitation"];
 export type ListedObject = Schemas["ListedObject"];
 export type LoginAnswer = Schemas["LoginAnswer"];

@@ -138,6 +138,22 @@ test("a stream may be left early, and results exported", async () => {
   assert.equal(csv, 'a,b\n1,"x,y"\n');
 });
 
+test("a file is imported whole or not at all", async () => {
+  await client.sql.query('CREATE TABLE ts_imported (id int PRIMARY KEY, "a ""b" text)');
+  const options = { columns: ["id", 'a "b'], header: false };
+  await refuse(503, "busy", "0");
+  const done = await client.sql.importCsv("ts_imported", "1,x\n2,y\n", options);
+  assert.equal(done.row_count, 2);
+  const body = new Blob(["3;z\n1;z\n"]);
+  await assert.rejects(
+    client.sql.importCsv("ts_imported", body, { ...options, delimiter: ";" }),
+    (error) => error instanceof SqlError && error.sqlstate === "23505",
+  );
+  const counted = await client.sql.query("SELECT count(*) FROM ts_imported");
+  assert.deepEqual(counted.rows, [{ count: 2 }]);
+  await client.sql.query("DROP TABLE ts_imported");
+});
+
 test("a transaction is committed or rolled back, and a lost statement runs once", async () => {
   await client.sql.query("CREATE TABLE ts_items (id int)");
   const count = await client.sql.transaction(

@@ -1,6 +1,8 @@
 """Environments, members, keys and the cache from the command."""
 
+import gzip
 import json
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +69,67 @@ def test_the_cache(alice: Run) -> None:
     assert made["secret_access_key"]
     assert alice("cache", "keys", "delete", made["access_key_id"]).status == 0
     assert alice("cache", "buckets", "delete", "cli-files").status == 0
+
+
+def test_files_are_uploaded_listed_downloaded_and_deleted(
+    alice: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert alice("cache", "buckets", "create", "cli-put").status == 0
+    content = bytes(range(256)) * 2000
+    (tmp_path / "plan.txt").write_bytes(content)
+    assert alice("cache", "put", "plan.txt", "cli-put/2026/").status == 0
+    (listed,) = json.loads(alice("cache", "ls", "cli-put/2026", "--json").out)
+    assert (listed["key"], listed["size"]) == ("2026/plan.txt", len(content))
+    assert alice("cache", "get", "cli-put/2026/plan.txt").status == 2
+    assert alice("cache", "get", "cli-put/2026/plan.txt", "copy.txt").status == 0
+    assert (tmp_path / "copy.txt").read_bytes() == content
+    (tmp_path / "plan.txt").write_bytes(b"older")
+    assert alice("cache", "get", "cli-put/2026/plan.txt", "--force").status == 0
+    assert (tmp_path / "plan.txt").read_bytes() == content
+    assert alice("cache", "rm", "cli-put/2026/plan.txt").status == 2
+    assert alice("cache", "rm", "cli-put/2026/plan.txt", "--yes").status == 0
+    missing = alice("cache", "get", "cli-put/2026/plan.txt", "gone.txt")
+    assert missing.status == 1
+    assert sorted(path.name for path in tmp_path.glob("*.*")) == ["copy.txt", "plan.txt"]
+    assert alice("cache", "buckets", "delete", "cli-put").status == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("put", "missing.txt", "cli-put/a"),
+        ("get", "cli-put"),
+        ("get", "cli-put/.."),
+        ("get", "cli-put/folder/"),
+        ("rm", "/key", "--yes"),
+    ],
+)
+def test_a_wrong_place_of_a_file_is_no_request(
+    alice: Run, front: Front, wrong: tuple[str, ...]
+) -> None:
+    front.seen.clear()
+    assert alice("cache", *wrong).status == 2
+    assert front.seen == []
+
+
+def test_rows_are_imported(alice: Run, tmp_path: Path) -> None:
+    assert alice("sql", "-c", "CREATE TABLE cli_rows (id int PRIMARY KEY, name text)").status == 0
+    file = tmp_path / "rows.csv"
+    file.write_text("id;name\n1;first\n2;second\n")
+    done = alice("import", "cli_rows", str(file), "--delimiter", ";")
+    assert (done.status, "2 rows" in done.err) == (0, True)
+    packed = tmp_path / "rows.csv.gz"
+    packed.write_bytes(gzip.compress(b"third,3\n"))
+    options = ("--header", "none", "--columns", "name,id", "--json")
+    assert json.loads(alice("import", "cli_rows", str(packed), *options).out)["row_count"] == 1
+    again = alice("import", "cli_rows", str(file), "--delimiter", ";")
+    assert (again.status, "23505" in again.err) == (1, True)
+    assert alice("import", "cli_rows", str(tmp_path / "none.csv")).status == 2
+    assert alice("sql", "--csv", "-c", "SELECT count(*) FROM cli_rows").out.split() == [
+        *("count", "3")
+    ]
+    alice("sql", "-c", "DROP TABLE cli_rows")
 
 
 def test_usage(alice: Run) -> None:

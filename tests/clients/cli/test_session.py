@@ -116,6 +116,9 @@ def test_completion_knows_every_command(run: Run) -> None:
     bash = run("completion", "bash").out
     assert '"/cache/buckets") echo "--help list create delete"' in bash
     assert '"/keys/create") echo "--help --url --json --role --scope --days"' in bash
+    fish = run("completion", "fish").out
+    assert "complete -c zonal -f -n '__zonal_at cache buckets' -a 'list create delete'" in fish
+    assert "complete -c zonal -n '__zonal_at keys create' -l scope" in fish
     assert run("completion", "zsh").out.startswith("autoload -U +X bashcompinit")
 
 

@@ -3,6 +3,7 @@
 import tracemalloc
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -167,3 +168,28 @@ def test_values_that_are_no_list_are_refused_before_they_are_sent(client: zonal.
         client.sql.query("SELECT $1", [object()])
     with pytest.raises(ValueError, match="not JSON compliant"):
         client.sql.query("SELECT $1", [float("nan")])
+
+
+def test_a_file_is_imported_whole_or_not_at_all(
+    client: zonal.Client, front: Front, tmp_path: Path
+) -> None:
+    client.sql.query('CREATE TABLE imported (id int PRIMARY KEY, "a ""b"" c" text)')
+    done = client.sql.import_csv("imported", b"1,x\n2,\n", columns=["id", 'a "b" c'], header=False)
+    assert (done.row_count, done.command) == (2, "COPY")
+    file = tmp_path / "rows.csv"
+    file.write_text('id,"a ""b"" c"\n3,y\n')
+    # Nothing of it ran: the whole file is sent again.
+    front.refuse(503, "busy", Retry_After="0")
+    assert client.sql.import_csv("imported", file).row_count == 1
+    with pytest.raises(zonal.SqlError) as refused:
+        client.sql.import_csv("imported", b"4\tz\n3\tz\n", header=False, delimiter="\t")
+    assert refused.value.sqlstate == "23505"
+    # The answer was lost: what happened is unknown, so that it is not sent again.
+    front.lose()
+    with pytest.raises(zonal.ConnectionFailedError):
+        client.sql.import_csv("imported", b"5,v\n", header=False)
+    ids = client.sql.query("SELECT id FROM imported ORDER BY id", rows="arrays").rows
+    assert ids == [[1], [2], [3], [5]]
+    with pytest.raises(ValueError, match="no regular file"):
+        client.sql.import_csv("imported", tmp_path)
+    client.sql.query("DROP TABLE imported")

@@ -1,13 +1,16 @@
-"""Buckets and their objects; bodies of objects go over the S3 API or over signed URLs."""
+"""Buckets and their objects, whose bodies go over URLs that the platform signs."""
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Literal, Optional
 from urllib.parse import quote
 
 from zonal._async.listing import listed
+from zonal._async.rows import raw_pieces
 from zonal._async.transport import AsyncTransport, Call
 from zonal.bodies import given
 from zonal.decoding import decode
+from zonal.files import Source
 from zonal.types import Bucket, DownloadUrl, ListedObject, Object, UploadUrls
 
 PATH = "/v1/cache/buckets"
@@ -99,6 +102,41 @@ class AsyncBuckets:
         body = {"key": key, **given(content_type=content_type, expires_in_s=expires_in_s)}
         call = Call("POST", f"{_path(bucket)}/objects/upload-urls", body, is_repeatable=True)
         return decode(UploadUrls, await self._transport.call(call))
+
+    async def upload(
+        self,
+        bucket: str,
+        key: str,
+        source: Source,
+        *,
+        content_type: str = "application/octet-stream",
+    ) -> None:
+        """Write one object. source: a ``Path``, or the bytes."""
+        signed = await self.upload_url(bucket, key, content_type=content_type)
+        call = Call(
+            *("PUT", ""),
+            url=signed.urls[0],
+            headers={"Content-Type": content_type},
+            content=source,
+        )
+        await self._transport.send(call)
+
+    @asynccontextmanager
+    async def download(self, bucket: str, key: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Yield the pieces of an object, in constant memory.
+
+        Raises StreamCutError if it was cut, within the iteration.
+        """
+        signed = await self.download_url(bucket, key)
+        # As it is stored: a packed object is not unpacked on the way.
+        headers = {"Accept": "*/*", "Accept-Encoding": "identity"}
+        response = await self._transport.send(
+            Call("GET", "", url=signed.url, headers=headers), is_stream=True
+        )
+        try:
+            yield raw_pieces(response)
+        finally:
+            await response.aclose()
 
 
 def _path(bucket: str) -> str:

@@ -71,6 +71,15 @@ async def pieces(response: httpx.Response) -> AsyncIterator[bytes]:
         raise StreamCutError(f"The stream was cut: {exc or type(exc).__name__}") from exc
 
 
+async def raw_pieces(response: httpx.Response) -> AsyncIterator[bytes]:
+    """Return a body as it comes, packed if it is."""
+    try:
+        async for piece in response.aiter_raw():
+            yield piece
+    except httpx.TransportError as exc:
+        raise StreamCutError(f"The object was cut: {exc or type(exc).__name__}") from exc
+
+
 def _raise_error(record: Any) -> None:
     if isinstance(record, dict) and "error" in record:
         error = record["error"]

@@ -69,6 +69,14 @@ def pieces(response: httpx.Response) -> Iterator[bytes]:
         raise StreamCutError(f"The stream was cut: {exc or type(exc).__name__}") from exc
 
 
+def raw_pieces(response: httpx.Response) -> Iterator[bytes]:
+    """Return a body as it comes, packed if it is."""
+    try:
+        yield from response.iter_raw()
+    except httpx.TransportError as exc:
+        raise StreamCutError(f"The object was cut: {exc or type(exc).__name__}") from exc
+
+
 def _raise_error(record: Any) -> None:
     if isinstance(record, dict) and "error" in record:
         error = record["error"]

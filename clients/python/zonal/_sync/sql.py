@@ -11,12 +11,16 @@ from zonal._sync.transport import Call, Transport
 from zonal.bodies import given
 from zonal.decoding import decode
 from zonal.errors import ProblemError, ZonalError
-from zonal.types import Schema, SqlAnswer, Usage
+from zonal.files import Source
+from zonal.types import Import, Schema, SqlAnswer, Usage
 
 Isolation = Literal["read committed", "repeatable read", "serializable"]
 # A text alone, or a text with the values of $1, $2 and so on.
 Statement = Union[str, tuple[str, Sequence[Any]]]
-OVER = "/v1/sql/transactions"
+PATH = "/v1/sql"
+OVER = f"{PATH}/transactions"
+# The platform ends one after ten minutes by itself.
+IMPORT_TIMEOUT_S = 660.0
 
 
 class Sql:
@@ -142,6 +146,40 @@ class Sql:
         finally:
             response.close()
 
+    def import_csv(
+        self,
+        table: str,
+        source: Source,
+        *,
+        columns: Optional[Sequence[str]] = None,
+        header: Union[bool, Literal["match"]] = "match",
+        delimiter: Literal[",", ";", "\t", "|"] = ",",
+        is_gzip: bool = False,
+    ) -> Import:
+        """Put the rows of a CSV file into a table: all of them, or none.
+
+        table: as in SQL, such as ``items`` or ``public."Line items"``. source: a ``Path``, or the
+        text in bytes. columns: of the body, in its order; the table's without them. header: whether
+        the first line must name the columns (``match``), is skipped (True) or is a row (False).
+        """
+        headers = {"Content-Type": "text/csv"}
+        if is_gzip:
+            headers["Content-Encoding"] = "gzip"
+        params = {
+            "table": table,
+            "header": header if header == "match" else str(header).lower(),
+            "delimiter": delimiter,
+            **given(columns=None if columns is None else ",".join(map(_identifier, columns))),
+        }
+        call = Call(
+            *("POST", f"{PATH}/import"),
+            params=params,
+            headers=headers,
+            content=source,
+            timeout_s=IMPORT_TIMEOUT_S,
+        )
+        return decode(Import, self._transport.call(call))
+
     @contextmanager
     def transaction(
         self, *, isolation: Optional[Isolation] = None, read_only: bool = False
@@ -244,6 +282,11 @@ class Transaction:
         path = f"{OVER}/{self.id}/statements"
         call = Call("POST", path, numbered, is_repeatable=True)
         return decode(SqlAnswer, self._transport.call(call))
+
+
+def _identifier(name: str) -> str:
+    """Return a column's name as SQL quotes it, so that it is taken as it is."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _values(params: Optional[Sequence[Any]]) -> Optional[list[Any]]:

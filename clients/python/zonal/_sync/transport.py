@@ -1,17 +1,19 @@
 """Requests to the platform: authorized, repeated where that is safe, refused with typed errors."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import httpx
 
 from zonal import errors
 from zonal._sync.credentials import Credentials
+from zonal._sync.uploads import streamed
 from zonal._sync.waiting import sleep
 from zonal.bodies import encoded
 from zonal.decoding import decode
+from zonal.files import Source, length_of
 from zonal.retries import IDEMPOTENT, Retries
 from zonal.types import TokenPair
 
@@ -25,6 +27,8 @@ class Call:
     """A request.
 
     is_repeatable: True if a second one changes nothing. token: in place of the client's own.
+    content: a body that is no JSON, with a Content-Type among the headers. url: a signed one of the
+    object API, in place of the path; it gets no token. timeout_s: in place of the client's own.
     """
 
     method: str
@@ -35,6 +39,9 @@ class Call:
     is_repeatable: bool = False
     token: Optional[str] = None
     is_anonymous: bool = False
+    content: Optional[Source] = None
+    url: str = ""
+    timeout_s: Optional[float] = None
 
 
 class Transport:
@@ -76,7 +83,12 @@ class Transport:
         while True:
             token = call.token or self.credentials.token
             try:
-                response = self._http.send(self._request(call, token), stream=is_stream)
+                response = self._http.send(
+                    # The object API sends reads on to a node that has the object.
+                    self._request(call, token),
+                    stream=is_stream,
+                    follow_redirects=bool(call.url),
+                )
                 if response.is_success:
                     return response
                 response.read()
@@ -102,23 +114,27 @@ class Transport:
 
     def _request(self, call: Call, token: Optional[str]) -> httpx.Request:
         headers = {"Accept": JSON, **call.headers}
-        if token and not call.is_anonymous:
+        if token and not (call.is_anonymous or call.url):
             headers["Authorization"] = f"Bearer {token}"
-        content = None
-        if call.body is not None:
+        content: Union[bytes, Iterator[bytes], None] = None
+        if call.content is not None:
+            headers["Content-Length"] = str(length_of(call.content))
+            content = streamed(call.content)
+        elif call.body is not None:
             headers["Content-Type"] = JSON
             content = encoded(call.body)
         return self._http.build_request(
             call.method,
-            self._base + call.path,
+            call.url or self._base + call.path,
             params=call.params or None,
             headers=headers,
             content=content,
+            timeout=httpx.USE_CLIENT_DEFAULT if call.timeout_s is None else call.timeout_s,
         )
 
     def _renew(self, call: Call, problem: errors.ProblemError, token: Optional[str]) -> bool:
         """Return True if the request is to be sent again with a new token."""
-        if call.token or call.is_anonymous or problem.code != "token_expired":
+        if call.token or call.is_anonymous or call.url or problem.code != "token_expired":
             return False
         return self.credentials.renew(token, self._refresh)
 

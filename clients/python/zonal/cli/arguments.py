@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any, Optional
 
-from zonal.cli import cache, completion, resources, session, sql
+from zonal.cli import cache, completion, files, imports, resources, session, sql
 from zonal.cli.context import Context
 
 Command = Callable[[Context, argparse.Namespace], None]
@@ -31,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     _session(commands)
     _sql(commands)
+    _import(commands)
     _environments(commands)
     _cache(commands)
     _keys(commands)
@@ -39,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     spent.add_argument("--since", metavar="DAY", help="such as 2026-11-01; a month ago without it")
     spent.add_argument("--until", metavar="DAY")
     shell = _add(commands, "completion", "print a script that completes commands", None)
-    shell.add_argument("shell", choices=("bash", "zsh"))
+    shell.add_argument("shell", choices=("bash", "zsh", "fish"))
     shell.set_defaults(run=lambda _, given: completion.write(top, given.shell))
     return top
 
@@ -68,6 +69,20 @@ def _sql(commands: Sub) -> None:
     asked.add_argument("--read-only", action="store_true")
 
 
+def _import(commands: Sub) -> None:
+    imported = _add(commands, "import", "put the rows of a CSV file into a table", imports.run)
+    imported.add_argument("table", help="as in SQL: items, public.items")
+    imported.add_argument("file", help="CSV in UTF-8, packed if it ends in .gz; - for stdin")
+    imported.add_argument("--columns", metavar="NAME,NAME", help="of the file, in its order")
+    imported.add_argument(
+        "--header",
+        choices=("match", "skip", "none"),
+        default="match",
+        help="the first line names the columns, is skipped, or is a row",
+    )
+    imported.add_argument("--delimiter", choices=(",", ";", "|", "tab"), default=",")
+
+
 def _environments(commands: Sub) -> None:
     group = _group(commands, "env", "environments")
     _add(group, "list", "show them", resources.env_list)
@@ -92,6 +107,19 @@ def _cache(commands: Sub) -> None:
     objects = _add(group, "objects", "show the objects of a bucket", cache.objects)
     objects.add_argument("bucket")
     objects.add_argument("--prefix", default="")
+    shown = _add(group, "ls", "show objects", files.ls)
+    shown.add_argument("place", metavar="BUCKET[/PREFIX]")
+    put = _add(group, "put", "upload a file", files.put)
+    put.add_argument("file")
+    put.add_argument("place", metavar="BUCKET/KEY", help="with / at its end: the file's name there")
+    put.add_argument("--type", help="Content-Type; guessed from the file's name without it")
+    got = _add(group, "get", "download an object", files.get)
+    got.add_argument("place", metavar="BUCKET/KEY")
+    got.add_argument("file", nargs="?", help="the key's last part without it; - for stdout")
+    got.add_argument("--force", action="store_true", help="replace a file that is there")
+    gone = _add(group, "rm", "delete objects, at their origin too", files.rm)
+    gone.add_argument("place", nargs="+", metavar="BUCKET/KEY")
+    gone.add_argument("--yes", action="store_true", help="do not ask")
     purge = _add(group, "purge", "remove cached copies", cache.purge)
     purge.add_argument("--key", action="append", metavar="BUCKET/KEY", help="may be repeated")
     purge.add_argument("--prefix", metavar="BUCKET/PREFIX")

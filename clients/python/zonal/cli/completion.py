@@ -26,12 +26,41 @@ complete -o default -F _zonal zonal"""
 ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
 
 
+# fish completes a command by conditions on the words before the cursor.
+FISH = """\
+function __zonal_at
+  set -l path
+  for word in (commandline -opc)[2..-1]
+    string match -q -- '-*' $word; or set -a path $word
+  end
+  test "$path" = "$argv"
+end
+{lines}"""
+
+
 def write(parser: argparse.ArgumentParser, shell: str) -> None:
     """Print the script for a shell."""
+    if shell == "fish":
+        write_line(FISH.format(lines="\n".join(_fish(parser))))
+        return
     cases = "\n".join(
         f'    "{path}") echo "{" ".join(words)}" ;;' for path, words in _commands(parser, "")
     )
     write_line(f"{ZSH if shell == 'zsh' else ''}{SCRIPT.format(cases=cases)}")
+
+
+def _fish(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Return a line for each command's words; files are completed after the last command."""
+    for path, words in _commands(parser, ""):
+        place = " ".join(["__zonal_at", *path.split("/")[1:]])
+        plain = [word for word in words if not word.startswith("--")]
+        if plain:
+            yield f"complete -c zonal -f -n '{place}' -a '{' '.join(plain)}'"
+        for word in words:
+            if word.startswith("--"):
+                yield f"complete -c zonal -n '{place}' -l {word[2:]}"
+        if not plain:
+            yield f"complete -c zonal -F -n '{place}'"
 
 
 def _commands(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, list[str]]]:
