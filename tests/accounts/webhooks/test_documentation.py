@@ -1,6 +1,10 @@
 """The code of docs/webhooks.md accepts what is sent, and nothing else."""
 
+import json
+import os
 import re
+import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,18 +13,64 @@ from typing import Any
 import pytest
 
 from accounts.webhooks import events, signing
+from tests.waiting import LIMIT_S
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/webhooks.md").read_text()
 BODY = b'{"type": "webhook.test"}'
 
 
-@pytest.fixture
-def verify() -> Callable[..., Any]:
+# Reads [secret, headers, body] and writes what the page's function returns, or what it throws.
+RUNNER = """
+import { readFileSync } from "node:fs";
+const [secret, headers, body] = JSON.parse(readFileSync(0, "utf8"));
+try {
+  console.log(JSON.stringify({ body: verify(secret, headers, Buffer.from(body)) }));
+} catch (error) {
+  console.log(JSON.stringify({ error: error.message }));
+}
+"""
+
+
+def code(language: str) -> str:
+    """Return the page's only block in a language."""
+    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    return str(found)
+
+
+def of_python() -> Callable[..., Any]:
     """Return the documented function."""
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     names: dict[str, Any] = {}
-    exec(code, names)  # noqa: S102 - the page's own text
+    exec(code("python"), names)  # noqa: S102 - the page's own text
     found: Callable[..., Any] = names["verify"]
+    return found
+
+
+def of_javascript() -> Callable[..., Any]:
+    """Return the documented function, run by Node.js."""
+    if not shutil.which("node") and not os.environ.get("CI"):
+        pytest.skip("needs Node.js")
+
+    def verify(secret: str, headers: dict[str, str], body: bytes) -> Any:
+        done = subprocess.run(
+            ["node", "--input-type=module", "-e", code("javascript") + RUNNER],
+            input=json.dumps([secret, headers, body.decode()]),
+            capture_output=True,
+            text=True,
+            timeout=4 * LIMIT_S,
+            check=True,
+        )
+        answer = json.loads(done.stdout)
+        if "error" in answer:
+            raise ValueError(answer["error"])
+        return answer["body"]
+
+    return verify
+
+
+@pytest.fixture(params=[of_python, of_javascript], ids=["python", "javascript"])
+def verify(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Return the documented function of each language."""
+    found: Callable[..., Any] = request.param()
     return found
 
 
