@@ -19,7 +19,7 @@ FUZZED ?= tests/rules/fuzzing tests/edgecache/brain/test_random_history.py
 # Tests start hundreds of Python processes: none shall compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run free-ports test test-again test-browser test-postgres15 test-store check check-deploy format lock vendor clients check-clients docs bench help
+.PHONY: screenshots run free-ports test test-again test-browser test-postgres15 test-store check check-deploy format lock vendor clients check-clients docs bench help
 
 help:  ## list these commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -85,6 +85,10 @@ check-clients: $(VENV)/.dev
 	@test -n "$(TSC)" || { echo "TypeScript is not checked: tsc is missing (apt-get install" \
 	  "--no-install-recommends node-typescript)."; test -z "$(CI)"; }
 	@test -z "$(TSC)" || { $(TSC) -p clients/typescript --noEmit && $(TSC) -p clients/typescript/tests; }
+
+screenshots:  ## take the documentation's pictures anew, by the browser tests
+	@folder=$$(mktemp -d) && ZONAL_SCREENSHOTS=$$folder $(MAKE) test-browser && \
+	  for each in docs/screenshots/*.png; do cp $$folder/$$(basename $$each) $$each; done
 
 # Debian's package `prometheus` has promtool.
 check-deploy:  ## check the configuration and the alerts of deploy/prometheus
