@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0014_known_devices'),
+        ('accounts', '0015_audit_of_backups'),
     ]
 
     operations = [
