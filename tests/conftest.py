@@ -21,7 +21,14 @@ from tests.edgecache.new_cluster import new_cluster
 # The same examples each time: a test fails for the change that broke it, and not by chance. CI has
 # a profile of Hypothesis' own with a hundred; elsewhere they are fewer. How long one takes says
 # nothing beside three more processes. To look for more: pytest --hypothesis-profile=explore
-hypothesis.settings.register_profile("quick", max_examples=30, deadline=None, derandomize=True)
+hypothesis.settings.register_profile(
+    "quick",
+    max_examples=30,
+    deadline=None,
+    derandomize=True,
+    # A busy machine is no fault of a test.
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.register_profile("explore", max_examples=1000, deadline=None)
 if not os.environ.get("CI"):
     hypothesis.settings.load_profile("quick")

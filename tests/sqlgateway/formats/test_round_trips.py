@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from tests.sqlgateway.support import Caller
 
 # A connection serves all examples of a test.
-SAME_CALLER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+SAME_CALLER = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 # PostgreSQL's text holds every character but NUL; half of a surrogate pair is none.
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
