@@ -14,7 +14,7 @@ from accounts.members.members import event_data
 from accounts.models import User
 from accounts.sessions import sessions
 from accounts.webhooks import events
-from platform_site.lib.admin.actions import Deed
+from platform_site.lib.admin.actions import ConfirmedAction
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.emails import folded
 from platform_site.lib.errors import Conflict
@@ -22,7 +22,7 @@ from platform_site.lib.errors import Conflict
 BY = "platform staff"
 
 
-def disable(deed: Deed, user: User) -> bool:
+def disable(deed: ConfirmedAction, user: User) -> bool:
     """Disable a user, the last admin of an organization too; every session ends.
 
     Raises Conflict for oneself.
@@ -35,7 +35,7 @@ def disable(deed: Deed, user: User) -> bool:
     return is_changed
 
 
-def enable(deed: Deed, user: User) -> bool:
+def enable(deed: ConfirmedAction, user: User) -> bool:
     """Enable a user who was disabled."""
     with transaction.atomic():
         is_changed = set_active(user, is_active=True, by=BY, now=timezone.now())
@@ -66,7 +66,7 @@ def set_active(user: User, *, is_active: bool, by: str, now: datetime) -> bool:
     return True
 
 
-def end_sessions(deed: Deed, user: User) -> bool:
+def end_sessions(deed: ConfirmedAction, user: User) -> bool:
     """End every session of a user and forget the trusted devices; the password stays."""
     with transaction.atomic():
         ended = sessions.end_all_of_user(user.pk, reason="staff", now=timezone.now())
@@ -84,7 +84,7 @@ def unlock_password(user: User) -> bool:
     return of_login or of_admin
 
 
-def note(deed: Deed, tag: AuditTag, user: User, **data: object) -> None:
+def note(deed: ConfirmedAction, tag: AuditTag, user: User, **data: object) -> None:
     """Record what staff did to a user, with the reason."""
     audit.record_staff(
         deed.request,
@@ -96,7 +96,7 @@ def note(deed: Deed, tag: AuditTag, user: User, **data: object) -> None:
     )
 
 
-def refuse_oneself(deed: Deed, user: User) -> None:
+def refuse_oneself(deed: ConfirmedAction, user: User) -> None:
     """Raise Conflict if the user is the member of staff who acts."""
     if user.pk == deed.request.user.pk:
         raise Conflict("Another member of staff has to do this to your account.")

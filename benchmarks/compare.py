@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.load import Load, run
-from benchmarks.servers import Served
+from benchmarks.servers import RunningServer
 
 MOST_FAILED: Final = 0.01
 
@@ -15,7 +15,7 @@ MOST_FAILED: Final = 0.01
 class Target:
     """A server and the requests sent to it in turn."""
 
-    served: Served
+    served: RunningServer
     payloads: Sequence[bytes]
 
 

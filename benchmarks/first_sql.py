@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Mapping
 
 from benchmarks.prepare import tokens
-from benchmarks.servers import PLATFORM, Served, Shape, serve
+from benchmarks.servers import PLATFORM, RunningServer, Shape, serve
 
 STATEMENT = json.dumps({"query": "SELECT 1"}).encode()
 
@@ -32,7 +32,7 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
         print(f"first SQL of an environment, {name}: {middle:.0f} ms, at most {longest:.0f} ms")
 
 
-def _first(zonal: Served, token: str) -> float:
+def _first(zonal: RunningServer, token: str) -> float:
     call = urllib.request.Request(
         f"http://127.0.0.1:{zonal.port}/v1/sql",
         STATEMENT,

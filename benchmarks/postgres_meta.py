@@ -19,7 +19,7 @@ from urllib.parse import quote
 from benchmarks.compare import Target, compare
 from benchmarks.load import request, run
 from benchmarks.prepare import tokens
-from benchmarks.servers import PLATFORM, Served, Shape, serve
+from benchmarks.servers import PLATFORM, RunningServer, Shape, serve
 from tests.ports import free_port
 
 SERVER = "node_modules/@supabase/postgres-meta/dist/server/server.js"
@@ -65,7 +65,7 @@ def _body(statement: str) -> bytes:
 
 
 @contextmanager
-def _postgres_meta(folder: Path) -> Iterator[Served]:
+def _postgres_meta(folder: Path) -> Iterator[RunningServer]:
     port = free_port()
     environment = os.environ | {
         "PG_META_HOST": "127.0.0.1",
@@ -79,7 +79,7 @@ def _postgres_meta(folder: Path) -> Iterator[Served]:
         )
     try:
         _wait(port)
-        yield Served(port, process.pid)
+        yield RunningServer(port, process.pid)
     finally:
         process.terminate()
         process.wait(timeout=20)

@@ -14,7 +14,7 @@ from benchmarks.compare import Target, compare
 from benchmarks.idle import held_statements
 from benchmarks.load import request, run
 from benchmarks.prepare import development_token, tokens
-from benchmarks.servers import PLATFORM, YARDSTICK, Served, Shape, serve
+from benchmarks.servers import PLATFORM, YARDSTICK, RunningServer, Shape, serve
 
 STATEMENT = json.dumps({"query": "SELECT 1"}).encode()
 CONNECTIONS = (8, 24)
@@ -26,7 +26,7 @@ HELD_CONNECTIONS = 200
 
 
 @contextmanager
-def _servers(identity: Mapping[str, str], development: str) -> Iterator[tuple[Served, ...]]:
+def _servers(identity: Mapping[str, str], development: str) -> Iterator[tuple[RunningServer, ...]]:
     """Run the platform and the yardsticks."""
     session = {"BENCH_SESSION": identity["session"]}
     organization = {"ZAUTH_DEV_ORG_ID": development}
@@ -75,12 +75,12 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
         _tail(zonal, whoami, rounds=rounds, seconds=seconds)
 
 
-def _jwt(drf: Served) -> str:
+def _jwt(drf: RunningServer) -> str:
     with urllib.request.urlopen(f"http://127.0.0.1:{drf.port}/token") as answer:
         return str(answer.read().decode())
 
 
-def _tail(zonal: Served, payloads: list[bytes], *, rounds: int, seconds: float) -> None:
+def _tail(zonal: RunningServer, payloads: list[bytes], *, rounds: int, seconds: float) -> None:
     """Print the p99 at 8 connections relative to the median at one."""
     ratios = []
     for _ in range(rounds):

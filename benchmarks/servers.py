@@ -38,7 +38,7 @@ YARDSTICK = Shape("gthread", threads=8)
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class RunningServer:
     """A running server."""
 
     port: int
@@ -50,7 +50,9 @@ class Served:
 
 
 @contextmanager
-def serve(application: str, shape: Shape, *, probe: str, **variables: str) -> Iterator[Served]:
+def serve(
+    application: str, shape: Shape, *, probe: str, **variables: str
+) -> Iterator[RunningServer]:
     """Run gunicorn over a WSGI application.
 
     The platform runs as it does in production: with its own configuration, which counts requests
@@ -70,7 +72,7 @@ def serve(application: str, shape: Shape, *, probe: str, **variables: str) -> It
         process = subprocess.Popen([*command, application], env=environment, stderr=nowhere)
     try:
         _wait(port, probe)
-        yield Served(port, process.pid)
+        yield RunningServer(port, process.pid)
     finally:
         process.terminate()
         process.wait(timeout=20)

@@ -17,7 +17,7 @@ import psycopg
 from django.conf import settings
 
 from benchmarks.prepare import tokens
-from benchmarks.servers import PLATFORM, Served, Shape, serve
+from benchmarks.servers import PLATFORM, RunningServer, Shape, serve
 
 TENANTS = 6
 THREADS = 12
@@ -121,7 +121,7 @@ def _work(port: int, token: str, over: threading.Event, answers: Counter[int]) -
             client = Client(port, token)
 
 
-def _sizes(served: Served) -> str:
+def _sizes(served: RunningServer) -> str:
     """Return the resident memory and open files of each web process."""
     children = Path(f"/proc/{served.pid}/task/{served.pid}/children").read_text().split()
     sizes = []

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.load import request
-from benchmarks.servers import PLATFORM, Served, Shape, serve
+from benchmarks.servers import PLATFORM, RunningServer, Shape, serve
 
 QUERY = (
     "SELECT i AS id, 'name ' || i AS name, i % 2 = 0 AS even, i / 3.0::float8 AS third"
@@ -47,7 +47,7 @@ def _payload(identity: Mapping[str, str], name: str, rows: int) -> bytes:
     return request("POST", "/v1/sql", body, identity["token"])
 
 
-def _fetch(served: Served, payload: bytes) -> float:
+def _fetch(served: RunningServer, payload: bytes) -> float:
     """Return the seconds until the last byte."""
     started = time.perf_counter()
     with socket.create_connection(("127.0.0.1", served.port), timeout=60) as client:
@@ -72,7 +72,7 @@ def _copy_s(rows: int) -> float:
     return time.perf_counter() - started
 
 
-def _resident_kib(served: Served) -> int:
+def _resident_kib(served: RunningServer) -> int:
     """Return the most memory that the server's processes had at one time."""
     children = Path(f"/proc/{served.pid}/task/{served.pid}/children").read_text().split()
     found = 0

@@ -20,9 +20,9 @@ from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_GET, require_http_methods
 
 from edgecache.api import staff_overview
-from edgecache.api.staff_overview import Page, Wanted
+from edgecache.api.staff_overview import OverviewQuery, Page
 from platform_site.lib.admin import actions
-from platform_site.lib.admin.actions import Deed, StaffAction
+from platform_site.lib.admin.actions import ConfirmedAction, StaffAction
 from platform_site.lib.admin.columns import link_to_organization
 from platform_site.lib.errors import PlatformError
 
@@ -36,13 +36,13 @@ DECISIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A list. columns: by their title. filters: choices by the field of ``Wanted``."""
+    """A list. columns: by their title. filters: choices by the field of ``OverviewQuery``."""
 
     slug: str
     title: str
     empty: str
     search: str
-    read: Callable[[Wanted], Page]
+    read: Callable[[OverviewQuery], Page]
     columns: dict[str, Cell]
     filters: dict[str, tuple[str, ...]]
 
@@ -77,7 +77,9 @@ def urls(site: AdminSite) -> list[URLPattern]:
 
 def _list_view(site: AdminSite, listing: Listing) -> Callable[..., HttpResponse]:
     def view(request: HttpRequest) -> HttpResponse:
-        wanted = Wanted(**{name: request.GET.get(name, "").strip() for name in Wanted.__slots__})
+        wanted = OverviewQuery(
+            **{name: request.GET.get(name, "").strip() for name in OverviewQuery.__slots__}
+        )
         page = Page([])
         try:
             page = listing.read(wanted)
@@ -130,7 +132,7 @@ def _decide_view(site: AdminSite) -> Callable[..., HttpResponse]:
     return view
 
 
-def _decide(decision: str, deed: Deed, node: NodeRow) -> bool:
+def _decide(decision: str, deed: ConfirmedAction, node: NodeRow) -> bool:
     staff_overview.decide(deed.request, node.pk, decision, reason=deed.reason)
     return True
 
@@ -183,7 +185,7 @@ def _config(row: dict[str, Any]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in sorted(row["config"].items()))
 
 
-def _page_of(kind: str) -> Callable[[Wanted], Page]:
+def _page_of(kind: str) -> Callable[[OverviewQuery], Page]:
     return lambda wanted: staff_overview.page_of(kind, wanted)
 
 

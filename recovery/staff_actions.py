@@ -8,7 +8,7 @@ from django.utils import timezone
 from accounts import staff_access
 from accounts.audit_tags import AccountTag
 from accounts.models import User
-from platform_site.lib.admin.actions import Deed, StaffAction
+from platform_site.lib.admin.actions import ConfirmedAction, StaffAction
 from recovery import channels
 from recovery.steps import account_access
 from twofactor.audit_tags import TwoFactorTag
@@ -16,7 +16,7 @@ from twofactor.factors import factors, holdings
 from twofactor.models import Factor
 
 
-def unlock(deed: Deed, user: User) -> bool:
+def unlock(deed: ConfirmedAction, user: User) -> bool:
     """Forget wrong passwords and wrong codes, so that the user can try again at once."""
     with transaction.atomic():
         had_passwords, codes = forget_failures(user)
@@ -32,7 +32,7 @@ def forget_failures(user: User) -> tuple[bool, int]:
     return had_passwords, mine.filter(failures__gt=0).update(failures=0, blocked_until=None)
 
 
-def reset_factors(deed: Deed, user: User) -> bool:
+def reset_factors(deed: ConfirmedAction, user: User) -> bool:
     """Delete every second factor and end what was opened, as an organization's admin does.
 
     Raises Conflict for one's own.

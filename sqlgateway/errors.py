@@ -17,7 +17,7 @@
     ├── Unprocessable     422  IdempotencyKeyReused
     ├── TooManyRequests   429  TooManyQueries, TooManyTransactions
     ├── EngineError       502  EngineFault, OutcomeUnknown
-    └── Unavailable       503  SqlUnavailable, EngineAway, DatabaseNotReady, SqlBusy
+    └── Unavailable       503  SqlUnavailable, EngineUnavailable, DatabaseNotReady, SqlBusy
 
 The four with the code ``sql_error`` carry PostgreSQL's own message; sqlstates.py chooses the class.
 """
@@ -255,7 +255,7 @@ class OutcomeUnknown(errors.EngineError):
     members = {"retryable": shapes.BOOLEAN}
 
 
-class EngineAway(errors.Unavailable):
+class EngineUnavailable(errors.Unavailable):
     """The tenants' cluster cannot be reached or accepts no connections; nothing ran."""
 
     code = "sql_unavailable"

@@ -6,7 +6,7 @@ from functools import partial
 from django.db import transaction
 
 from accounts.audit import audit
-from platform_site.lib.admin.actions import Deed, StaffAction
+from platform_site.lib.admin.actions import ConfirmedAction, StaffAction
 from platform_site.lib.errors import Conflict
 from sqlgateway import tasks
 from sqlgateway.audit_tags import SqlTag
@@ -30,7 +30,7 @@ def moves() -> Sequence[StaffAction]:
     ]
 
 
-def _move(cluster: Cluster, deed: Deed, database: Database) -> bool:
+def _move(cluster: Cluster, deed: ConfirmedAction, database: Database) -> bool:
     """Queue the move; False if the database is there, or its move waits already.
 
     Raises Conflict for one that cannot be moved now.

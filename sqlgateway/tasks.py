@@ -9,7 +9,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 from accounts.audit import audit
 from platform_site.lib.commands import Refused
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.interactive import retention as transaction_retention
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import clones, moves, quotas, retirement, stock, switching
@@ -74,7 +74,7 @@ def move_database(database_pk: int, cluster_pk: int) -> None:
         return
     try:
         moves.move(database, cluster)
-    except (Refused, EngineAway) as exc:
+    except (Refused, EngineUnavailable) as exc:
         audit.add(
             None,
             SqlTag.DATABASE_MOVE,

@@ -31,7 +31,7 @@ KEEP_ENDED: Final = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NewApiKey:
     """The key that is asked for. scopes: None means all that the role may have."""
 
     name: str
@@ -51,7 +51,7 @@ def refuse_flood(organization_id: int, *, now: datetime) -> None:
         raise ApiKeysMadeTooOften(retry_after_s=wait_s)
 
 
-def create(principal: Principal, wanted: Wanted, *, now: datetime) -> ApiKey:
+def create(principal: Principal, wanted: NewApiKey, *, now: datetime) -> ApiKey:
     """Make a key to the caller's environment; return it with its text, which is not stored.
 
     Call inside a transaction. The maker gets a mail. Raises InvalidRequest (400) for a scope
@@ -136,7 +136,7 @@ def _end(rows: QuerySet[ApiKey], reason: str, now: datetime) -> int:
     return rows.filter(revoked_at=None).update(revoked_at=now, revoke_reason=reason)
 
 
-def _scopes(wanted: Wanted) -> list[str]:
+def _scopes(wanted: NewApiKey) -> list[str]:
     possible = scopes_of(wanted.role)
     if wanted.scopes is None:
         return [*possible]

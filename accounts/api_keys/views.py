@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api_keys import api_keys
-from accounts.api_keys.api_keys import Wanted
+from accounts.api_keys.api_keys import NewApiKey
 from accounts.api_keys.serializers import (
     ApiKeyCreateSerializer,
     ApiKeyFilterSerializer,
@@ -67,7 +67,7 @@ class ApiKeyViewSet(ListAction, RetrieveAction):
         or payments. It ends at its expiry, when it is revoked, when its environment is deleted, and
         when its maker is removed, disabled or no admin any more.
         """
-        wanted, now = Wanted(**self.read()), timezone.now()
+        wanted, now = NewApiKey(**self.read()), timezone.now()
         who = self.principal
         api_keys.refuse_flood(who.organization_id, now=now)
         with transaction.atomic():

@@ -26,7 +26,7 @@ NODE_FILTERS: Final = ("status", "region", "organization_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class OverviewQuery:
     """What staff look for. after: where the page begins; organization_id: digits or ''."""
 
     after: str = ""
@@ -55,12 +55,12 @@ def find_node(node_id: str) -> dict[str, Any]:
     return nodes.any_node(node_id)
 
 
-def matching_nodes(wanted: Wanted) -> Page:
+def matching_nodes(wanted: OverviewQuery) -> Page:
     """Return the nodes that match: there are few enough for one page."""
     return Page([row for row in all_nodes() if _matches(row, wanted)])
 
 
-def page_of(kind: str, wanted: Wanted) -> Page:
+def page_of(kind: str, wanted: OverviewQuery) -> Page:
     """Return a page of all tenants' ``buckets``, ``origins``, ``bucket-hosts``, ``access-keys``.
 
     Raises InvalidRequest, CacheUnavailable.
@@ -101,7 +101,7 @@ def decide(request: HttpRequest, node_id: str, decision: str, *, reason: str) ->
     )
 
 
-def _matches(row: dict[str, Any], wanted: Wanted) -> bool:
+def _matches(row: dict[str, Any], wanted: OverviewQuery) -> bool:
     texts = (row["endpoint"], row["node_id"])
     return all(
         not getattr(wanted, field) or str(row[field]) == getattr(wanted, field)

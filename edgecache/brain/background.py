@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseUnavailable
 
 log = structlog.get_logger(__name__)
 
@@ -88,7 +88,7 @@ class PeriodicTask:
             await self._pause()
             try:
                 await self._work()
-            except DatabaseAway:
+            except DatabaseUnavailable:
                 log.warning("brain_round_put_off", round=self._name)
             except Exception:
                 log.exception("brain_round_failed", round=self._name)

@@ -18,7 +18,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.charging import PAYER
-from edgecache.brain.errors import DatabaseAway, DatabaseBusy
+from edgecache.brain.errors import DatabaseBusy, DatabaseUnavailable
 from edgecache.http.shares import Shares
 
 # Rows come as named tuples whose fields the statement decides.
@@ -72,7 +72,7 @@ class Connection:
 
 
 class Database:
-    """The brain's database. Queries raise DatabaseAway within seconds when it is lost.
+    """The brain's database. Queries raise DatabaseUnavailable within seconds when it is lost.
 
     Its connections are shared: a caller that must wait does so in turn with other organizations,
     and gets DatabaseBusy after two seconds.
@@ -129,21 +129,21 @@ class Database:
     async def one(self, sql: LiteralString, params: Params = ()) -> Row | None:
         """Return the first row, or None.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         return await self._in_time(self._one(sql, params))
 
     async def all(self, sql: LiteralString, params: Params = ()) -> list[Row]:
         """Return every row.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         return await self._in_time(self._all(sql, params))
 
     async def run(self, sql: LiteralString, params: Params = ()) -> int:
         """Return the number of rows touched.
 
-        Raises DatabaseAway; whether the statement ran is then unknown.
+        Raises DatabaseUnavailable; whether the statement ran is then unknown.
         """
         return await self._in_time(self._run(sql, params))
 
@@ -161,7 +161,7 @@ class Database:
         """Return a connection inside a transaction, committed at the end of the block.
 
         timeout_s: of the whole block. is_pipelined: statements are sent without waiting for one
-        another's results. Raises DatabaseAway.
+        another's results. Raises DatabaseUnavailable.
         """
         async with self._connection(timeout_s) as connection, AsyncExitStack() as stack:
             if is_pipelined:
@@ -195,7 +195,7 @@ class Database:
                 task.add_done_callback(self._ended_late)
                 task.cancel()
         if task.cancelled() or not task.done():
-            raise DatabaseAway
+            raise DatabaseUnavailable
         return task.result()
 
     def _ended_late(self, task: asyncio.Task[Any]) -> None:
@@ -248,7 +248,7 @@ class Database:
             async with asyncio.timeout(timeout_s), self._checked_out() as raw:
                 yield Connection(raw)
         except (*AWAY, TimeoutError) as exc:
-            raise DatabaseAway from exc
+            raise DatabaseUnavailable from exc
 
 
 async def _configure(connection: RawConnection) -> None:

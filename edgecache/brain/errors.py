@@ -1,7 +1,8 @@
 """The errors of the brain's parts; each API renders them in its own format.
 
 BrainError
-├── Unavailable            503  DatabaseAway (DatabaseBusy), Overloaded, StorageFull, StoreAway
+├── Unavailable            503  DatabaseUnavailable (DatabaseBusy), StoreUnavailable,
+│                               StorageFull, Overloaded
 ├── NoSuchBucket           404
 ├── NoSuchOrigin           404
 ├── BucketExists           409
@@ -54,13 +55,13 @@ class Unavailable(BrainError):
     sentence = "The cache cannot answer right now; try again."
 
 
-class DatabaseAway(Unavailable):
+class DatabaseUnavailable(Unavailable):
     """PostgreSQL does not answer."""
 
     code = "database_away"
 
 
-class DatabaseBusy(DatabaseAway):
+class DatabaseBusy(DatabaseUnavailable):
     """The caller's share of the connections to PostgreSQL was in use for too long."""
 
     code = "database_busy"
@@ -115,7 +116,7 @@ class StorageFull(Unavailable):
         )
 
 
-class StoreAway(Unavailable):
+class StoreUnavailable(Unavailable):
     """The managed store does not answer, or refuses."""
 
     code = "store_away"

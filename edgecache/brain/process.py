@@ -49,7 +49,7 @@ class BrainProcess:
 
         SIGUSR2 starts a brain that takes over.
 
-        Raises PortTakenError, DatabaseAway.
+        Raises PortTakenError, DatabaseUnavailable.
         """
         loop = asyncio.get_running_loop()
         halt = asyncio.Event()

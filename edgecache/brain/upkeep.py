@@ -39,7 +39,7 @@ class Upkeep(PeriodicTask):
         super().__init__("upkeep", self.round, _until_the_next_hour)
 
     async def round(self) -> None:
-        """Run everything once. Raises DatabaseAway."""
+        """Run everything once. Raises DatabaseUnavailable."""
         await usage_lines.add_storage(self._database, clock=time.time)
         await usage_lines.forget(self._database)
         await records.forget(self._database)

@@ -46,7 +46,7 @@ class Transfer:
 
 
 @dataclass(slots=True)
-class Watched:
+class WatchedConnection:
     """A client's connection with answers on their way."""
 
     sock: socket.socket
@@ -55,13 +55,13 @@ class Watched:
     transfers: list[Transfer] = field(default_factory=list)
 
 
-class Acknowledged:
+class AcknowledgementWatch:
     """Watches answers until their client has them, or is gone. For the event loop's thread."""
 
     def __init__(self, tick: Callable[[], float] = time.monotonic) -> None:
         """Watch nothing yet."""
         self._tick = tick
-        self._watched: dict[asyncio.Transport, Watched] = {}
+        self._watched: dict[asyncio.Transport, WatchedConnection] = {}
 
     def __len__(self) -> int:
         """Return the number of connections that are watched."""
@@ -83,7 +83,7 @@ class Acknowledged:
             return
         watched = self._watched.get(transport)
         if watched is None:
-            watched = Watched(_duplicate(transport), 0, 0.0)
+            watched = WatchedConnection(_duplicate(transport), 0, 0.0)
             self._watched[transport] = watched
         watched.acknowledged, _ = _info(watched.sock)
         watched.grew_at = self._tick()
@@ -102,10 +102,10 @@ class Acknowledged:
             watched.acknowledged, _ = _info(watched.sock)
             self._end(transport, watched)
 
-    def _is_idle(self, watched: Watched) -> bool:
+    def _is_idle(self, watched: WatchedConnection) -> bool:
         return not watched.transfers and self._tick() - watched.grew_at > IDLE_S
 
-    def _look_at(self, transport: asyncio.Transport, watched: Watched) -> bool:
+    def _look_at(self, transport: asyncio.Transport, watched: WatchedConnection) -> bool:
         """Count what was taken; True if the connection is over."""
         acknowledged, state = _info(watched.sock)
         now = self._tick()
@@ -123,7 +123,7 @@ class Acknowledged:
                 return True
         return state == CLOSED or now - watched.grew_at > STALLED_S
 
-    def _end(self, transport: asyncio.Transport, watched: Watched) -> None:
+    def _end(self, transport: asyncio.Transport, watched: WatchedConnection) -> None:
         del self._watched[transport]
         watched.sock.close()
         for transfer in watched.transfers:

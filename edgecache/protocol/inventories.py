@@ -10,7 +10,7 @@ UNKNOWN_LIMIT: Final = 10 * INVENTORY_PAGE
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldBlob:
     """A blob that a worker holds."""
 
     sha256: bytes
@@ -28,7 +28,7 @@ class Inventory(Message):
     incarnation: str
     sequence: int
     full: bool
-    added: tuple[Held, ...] = ()
+    added: tuple[HeldBlob, ...] = ()
     removed: tuple[bytes, ...] = ()
     page: int = 0
     last: bool = True
@@ -70,9 +70,9 @@ class InventoryAnswer(Message):
         return message
 
 
-def _read_held(value: Any) -> Held | None:
+def _read_held(value: Any) -> HeldBlob | None:
     match value:
         case [str() as text, int() as size] if size >= 0 and type(size) is int:
             sha256 = read_sha256(text)
-            return Held(sha256, size) if sha256 is not None and size < INTEGER_LIMIT else None
+            return HeldBlob(sha256, size) if sha256 is not None and size < INTEGER_LIMIT else None
     return None

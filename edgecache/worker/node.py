@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, ParamSpec, TypeVar
 
-from edgecache.http.acknowledged import Acknowledged
+from edgecache.http.acknowledged import AcknowledgementWatch
 from edgecache.http.client import HttpClient
 from edgecache.http.shares import Shares
 from edgecache.protocol.heartbeats import Problem
@@ -86,7 +86,7 @@ class Node:
     clock: BrainClock
     verifier: Verifier
     receipts: Receipts
-    acknowledged: Acknowledged = field(default_factory=Acknowledged)
+    acknowledged: AcknowledgementWatch = field(default_factory=AcknowledgementWatch)
     counters: Counters = field(default_factory=Counters)
     problems: Problems = field(default_factory=Problems)
     threads: Threads = field(default_factory=Threads)

@@ -14,7 +14,7 @@ CACHE_CONTROL: Final = "public, no-cache"
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedDocument:
     """A document. etag: of the whole; content_type: with its charset."""
 
     content_type: str
@@ -23,7 +23,7 @@ class Published:
     etag: str
 
     @classmethod
-    def of(cls, body: bytes, content_type: str) -> "Published":
+    def of(cls, body: bytes, content_type: str) -> "PublishedDocument":
         """Return a document of these bytes."""
         digest = hashlib.sha256(content_type.encode() + b"\0" + body).hexdigest()
         return cls(content_type, body, gzip.compress(body, mtime=0), quote_etag(digest[:32]))

@@ -15,7 +15,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from platform_site.api_reference import outline, prose
-from platform_site.api_reference.published import Published
+from platform_site.api_reference.published import PublishedDocument
 
 POLICY: Final = "; ".join(
     (
@@ -30,7 +30,7 @@ POLICY: Final = "; ".join(
 )
 
 _lock = threading.Lock()
-_documents: dict[type[BaseRenderer], Published] = {}
+_documents: dict[type[BaseRenderer], PublishedDocument] = {}
 
 
 class SchemaView(SpectacularAPIView):
@@ -74,20 +74,20 @@ def _schema() -> dict[str, Any]:
     return schema
 
 
-def _rendered(kind: type[BaseRenderer]) -> Published:
+def _rendered(kind: type[BaseRenderer]) -> PublishedDocument:
     if kind not in _documents:
         charset = f"; charset={kind.charset}" if kind.charset else ""
         body = kind().render(_schema(), None, {})
-        _documents[kind] = Published.of(body, f"{kind.media_type}{charset}")
+        _documents[kind] = PublishedDocument.of(body, f"{kind.media_type}{charset}")
     return _documents[kind]
 
 
 @functools.cache
-def _page() -> Published:
+def _page() -> PublishedDocument:
     context = {
         "service": settings.SERVICE_NAME.capitalize(),
         "about": prose.paragraphs(_schema()["info"]["description"]),
         "chapters": outline.chapters(_schema(), settings.PUBLIC_URL),
     }
     html = render_to_string("docs/api.html", context)
-    return Published.of(html.encode(), "text/html; charset=utf-8")
+    return PublishedDocument.of(html.encode(), "text/html; charset=utf-8")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 
 from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.errors import StoreAway
+from edgecache.brain.errors import StoreUnavailable
 from edgecache.brain.storage.stores.registry import open_store
 from edgecache.brain.storage.stores.settings import StoreSettings
 from edgecache.brain.storage.stores.store import Store, StoredName
@@ -35,7 +35,7 @@ class Archive:
         """
         try:
             return self._runner.run(work)
-        except StoreAway:
+        except StoreUnavailable:
             sentence = f"{self.name} does not answer, or refuses us. The log says more."
             raise Unreachable("store_unreachable", sentence) from None
 
@@ -80,7 +80,7 @@ class Archive:
 async def fetch_to(store: Store, name: str, target: Path | None) -> Digest:
     """Read a file, into a local one if there is a target; return what it is.
 
-    Raises StoreMissing, StoreAway.
+    Raises StoreMissing, StoreUnavailable.
     """
     size = await store.size(name)
     hashed = hashlib.sha256()
@@ -95,7 +95,7 @@ async def fetch_to(store: Store, name: str, target: Path | None) -> Digest:
 async def read_all(store: Store, name: str) -> bytes:
     """Return a file's bytes.
 
-    Raises StoreMissing, StoreAway.
+    Raises StoreMissing, StoreUnavailable.
     """
     size = await store.size(name)
     return b"".join([piece async for piece in store.read(name, Span(0, size))])

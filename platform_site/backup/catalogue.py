@@ -24,7 +24,7 @@ SAY_EVERY_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class BackupEntry:
     """A backup. state: ``complete``, ``unfinished``, ``altered`` or ``other_keys``."""
 
     id: str
@@ -34,7 +34,7 @@ class Listed:
     manifest: Manifest | None = None
 
 
-def find_all(archive: Archive) -> list[Listed]:
+def find_all(archive: Archive) -> list[BackupEntry]:
     """Return the backups, newest first.
 
     Raises Unreachable.
@@ -147,21 +147,21 @@ def folder_of(backup_id: str) -> str:
     return f"backups/{backup_id}"
 
 
-def _is_platform(each: Listed) -> bool:
+def _is_platform(each: BackupEntry) -> bool:
     return each.manifest is not None and each.manifest.kind == "platform"
 
 
-def _listed(archive: Archive, key: str, files: Sequence[tuple[str, datetime]]) -> Listed:
+def _listed(archive: Archive, key: str, files: Sequence[tuple[str, datetime]]) -> BackupEntry:
     names = [name for name, _ in files]
     changed_at = max(changed for _, changed in files)
     if f"{folder_of(key)}/{MANIFEST}" not in names:
-        return Listed(key, "unfinished", changed_at, names)
+        return BackupEntry(key, "unfinished", changed_at, names)
     try:
-        return Listed(key, "complete", changed_at, names, _read(archive, key))
+        return BackupEntry(key, "complete", changed_at, names, _read(archive, key))
     except OtherKeys:
-        return Listed(key, "other_keys", changed_at, names)
+        return BackupEntry(key, "other_keys", changed_at, names)
     except (Altered, StoreMissing):
-        return Listed(key, "altered", changed_at, names)
+        return BackupEntry(key, "altered", changed_at, names)
 
 
 def _read(archive: Archive, backup_id: str) -> Manifest:
@@ -174,7 +174,7 @@ def _read(archive: Archive, backup_id: str) -> Manifest:
     return found
 
 
-def _prune_objects(archive: Archive, kept: Sequence[Listed], *, is_dry: bool) -> int:
+def _prune_objects(archive: Archive, kept: Sequence[BackupEntry], *, is_dry: bool) -> int:
     named: set[str] = set()
     for each in kept:
         found = objects_of(archive, each.manifest)

@@ -18,7 +18,7 @@ from platform_site.backup.manifest import Manifest
 from platform_site.backup.sealing import Digest
 from platform_site.backup.work import EnvironmentPlan, Plan, Say, Work, patiently
 from platform_site.lib.commands import Refused, Unreachable
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database
 from sqlgateway.provisioning import restores
 
@@ -40,7 +40,7 @@ SAY_EVERY_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BackupResult:
     """A finished backup. failed: environments without a dump, and why."""
 
     manifest: Manifest
@@ -49,7 +49,7 @@ class Made:
     uploaded_objects: int
 
 
-def make(archive: Archive, work: Work, say: Say, *, only: int | None = None) -> Made:
+def make(archive: Archive, work: Work, say: Say, *, only: int | None = None) -> BackupResult:
     """Make a backup of the platform, or of one environment's database; continue one under way.
 
     only: the environment's key. Raises Refused.
@@ -61,7 +61,7 @@ def make(archive: Archive, work: Work, say: Say, *, only: int | None = None) -> 
     else:
         plan = _begin(archive, work, kind, only, say)
     failed = _environments(archive, work, plan, say)
-    moved = object_transfer.Moved()
+    moved = object_transfer.TransferResult()
     if kind == PLATFORM:
         moved = object_transfer.upload(archive, work, catalogue.known_objects(archive), say)
         object_transfer.finish_lists(archive, work, f"backups/{plan.id}", moved)
@@ -82,7 +82,7 @@ def make(archive: Archive, work: Work, say: Say, *, only: int | None = None) -> 
     )
     archive.put(f"backups/{plan.id}/manifest.json", manifest.write(made))
     work.end()
-    return Made(made, failed, len(moved.missing), moved.uploaded)
+    return BackupResult(made, failed, len(moved.missing), moved.uploaded)
 
 
 def kind_of(only: int | None) -> str:
@@ -203,7 +203,7 @@ def _dump(archive: Archive, work: Work, plan: Plan, environment: EnvironmentPlan
         work.add(environment.file, _put_sealed(archive, work, name, plain))
     except Unreachable:
         raise
-    except (Refused, EngineAway) as exc:
+    except (Refused, EngineUnavailable) as exc:
         return str(exc) or type(exc).__name__
     finally:
         plain.unlink(missing_ok=True)

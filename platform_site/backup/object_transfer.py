@@ -24,7 +24,7 @@ SAY_EVERY_S: Final = 5.0
 
 
 @dataclass(slots=True)
-class Moved:
+class TransferResult:
     """What was done. known: what is in the store. missing: hashes that the platform has not."""
 
     known: dict[str, Digest] = field(default_factory=dict)
@@ -48,7 +48,7 @@ def write_list(held: psycopg.Connection, work: Work) -> tuple[int, int]:
     return count, total
 
 
-def upload(archive: Archive, work: Work, before: Mapping[str, Digest], say: Say) -> Moved:
+def upload(archive: Archive, work: Work, before: Mapping[str, Digest], say: Say) -> TransferResult:
     """Write what the store does not have yet.
 
     before: what earlier backups say of it. Raises Unreachable.
@@ -59,7 +59,7 @@ def upload(archive: Archive, work: Work, before: Mapping[str, Digest], say: Say)
         name: one for name, one in {**before, **work.objects_done()}.items() if name in present
     }
     sources = Sources(settings.BRAIN.data_dir, settings.BRAIN.stores)
-    moved = Moved(known=known)
+    moved = TransferResult(known=known)
     said_at = time.monotonic()
     with control.connect(brain_alias()) as connection:
         for batch in batches(work.all_objects()):
@@ -73,7 +73,7 @@ def upload(archive: Archive, work: Work, before: Mapping[str, Digest], say: Say)
     return moved
 
 
-def finish_lists(archive: Archive, work: Work, folder: str, moved: Moved) -> None:
+def finish_lists(archive: Archive, work: Work, folder: str, moved: TransferResult) -> None:
     """Write the lists of what the backup has."""
     key = settings.SECRET_KEYS[0]
     plain, names, sealed = (work.scratch(name) for name in ("objects", "names", "sealed-objects"))
@@ -108,7 +108,7 @@ async def _upload(
     sources: Sources,
     wanted: Sequence[Bytes],
     found: dict[str, Place],
-    moved: Moved,
+    moved: TransferResult,
 ) -> None:
     places = asyncio.Semaphore(AT_ONCE)
 

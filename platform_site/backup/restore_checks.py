@@ -29,7 +29,7 @@ OTHERS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class RestorePlan:
     """A backup that can be restored here. is_continued: an interrupted restore goes on."""
 
     manifest: Manifest
@@ -39,7 +39,7 @@ class Checked:
 
 def check(
     archive: Archive, backup_id: str, identities: Sequence[Identity], folder: Path, say: Say
-) -> Checked:
+) -> RestorePlan:
     """Check a backup, this platform, its keys and its servers; writes nothing but scratch files.
 
     Raises Refused.
@@ -61,7 +61,7 @@ def check(
     if wrong:
         sentence = f"{len(wrong)} files are missing or altered, the first is {wrong[0]}."
         raise Refused("backup_altered", sentence, files=wrong)
-    return Checked(found, environments, is_continued)
+    return RestorePlan(found, environments, is_continued)
 
 
 def read_contents(

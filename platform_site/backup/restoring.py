@@ -22,7 +22,7 @@ from accounts.audit_tags import AccountTag
 from platform_site.backup import control, object_return, restore_checks, voiding
 from platform_site.backup.archive import Archive
 from platform_site.backup.manifest import Manifest
-from platform_site.backup.restore_checks import SCHEMA, Checked
+from platform_site.backup.restore_checks import SCHEMA, RestorePlan
 from platform_site.backup.sealing import Identity
 from platform_site.backup.work import EnvironmentPlan, Say, patiently
 from platform_site.lib.commands import Refused
@@ -36,7 +36,7 @@ FAILED: Final = ("copying", "failed")
 
 
 @dataclass(slots=True)
-class Restored:
+class RestoreResult:
     """What was restored. failed: environments whose dump could not be, and why."""
 
     manifest: Manifest
@@ -48,14 +48,14 @@ class Restored:
 
 
 def restore(
-    archive: Archive, checked: Checked, identities: Sequence[Identity], folder: Path, say: Say
-) -> Restored:
+    archive: Archive, checked: RestorePlan, identities: Sequence[Identity], folder: Path, say: Say
+) -> RestoreResult:
     """Restore; every step may be repeated.
 
-    Raises Refused, EngineAway.
+    Raises Refused, EngineUnavailable.
     """
     found = checked.manifest
-    result = Restored(found)
+    result = RestoreResult(found)
     progress = Progress(found.id)
     progress.begin()
     for alias in settings.DATABASES:
@@ -133,11 +133,11 @@ def _control(
 
 def _environments(
     archive: Archive,
-    checked: Checked,
+    checked: RestorePlan,
     identities: Sequence[Identity],
     folder: Path,
     progress: Progress,
-    result: Restored,
+    result: RestoreResult,
     say: Say,
 ) -> None:
     said_at = time.monotonic()
@@ -157,7 +157,7 @@ def _environment(
     planned: EnvironmentPlan,
     identities: Sequence[Identity],
     folder: Path,
-    result: Restored,
+    result: RestoreResult,
 ) -> None:
     is_dumped = planned.file in found.files
     if not is_dumped and planned.state not in FAILED:

@@ -21,7 +21,7 @@ from platform_site.backup.sealing import Digest
 from platform_site.embedded.files import read_text, write_private
 from platform_site.embedded.folders import make_private
 from platform_site.lib.commands import Refused
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 
 # An older one is begun anew: what it says of the platform is no longer worth much.
 CONTINUED_FOR: Final = timedelta(hours=24)
@@ -77,12 +77,12 @@ class Plan:
 def patiently(do: Callable[[], T]) -> T:
     """Do what needs a tenants' cluster; again, if it does not answer at once.
 
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     for _ in range(TRIES - 1):
         try:
             return do()
-        except EngineAway:
+        except EngineUnavailable:
             time.sleep(PAUSE_S)
     return do()
 

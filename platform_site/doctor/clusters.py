@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from platform_site.doctor.findings import Finding, Level
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening.cluster import complaints
 from sqlgateway.models import Cluster
 from sqlgateway.provisioning import capacity, clusters
@@ -18,7 +18,7 @@ def check_clusters() -> Iterator[Finding]:
     """Check each server."""
     try:
         rows = list(capacity.with_counts().exclude(state=Cluster.State.CLOSED).order_by("id"))
-    except EngineAway:
+    except EngineUnavailable:
         advice = "Set ZSQL_CLUSTER_URL, or run `manage.py addcluster`."
         yield Finding(SUBJECT, Level.FAILED, "No server for tenants' databases is set.", advice)
         return
@@ -34,7 +34,7 @@ def _check(cluster: Any) -> Iterator[Finding]:
     try:
         with clusters.administer(clusters.address_of(cluster)) as server:
             found = list(complaints(server))
-    except EngineAway:
+    except EngineUnavailable:
         message = f"{cluster.name} does not answer: the requests of its tenants get 503."
         advice = "Start it, or look at its address and password (ZSQL_CLUSTER_URL)."
         yield Finding(SUBJECT, Level.FAILED, message, advice)

@@ -46,7 +46,7 @@ IDLE_SLOT: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedFuture:
     """The result of a request, as gunicorn's ``finish_request`` asks a future for it."""
 
     value: Any
@@ -272,7 +272,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             if keeps is True and self.alive and not (has_more or conn.is_stream):
                 self._await_next(conn)
             else:
-                self.method_queue.defer(self.finish_request, conn, Finished(keeps))
+                self.method_queue.defer(self.finish_request, conn, FinishedFuture(keeps))
 
     def handle_request(self, req: Any, conn: Connection) -> bool:
         """Answer one request; True if its connection may be kept.
@@ -308,7 +308,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             return True
         return bool(super()._keepalive_after(conn, keepalive))
 
-    def finish_request(self, conn: Connection, fs: Finished) -> None:
+    def finish_request(self, conn: Connection, fs: FinishedFuture) -> None:
         """Close a connection, or go on with its next request."""
         if conn.is_stream:
             conn.is_stream = False

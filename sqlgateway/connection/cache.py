@@ -14,7 +14,7 @@ from django.conf import settings
 from sqlgateway.connection.role_check import ROLE_CHECK
 from sqlgateway.connection.tenant_connection import TenantConnection, open_connection
 from sqlgateway.connection.watchdog import WATCHDOG
-from sqlgateway.errors import EngineAway, SqlBusy
+from sqlgateway.errors import EngineUnavailable, SqlBusy
 from sqlgateway.provisioning.placements import Login
 
 Key = tuple[int, str, str]
@@ -43,7 +43,7 @@ class ConnectionCache:
     def checkout(self, login: Login) -> TenantConnection:
         """Return a clean connection, a cached one if possible.
 
-        Raises LoginRefused, EngineAway (503), SqlBusy (503).
+        Raises LoginRefused, EngineUnavailable (503), SqlBusy (503).
         """
         while (session := self._take(login.key)) is not None:
             if session.settle():
@@ -141,7 +141,7 @@ def _connect(login: Login) -> TenantConnection:
     if "FATAL" in words and not any(sign in words for sign in NOT_NOW):
         raise LoginRefused
     log.warning("sql_connect_failed", cluster=login.address.cluster_id, full="too many" in words)
-    raise EngineAway
+    raise EngineUnavailable
 
 
 CACHE = ConnectionCache()

@@ -48,7 +48,7 @@ class ClusterSettings:
     def of(self, address: Address) -> dict[str, str]:
         """Return values by name, in the units of pg_settings.
 
-        Raises EngineAway.
+        Raises EngineUnavailable.
         """
         known = self._known.get(address.cluster_id)
         if known is not None and known[0] > time.monotonic():
@@ -92,7 +92,7 @@ def startup_options(address: Address, role: Role) -> str:
 
     Extensions' settings come last; what exceeds the packet is left out, and only the check of
     roles undoes it (provisioning/role_check.py).
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     clusters_own = CLUSTER_SETTINGS.of(address)
     values = clusters_own | {

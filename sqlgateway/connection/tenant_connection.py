@@ -132,7 +132,7 @@ class TenantConnection(MessageStream):
 def open_connection(login: Login) -> TenantConnection:
     """Log in as a tenant's role.
 
-    Raises psycopg.OperationalError, EngineAway.
+    Raises psycopg.OperationalError, EngineUnavailable.
     """
     scram = scram_of(login.user, login.password)
     connection = psycopg.connect(

@@ -14,7 +14,7 @@ from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.session_settings import CLUSTER_SETTINGS
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.errors import DatabaseNotReady, EngineAway, IdempotencyNotSupported
+from sqlgateway.errors import DatabaseNotReady, EngineUnavailable, IdempotencyNotSupported
 from sqlgateway.execution import sqlstates
 from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.cancellation import Cancellation
@@ -155,7 +155,7 @@ def connect(scope: Scope, role: Role) -> TenantConnection:
 
     A database that is being moved is waited for, shortly: the wait holds the environment's own
     slot, so that it delays no other tenant.
-    Raises EngineAway, SqlBusy, DatabaseNotReady, and NotFound for a deleted environment.
+    Raises EngineUnavailable, SqlBusy, DatabaseNotReady, and NotFound for a deleted environment.
     """
     deadline = time.monotonic() + settings.SQL.move_wait_ms / 1000
     while True:
@@ -187,4 +187,4 @@ def _checkout(scope: Scope, role: Role) -> TenantConnection:
             # tenant that locks itself out in a loop would have them read each time.
             CLUSTER_SETTINGS.forget(login.address)
             log.warning("sql_role_refused_again", database=login.database_id, role=role)
-            raise EngineAway from None
+            raise EngineUnavailable from None

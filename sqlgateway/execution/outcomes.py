@@ -68,7 +68,7 @@ def refusal(session: TenantConnection, failed: Failed) -> PlatformError:
 def connection_lost(session: TenantConnection) -> PlatformError:
     """Return the error that answers a connection that broke while statements ran."""
     if session.login.role == "reader":
-        return errors.EngineAway("The connection was lost; a reader changes nothing.")
+        return errors.EngineUnavailable("The connection was lost; a reader changes nothing.")
     return errors.OutcomeUnknown(extra={"retryable": False})
 
 

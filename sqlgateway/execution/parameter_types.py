@@ -7,7 +7,7 @@ from psycopg import pq
 from psycopg.pq.abc import PGresult
 
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.execution.params import Param, ParamType, Undecided
+from sqlgateway.execution.params import Param, ParamType, TypeDependentValue
 from sqlgateway.formats.column_types import BUILTIN
 
 INTEGERS: Final = frozenset({"int2", "int4", "int8", "oid"})
@@ -35,16 +35,18 @@ def decide(
     The server parses the statement first if the text of any of them depends on its type.
     Raises NotParsed, ConnectionLost, and InvalidRequest naming a parameter that has no text.
     """
-    undecided = {index for index, value in enumerate(params) if isinstance(value, Undecided)}
+    undecided = {
+        index for index, value in enumerate(params) if isinstance(value, TypeDependentValue)
+    }
     if not undecided:
-        return [value for value in params if not isinstance(value, Undecided)]
+        return [value for value in params if not isinstance(value, TypeDependentValue)]
     oids = _inferred(session, text)
     kinds = _kinds(session, {oids[index] for index in undecided if index < len(oids)})
     # A parameter too many is refused by the server when the statement runs.
     each = [kinds.get(oid, ParamType()) for oid in oids]
     each += [ParamType()] * (len(params) - len(oids))
     return [
-        value.text_for(kind) if isinstance(value, Undecided) else value
+        value.text_for(kind) if isinstance(value, TypeDependentValue) else value
         for value, kind in zip(params, each, strict=False)
     ]
 

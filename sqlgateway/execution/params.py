@@ -22,7 +22,7 @@ class ParamType(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Undecided:
+class TypeDependentValue:
     """A value whose text depends on its parameter's type.
 
     An array is an array literal for ``int[]`` and JSON for ``jsonb``; ``1.0`` is ``1`` for an
@@ -44,7 +44,7 @@ class Undecided:
         return _number(self.value, kind)
 
 
-Param = bytes | Undecided | None
+Param = bytes | TypeDependentValue | None
 
 
 def encode_params(values: Sequence[Any], *, field: str = "params") -> list[Param]:
@@ -59,7 +59,7 @@ def encode_params(values: Sequence[Any], *, field: str = "params") -> list[Param
 
 def _param(value: Any, field: str) -> Param:
     if isinstance(value, list) or (isinstance(value, float) and value.is_integer()):
-        return Undecided(value, field)
+        return TypeDependentValue(value, field)
     return _text(value, field, ParamType())
 
 

@@ -38,7 +38,7 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class RoleSpec:
     """A role as it should be.
 
     role: what it is for; a reader has no default privileges of its own.
@@ -75,7 +75,7 @@ def ensure_roles(connection: psycopg.Connection, passwords: Iterable[tuple[str, 
 
 
 def changes_of(
-    connection: psycopg.Connection, roles: Sequence[Expected]
+    connection: psycopg.Connection, roles: Sequence[RoleSpec]
 ) -> dict[str, frozenset[Change]]:
     """Return what differs from what is expected, by role name; a missing role is left out."""
     rows = connection.execute(
@@ -96,7 +96,7 @@ def changes_of(
     }
 
 
-def restore_role(connection: psycopg.Connection, expected: Expected) -> None:
+def restore_role(connection: psycopg.Connection, expected: RoleSpec) -> None:
     """Restore the password and settings, in general and in the role's database.
 
     LOGIN is no part of it: a tenant cannot change it, and a deleted environment's role lacks it.
@@ -110,7 +110,7 @@ def restore_role(connection: psycopg.Connection, expected: Expected) -> None:
     connection.execute(sql.SQL("; ").join(statements))
 
 
-def _verifier(role: Expected) -> str:
+def _verifier(role: RoleSpec) -> str:
     return scram_of(role.user, role.password).verifier
 
 

@@ -60,7 +60,7 @@ class Key:
         data = head + b"\n" + answer
         return crypto.seal(data, purpose=PURPOSE, associated=self.bound_to)
 
-    def unseal(self, record: bytes) -> "Kept | None":
+    def unseal(self, record: bytes) -> "StoredAnswer | None":
         """Return what a record holds, None if it is not authentic."""
         try:
             data = crypto.unseal(record, purpose=PURPOSE, associated=self.bound_to)
@@ -69,11 +69,11 @@ class Key:
         head, _, answer = data.partition(b"\n")
         given = orjson.loads(head)
         is_same = given["body"] == self.body_hash and given["role"] == self.caller.role
-        return Kept(answer, given["at"], is_same_request=is_same)
+        return StoredAnswer(answer, given["at"], is_same_request=is_same)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredAnswer:
     """A record's content. at: Unix seconds. is_same_request: its role and body are the key's."""
 
     answer: bytes

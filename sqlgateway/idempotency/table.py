@@ -10,7 +10,7 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters
 from sqlgateway.provisioning.placements import Login
@@ -39,7 +39,7 @@ log = structlog.get_logger(__name__)
 def create(login: Login) -> None:
     """Make the schema and the table, or what is missing of them and their privileges.
 
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     database = Database.unscoped.get(pk=login.database_id)  # unscoped: that of an open connection
     roles = {role: sql.Identifier(name) for role, name in database.roles.items()}
@@ -52,7 +52,7 @@ def create(login: Login) -> None:
             connection.execute(CREATE.format(**roles))
     except psycopg.Error as exc:
         log.warning("sql_idempotency_table_failed", database=database.pk, sqlstate=exc.sqlstate)
-        raise EngineAway from None
+        raise EngineUnavailable from None
 
 
 def literal(digest: bytes) -> bytes:

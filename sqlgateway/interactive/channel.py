@@ -52,7 +52,7 @@ UNREADABLE: Final = (OSError, EOFError, InvalidToken, ValueError)
 log = structlog.get_logger(__name__)
 
 
-class OwnerAway(Exception):
+class OwnerUnavailable(Exception):
     """The owning process does not answer: it has ended, and its transactions with it."""
 
 
@@ -90,7 +90,7 @@ class Channel:
 def ask(address: str, question: Message, *, timeout_s: float) -> Message:
     """Ask the owner of a transaction.
 
-    Raises OwnerAway.
+    Raises OwnerUnavailable.
     """
     host, _, port = address.rpartition(":")
     reply_nonce = secrets.token_hex(NONCE_BYTES)
@@ -104,7 +104,7 @@ def ask(address: str, question: Message, *, timeout_s: float) -> Message:
             return _open(answer, ANSWER, reply_nonce)
     except UNREADABLE as exc:
         log.warning("sql_transaction_owner_away", kind=type(exc).__name__)
-        raise OwnerAway from None
+        raise OwnerUnavailable from None
 
 
 class _Server(socketserver.ThreadingTCPServer):

@@ -51,7 +51,7 @@ class HeldBoundary:
 
 
 @dataclass(slots=True)
-class Held:
+class OpenTransaction:
     """One open transaction.
 
     number: of the last statement that ran. digest, answer: what was asked then and what came of it;
@@ -79,13 +79,13 @@ class HeldTransactions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, OpenTransaction] = {}
         self._reaper: threading.Thread | None = None
 
     def hold(self, transaction_id: str, session: TenantConnection, caller: Caller) -> None:
         """Keep a caller's connection with an open transaction until it ends or a limit passes."""
         now = time.monotonic()
-        held = Held(
+        held = OpenTransaction(
             session,
             caller,
             expires_at=now + settings.SQL.transaction_life_s,
@@ -207,7 +207,7 @@ class HeldTransactions:
 
     # --- one transaction, whose lock is held ----------------------------------------------------
 
-    def _take(self, transaction_id: str) -> Held:
+    def _take(self, transaction_id: str) -> OpenTransaction:
         with self._lock:
             held = self._held.get(transaction_id)
         if held is None:
@@ -219,7 +219,9 @@ class HeldTransactions:
             raise errors.TransactionOver(extra={"outcome": "rolled_back"})
         return held
 
-    def _run(self, transaction_id: str, held: Held, request: SqlRequest, request_id: str) -> bytes:
+    def _run(
+        self, transaction_id: str, held: OpenTransaction, request: SqlRequest, request_id: str
+    ) -> bytes:
         running, sink = Running(held.caller, request_id, request), JsonSink(request)
         with (
             REGISTRY.running(running),
@@ -230,7 +232,9 @@ class HeldTransactions:
         METER.add(held.caller.scope, bytes_out=len(answer))
         return answer
 
-    def _answer(self, transaction_id: str, held: Held, running: Running, sink: JsonSink) -> bytes:
+    def _answer(
+        self, transaction_id: str, held: OpenTransaction, running: Running, sink: JsonSink
+    ) -> bytes:
         if transaction_control.first_control(running.request.pieces[0].text):
             raise errors.TransactionEnded("Use the transaction's own commit or rollback.")
         started = time.perf_counter()
@@ -259,7 +263,7 @@ class HeldTransactions:
         elapsed_ms = round((time.perf_counter() - started) * 1000, 1)
         return render(sink, outcome.notices, elapsed_ms=elapsed_ms, request_id=running.request_id)
 
-    def _end(self, transaction_id: str, held: Held, *, commit: bool) -> Ending:
+    def _end(self, transaction_id: str, held: OpenTransaction, *, commit: bool) -> Ending:
         session = held.session
         # A commit runs deferred triggers, which are the tenant's code.
         deadline = time.monotonic() + settings.SQL.timeout_ms / 1000
@@ -289,7 +293,7 @@ class HeldTransactions:
         with self._lock:
             self._held.pop(transaction_id, None)
 
-    def _drop(self, transaction_id: str, held: Held) -> None:
+    def _drop(self, transaction_id: str, held: OpenTransaction) -> None:
         """Close the connection, which rolls back what is open."""
         with self._lock:
             if self._held.pop(transaction_id, None) is None:
@@ -307,7 +311,7 @@ def digest_of(body: bytes) -> bytes:
     return hashlib.sha256(body).digest()
 
 
-def _repeated(held: Held, digest: bytes) -> bytes:
+def _repeated(held: OpenTransaction, digest: bytes) -> bytes:
     if digest != held.digest:
         raise errors.StatementOutOfOrder(
             "This number was another statement's.", extra={"expected": held.number + 1}

@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 def ask(row: InteractiveTransaction, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the owner's answer.
 
-    Raises OwnerAway, and the errors of the call.
+    Raises OwnerUnavailable, and the errors of the call.
     """
     asked = {**question, "id": str(row.pk)}
     if CHANNEL.is_own(row.owner):

@@ -31,7 +31,7 @@ from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.outcomes import FAILURES
 from sqlgateway.execution.requests import ARRAYS, Caller, Isolation, Piece, SqlRequest
 from sqlgateway.interactive import owner, retention
-from sqlgateway.interactive.channel import OwnerAway
+from sqlgateway.interactive.channel import OwnerUnavailable
 from sqlgateway.interactive.held import HELD
 from sqlgateway.interactive.owner import CHANNEL
 from sqlgateway.models import InteractiveTransaction, RetiredDatabase
@@ -137,7 +137,7 @@ def roll_back(principal: Principal, transaction_id: UUID) -> None:
         _move(row, State.OPEN, State.ROLLED_BACK)
         try:
             owner.ask(row, {"call": "end", "commit": False})
-        except (OwnerAway, errors.TransactionOver):
+        except (OwnerUnavailable, errors.TransactionOver):
             return
 
 
@@ -198,7 +198,7 @@ def _open(session: TenantConnection, isolation: Isolation | None) -> None:
         failed = True
     if failed:
         CACHE.discard(session)
-        raise errors.EngineAway
+        raise errors.EngineUnavailable
 
 
 def _count(row: InteractiveTransaction, *, running_s: float = 0.0) -> None:
@@ -218,7 +218,7 @@ def _ask(row: InteractiveTransaction, question: dict[str, Any]) -> dict[str, Any
     """Ask the owner about an open transaction; one that it lost is rolled back."""
     try:
         return owner.ask(row, question)
-    except (OwnerAway, errors.TransactionOver):
+    except (OwnerUnavailable, errors.TransactionOver):
         _move(row, State.OPEN, State.ROLLED_BACK)
         raise errors.TransactionOver(extra={"outcome": "rolled_back"}) from None
 
@@ -227,7 +227,7 @@ def _finish(scope: Scope, row: InteractiveTransaction) -> None:
     """Commit a transaction that is COMMITTING, or find out what became of it."""
     try:
         ending = owner.ask(row, {"call": "end", "commit": True})["ending"]
-    except (OwnerAway, errors.TransactionOver):
+    except (OwnerUnavailable, errors.TransactionOver):
         ending = "unknown"
     except (errors.TransactionBusy, errors.SqlBusy):
         raise

@@ -70,7 +70,7 @@ class Report:
 def check(cluster: Cluster) -> Report:
     """Run all harmless attacks on a cluster, in two databases that are dropped in the end.
 
-    Raises Refused (another run is at work), EngineAway.
+    Raises Refused (another run is at work), EngineUnavailable.
     """
     started = time.monotonic()
     attacks = [one for subject in subjects() for one in load(subject) if one.is_harmless]

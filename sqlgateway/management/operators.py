@@ -21,7 +21,7 @@ def database_of(options: Mapping[str, Any], *, is_made: bool = False) -> Databas
     """Return the row of the environment that the options name.
 
     is_made: make a database if it has none yet.
-    Raises EnvironmentNotFound, EngineAway; Refused if it has none.
+    Raises EnvironmentNotFound, EngineUnavailable; Refused if it has none.
     """
     environment = environments.find(options["organization"], options["environment"])
     if is_made:

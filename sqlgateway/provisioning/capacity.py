@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import Count, F, FloatField, Q, QuerySet
 from django.db.models.functions import Cast
 
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import clusters
 
@@ -13,7 +13,7 @@ from sqlgateway.provisioning import clusters
 def with_counts() -> QuerySet[Any]:
     """Return the clusters with ``placed``, the number of their databases, those in stock included.
 
-    The configured cluster is among them. Raises EngineAway when none is configured.
+    The configured cluster is among them. Raises EngineUnavailable when none is configured.
     """
     clusters.default()
     return Cluster.objects.annotate(
@@ -32,7 +32,7 @@ def emptiest(*, major: int = 0) -> Cluster:
 
     major: the oldest version of PostgreSQL that will do.
     Concurrent callers may exceed a capacity by one each: it is a plan, not a limit of the server.
-    Raises EngineAway when every open cluster is full.
+    Raises EngineUnavailable when every open cluster is full.
     """
     with_room = with_counts().filter(
         state=Cluster.State.OPEN,
@@ -43,5 +43,5 @@ def emptiest(*, major: int = 0) -> Cluster:
     share = Cast("placed", FloatField()) / F("capacity")
     cluster: Cluster | None = with_room.order_by(share, "id").first()
     if cluster is None:
-        raise EngineAway("No cluster has room for another database.")
+        raise EngineUnavailable("No cluster has room for another database.")
     return cluster

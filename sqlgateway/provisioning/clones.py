@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.audit import audit
 from environments.errors import EnvironmentNotReady, QuotaExceeded
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.errors import DatabaseNotReady, EngineAway
+from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import capacity, quotas, stock, tenant_databases
 from sqlgateway.provisioning.copying import CopyFailed
@@ -58,7 +58,7 @@ def run(database_pk: int) -> None:
     """Copy the data of a row that ``prepare`` added; does nothing if that is done or under way.
 
     After MAX_ATTEMPTS the row is FAILED.
-    Raises DatabaseNotReady, EngineAway: try again later.
+    Raises DatabaseNotReady, EngineUnavailable: try again later.
     """
     row = (
         Database.unscoped.select_related("cluster")  # unscoped: a job, by key
@@ -93,7 +93,7 @@ def _attempt(row: Database) -> None:
     row.save(update_fields=["copy_attempts"])
     try:
         _fill(row)
-    except (CopyFailed, EngineAway, DatabaseNotReady) as exc:
+    except (CopyFailed, EngineUnavailable, DatabaseNotReady) as exc:
         # The sentence of CopyFailed names the tenant's objects.
         log.warning("sql_clone_failed", database=row.pk, kind=type(exc).__name__)
         if row.copy_attempts < MAX_ATTEMPTS:

@@ -42,7 +42,7 @@ def add(new: NewCluster) -> tuple[Cluster, list[str]]:
 
     A cluster of that name gets the new URL and capacity, and is opened again. The row is written
     when the server is ready, so that no database is placed on one that failed.
-    Raises Refused, EngineAway.
+    Raises Refused, EngineUnavailable.
     """
     if settings.SQL.cluster_url:
         # The configured cluster is the first row, and known well enough to be distinguished.
@@ -72,7 +72,7 @@ def stop_placing(cluster: Cluster) -> int:
     """Place no more databases on a cluster and drop its stock; return how many databases remain.
 
     Those kept after a move count as well. A cluster without any is closed. Safe to repeat.
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     cluster.state = Cluster.State.DRAINING
     cluster.save(update_fields=["state"])

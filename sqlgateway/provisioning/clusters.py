@@ -12,7 +12,7 @@ import structlog
 from django.conf import settings
 from psycopg.conninfo import conninfo_to_dict
 
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening.cluster import complaints, version_complaint
 from sqlgateway.models import Cluster
 
@@ -51,7 +51,7 @@ class Address:
 def address_of(cluster: Cluster) -> Address:
     """Return a cluster's address; the first call reads the server's capabilities.
 
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     if not cluster.flags:
         _probe(cluster)
@@ -74,11 +74,11 @@ def address_of(cluster: Cluster) -> Address:
 def default() -> Cluster:
     """Return the configured cluster; its row is created and follows the setting.
 
-    Raises EngineAway when none is configured.
+    Raises EngineUnavailable when none is configured.
     """
     url = settings.SQL.cluster_url
     if not url:
-        raise EngineAway("No cluster for tenants' databases is configured.")
+        raise EngineUnavailable("No cluster for tenants' databases is configured.")
     cluster = Cluster.objects.filter(name=DEFAULT).first()
     if cluster is None:
         made = Cluster(name=DEFAULT)
@@ -97,21 +97,21 @@ def default() -> Cluster:
 def administer(address: Address, dbname: str = MAINTENANCE) -> Iterator[psycopg.Connection]:
     """Yield an autocommit connection as the cluster's administrator; closed afterwards.
 
-    Raises EngineAway if the server refuses it, without the server's message, which names hosts and
-    roles.
+    Raises EngineUnavailable if the server refuses it, without the server's message, which names
+    hosts and roles.
     """
     try:
         connection = connect_as_administrator(address, dbname)
     except psycopg.OperationalError as exc:
         log.warning("sql_cluster_away", cluster=address.cluster_id, kind=type(exc).__name__)
-        raise EngineAway from None
+        raise EngineUnavailable from None
     try:
         yield connection
     except psycopg.OperationalError as exc:
         if not connection.closed:
             raise
         log.warning("sql_cluster_lost", cluster=address.cluster_id, kind=type(exc).__name__)
-        raise EngineAway from None
+        raise EngineUnavailable from None
     finally:
         connection.close()
 
@@ -159,7 +159,7 @@ def _complain(cluster: Cluster, connection: psycopg.Connection) -> None:
         log.warning("sql_cluster_not_hard", cluster=cluster.pk, sentence=sentence)
     too_old = version_complaint(connection.info.server_version)
     if too_old is not None and settings.IS_PRODUCTION:
-        raise EngineAway("The database server must be updated.")
+        raise EngineUnavailable("The database server must be updated.")
 
 
 def _flags(connection: psycopg.Connection) -> set[str]:

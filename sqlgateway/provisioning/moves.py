@@ -20,25 +20,25 @@ from sqlgateway.provisioning.locks import Busy, exclusive
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MoveResult:
     """What a move took. stopped_ms: how long requests waited; 0 if there was nothing to do."""
 
     stopped_ms: int
     elapsed_ms: int
 
 
-def move(database: Database, target: Cluster) -> Moved:
+def move(database: Database, target: Cluster) -> MoveResult:
     """Move a database; nothing is done if it is there already.
 
     A move that was interrupted is undone first. On every error the database stays where it is.
-    Raises Refused, EngineAway.
+    Raises Refused, EngineUnavailable.
     """
     started = time.monotonic()
     try:
         with exclusive(database):
             switching.roll_back(database)
             if database.cluster_id == target.pk:
-                return Moved(0, 0)
+                return MoveResult(0, 0)
             _check(database, target)
             stopped_ms = _move(database, target)
     except Busy:
@@ -46,7 +46,7 @@ def move(database: Database, target: Cluster) -> Moved:
         raise Refused("database_busy", sentence) from None
     except (CopyFailed, psycopg.Error) as exc:
         raise Refused("copy_failed", f"Nothing was changed. {exc}") from exc
-    return Moved(stopped_ms, round((time.monotonic() - started) * 1000))
+    return MoveResult(stopped_ms, round((time.monotonic() - started) * 1000))
 
 
 def _check(database: Database, target: Cluster) -> None:

@@ -15,7 +15,7 @@ from sqlgateway.provisioning.copying.reading import exported_snapshot, reading_r
 def write(organization_id: int, archive: Archive) -> None:
     """Add each environment's database in custom format, which pg_restore reads, and saved queries.
 
-    Raises ArchiveRefused, EngineAway.
+    Raises ArchiveRefused, EngineUnavailable.
     """
     saved = SavedQuery.scoped.within_organization(organization_id)
     columns = ("name", "text", "created_at", "updated_at", "updated_by")

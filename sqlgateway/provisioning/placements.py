@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from platform_site.lib.permissions import Role
-from sqlgateway.hardening.role import Expected
+from sqlgateway.hardening.role import RoleSpec
 from sqlgateway.models import Database
 from sqlgateway.provisioning.clusters import Address, address_of
 
@@ -34,9 +34,9 @@ class Login:
         return (self.address.cluster_id, self.dbname, self.user)
 
     @property
-    def expected(self) -> Expected:
+    def expected(self) -> RoleSpec:
         """The role as it should be on the server."""
-        return Expected(self.user, self.role, self.dbname, self.password)
+        return RoleSpec(self.user, self.role, self.dbname, self.password)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Placement:
 def placement_of(database: Database) -> Placement:
     """Return a row's placement.
 
-    Raises EngineAway if its cluster, contacted for the first time, does not answer.
+    Raises EngineUnavailable if its cluster, contacted for the first time, does not answer.
     """
     return Placement(
         database_id=database.pk,

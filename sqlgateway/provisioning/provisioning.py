@@ -10,7 +10,7 @@ from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.connection import cache
-from sqlgateway.errors import CloneFailed, DatabaseNotReady, EngineAway
+from sqlgateway.errors import CloneFailed, DatabaseNotReady, EngineUnavailable
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clones, quotas, retirement, stock, tenant_databases
 from sqlgateway.provisioning.capacity import emptiest
@@ -34,7 +34,7 @@ def database_for(scope: Scope) -> Placement:
     """Return the placement of a scope; the first call creates its database.
 
     Idempotent: concurrent callers get the same database.
-    Raises NotFound (the environment was deleted), EngineAway (the cluster does not answer).
+    Raises NotFound (the environment was deleted), EngineUnavailable (the cluster does not answer).
     """
     cached = CACHE.get(scope.environment_pk)
     if cached is not None:
@@ -64,7 +64,7 @@ def on_environment_deleted(environment_pk: int) -> None:
 def on_environment_dropped(environment_pk: int) -> None:
     """Drop an environment's database, its roles and its row; safe to repeat.
 
-    Raises EngineAway, so that the task tries again.
+    Raises EngineUnavailable, so that the task tries again.
     """
     CACHE.forget(environment_pk)
     retirement.drop_of_environment(environment_pk)
@@ -119,7 +119,7 @@ def progress_of(environment_pk: int) -> float | None:
         return None
     try:
         size_bytes, whole_bytes = (quotas.size_of(one) for one in (database, database.copy_source))
-    except EngineAway:
+    except EngineUnavailable:
         return None
     return round(min(size_bytes / max(whole_bytes, 1), 0.99), 2)
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.webhooks import events
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening import quota_guard
 from sqlgateway.models import Cluster, Database, OrganizationQuota
 from sqlgateway.provisioning.clusters import address_of, administer
@@ -57,7 +57,7 @@ def measure_all(*, now: datetime) -> None:
         databases = list(rows.select_related("cluster"))
         try:
             sizes = _sizes(cluster, [database.dbname for database in databases])
-        except (EngineAway, psycopg.Error) as exc:
+        except (EngineUnavailable, psycopg.Error) as exc:
             log.warning("sql_sizes_unknown", cluster=cluster.pk, kind=type(exc).__name__)
             continue
         for database in databases:
@@ -69,7 +69,7 @@ def measure_all(*, now: datetime) -> None:
 def measure(database: Database, *, now: datetime) -> None:
     """Measure one database.
 
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     sizes = _sizes(database.cluster, [database.dbname])
     if database.organization_id is not None and database.dbname in sizes:
@@ -79,7 +79,7 @@ def measure(database: Database, *, now: datetime) -> None:
 def release(database: Database) -> None:
     """Let a database grow, whatever its size; the next measurement decides again.
 
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     with administer(address_of(database.cluster), database.dbname) as inside:
         quota_guard.lift(inside)
@@ -97,7 +97,7 @@ def _resolved(own: OrganizationQuota | None) -> Quota:
 def size_of(database: Database) -> int:
     """Return the size of a database on disk, in bytes; 0 if it is not there.
 
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     return _sizes(database.cluster, [database.dbname]).get(database.dbname, 0)
 
@@ -116,7 +116,7 @@ def _apply(database: Database, size_bytes: int, quota: Quota, *, now: datetime) 
             _guard(database)
         elif database.is_over_quota:
             release(database)
-    except (EngineAway, psycopg.Error) as exc:
+    except (EngineUnavailable, psycopg.Error) as exc:
         # The next measurement tries again; the row keeps what holds.
         log.warning("sql_quota_not_applied", database=database.pk, kind=type(exc).__name__)
         is_over = database.is_over_quota

@@ -23,7 +23,7 @@ from sqlgateway.provisioning.locks import Busy, exclusive
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """What a restore took. stopped_ms: how long requests waited."""
 
     stopped_ms: int
@@ -34,7 +34,7 @@ def dump(database: Database, file: Path) -> int:
     """Write a database to a new file of this user alone, in custom format; return its size.
 
     The file is complete or absent. Requests go on; the dump is of one moment.
-    Raises Refused, EngineAway.
+    Raises Refused, EngineUnavailable.
     """
     unfinished = file.with_name(f"{file.name}.unfinished")
     if file.exists():
@@ -55,13 +55,13 @@ def dump(database: Database, file: Path) -> int:
     return size_bytes
 
 
-def restore(database: Database, file: Path, *, all_to_admin: bool) -> Restored:
+def restore(database: Database, file: Path, *, all_to_admin: bool) -> RestoreResult:
     """Replace an environment's data by that of a dump in custom format, which may be hostile.
 
     all_to_admin: for a dump of another environment or server; every object becomes the admin's,
     with the privileges of a new object. Without it, roles that are not this environment's are
     refused. On every error the present data stays.
-    Raises Refused, EngineAway.
+    Raises Refused, EngineUnavailable.
     """
     started = time.monotonic()
     try:
@@ -75,14 +75,14 @@ def restore(database: Database, file: Path, *, all_to_admin: bool) -> Restored:
         raise Refused("database_busy", sentence) from None
     except (CopyFailed, psycopg.Error) as exc:
         raise Refused("copy_failed", f"Nothing was changed. {exc}") from exc
-    return Restored(stopped_ms, round((time.monotonic() - started) * 1000))
+    return RestoreResult(stopped_ms, round((time.monotonic() - started) * 1000))
 
 
 def fill_new(database: Database, file: Path) -> None:
     """Fill a database that was just made, and that nothing logs in to, from its former self's dump.
 
     The row has the roles of the dump. The dump may be hostile, as that of ``restore``.
-    Raises Refused, EngineAway; the database is then to be made anew.
+    Raises Refused, EngineUnavailable; the database is then to be made anew.
     """
     try:
         contents = archives.read_contents(file, database.admin_role, major=_major(database))

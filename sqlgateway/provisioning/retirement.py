@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database, RetiredDatabase
 from sqlgateway.provisioning import tenant_databases
 
@@ -39,7 +39,7 @@ def drop_due(*, now: datetime) -> int:
 def drop_of_environment(environment_pk: int) -> None:
     """Drop what is kept of a deleted environment.
 
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     rows = RetiredDatabase.unscoped.filter(environment_id=environment_pk)  # unscoped: by key
     for retired in rows.select_related("cluster"):
@@ -49,7 +49,7 @@ def drop_of_environment(environment_pk: int) -> None:
 def drop_at(cluster: Cluster, dbname: str) -> None:
     """Drop a kept database of that name, whose place is needed again.
 
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     rows = RetiredDatabase.unscoped.filter(cluster=cluster, dbname=dbname)  # unscoped: by name
     for retired in rows.select_related("cluster"):
@@ -61,7 +61,7 @@ def _drop(rows: QuerySet[RetiredDatabase]) -> int:
     for retired in rows.select_related("cluster"):
         try:
             _drop_one(retired)
-        except EngineAway:
+        except EngineUnavailable:
             log.warning("sql_retired_not_dropped", retired=retired.pk)
         else:
             count += 1

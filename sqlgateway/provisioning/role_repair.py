@@ -17,7 +17,7 @@ from django.db import transaction
 from accounts.audit import audit
 from platform_site.lib.errors import NotFound
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.errors import DatabaseNotReady, EngineAway
+from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.hardening.database import restore_defaults
 from sqlgateway.hardening.role import Change, changes_of, restore_role
 from sqlgateway.models import Database
@@ -49,7 +49,7 @@ log = structlog.get_logger(__name__)
 def repair(login: Login) -> None:
     """Restore a role if it was changed.
 
-    Raises NotFound (the database is not the environment's any more), EngineAway.
+    Raises NotFound (the database is not the environment's any more), EngineUnavailable.
     """
     with intact(login):
         pass
@@ -62,7 +62,8 @@ def intact(login: Login) -> Iterator[None]:
     The row of the database is locked, so that only one process repairs its roles at a time, and
     none while it is moved or deleted.
 
-    Raises NotFound (the database is not the environment's any more), DatabaseNotReady, EngineAway.
+    Raises NotFound (the database is not the environment's any more), DatabaseNotReady,
+    EngineUnavailable.
     """
     with transaction.atomic():
         database = _locked_row(login)
@@ -72,7 +73,7 @@ def intact(login: Login) -> Iterator[None]:
             except psycopg.Error as exc:
                 # An object is missing on the server; the message names the database.
                 log.warning("sql_role_not_healed", database=database.pk, kind=type(exc).__name__)
-                raise EngineAway from None
+                raise EngineUnavailable from None
             # Closing the connection releases the role.
             yield
 
@@ -90,7 +91,7 @@ def _locked_row(login: Login) -> Database:
         raise NotFound
     place = (database.cluster_id, database.dbname, database.passwords[login.role])
     if place != (login.address.cluster_id, login.dbname, login.password):
-        raise EngineAway("The placement has just changed.")
+        raise EngineUnavailable("The placement has just changed.")
     return database
 
 
@@ -103,7 +104,7 @@ def _lock_intact(connection: psycopg.Connection, database: Database, login: Logi
             connection.execute(LOCK, [login.user])
             changes = changes_of(connection, [expected]).get(login.user)
             if changes is None:
-                raise EngineAway("The role or its database is missing.")
+                raise EngineUnavailable("The role or its database is missing.")
             if not changes:
                 return
             restore_role(connection, expected)
@@ -117,7 +118,7 @@ def _lock_intact(connection: psycopg.Connection, database: Database, login: Logi
             log.info("sql_role_contended", database=database.pk, kind=type(exc).__name__)
         else:
             _note_healed(database, login)
-    raise EngineAway("The role is being changed.")
+    raise EngineUnavailable("The role is being changed.")
 
 
 def _note_healed(database: Database, login: Login) -> None:

@@ -35,7 +35,7 @@ def refill(wanted: int | None = None) -> int:
 
     Databases left unfinished by a crash come first. Several calls may run at once, each with its
     own rows.
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     made = 0
     while _finish_one():

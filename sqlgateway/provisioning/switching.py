@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts.audit import audit
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.commands import Refused
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database, InteractiveTransaction
 from sqlgateway.provisioning import quotas, retirement, tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
@@ -42,7 +42,7 @@ def begin(database: Database, arrival: Database) -> None:
 def stop(database: Database) -> float:
     """Let requests wait and end the tenant's sessions; return when that began (time.monotonic).
 
-    Raises Refused if the row was changed meanwhile, EngineAway.
+    Raises Refused if the row was changed meanwhile, EngineUnavailable.
     """
     started = time.monotonic()
     rows = _same_row(database).filter(state=Database.State.ACTIVE)
@@ -61,7 +61,7 @@ def switch(database: Database, arrival: Database, tag: AuditTag, *, stopped_at: 
     """Make ``arrival`` the environment's database, retire the old one and let requests in.
 
     Return for how long they waited, in milliseconds.
-    Raises Refused if the row was changed meanwhile, EngineAway.
+    Raises Refused if the row was changed meanwhile, EngineUnavailable.
     """
     has_moved = arrival.cluster_id != database.cluster_id
     # A process that does not know yet must not find its way into the old database.
@@ -93,7 +93,7 @@ def roll_back(database: Database) -> None:
     """Undo what ``begin`` began: let requests in again, and drop the unfinished copy.
 
     Reads the row anew; does nothing after a switch. The caller holds the database's lock.
-    Raises EngineAway; repeat it then.
+    Raises EngineUnavailable; repeat it then.
     """
     database.refresh_from_db()
     cluster, dbname = database.moving_to, database.moving_dbname
@@ -116,7 +116,7 @@ def try_roll_back(database: Database) -> None:
     """Undo it if the servers answer; otherwise ``recover`` does."""
     try:
         roll_back(database)
-    except EngineAway:
+    except EngineUnavailable:
         log.warning("sql_switch_not_rolled_back", database=database.pk)
 
 
@@ -126,7 +126,7 @@ def recover() -> None:
         try:
             with exclusive(database):
                 roll_back(database)
-        except (Busy, EngineAway):
+        except (Busy, EngineUnavailable):
             # It is under way, or a server is away and the next call tries again.
             log.info("sql_switch_not_recovered", database=database.pk)
 

@@ -9,7 +9,7 @@ import structlog
 from psycopg import sql
 
 from sqlgateway import hardening
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening.catalog import harden_catalog
 from sqlgateway.hardening.cluster import close_to_public
 from sqlgateway.hardening.database import (
@@ -18,7 +18,7 @@ from sqlgateway.hardening.database import (
     open_database,
     restrict_functions,
 )
-from sqlgateway.hardening.role import Expected, ensure_roles, restore_role
+from sqlgateway.hardening.role import RoleSpec, ensure_roles, restore_role
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import names
 from sqlgateway.provisioning.clusters import Address, address_of, administer
@@ -40,7 +40,7 @@ def create(database: Database) -> None:
     """Create the row's database and roles, hardened and open for logins.
 
     The row is in PREPARING, so an existing database of its name is unfinished and is dropped.
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     started = time.monotonic()
     address = address_of(database.cluster)
@@ -75,13 +75,13 @@ def harden(address: Address, database: Database, *, catalog: bool, is_new: bool 
             restrict_functions(inside, database.roles)
             return
         for role, user in database.roles.items():
-            restore_role(inside, Expected(user, role, database.dbname, database.passwords[role]))
+            restore_role(inside, RoleSpec(user, role, database.dbname, database.passwords[role]))
 
 
 def drop(database: Database) -> None:
     """Drop the row's database, its connections and its roles; safe to repeat.
 
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     drop_named(database.cluster, database.dbname, list(database.roles.values()))
     log.info("sql_database_dropped", database=database.pk)
@@ -91,7 +91,7 @@ def set_login(database: Database, *, allowed: bool) -> None:
     """Allow or forbid the tenant's logins; forbidding ends open connections.
 
     A database that is yet to be copied has no roles.
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     words = sql.SQL("LOGIN" if allowed else "NOLOGIN")
     roles = list(database.roles.values())
@@ -111,7 +111,7 @@ def set_login(database: Database, *, allowed: bool) -> None:
 def set_open(database: Database, *, is_open: bool) -> None:
     """Let roles, the administrator too, connect to a database, or none of them.
 
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     with administer(address_of(database.cluster)) as connection:
         _allow_connections(connection, database.dbname, allowed=is_open)
@@ -121,7 +121,7 @@ def end_sessions(database: Database) -> None:
     """Let the tenant's roles log in no more and end their sessions, those at work a bit later.
 
     What does not end within PATIENCE_S is terminated, and thereby rolled back.
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     deadline = time.monotonic() + PATIENCE_S
     roles = list(database.roles.values())
@@ -134,14 +134,14 @@ def end_sessions(database: Database) -> None:
             if not rows:
                 return
             if time.monotonic() > deadline + PATIENCE_S:
-                raise EngineAway("A session of the tenant does not end.")
+                raise EngineUnavailable("A session of the tenant does not end.")
             time.sleep(POLL_S)
 
 
 def set_passwords(database: Database) -> None:
     """Set the row's passwords on its roles.
 
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     passwords = database.passwords
     with administer(address_of(database.cluster)) as connection:
@@ -151,7 +151,7 @@ def set_passwords(database: Database) -> None:
 def drop_named(cluster: Cluster, dbname: str, roles: Sequence[str]) -> None:
     """Drop a database and roles that no row describes any more; safe to repeat.
 
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     with administer(address_of(cluster)) as connection:
         _drop_database(connection, dbname)
@@ -162,7 +162,7 @@ def drop_named(cluster: Cluster, dbname: str, roles: Sequence[str]) -> None:
 def ensure_template(address: Address) -> None:
     """Create the hardened template if the cluster can copy one.
 
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     with administer(address) as connection:
         _ensure_template(address, connection)

@@ -21,7 +21,7 @@ from platform_site.lib.permissions import Role
 from sqlgateway.connection import cache
 from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.execution import gateway
 from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.cancellation import Cancellation
@@ -217,7 +217,7 @@ def _extend_limits(session: TenantConnection, request: SqlRequest) -> None:
     try:
         session.extend_limits(request.timeout_ms)
     except ConnectionLost:
-        raise EngineAway from None
+        raise EngineUnavailable from None
 
 
 def _is_not_for_copy(outcome: Outcome) -> bool:

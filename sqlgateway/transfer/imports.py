@@ -18,7 +18,7 @@ from sqlgateway.connection.copying import CopyBroken, CopyIn
 from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.connection.watchdog import WATCHDOG
-from sqlgateway.errors import EngineAway, OutcomeUnknown, QueryCancelled, QueryTimeout
+from sqlgateway.errors import EngineUnavailable, OutcomeUnknown, QueryCancelled, QueryTimeout
 from sqlgateway.execution import gateway, sqlstates
 from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.cancellation import Cancellation
@@ -75,7 +75,7 @@ class ImportRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """What an import did."""
 
     row_count: int
@@ -91,7 +91,7 @@ def run(
     *,
     environ: dict[str, Any],
     request_id: str,
-) -> Imported:
+) -> ImportResult:
     """Import a body and commit; on any error nothing of it is kept.
 
     environ: the WSGI environment. The history shows the COPY statement.
@@ -118,7 +118,7 @@ def run(
             cache.CACHE.discard(session)
         record.row_count = _row_count(result)
     elapsed_ms = round((time.monotonic() - started) * 1000, 1)
-    return Imported(_row_count(result), upload.size_bytes, elapsed_ms, notices)
+    return ImportResult(_row_count(result), upload.size_bytes, elapsed_ms, notices)
 
 
 class Import:
@@ -190,7 +190,7 @@ class Import:
     def _lost(self) -> PlatformError:
         if self._may_be_committed:
             return OutcomeUnknown(extra={"retryable": False})
-        return EngineAway("The connection was lost; nothing was imported.")
+        return EngineUnavailable("The connection was lost; nothing was imported.")
 
     def _refusal(self, result: PGresult) -> PlatformError | None:
         if result.status == pq.ExecStatus.COMMAND_OK:

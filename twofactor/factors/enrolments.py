@@ -26,7 +26,7 @@ LIFE: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class LockedEnrolment:
     """An enrolment locked for its one proof."""
 
     row: Enrolment
@@ -67,7 +67,7 @@ def begin(
     return enrolment_id, row
 
 
-def take(user: User, method: str, enrolment_id: str, *, now: datetime) -> Taken:
+def take(user: User, method: str, enrolment_id: str, *, now: datetime) -> LockedEnrolment:
     """Lock an enrolment of the user's for its proof; call inside a transaction.
 
     Raises EnrolmentGone (410) for unknown, another's, expired, finished and worn out alike.
@@ -78,10 +78,10 @@ def take(user: User, method: str, enrolment_id: str, *, now: datetime) -> Taken:
     ).first()
     if row is None or row.attempts_left == 0 or now >= row.expires_at:
         raise EnrolmentGone
-    return Taken(row, unseal(row.secret))
+    return LockedEnrolment(row, unseal(row.secret))
 
 
-def refuse(taken: Taken) -> CodeRejected:
+def refuse(taken: LockedEnrolment) -> CodeRejected:
     """Count a wrong code; return what the caller raises once its transaction is through."""
     rows = Enrolment.unscoped.filter(pk=taken.row.pk)  # unscoped: the row just locked
     rows.update(attempts_left=F("attempts_left") - 1)
@@ -89,7 +89,7 @@ def refuse(taken: Taken) -> CodeRejected:
 
 
 def activate(
-    taken: Taken, *, secret: str = "", hint: str = "", last_step: int = 0, now: datetime
+    taken: LockedEnrolment, *, secret: str = "", hint: str = "", last_step: int = 0, now: datetime
 ) -> tuple[Factor, bool]:
     """Make the factor active, replacing an earlier one of its method; return whether it is new.
 

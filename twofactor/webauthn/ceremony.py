@@ -52,7 +52,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExpectedResponse:
     """What a response has to answer, and from which origins it may come."""
 
     challenge: bytes
@@ -61,7 +61,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class NewCredential:
     """A credential that was just made."""
 
     public_key: bytes
@@ -71,7 +71,7 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
-class Proven:
+class VerifiedAssertion:
     """What a right assertion says; the counter still has to be compared."""
 
     sign_count: int
@@ -79,7 +79,7 @@ class Proven:
     is_backup_eligible: bool
 
 
-def register(response: Attestation, asked: Asked) -> Registered:
+def register(response: Attestation, asked: ExpectedResponse) -> NewCredential:
     """Return the credential of a registration (§7.1).
 
     Raises Refused.
@@ -109,7 +109,7 @@ def register(response: Attestation, asked: Asked) -> Registered:
     if verified.credential_id != response.raw_id:
         raise Refused("The id is not the one that the authenticator made.")
     _hold_key(verified.credential_public_key)
-    return Registered(
+    return NewCredential(
         public_key=verified.credential_public_key,
         sign_count=verified.sign_count,
         is_user_verified=verified.user_verified,
@@ -117,7 +117,7 @@ def register(response: Attestation, asked: Asked) -> Registered:
     )
 
 
-def prove(response: Assertion, asked: Asked, *, public_key: bytes) -> Proven:
+def prove(response: Assertion, asked: ExpectedResponse, *, public_key: bytes) -> VerifiedAssertion:
     """Return what an assertion proves of the passkey with this key (§7.2).
 
     Raises Refused.
@@ -146,14 +146,14 @@ def prove(response: Assertion, asked: Asked, *, public_key: bytes) -> Proven:
         )
     except Exception as exc:  # hostile bytes make its parsers raise anything at all
         raise Refused("The assertion could not be verified.") from exc
-    return Proven(
+    return VerifiedAssertion(
         sign_count=verified.new_sign_count,
         is_user_verified=verified.user_verified,
         is_backup_eligible=verified.credential_device_type == CredentialDeviceType.MULTI_DEVICE,
     )
 
 
-def _hold(client_data: ClientData, kind: str, asked: Asked) -> None:
+def _hold(client_data: ClientData, kind: str, asked: ExpectedResponse) -> None:
     if client_data.type != kind:
         raise Refused("The response is of another ceremony.")
     if not hmac.compare_digest(client_data.challenge, asked.challenge):

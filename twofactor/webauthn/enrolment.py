@@ -24,7 +24,7 @@ from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import CredentialTaken, TooManyPasskeys
 from twofactor.factors import enrolments
-from twofactor.factors.enrolments import Taken
+from twofactor.factors.enrolments import LockedEnrolment
 from twofactor.models import Enrolment, Passkey
 from twofactor.webauthn import ceremony, origins
 from twofactor.webauthn.factor import FACTOR
@@ -141,8 +141,10 @@ def finish(
     }
 
 
-def _register(taken: Taken, response: Attestation, *, name: str, now: datetime) -> Passkey:
-    asked = ceremony.Asked(
+def _register(
+    taken: LockedEnrolment, response: Attestation, *, name: str, now: datetime
+) -> Passkey:
+    asked = ceremony.ExpectedResponse(
         challenge=base64url_to_bytes(taken.secret["challenge"]),
         rp_id=taken.secret["rp_id"],
         origins=taken.secret["origins"],
@@ -176,6 +178,6 @@ def _register(taken: Taken, response: Attestation, *, name: str, now: datetime) 
     return passkey
 
 
-def _use_up(taken: Taken, *, now: datetime) -> None:
+def _use_up(taken: LockedEnrolment, *, now: datetime) -> None:
     rows = Enrolment.unscoped.filter(pk=taken.row.pk)  # unscoped: the row just locked
     rows.update(used_at=now)

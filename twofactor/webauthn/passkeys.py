@@ -36,7 +36,7 @@ def descriptor(passkey: Passkey) -> PublicKeyCredentialDescriptor:
 def use(
     passkey: Passkey,
     response: Assertion,
-    asked: ceremony.Asked,
+    asked: ceremony.ExpectedResponse,
     *,
     is_only_proof: bool,
     request: PlatformRequest,
@@ -59,7 +59,7 @@ def use(
     return True
 
 
-def _count_on(passkey: Passkey, proven: ceremony.Proven, now: datetime) -> bool:
+def _count_on(passkey: Passkey, proven: ceremony.VerifiedAssertion, now: datetime) -> bool:
     """Keep the count of an assertion; return False for one that is not later than the last."""
     # One conditional UPDATE: of two requests at once with one count, one wins. Authenticators that
     # do not count send 0 always (§6.1.1).
@@ -74,7 +74,9 @@ def _count_on(passkey: Passkey, proven: ceremony.Proven, now: datetime) -> bool:
     return seen == 1
 
 
-def _note_regression(request: PlatformRequest, passkey: Passkey, proven: ceremony.Proven) -> None:
+def _note_regression(
+    request: PlatformRequest, passkey: Passkey, proven: ceremony.VerifiedAssertion
+) -> None:
     """Note that a key may have been copied: refused, whichever of the two copies this is."""
     audit.record_user(
         request,
@@ -92,7 +94,11 @@ def _note_regression(request: PlatformRequest, passkey: Passkey, proven: ceremon
 
 
 def _hold(
-    passkey: Passkey, response: Assertion, proven: ceremony.Proven, *, is_only_proof: bool
+    passkey: Passkey,
+    response: Assertion,
+    proven: ceremony.VerifiedAssertion,
+    *,
+    is_only_proof: bool,
 ) -> None:
     handle = passkey.factor.user_id.bytes
     if response.user_handle is None and is_only_proof:

@@ -13,7 +13,7 @@ from platform_site.lib.principals import PlatformRequest
 from twofactor.factors.contract import CHALLENGE_LIFE, ChallengeAnswer, Question
 from twofactor.models import Factor, Passkey
 from twofactor.webauthn import origins, passkeys
-from twofactor.webauthn.ceremony import Asked
+from twofactor.webauthn.ceremony import ExpectedResponse
 from twofactor.webauthn.responses import assertion
 
 CHALLENGE_BYTES: Final = 32
@@ -64,7 +64,7 @@ def check(
     passkey = rows.filter(credential_id=response.raw_id).first()
     if passkey is None:
         return False
-    asked = Asked(
+    asked = ExpectedResponse(
         challenge=base64url_to_bytes(kept["challenge"]),
         rp_id=kept["rp_id"],
         origins=origins.origins_of(kept["rp_id"]),

@@ -37,7 +37,7 @@ from twofactor.factors import holdings
 from twofactor.models import Passkey, PasskeyRequest
 from twofactor.stored_secrets import digest, is_same
 from twofactor.webauthn import origins, passkeys
-from twofactor.webauthn.ceremony import Asked
+from twofactor.webauthn.ceremony import ExpectedResponse
 from twofactor.webauthn.factor import FACTOR
 from twofactor.webauthn.responses import Assertion, assertion
 
@@ -150,7 +150,7 @@ def _prove(
     )
     passkey = rows.filter(credential_id=response.raw_id, rp_id=start.rp_id).first()
     user: User | None = passkey.factor.user if passkey else None
-    asked = Asked(bytes(start.challenge), start.rp_id, origins.origins_of(start.rp_id))
+    asked = ExpectedResponse(bytes(start.challenge), start.rp_id, origins.origins_of(start.rp_id))
     if (
         passkey is not None
         and user is not None

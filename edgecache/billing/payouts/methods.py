@@ -11,7 +11,7 @@ from accounts.organization.admins import notify_admins
 from edgecache.billing import ledger
 from edgecache.billing.errors import PayoutMethodNotFound, PayoutMethodUnchecked
 from edgecache.billing.models import AccountKind, PayoutMethod
-from edgecache.billing.payouts.providers import ProviderAway, provider_of
+from edgecache.billing.payouts.providers import ProviderUnavailable, provider_of
 
 
 def current(organization_id: int) -> PayoutMethod:
@@ -34,7 +34,7 @@ def replace(
     """
     try:
         checked = provider_of(kind).checked(details, organization_id)
-    except ProviderAway as exc:
+    except ProviderUnavailable as exc:
         raise PayoutMethodUnchecked from exc
     with transaction.atomic():
         # Two changes at once: the second one waits here, and replaces the first one's method.

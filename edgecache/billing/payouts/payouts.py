@@ -106,7 +106,7 @@ def cancel(organization_id: int, payout_id: UUID, *, by: str, now: datetime) -> 
 def send(payout_id: UUID, *, now: datetime) -> Payout:
     """Send a payout, or find out what became of it; safe to repeat at any point.
 
-    Raises ProviderAway, so that the job runs again, and PayoutNotFound.
+    Raises ProviderUnavailable, so that the job runs again, and PayoutNotFound.
     """
     with transaction.atomic():
         payout = _locked(payout_id)

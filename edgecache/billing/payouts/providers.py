@@ -30,7 +30,7 @@ class ProviderAnswer:
     failure: str = ""
 
 
-class ProviderAway(Exception):
+class ProviderUnavailable(Exception):
     """The provider did not answer, or not in time: whether it paid is not known."""
 
 
@@ -40,7 +40,7 @@ class Provider(Protocol):
     def checked(self, details: Mapping[str, Any], organization_id: int) -> dict[str, Any]:
         """Return the details of an organization's method as they are stored.
 
-        Raises InvalidRequest, and ProviderAway if they could not be checked.
+        Raises InvalidRequest, and ProviderUnavailable if they could not be checked.
         """
         ...
 
@@ -51,14 +51,14 @@ class Provider(Protocol):
     def send(self, payout: Payout) -> ProviderAnswer:
         """Pay.
 
-        Raises ProviderAway; the payout is then looked up before it is sent again.
+        Raises ProviderUnavailable; the payout is then looked up before it is sent again.
         """
         ...
 
     def find(self, payout: Payout) -> ProviderAnswer:
         """Return what the provider knows of a payout that may have been sent.
 
-        Raises ProviderAway.
+        Raises ProviderUnavailable.
         """
         ...
 
@@ -66,12 +66,12 @@ class Provider(Protocol):
 def sender_of(kind: str) -> Provider:
     """Return the way to pay of a payout that was debited.
 
-    Raises ProviderAway for one that is not offered now: the payout waits, and stops no other one.
+    Raises ProviderUnavailable for one that is not offered now: the payout waits; others go on.
     """
     try:
         return provider_of(kind)
     except InvalidRequest:
-        raise ProviderAway from None
+        raise ProviderUnavailable from None
 
 
 def provider_of(kind: str) -> Provider:

@@ -16,7 +16,7 @@ from django.utils import timezone
 from edgecache.billing.errors import PayoutRefused
 from edgecache.billing.models import Payout, Progress
 from edgecache.billing.payouts import payouts
-from edgecache.billing.payouts.providers import Outcome, ProviderAway, sender_of
+from edgecache.billing.payouts.providers import Outcome, ProviderUnavailable, sender_of
 
 REASON: Final = "restored from a backup: to be reconciled with the provider"
 BY_HAND: Final = "manual"
@@ -45,7 +45,7 @@ def ask_providers(*, now: datetime) -> list[Payout]:
             continue
         try:
             answer = sender_of(payout.method.kind).find(payout)
-        except ProviderAway:
+        except ProviderUnavailable:
             continue
         with transaction.atomic():
             if answer.outcome == Outcome.UNKNOWN:

@@ -13,7 +13,7 @@ import structlog
 
 from edgecache.billing.models import ConnectedAccount, Payout
 from edgecache.billing.payouts.connections import account_of
-from edgecache.billing.payouts.providers import Outcome, ProviderAnswer, ProviderAway
+from edgecache.billing.payouts.providers import Outcome, ProviderAnswer, ProviderUnavailable
 from edgecache.billing.stripe.account import UNKNOWN_ACCOUNT, StripeRefusal, calls, client
 from platform_site.lib.errors import FieldError, InvalidRequest
 
@@ -48,10 +48,10 @@ class StripeConnect:
                     {"idempotency_key": f"connect-{row.pk}"},
                 )
         except StripeRefusal:
-            raise ProviderAway from None
+            raise ProviderUnavailable from None
         account = str(getattr(made, "id", ""))
         if not ACCOUNT.fullmatch(account):
-            raise ProviderAway
+            raise ProviderUnavailable
         return account
 
     def onboarding_url(self, account: str, *, done_url: str, again_url: str) -> str:
@@ -67,10 +67,10 @@ class StripeConnect:
                     }
                 )
         except StripeRefusal:
-            raise ProviderAway from None
+            raise ProviderUnavailable from None
         url = str(getattr(link, "url", ""))
         if not url.startswith("https://"):
-            raise ProviderAway
+            raise ProviderUnavailable
         return url
 
     def checked(self, details: Mapping[str, Any], organization_id: int) -> dict[str, Any]:
@@ -125,19 +125,19 @@ class StripeConnect:
                 )
         except StripeRefusal:
             # A lookup that is refused says nothing about the payment.
-            raise ProviderAway from None
+            raise ProviderUnavailable from None
         return _answer(getattr(found, "data", [None]), payout)
 
 
 def _answer(transfers: Sequence[stripe.Transfer | None], payout: Payout) -> ProviderAnswer:
     """Return what a payout's transfers say.
 
-    Raises ProviderAway for a transfer of another amount or to another account: people must look.
+    Raises ProviderUnavailable for a transfer of another amount or account: staff must look.
     """
     own = [one for one in transfers if one is not None and matches(one.to_dict(), payout)]
     if len(own) < len(transfers):
         log.error("billing_transfer_differs", payout=str(payout.pk))
-        raise ProviderAway
+        raise ProviderUnavailable
     standing = [transfer for transfer in own if not transfer.reversed]
     if standing:
         return ProviderAnswer(Outcome.CONFIRMED, reference=standing[0].id)

@@ -11,12 +11,12 @@ from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import Quarantine
 from edgecache.billing.money import credits_text
 from edgecache.billing.quarantine import quarantines
-from platform_site.lib.admin.actions import ActionsAdmin, Deed, StaffAction
+from platform_site.lib.admin.actions import ActionsAdmin, ConfirmedAction, StaffAction
 from platform_site.lib.admin.columns import organization
 from platform_site.lib.principals import PlatformRequest
 
 
-def _forfeit(deed: Deed, row: Quarantine) -> bool:
+def _forfeit(deed: ConfirmedAction, row: Quarantine) -> bool:
     """Take what a node earned and was not paid out. Raises ForfeitRefused."""
     with transaction.atomic():
         changed = quarantines.forfeit(
@@ -26,7 +26,7 @@ def _forfeit(deed: Deed, row: Quarantine) -> bool:
     return True
 
 
-def _decide(deed: Deed, row: Quarantine, *, is_granted: bool) -> bool:
+def _decide(deed: ConfirmedAction, row: Quarantine, *, is_granted: bool) -> bool:
     """Grant or reject an appeal. Raises AppealRefused."""
     with transaction.atomic():
         changed = quarantines.decide(
@@ -40,7 +40,7 @@ def _decide(deed: Deed, row: Quarantine, *, is_granted: bool) -> bool:
     return True
 
 
-def _record(deed: Deed, tag: BillingTag, row: Quarantine) -> None:
+def _record(deed: ConfirmedAction, tag: BillingTag, row: Quarantine) -> None:
     request: PlatformRequest = deed.request  # type: ignore[assignment]  # the middleware's
     quarantines.record(request, tag, row, actor=deed.actor, reason=deed.reason)
 

@@ -13,13 +13,13 @@ from edgecache.billing.models import Charge, Payout, UsageLine
 from edgecache.billing.money import credits_text
 from edgecache.billing.payouts import payouts
 from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
-from platform_site.lib.admin.actions import Deed, StaffAction
+from platform_site.lib.admin.actions import ConfirmedAction, StaffAction
 
 BY_HAND: Final = "manual"
 CENTS: Final = 100
 
 
-def hold(deed: Deed, payout: Payout) -> bool:
+def hold(deed: ConfirmedAction, payout: Payout) -> bool:
     """Stop a payout that was not sent yet. Raises PayoutRefused."""
     with transaction.atomic():
         if _locked(payout).hold_reason:
@@ -29,7 +29,7 @@ def hold(deed: Deed, payout: Payout) -> bool:
     return True
 
 
-def approve(deed: Deed, payout: Payout) -> bool:
+def approve(deed: ConfirmedAction, payout: Payout) -> bool:
     """Let a held payout go on. Raises PayoutRefused."""
     with transaction.atomic():
         if not _locked(payout).hold_reason:
@@ -39,19 +39,19 @@ def approve(deed: Deed, payout: Payout) -> bool:
     return True
 
 
-def mark_paid(deed: Deed, payout: Payout) -> bool:
+def mark_paid(deed: ConfirmedAction, payout: Payout) -> bool:
     """Confirm a payout by hand that the bank has carried out. Raises PayoutRefused."""
     answer = ProviderAnswer(Outcome.CONFIRMED, reference=f"by {deed.request.user}")
     return _settle(deed, payout, answer, BillingTag.ADMIN_PAYOUT_CONFIRM)
 
 
-def mark_failed(deed: Deed, payout: Payout) -> bool:
+def mark_failed(deed: ConfirmedAction, payout: Payout) -> bool:
     """Return the amount of a payout by hand to its operator. Raises PayoutRefused."""
     answer = ProviderAnswer(Outcome.REFUSED, failure=deed.reason)
     return _settle(deed, payout, answer, BillingTag.ADMIN_PAYOUT_REVERSE)
 
 
-def refund(deed: Deed, line: UsageLine) -> bool:
+def refund(deed: ConfirmedAction, line: UsageLine) -> bool:
     """Refund what a usage line cost; its operator's share is taken back."""
     with transaction.atomic():
         journal = debts.refund(
@@ -93,7 +93,7 @@ def _line_label(line: UsageLine) -> str:
     )
 
 
-def _settle(deed: Deed, payout: Payout, answer: ProviderAnswer, tag: BillingTag) -> bool:
+def _settle(deed: ConfirmedAction, payout: Payout, answer: ProviderAnswer, tag: BillingTag) -> bool:
     with transaction.atomic():
         row = _locked(payout)
         if row.method.kind != BY_HAND:
@@ -112,7 +112,7 @@ def _locked(payout: Payout) -> Payout:
     return rows.get(pk=payout.pk)
 
 
-def _note(deed: Deed, tag: BillingTag, payout: Payout) -> None:
+def _note(deed: ConfirmedAction, tag: BillingTag, payout: Payout) -> None:
     audit.record_staff(
         deed.request,
         tag,

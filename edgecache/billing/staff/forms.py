@@ -15,7 +15,7 @@ from edgecache.billing.models import AccountKind, Rate, UsageKind
 from edgecache.billing.money import UCR_PER_CREDIT, credits_text
 from edgecache.billing.usage import rates
 from environments.models import Organization
-from platform_site.lib.admin.actions import Deed
+from platform_site.lib.admin.actions import ConfirmedAction
 from platform_site.lib.admin.forms import StaffForm, Values
 
 FIELD: Final = {"class": "staff-field"}
@@ -90,7 +90,7 @@ def _describe_rate(values: Values) -> str:
     )
 
 
-def _set_rate(deed: Deed, values: Values) -> bool:
+def _set_rate(deed: ConfirmedAction, values: Values) -> bool:
     kind, begins_at = UsageKind(values["kind"]), values["begins_at"]
     fields = {"kind": kind, "rate_ucr": values["rate_ucr"], "begins_at": begins_at}
     with transaction.atomic():
@@ -121,7 +121,7 @@ def _describe_credits(values: Values) -> str:
     )
 
 
-def _grant(deed: Deed, values: Values) -> bool:
+def _grant(deed: ConfirmedAction, values: Values) -> bool:
     number, amount_ucr, reference = values["organization"], _ucr(values), values["reference"]
     with transaction.atomic():
         if values["is_paid"]:

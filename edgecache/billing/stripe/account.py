@@ -14,7 +14,7 @@ import structlog
 from django.conf import settings
 
 from edgecache.billing.conf import StripeSettings
-from edgecache.billing.payouts.providers import ProviderAway
+from edgecache.billing.payouts.providers import ProviderUnavailable
 
 log = structlog.get_logger(__name__)
 
@@ -49,8 +49,8 @@ def client() -> stripe.StripeClient:
 def calls() -> Iterator[None]:
     """Turn Stripe's errors into the two that callers distinguish; neither shows Stripe's text.
 
-    Raises StripeRefusal, and ProviderAway where the request may have been carried out, where it is
-    worth repeating, or where the platform's key is refused, which is not the payee's fault.
+    Raises StripeRefusal, and ProviderUnavailable where the request may have been carried out, where
+    it is worth repeating, or where the platform's key is refused, which is not the payee's fault.
     """
     try:
         yield
@@ -69,7 +69,7 @@ def calls() -> Iterator[None]:
         # The cause holds Stripe's text, which would be logged with a job's failure.
         if is_refusal:
             raise StripeRefusal(code) from None
-        raise ProviderAway from None
+        raise ProviderUnavailable from None
 
 
 @lru_cache(maxsize=1)

@@ -40,7 +40,7 @@ class TopUpProvider(Protocol):
         """Open the page where a top-up is paid; the same one for the same top-up.
 
         paid_url, left_url: where it sends the browser afterwards. Neither proves a payment.
-        Raises ProviderAway.
+        Raises ProviderUnavailable.
         """
         ...
 

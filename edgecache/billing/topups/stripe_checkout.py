@@ -1,7 +1,7 @@
 """Top-ups paid on a page of Stripe's (https://docs.stripe.com/api/checkout/sessions)."""
 
 from edgecache.billing.models import TopUp
-from edgecache.billing.payouts.providers import ProviderAway
+from edgecache.billing.payouts.providers import ProviderUnavailable
 from edgecache.billing.stripe.account import StripeRefusal, calls, client
 from edgecache.billing.topups.providers import Checkout
 
@@ -40,8 +40,8 @@ class StripeCheckout:
                 )
         except StripeRefusal:
             # All of it is the platform's own: the caller can do nothing about a refusal.
-            raise ProviderAway from None
+            raise ProviderUnavailable from None
         name, url = getattr(session, "id", ""), getattr(session, "url", None) or ""
         if not name or not url.startswith("https://"):
-            raise ProviderAway
+            raise ProviderUnavailable
         return Checkout(name, url)

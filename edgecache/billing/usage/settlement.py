@@ -91,42 +91,42 @@ SELECT DISTINCT organization_id FROM billing_usageline WHERE id > %s AND id <= %
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettlementResult:
     """The result of one run: lines charged, and the sums of their charges and shares in µcr."""
 
     lines: int = 0
     charged_ucr: int = 0
     shares_ucr: int = 0
 
-    def __add__(self, other: "Settled") -> "Settled":
-        return Settled(
+    def __add__(self, other: "SettlementResult") -> "SettlementResult":
+        return SettlementResult(
             self.lines + other.lines,
             self.charged_ucr + other.charged_ucr,
             self.shares_ucr + other.shares_ucr,
         )
 
 
-def settle() -> Settled:
+def settle() -> SettlementResult:
     """Charge every line that was imported and not charged yet; a second run changes nothing.
 
     Each batch is a transaction of its own: after a crash the next run goes on.
     """
-    done = Settled()
+    done = SettlementResult()
     while (batch := settle_batch()).lines:
         done += batch
     return done
 
 
-def preview() -> Settled:
+def preview() -> SettlementResult:
     """Return what ``settle`` would do now; nothing is locked or kept."""
     row = Progress.objects.filter(pk="settle").first()
     upto = UsageLine.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     with connection.cursor() as cursor:
         cursor.execute(PREVIEW, _values({"after": row.position if row else 0, "upto": upto}))
-        return Settled(*map(int, cursor.fetchone()))
+        return SettlementResult(*map(int, cursor.fetchone()))
 
 
-def settle_batch(limit: int = BATCH_LINES) -> Settled:
+def settle_batch(limit: int = BATCH_LINES) -> SettlementResult:
     """Charge the next lines, at most ``limit``, as one journal."""
     with transaction.atomic():
         progress = lock_progress("settle")
@@ -134,7 +134,7 @@ def settle_batch(limit: int = BATCH_LINES) -> Settled:
         upto = ids.values_list("pk", flat=True)[limit - 1 : limit].first()
         upto = upto or ids.order_by("-pk").values_list("pk", flat=True).first()
         if upto is None:
-            return Settled()
+            return SettlementResult()
         span = {"after": progress.position, "upto": upto}
         _prepare_accounts(progress.position, upto)
         journal = ledger.open_journal(Journal.Kind.SETTLEMENT, f"settlement:{upto}")
@@ -167,18 +167,18 @@ def _values(span: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def _charge(journal: Journal, span: Mapping[str, int]) -> Settled:
+def _charge(journal: Journal, span: Mapping[str, int]) -> SettlementResult:
     with connection.cursor() as cursor:
         cursor.execute(CHARGE, _values(span) | {"journal": journal.pk})
         sums = cursor.fetchall()
-    settled, postings = Settled(), []
+    settled, postings = SettlementResult(), []
     for is_consumer, owner, lines, *parts in sums:
         if is_consumer:
-            settled += Settled(lines, charged_ucr=sum(parts))
+            settled += SettlementResult(lines, charged_ucr=sum(parts))
             sides = zip(OF_CONSUMER, parts, strict=True)
             postings += [Posting(kind, owner, -part) for kind, part in sides]
         else:
-            settled += Settled(shares_ucr=parts[0])
+            settled += SettlementResult(shares_ucr=parts[0])
             postings.append(Posting(AccountKind.HELD, owner, parts[0]))
     fees_ucr = settled.charged_ucr - settled.shares_ucr
     ledger.add_entries(journal, [Posting(AccountKind.FEES, None, fees_ucr), *postings])

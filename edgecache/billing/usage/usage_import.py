@@ -42,17 +42,17 @@ Source = Callable[..., list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """The result of one run. lines: new ones; rejected: kept aside with their reason."""
 
     lines: int = 0
     rejected: int = 0
 
-    def __add__(self, other: "Imported") -> "Imported":
-        return Imported(self.lines + other.lines, self.rejected + other.rejected)
+    def __add__(self, other: "ImportResult") -> "ImportResult":
+        return ImportResult(self.lines + other.lines, self.rejected + other.rejected)
 
 
-def import_usage(*, now: datetime, is_complete: bool = False) -> Imported:
+def import_usage(*, now: datetime, is_complete: bool = False) -> ImportResult:
     """Import every line that the brain has and this platform has not, and usage of SQL.
 
     is_complete: with what was used in the running hour; otherwise little of it waits for the hour's
@@ -70,7 +70,7 @@ def import_usage(*, now: datetime, is_complete: bool = False) -> Imported:
             return done
 
 
-def import_other(*, now: datetime, is_complete: bool) -> Imported:
+def import_other(*, now: datetime, is_complete: bool) -> ImportResult:
     """Import what other apps counted (settings.USAGE_SOURCES), such as SQL.
 
     They forget it in the same transaction.
@@ -84,7 +84,7 @@ def import_other(*, now: datetime, is_complete: bool) -> Imported:
             for row in source(now=now, is_complete=is_complete):
                 lines += _other_lines(row)
         UsageLine.objects.bulk_create(lines)
-    return Imported(lines=len(lines))
+    return ImportResult(lines=len(lines))
 
 
 def store(page: Mapping[str, Any], *, now: datetime) -> tuple[int, int]:
@@ -147,12 +147,12 @@ def _begins_with(page: Mapping[str, Any], position: int) -> bool:
     )
 
 
-def _import_page(position: int, page: Mapping[str, Any], *, now: datetime) -> Imported:
+def _import_page(position: int, page: Mapping[str, Any], *, now: datetime) -> ImportResult:
     with transaction.atomic():
         progress = lock_progress("import")
         if progress.position != position:
-            return Imported()
-        imported = Imported(*store(page, now=now))
+            return ImportResult()
+        imported = ImportResult(*store(page, now=now))
         Progress.objects.filter(pk="import").update(position=int(page["next"]), updated_at=now)
         return imported
 

@@ -73,7 +73,7 @@ class Audits(PeriodicTask):
         await self._reader.stop()
 
     async def round(self) -> None:
-        """Look once at each node that is due. Raises DatabaseAway."""
+        """Look once at each node that is due. Raises DatabaseUnavailable."""
         due = await records.take_due(
             self._database, looks=self._settings.looks, limit_bytes=self._settings.limit_bytes
         )
@@ -82,9 +82,9 @@ class Audits(PeriodicTask):
             await self.recheck(node_id)
 
     async def look_at(self, node_id: UUID) -> Outcome | None:
-        """Look at a node once; None if it is not used now, or holds nothing. Raises DatabaseAway.
+        """Look at a node once; None if it is not used now, or holds nothing.
 
-        Wrong bytes cost the copy; too many of them the node.
+        Wrong bytes cost the copy; too many of them the node. Raises DatabaseUnavailable.
         """
         row = self._nodes.get(node_id)
         if row is None or self._nodes.health(row) not in LOOKED_AT:

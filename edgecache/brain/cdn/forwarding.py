@@ -111,7 +111,7 @@ class Forwarding:
         """Forward a request to the origin, and the origin's response to the client.
 
         Raises OriginReadOnly, ForwardingRefused (413, 508), KeyRefused, OriginError's kinds,
-        NoSuchBucket, Overloaded, StorageFull, DatabaseAway, BodyTimeout, ClientGone.
+        NoSuchBucket, Overloaded, StorageFull, DatabaseUnavailable, BodyTimeout, ClientGone.
         """
         bucket, driver = place.bucket, place.driver
         if not bucket.forwards_writes or driver is None:

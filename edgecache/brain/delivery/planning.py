@@ -11,7 +11,10 @@ from edgecache.brain.values import BucketInfo, ObjectVersion
 async def sources_of(
     directory: Directory, nodes: Nodes, bucket: BucketInfo, version: ObjectVersion, region: str
 ) -> tuple[Source, ...]:
-    """Return the workers that hold a version, nearest to the region first. Raises DatabaseAway."""
+    """Return the workers that hold a version, nearest to the region first.
+
+    Raises DatabaseUnavailable.
+    """
     holders = await directory.locations(version.sha256)
     if not holders:
         return ()

@@ -30,7 +30,7 @@ class ResponseKey(NamedTuple):
 
 
 @dataclass(slots=True)
-class CachedResponse:
+class CachedPlan:
     """A decision, and what it follows from.
 
     holders: nodes that hold the bytes. region: of the first client. stamp: when this was last
@@ -55,9 +55,9 @@ class ResponseCache:
         self._coherence = directory.coherence
         self._nodes = nodes
         self._flights = objects.singleflight.running
-        self._entries: dict[ResponseKey, CachedResponse] = {}
+        self._entries: dict[ResponseKey, CachedPlan] = {}
 
-    def find(self, key: ResponseKey, bucket: BucketInfo) -> CachedResponse | None:
+    def find(self, key: ResponseKey, bucket: BucketInfo) -> CachedPlan | None:
         """Return the entry if deciding anew would come to the same.
 
         bucket: as this request's authorization found it.
@@ -89,7 +89,7 @@ class ResponseCache:
         if not delivery.is_hit or headers_bytes > HEADERS_LIMIT_BYTES:
             return
         holders = self._directory.holders.get(delivery.sha256) or ()
-        entry = CachedResponse(
+        entry = CachedPlan(
             bucket,
             version,
             delivery,
@@ -109,7 +109,7 @@ class ResponseCache:
         # Both only rise.
         return self._coherence.changes + self._nodes.changes
 
-    def _is_valid(self, entry: CachedResponse) -> bool:
+    def _is_valid(self, entry: CachedPlan) -> bool:
         """True if the version and its sources are still the same."""
         sources = self._nodes.sources(
             entry.version.sha256,
@@ -125,5 +125,5 @@ class ResponseCache:
         )
 
 
-def _name(entry: CachedResponse) -> tuple[int, str, str]:
+def _name(entry: CachedPlan) -> tuple[int, str, str]:
     return entry.version.bucket_id, entry.version.key, entry.version.variant

@@ -158,7 +158,7 @@ class Streamer:
         """Return how a delivery's bytes are checked: block by block.
 
         Against SHA-256 where a node is not the platform's own, else against a CRC, which finds
-        accidental damage. Raises DatabaseAway, OriginChanged.
+        accidental damage. Raises DatabaseUnavailable, OriginChanged.
         """
         span, size, sha256 = delivery.span, delivery.size, delivery.sha256
         if not sha256:

@@ -11,7 +11,7 @@ from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.delivery.delivery import Delivery, Source
 from edgecache.brain.delivery.integrity import IntegrityCheck, NoCheck, WrongBytes
 from edgecache.brain.directory.directory import Directory
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.nodes.client import BlobPart, WorkerClient
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.replica_plan import request_check
@@ -81,7 +81,7 @@ class WorkerReads:
     async def is_withheld(self, delivery: Delivery) -> bool:
         """True if other operators' nodes hold the bytes, and do not serve this organization now.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         owner = delivery.tenant.organization_id
         if owner not in self._nodes.stopped:
@@ -146,5 +146,5 @@ class WorkerReads:
             # The file was lost or altered: it is made again.
             async with self._directory.coherence.change(waits=False) as change:
                 request_check(change, [sha256])
-        except DatabaseAway:
+        except DatabaseUnavailable:
             log.warning("location_not_dropped", node_id=str(node_id))

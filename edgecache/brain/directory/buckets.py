@@ -77,7 +77,7 @@ class Buckets:
     async def list(self, tenant: Tenant) -> list[BucketInfo]:
         """Return the environment's buckets by name.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         rows = await self._database.all(
             BUCKET + 'organization_id = %s AND environment_pk = %s ORDER BY name COLLATE "C"',
@@ -96,7 +96,7 @@ class Buckets:
     ) -> BucketInfo:
         """Create a bucket. origin_id: of the same environment; None is the built-in origin.
 
-        The caller checks the name's form. Raises BucketExists, NoSuchOrigin, DatabaseAway.
+        The caller checks the name's form. Raises BucketExists, NoSuchOrigin, DatabaseUnavailable.
         """
         try:
             async with self._coherence.change() as change:
@@ -122,7 +122,7 @@ class Buckets:
     async def change(self, tenant: Tenant, bucket_id: int, switches: Switches) -> BucketInfo:
         """Change a bucket.
 
-        Raises NoSuchBucket, DatabaseAway.
+        Raises NoSuchBucket, DatabaseUnavailable.
         """
         async with self._coherence.change() as change:
             row = await change.one(
@@ -142,7 +142,7 @@ class Buckets:
     async def tags(self, bucket_id: int) -> dict[str, str]:
         """Return a bucket's own tags.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         row = await self._database.one("SELECT tags FROM brain_bucket WHERE id = %s", [bucket_id])
         return {} if row is None else dict(row.tags)
@@ -150,7 +150,7 @@ class Buckets:
     async def set_tags(self, bucket_id: int, tags: Mapping[str, str]) -> None:
         """Replace a bucket's own tags.
 
-        Raises NoSuchBucket, DatabaseAway.
+        Raises NoSuchBucket, DatabaseUnavailable.
         """
         changed = await self._database.run(
             "UPDATE brain_bucket SET tags = %s WHERE id = %s", [Jsonb(dict(tags)), bucket_id]
@@ -161,7 +161,7 @@ class Buckets:
     async def cors(self, bucket_id: int) -> Sequence[Mapping[str, Any]]:
         """Return a bucket's CORS rules.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         row = await self._database.one("SELECT cors FROM brain_bucket WHERE id = %s", [bucket_id])
         return () if row is None else tuple(row.cors)
@@ -169,7 +169,7 @@ class Buckets:
     async def set_cors(self, bucket_id: int, rules: Sequence[Mapping[str, Any]]) -> None:
         """Replace a bucket's CORS rules.
 
-        Raises NoSuchBucket, DatabaseAway.
+        Raises NoSuchBucket, DatabaseUnavailable.
         """
         async with self._coherence.change() as change:
             changed = await change.run(
@@ -183,7 +183,7 @@ class Buckets:
         """Delete a bucket without objects of the built-in origin; unfinished uploads are aborted.
 
         What it caches of an external origin is dropped; the origin keeps its objects. Raises
-        NoSuchBucket, BucketNotEmpty, DatabaseAway.
+        NoSuchBucket, BucketNotEmpty, DatabaseUnavailable.
         """
         files: list[str] = []
         async with self._coherence.change(timeout_s=REMOVAL_TIMEOUT_S) as change:

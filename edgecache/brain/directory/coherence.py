@@ -20,7 +20,7 @@ import psycopg
 import structlog
 
 from edgecache.brain.database import CONNECT_TIMEOUT_S, Connection, Database
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseUnavailable
 
 log = structlog.get_logger(__name__)
 
@@ -155,7 +155,7 @@ class Coherence:
         self._lose()
         try:
             await self._database.run("DELETE FROM brain_braininstance WHERE id = %s", [self._id])
-        except DatabaseAway:
+        except DatabaseUnavailable:
             log.warning("brain_lease_left", brain_id=str(self._id))
 
     @asynccontextmanager
@@ -166,7 +166,7 @@ class Coherence:
 
         waits: for the other brains' acknowledgements; otherwise they see it a moment later.
         is_pipelined: see ``Database.transaction``.
-        Raises DatabaseAway: the change may have happened, so repeating it must be harmless.
+        Raises DatabaseUnavailable: the change may have happened, so repeating it must be harmless.
         """
         self._number += 1
         number = self._number
@@ -218,7 +218,7 @@ class Coherence:
             async with asyncio.timeout(ACK_LIMIT_S), self._news:
                 await self._news.wait_for(lambda: pending.is_seen(self._peers))
         except TimeoutError:
-            raise DatabaseAway("Another brain did not confirm the change in time.") from None
+            raise DatabaseUnavailable("Another brain did not confirm the change in time.") from None
 
     # --- listening --------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class Coherence:
         while True:
             try:
                 await self._listen()
-            except (psycopg.Error, OSError, TimeoutError, DatabaseAway) as exc:
+            except (psycopg.Error, OSError, TimeoutError, DatabaseUnavailable) as exc:
                 log.warning("brain_listener_lost", kind=type(exc).__name__)
             except Exception:
                 # An announcement that cannot be read may have changed anything: start over.
@@ -318,7 +318,7 @@ class Coherence:
             try:
                 async with self.change() as change:
                     change.announce(HELLO)
-            except DatabaseAway:
+            except DatabaseUnavailable:
                 await asyncio.sleep(RETRY_S)
             else:
                 self._is_greeted = True

@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from edgecache.brain.database import Connection, Database, Statement
 from edgecache.brain.directory.coherence import Change
 from edgecache.brain.directory.index import Name
-from edgecache.brain.errors import DatabaseAway, NoSuchBucket, OriginChanged
+from edgecache.brain.errors import DatabaseUnavailable, NoSuchBucket, OriginChanged
 from edgecache.brain.values import Fields, Manifest, ObjectVersion
 
 # For more keys the whole bucket is locked: the table of locks is shared and small.
@@ -198,7 +198,7 @@ async def hold_blobs(change: Connection, manifests: Iterable[Manifest]) -> None:
             wanted.pop(row.sha256, None)
         if not wanted:
             return
-    raise DatabaseAway
+    raise DatabaseUnavailable
 
 
 def hold_statement(manifests: Collection[Manifest]) -> Statement:
@@ -235,7 +235,7 @@ async def write_cached(
         },
     )
     if row is None:
-        raise DatabaseAway
+        raise DatabaseUnavailable
     gone = {row.old} - {None, version.manifest.sha256}
     if is_written and row.has_variants:
         gone |= await forget_variants(change, version.bucket_id, version.key)

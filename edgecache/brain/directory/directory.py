@@ -109,7 +109,7 @@ class Directory:
     async def find(self, bucket_id: int, key: str, variant: str = "") -> ObjectVersion | None:
         """Return the current version, None if the cache has none.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         name = (bucket_id, key, variant)
         if not self.coherence.is_current:
@@ -132,7 +132,7 @@ class Directory:
     async def locations(self, sha256: bytes) -> tuple[UUID, ...]:
         """Return the nodes that hold these bytes, in the order of their ids.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         if self.coherence.is_current:
             known = self.holders.get(sha256)
@@ -143,7 +143,7 @@ class Directory:
     async def all_locations(self, hashes: Sequence[bytes]) -> dict[bytes, set[UUID]]:
         """Return the nodes that hold some blobs, by hash.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         found: dict[bytes, set[UUID]] = {sha256: set() for sha256 in hashes}
         for row in await self._database.all(ALL_HOLDERS, [list(hashes)]):
@@ -153,7 +153,7 @@ class Directory:
     async def add_locations(self, held: Mapping[bytes, Collection[UUID]]) -> None:
         """Store that nodes hold blobs; those that no object refers to any more are left out.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         pairs = [(sha256, node_id) for sha256, nodes in held.items() for node_id in nodes]
         if not pairs:
@@ -171,7 +171,7 @@ class Directory:
     async def drop_location(self, sha256: bytes, node_id: UUID) -> None:
         """Store that a node does not hold a blob: a read failed there.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         async with self.coherence.change(waits=False) as change:
             await change.run(
@@ -182,7 +182,7 @@ class Directory:
     async def manifest(self, sha256: bytes) -> Manifest | None:
         """Return the manifest of a blob, which never changes.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         known = self._manifests.get(sha256)
         if known is not None:
@@ -216,7 +216,7 @@ class Directory:
     async def bucket(self, tenant: Tenant, name: str) -> BucketInfo | None:
         """Return the environment's bucket of this name.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         return await self._bucket(
             (tenant, name),
@@ -227,14 +227,14 @@ class Directory:
     async def bucket_by_public_name(self, public_name: str) -> BucketInfo | None:
         """Return the bucket of ``/p/{public_name}/``.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         return await self._bucket(public_name, BUCKET + "public_name = %s", [public_name])
 
     async def bucket_by_id(self, bucket_id: int) -> BucketInfo:
         """Return a bucket by its row's id.
 
-        Raises NoSuchBucket, DatabaseAway.
+        Raises NoSuchBucket, DatabaseUnavailable.
         """
         bucket = await self._bucket(bucket_id, BUCKET + "id = %s", [bucket_id])
         if bucket is None:

@@ -133,7 +133,7 @@ class Hosts:
     async def bucket_id(self, authority: str) -> int | None:
         """Return the bucket of a Host header, None if it is no bucket's.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         host = host_name(authority)
         if self._known is not None and self._coherence.is_current:
@@ -153,7 +153,7 @@ class Hosts:
     async def of(self, tenant: Tenant, bucket_id: int) -> list[HostInfo]:
         """Return a bucket's hosts by name; empty for another tenant's bucket.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         rows = await self._database.all(
             LIST, [tenant.organization_id, tenant.environment_pk, bucket_id]
@@ -167,7 +167,7 @@ class Hosts:
 
         seen: all tokens in the DNS. Another bucket loses the host if its token is not among them;
         that loss is then returned as well.
-        Raises NoSuchBucket, HostTaken, StateConflict, DatabaseAway.
+        Raises NoSuchBucket, HostTaken, StateConflict, DatabaseUnavailable.
         """
         async with self._coherence.change() as change:
             whose = [tenant.organization_id, tenant.environment_pk, bucket_id]
@@ -186,7 +186,7 @@ class Hosts:
     async def remove(self, tenant: Tenant, bucket_id: int, host: str) -> None:
         """Remove a host from its bucket.
 
-        Raises NoSuchHost, DatabaseAway.
+        Raises NoSuchHost, DatabaseUnavailable.
         """
         async with self._coherence.change() as change:
             whose = [tenant.organization_id, tenant.environment_pk, bucket_id]
@@ -197,7 +197,7 @@ class Hosts:
     async def due(self) -> list[tuple[str, str]]:
         """Return hosts whose records must be checked again, each with its token.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         rows = await self._database.all(DUE, [AGAIN_AFTER_HOURS, ROUND])
         return [(row.host, row.token) for row in rows]
@@ -207,7 +207,8 @@ class Hosts:
     ) -> list[LapsedHost]:
         """Store the results of a check, by token; return the hosts that were lost.
 
-        unanswered: the DNS gave no answer, which does not count as missing. Raises DatabaseAway.
+        unanswered: the DNS gave no answer, which does not count as missing.
+        Raises DatabaseUnavailable.
         """
         async with self._coherence.change() as change:
             await change.run(THERE, [there])

@@ -137,7 +137,7 @@ class Purges:
 
         ``bucket/key?query`` is what the cache keeps of one query, and a key with a question mark.
         Keys and prefix together are a union. preview: only count. Unknown names count as
-        nothing. Continues when the caller is cancelled. Raises DatabaseAway.
+        nothing. Continues when the caller is cancelled. Raises DatabaseUnavailable.
         """
         targets = await self._targets(tenant, keys, prefix, everything=everything)
         if not targets.buckets:
@@ -156,7 +156,7 @@ class Purges:
     async def begin(self, targets: Targets, count: PurgeCount) -> list[PendingPurge]:
         """Hide everything in all brains; keys are counted already, prefixes are finished later.
 
-        Raises NoSuchBucket, DatabaseAway.
+        Raises NoSuchBucket, DatabaseUnavailable.
         """
         pending: list[PendingPurge] = []
         try:
@@ -181,7 +181,7 @@ class Purges:
     async def finish(self, pending: PendingPurge, count: PurgeCount) -> None:
         """Delete a purged prefix's objects, in steps.
 
-        Raises DatabaseAway: garbage collection continues.
+        Raises DatabaseUnavailable: garbage collection continues.
         """
         is_last = False
         while not is_last:

@@ -25,7 +25,7 @@ async def drop(
     """Delete everything of an environment; may be repeated, and then continues.
 
     Access keys are deleted first, so that nothing new is written. Usage lines and receipts stay.
-    External origins keep their objects. Raises DatabaseAway.
+    External origins keep their objects. Raises DatabaseUnavailable.
     """
     whose = [tenant.organization_id, tenant.environment_pk]
     async with coherence.change() as change:

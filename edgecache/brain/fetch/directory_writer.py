@@ -23,7 +23,7 @@ class DirectoryWriter:
     ) -> ObjectVersion | None:
         """Store a body and its version; return None when the key changed since the fetch began.
 
-        Raises NoSuchBucket, StorageFull, DatabaseAway.
+        Raises NoSuchBucket, StorageFull, DatabaseUnavailable.
         """
         bucket_id, key, _ = self._name
         fields = fields_of(version)
@@ -53,7 +53,7 @@ class DirectoryWriter:
     async def refresh(self, stale: ObjectVersion, cacheability: Cacheability) -> ObjectVersion:
         """Mark a version as confirmed by the origin (304).
 
-        Raises OriginChanged when the directory has another version by now, DatabaseAway.
+        Raises OriginChanged when the directory has another version by now, DatabaseUnavailable.
         """
         bucket_id, key, _ = self._name
         name = (bucket_id, key, stale.variant)

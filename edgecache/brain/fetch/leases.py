@@ -13,7 +13,7 @@ from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.index import Name
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseUnavailable
 
 # Longer than a fetch may last: it ends with its release, or with its brain.
 LEASE_S: Final = 7 * 3600
@@ -63,7 +63,7 @@ class Leases:
     async def acquire(self, name: Name) -> "Lease | None":
         """Return the lease, or None when another brain holds it.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         row = await self._database.one(ACQUIRE, [*name, self._brain_id, LEASE_S])
         return None if row is None else Lease(self, name)
@@ -86,7 +86,7 @@ class Leases:
         """End the lease and announce it; while the database is away, try again behind."""
         try:
             await self._release(name)
-        except DatabaseAway:
+        except DatabaseUnavailable:
             self._releasing.add(self._release_later(name))
 
     async def _release(self, name: Name) -> None:
@@ -99,7 +99,7 @@ class Leases:
             await asyncio.sleep(LOOK_S)
             try:
                 return await self._release(name)
-            except DatabaseAway:
+            except DatabaseUnavailable:
                 continue
 
     async def _look(self) -> None:
@@ -114,7 +114,7 @@ class Leases:
                 rows = await self._database.all(
                     HELD, [list(each) for each in zip(*names, strict=True)]
                 )
-            except DatabaseAway:
+            except DatabaseUnavailable:
                 # Those who wait find out by themselves what they can do without it.
                 rows = []
             held = {(row.bucket_id, row.key, row.variant) for row in rows}

@@ -105,7 +105,7 @@ class ObjectCache:
         client: the address of an anonymous client.
 
         Raises KeyRefused, OriginMissing, OriginError, NoSuchBucket, Overloaded,
-        DatabaseAway.
+        DatabaseUnavailable.
         """
         name = (bucket.id, check_key(key), variant)
         # Few names have one; the others are spared a coroutine.
@@ -152,7 +152,7 @@ class ObjectCache:
     ) -> AsyncIterator[bytes]:
         """Yield correct bytes of exactly this version when no node can: from staging or the origin.
 
-        Raises OriginChanged when the origin has another version, OriginError, DatabaseAway.
+        Raises OriginChanged when the origin has another version, OriginError, DatabaseUnavailable.
         """
         manifest = await self._directory.manifest(found.sha256)
         if manifest is None:
@@ -175,7 +175,7 @@ class ObjectCache:
         """Ask the origin for an object's metadata; sha256 and checksums where the cache has them.
 
         client: the address of an anonymous client.
-        Raises KeyRefused, OriginMissing, OriginError, Overloaded, DatabaseAway.
+        Raises KeyRefused, OriginMissing, OriginError, Overloaded, DatabaseUnavailable.
         """
         check_key(key)
         if bucket.origin_id is None:
@@ -200,7 +200,7 @@ class ObjectCache:
     ) -> Listing:
         """Return a page of the origin's keys, in the order of their UTF-8 bytes.
 
-        Raises OriginError, Overloaded, DatabaseAway.
+        Raises OriginError, Overloaded, DatabaseUnavailable.
         """
         if bucket.origin_id is not None:
             async with self._origin(bucket) as driver:
@@ -229,7 +229,7 @@ class ObjectCache:
 
         Continues when the caller is cancelled. Raises KeyRefused, PreconditionFailed,
         OriginMissing (if_match, and nothing there), OriginError, NoSuchBucket, StorageFull,
-        Overloaded, DatabaseAway.
+        Overloaded, DatabaseUnavailable.
         """
         check_key(key)
         if bucket.origin_id is None:
@@ -271,7 +271,7 @@ class ObjectCache:
         """Delete objects at their origin and from the directory; absent ones are no error.
 
         Continues when the caller is cancelled. Raises KeyRefused, OriginError,
-        NoSuchBucket, Overloaded, DatabaseAway.
+        NoSuchBucket, Overloaded, DatabaseUnavailable.
         """
         wanted = list(dict.fromkeys(check_key(key) for key in keys))
         await self._uncancelled(self._delete(bucket, wanted))
@@ -280,7 +280,7 @@ class ObjectCache:
         """Replace the tags of an object of the built-in origin.
 
         Continues when the caller is cancelled. Raises KeyRefused, OriginMissing, NoSuchBucket,
-        DatabaseAway.
+        DatabaseUnavailable.
         """
         return await self._uncancelled(self._tag(bucket, check_key(key), tagging))
 

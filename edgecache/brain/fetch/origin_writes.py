@@ -14,7 +14,7 @@ import structlog
 from edgecache.brain.database import Database
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import Change, Coherence
-from edgecache.brain.errors import DatabaseAway, PreconditionFailed
+from edgecache.brain.errors import DatabaseUnavailable, PreconditionFailed
 from edgecache.brain.origins.driver import Driver, WriteResult
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
@@ -53,7 +53,7 @@ class OriginWrites:
     ) -> ObjectVersion:
         """Write an object.
 
-        Raises PreconditionFailed, OriginError, NoSuchBucket, DatabaseAway.
+        Raises PreconditionFailed, OriginError, NoSuchBucket, DatabaseUnavailable.
         """
         write_id, began = await self._begin(bucket, [key])
         try:
@@ -71,7 +71,7 @@ class OriginWrites:
     async def delete(self, driver: Driver, bucket: BucketInfo, keys: Sequence[str]) -> None:
         """Delete objects.
 
-        Raises OriginError, NoSuchBucket, DatabaseAway.
+        Raises OriginError, NoSuchBucket, DatabaseUnavailable.
         """
         write_id, _ = await self._begin(bucket, keys)
         try:
@@ -87,7 +87,7 @@ class OriginWrites:
 
         write: returns the keys that changed, none where the origin refused. Where it raises, the
         outcome is unknown and the key is forgotten. Raises what write raises; NoSuchBucket,
-        DatabaseAway.
+        DatabaseUnavailable.
         """
         write_id, _ = await self._begin(bucket, [key])
         changed: Sequence[str] = [key]
@@ -99,7 +99,7 @@ class OriginWrites:
     async def settle(self, write_id: UUID, bucket_id: int, keys: Sequence[str]) -> None:
         """Forget the keys of a write that has ended, and delete its record.
 
-        Raises DatabaseAway: the record stays, and garbage collection tries again.
+        Raises DatabaseUnavailable: the record stays, and garbage collection tries again.
         """
         async with self._coherence.change() as change:
             await commits.lock_keys(change, bucket_id, keys)
@@ -125,7 +125,7 @@ class OriginWrites:
             self.active.discard(write_id)
             raise
         if row is None:
-            raise DatabaseAway
+            raise DatabaseUnavailable
         return write_id, row.generation
 
     async def _commit(

@@ -16,7 +16,7 @@ from edgecache.brain.directory.index import Name
 from edgecache.brain.directory.joined_reads import JoinedReads
 from edgecache.brain.errors import (
     BrainError,
-    DatabaseAway,
+    DatabaseUnavailable,
     OriginMissing,
     OriginTimeout,
     Overloaded,
@@ -123,7 +123,7 @@ class Singleflight:
     async def shareable(self, name: Name) -> SharedFetch | None:
         """Return the running fetch of a name, unless its key changed since it began.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         fetch = self.running.get(name)
         if fetch is None or fetch.failure is not None:
@@ -206,7 +206,7 @@ class Singleflight:
     async def _writer(self, fetch: SharedFetch) -> DirectoryWriter:
         row = await self._database.one("SELECT nextval('brain_generation') AS generation")
         if row is None:
-            raise DatabaseAway
+            raise DatabaseUnavailable
         fetch.began = row.generation
         return DirectoryWriter(self._directory, self._staging, fetch.name, row.generation)
 

@@ -20,7 +20,7 @@ from psycopg.types.json import Jsonb
 from edgecache.brain.background import PeriodicTask
 from edgecache.brain.database import Connection, Database
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.metering.latencies import Latencies
 from platform_site.lib.ids import uuid7
 
@@ -236,13 +236,13 @@ class Meters:
         for _ in range(LAST_TRIES):
             try:
                 await self.flush()
-            except DatabaseAway:
+            except DatabaseUnavailable:
                 continue
             return
         log.error("brain_usage_lost", lines=len(self._open.lines))
 
     async def flush(self) -> None:
-        """Write the counts. Raises DatabaseAway; they are then written later."""
+        """Write the counts. Raises DatabaseUnavailable; they are then written later."""
         async with self.writing:
             # A batch that could not be written comes first; newer counts collect meanwhile.
             for _ in range(2):

@@ -52,12 +52,12 @@ class OperatorNetworks(PeriodicTask):
         return self._known.get(operator_id, frozenset())
 
     async def refresh(self) -> None:
-        """Read them. Raises DatabaseAway."""
+        """Read them. Raises DatabaseUnavailable."""
         rows = await self._database.all(READ, [KEPT_DAYS])
         self._known = {row.operator_id: frozenset(row.prefixes) for row in rows}
 
     async def note(self, operator_id: int, prefix: str) -> None:
-        """Store that a node connected from a network. Raises DatabaseAway."""
+        """Store that a node connected from a network. Raises DatabaseUnavailable."""
         name = (operator_id, prefix)
         if self._clock() - self._noted.get(name, -AGAIN_AFTER_S) < AGAIN_AFTER_S:
             return
@@ -68,14 +68,14 @@ class OperatorNetworks(PeriodicTask):
         await self.refresh()
 
     async def replace(self, operator_id: int, prefixes: Collection[str]) -> None:
-        """Store the networks of an operator's recent sessions. Raises DatabaseAway."""
+        """Store the networks of an operator's recent sessions. Raises DatabaseUnavailable."""
         wanted = sorted(prefixes)[:MOST]
         await self._database.run(REPLACE, [operator_id, wanted, operator_id, wanted])
         await self.refresh()
 
 
 async def forget(database: Database) -> None:
-    """Delete networks that were not seen for long. Raises DatabaseAway."""
+    """Delete networks that were not seen for long. Raises DatabaseUnavailable."""
     await database.run(FORGET, [KEPT_DAYS])
 
 

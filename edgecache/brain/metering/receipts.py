@@ -100,7 +100,7 @@ async def redeem(
 ) -> ReceiptsAnswer:
     """Store what a batch claims, all of an hour or nothing of it. Repeating it changes nothing.
 
-    Raises DatabaseAway; some of the hours may count then, and do not count again.
+    Raises DatabaseUnavailable; some of the hours may count then, and do not count again.
     """
     windows: dict[int, HourWindow] = defaultdict(HourWindow)
     for place, line in enumerate(lines):

@@ -65,7 +65,7 @@ class Statistics:
         self._count = _Count()
 
     async def status(self) -> dict[str, Any]:
-        """Return the interface's status fields. Raises DatabaseAway."""
+        """Return the interface's status fields. Raises DatabaseUnavailable."""
         rows = self._nodes.all()
         return {
             "brain_healthy": True,
@@ -77,7 +77,7 @@ class Statistics:
         }
 
     async def cluster(self) -> dict[str, Any]:
-        """Return the interface's cluster-wide metrics. Raises DatabaseAway."""
+        """Return the interface's cluster-wide metrics. Raises DatabaseUnavailable."""
         rows = self._nodes.all()
         active = self._active(rows)
         return {
@@ -91,7 +91,7 @@ class Statistics:
         }
 
     async def of_node(self, row: NodeRow) -> dict[str, Any]:
-        """Return the same fields of one node, and its load. Raises DatabaseAway."""
+        """Return the same fields of one node, and its load. Raises DatabaseUnavailable."""
         return {
             "node_id": str(row.id),
             **_measured(await self._measure(row.id)),
@@ -105,7 +105,7 @@ class Statistics:
         }
 
     async def roll_up(self) -> None:
-        """Make one row an hour of old minutes. Raises DatabaseAway."""
+        """Make one row an hour of old minutes. Raises DatabaseUnavailable."""
         async with self._database.transaction() as connection:
             lock = await connection.one(
                 "SELECT pg_try_advisory_xact_lock(%s) AS is_mine", [ROLL_UP_LOCK]

@@ -72,7 +72,7 @@ async def page(database: Database, after: int, limit: int, *, cuts_all: bool) ->
 
     cuts_all: of the running hour, too, what is little.
 
-    Raises DatabaseAway.
+    Raises DatabaseUnavailable.
     """
     async with database.transaction() as connection:
         await connection.run("SELECT pg_advisory_xact_lock(%s)", [LINES_LOCK])
@@ -83,7 +83,7 @@ async def page(database: Database, after: int, limit: int, *, cuts_all: bool) ->
 async def add_storage(database: Database, *, clock: Callable[[], float]) -> None:
     """Add the lines of the last full hour's storage, unless a brain has done so.
 
-    The bytes stored now count for the whole hour. Raises DatabaseAway.
+    The bytes stored now count for the whole hour. Raises DatabaseUnavailable.
     """
     hour = hour_of(clock()) - timedelta(hours=1)
     async with database.transaction() as connection:
@@ -93,7 +93,7 @@ async def add_storage(database: Database, *, clock: Callable[[], float]) -> None
 
 
 async def forget(database: Database) -> None:
-    """Delete old lines and marks; billing has pulled them long ago. Raises DatabaseAway."""
+    """Delete old lines and marks; billing has pulled them long ago. Raises DatabaseUnavailable."""
     await database.run(OLD_LINES, [KEPT_DAYS])
     await database.run(OLD_BATCHES)
     await database.run(OLD_HOURS)

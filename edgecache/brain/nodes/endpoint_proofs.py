@@ -11,7 +11,7 @@ import structlog
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.nodes import rows as node_rows
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.endpoints import is_proof, new_nonce
@@ -63,7 +63,7 @@ class EndpointProofs:
                 change.announce(node_rows.TOPIC, row.id.hex)
         except RequestFailed as failure:
             log.warning("node_not_proved", node_id=str(row.id), reason=failure.reason)
-        except DatabaseAway:
+        except DatabaseUnavailable:
             log.warning("node_not_proved", node_id=str(row.id), reason="database_away")
         else:
             log.info("node_proved", node_id=str(row.id))

@@ -8,7 +8,7 @@ import structlog
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Delivery
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.nodes.repair import Repair
 
 log = structlog.get_logger(__name__)
@@ -56,6 +56,6 @@ class HotObjects:
         try:
             await self._database.run(MARK, [HOT_S, sha256])
             ordered = await self._repair.look_at(sha256)
-        except DatabaseAway:
+        except DatabaseUnavailable:
             return
         log.info("object_is_hot", sha256=sha256.hex(), copies_ordered=ordered)

@@ -71,7 +71,7 @@ async def add(connection: Connection, kind: JobKind, wanted: Sequence[tuple[UUID
 async def verify(coherence: Coherence, node_id: UUID, sha256: bytes) -> None:
     """Use a node's copy no more, and have the node verify it; what is wrong it removes.
 
-    Raises DatabaseAway.
+    Raises DatabaseUnavailable.
     """
     async with coherence.change(waits=False) as change:
         await change.run(

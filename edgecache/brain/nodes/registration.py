@@ -64,7 +64,7 @@ def read(body: Fields, *, is_production: bool) -> Registration:
 
 
 async def register(coherence: Coherence, wanted: Registration) -> RegisteredNode:
-    """Create the node. Raises EndpointTaken, DatabaseAway."""
+    """Create the node. Raises EndpointTaken, DatabaseUnavailable."""
     secret = secrets.token_urlsafe(SECRET_BYTES)
     row = NodeRow(
         id=uuid7(),

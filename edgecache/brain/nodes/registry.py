@@ -14,7 +14,7 @@ from edgecache.brain.background import BackgroundTasks, PeriodicTask, wait_for_n
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Source
 from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.nodes import jobs as node_jobs
 from edgecache.brain.nodes import rows as node_rows
 from edgecache.brain.nodes.health import Health, NodeStatistics
@@ -84,7 +84,7 @@ class Nodes:
         self._coherence.subscribe(node_rows.TOPIC, lambda *_: self._news.set())
         try:
             await self.refresh()
-        except DatabaseAway:
+        except DatabaseUnavailable:
             log.warning("brain_nodes_unread")
         await self._periodic.start()
 
@@ -94,7 +94,7 @@ class Nodes:
         await self._background.stop()
 
     async def refresh(self) -> None:
-        """Read the rows. Raises DatabaseAway."""
+        """Read the rows. Raises DatabaseUnavailable."""
         await self.stopped.refresh()
         rows = await node_rows.read_all(self._database)
         self._read_at = time.monotonic()
@@ -282,7 +282,7 @@ async def _keep_trying(work: Callable[[], Awaitable[None]]) -> None:
     while True:
         try:
             return await work()
-        except DatabaseAway:
+        except DatabaseUnavailable:
             await asyncio.sleep(REFRESH_S)
 
 

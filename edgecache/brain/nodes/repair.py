@@ -112,21 +112,21 @@ class Repair(PeriodicTask):
         super().__init__("repair", self._round, lambda: asyncio.sleep(nodes.interval_s / 2))
 
     async def again(self) -> None:
-        """Request a walk, after a change of what may be stored where. Raises DatabaseAway."""
+        """Request a walk after a change of what may be stored where. Raises DatabaseUnavailable."""
         async with self._coherence.change(waits=False) as change:
             change.announce(TOPIC)
 
     async def look_at(self, sha256: bytes) -> int:
         """Check one blob now; return the number of replicas that were ordered or dropped.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         return await self._look_at([sha256], self._usable())
 
     async def walk(self) -> int:
         """Check all blobs once; return the number of replicas that were ordered or dropped.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         cursor, changes = b"", 0
         while True:

@@ -18,7 +18,7 @@ import structlog
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.directory.directory import Directory
-from edgecache.brain.errors import BrainError, DatabaseAway
+from edgecache.brain.errors import BrainError, DatabaseUnavailable
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.placement import choose
 from edgecache.brain.nodes.registry import Nodes
@@ -96,7 +96,7 @@ class Replication:
     async def _upload(self, requests: Sequence[ReplicaRequest]) -> None:
         try:
             await self._spread(requests)
-        except DatabaseAway:
+        except DatabaseUnavailable:
             log.warning("replication_put_off", blobs=len(requests))
             for request in requests:
                 self.want(request)

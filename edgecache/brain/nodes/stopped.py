@@ -41,13 +41,13 @@ class StoppedOrganizations:
         return organization_id in self._ids
 
     async def decide(self, organization_id: int, version: int, *, is_stopped: bool) -> None:
-        """Store the platform's decision, unless a later one is known. Raises DatabaseAway."""
+        """Store the platform's decision unless a later one is known. Raises DatabaseUnavailable."""
         async with self._coherence.change() as change:
             if await change.run(DECIDE, [organization_id, is_stopped, version]):
                 change.announce(TOPIC, organization_id, int(is_stopped))
 
     async def refresh(self) -> None:
-        """Read all again if announcements may have been missed. Raises DatabaseAway."""
+        """Read all again if announcements may have been missed. Raises DatabaseUnavailable."""
         if self._is_complete:
             return
         before = self.changes

@@ -40,7 +40,7 @@ class Catalog:
     async def list(self, tenant: Tenant) -> list[OriginInfo]:
         """Return the environment's origins by name.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         rows = await self._database.all(
             "SELECT id, name, kind, config, secret <> '' AS has_secret, created_at"
@@ -60,7 +60,7 @@ class Catalog:
     ) -> OriginInfo:
         """Make an origin; what it may say: ``origins.config``. The name's form is the caller's.
 
-        Raises Invalid with the fields, OriginExists, DatabaseAway.
+        Raises Invalid with the fields, OriginExists, DatabaseUnavailable.
         """
         parsed = parse(kind, config, secret, allows_private=self._allows_private)
         kept = encrypt(orjson.dumps(dict(parsed.secret)).decode()) if parsed.secret else ""
@@ -82,7 +82,7 @@ class Catalog:
     async def delete(self, tenant: Tenant, origin_id: int) -> None:
         """Remove an origin that no bucket names.
 
-        Raises NoSuchOrigin, InUse, DatabaseAway.
+        Raises NoSuchOrigin, InUse, DatabaseUnavailable.
         """
         try:
             async with self._coherence.change() as change:

@@ -99,7 +99,7 @@ class Origins:
     async def driver(self, bucket: BucketInfo) -> Driver:
         """Return the driver of a bucket's origin.
 
-        Raises OriginFailed for a secret that cannot be read, DatabaseAway.
+        Raises OriginFailed for a secret that cannot be read, DatabaseUnavailable.
         """
         if bucket.origin_id is None:
             raise OriginFailed("The bucket has no external origin.")

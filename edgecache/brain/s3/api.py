@@ -137,7 +137,7 @@ class ObjectApi:
     async def _served_by_cdn(self, scope: Scope, exchange: Exchange, entry: LogEntry) -> bool:
         """Serve a request that is plain HTTP: to a bucket's host, or below ``/p/``.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         bucket_id = await self._parts.hosts.bucket_id(scope.authority)
         if bucket_id is not None:

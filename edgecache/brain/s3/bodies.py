@@ -26,14 +26,14 @@ IN_MANIFEST: Final = frozenset(("sha256", "crc32"))
 
 
 @dataclass(frozen=True, slots=True)
-class Received(Generic[Body]):
+class ReceivedBody(Generic[Body]):
     """A verified body, on disk or in memory. checksums: to be stored with the object."""
 
     body: Body
     checksums: Mapping[str, str]
 
 
-async def buffer(context: RequestContext) -> Received[BufferedBody] | None:
+async def buffer(context: RequestContext) -> ReceivedBody[BufferedBody] | None:
     """Receive a small upload's body into memory; None if it must be received into a file.
 
     On failure nothing is left behind. Raises as ``receive`` does.
@@ -56,7 +56,7 @@ async def buffer(context: RequestContext) -> Received[BufferedBody] | None:
         release()
         raise
     body = BufferedBody(data, manifest, release)
-    return Received(body, {**computed, "type": checksums.FULL})
+    return ReceivedBody(body, {**computed, "type": checksums.FULL})
 
 
 def _digests(data: bytes, name: str) -> tuple[Manifest, dict[str, str]]:
@@ -80,7 +80,7 @@ async def _whole(source: AsyncIterator[bytes] | Chunks, length: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-async def receive(context: RequestContext, *, keep: str = "") -> Received[StagedFile]:
+async def receive(context: RequestContext, *, keep: str = "") -> ReceivedBody[StagedFile]:
     """Write an upload's body to the brain's disk.
 
     keep: a checksum to compute whatever the request names. On failure nothing is left behind.
@@ -105,7 +105,7 @@ async def receive(context: RequestContext, *, keep: str = "") -> Received[Staged
     except BaseException:
         await staging.discard(staged)
         raise
-    return Received(staged, {**computed, "type": checksums.FULL})
+    return ReceivedBody(staged, {**computed, "type": checksums.FULL})
 
 
 async def read_xml(

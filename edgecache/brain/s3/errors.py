@@ -179,7 +179,7 @@ _BRAIN_ERRORS: Final[tuple[tuple[type[brain_errors.BrainError], str], ...]] = (
     (brain_errors.OriginError, "OriginFailed"),
     (brain_errors.Overloaded, "SlowDown"),
     (brain_errors.DatabaseBusy, "SlowDown"),
-    (brain_errors.StoreAway, "ServiceUnavailable"),
+    (brain_errors.StoreUnavailable, "ServiceUnavailable"),
     (brain_errors.Unavailable, "ServiceUnavailable"),
     (brain_errors.Invalid, "InvalidArgument"),
 )
@@ -214,7 +214,7 @@ def from_brain_error(error: brain_errors.BrainError) -> S3Error:
     for kind, code in _BRAIN_ERRORS:
         if isinstance(error, kind):
             says = code.startswith(("Origin", "Invalid", "Account"))
-            says = says or kind is brain_errors.StoreAway
+            says = says or kind is brain_errors.StoreUnavailable
             detail = error.detail if says else ""
             return S3Error(code, detail)
     return S3Error("InternalError")

@@ -50,8 +50,8 @@ async def copy(
     """Write an object with the bytes of another one of the built-in origin.
 
     source: bucket and key. describe: returns the fields of the copy of a version. None: the source
-    was overwritten meanwhile. Raises OriginMissing, PreconditionFailed, NoSuchBucket, DatabaseAway,
-    and what ``describe`` raises.
+    was overwritten meanwhile. Raises OriginMissing, PreconditionFailed, NoSuchBucket,
+    DatabaseUnavailable, and what ``describe`` raises.
     """
     async with coherence.change() as change:
         await commits.lock_keys(change, bucket.id, [key])
@@ -76,7 +76,7 @@ async def copy(
 async def head(database: Database, bucket: BucketInfo, key: str) -> ObjectVersion | None:
     """Return the object's fields.
 
-    Raises DatabaseAway.
+    Raises DatabaseUnavailable.
     """
     row = await database.one(STORED, [bucket.id, key])
     return None if row is None else commits.version_of(_stored(bucket, key, row))
@@ -85,7 +85,7 @@ async def head(database: Database, bucket: BucketInfo, key: str) -> ObjectVersio
 async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> ObjectVersion | None:
     """Put an object into the directory again after a purge; None if there is none.
 
-    Raises NoSuchBucket, DatabaseAway.
+    Raises NoSuchBucket, DatabaseUnavailable.
     """
     async with coherence.change(waits=False) as change:
         await commits.lock_keys(change, bucket.id, [key])
@@ -102,7 +102,7 @@ async def tag(
 ) -> ObjectVersion | None:
     """Replace an object's tags, and nothing else of it; None if there is no object.
 
-    tagging: as the header has them, empty for none. Raises NoSuchBucket, DatabaseAway.
+    tagging: as the header has them, empty for none. Raises NoSuchBucket, DatabaseUnavailable.
     """
     async with coherence.change() as change:
         await commits.lock_keys(change, bucket.id, [key])
@@ -119,7 +119,7 @@ async def tag(
 async def delete(coherence: Coherence, bucket: BucketInfo, keys: Sequence[str]) -> None:
     """Delete objects; one that is not there is no error.
 
-    Raises NoSuchBucket, DatabaseAway.
+    Raises NoSuchBucket, DatabaseUnavailable.
     """
     async with coherence.change() as change:
         await commits.lock_keys(change, bucket.id, keys)

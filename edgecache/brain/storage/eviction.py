@@ -41,7 +41,7 @@ class File(NamedTuple):
 async def evict(staging: Staging, held: Held) -> int:
     """Evict files if they and unfinished bodies fill the limit; return the bytes freed.
 
-    held: returns those of some blobs that nodes hold. Raises DatabaseAway.
+    held: returns those of some blobs that nodes hold. Raises DatabaseUnavailable.
     """
     limit = staging.limit_bytes
     if staging.used_bytes + staging.copies_bytes <= limit * FULL:
@@ -74,7 +74,7 @@ async def evict(staging: Staging, held: Held) -> int:
 async def sweep(staging: Staging, database: Database, moved: Moved) -> int:
     """Remove files without a row, left by crashes; return their number.
 
-    moved: removes those of some blobs that a store has by now. Raises DatabaseAway.
+    moved: removes those of some blobs that a store has by now. Raises DatabaseUnavailable.
     """
     removed = 0
     for folder in ("origin", "blobs"):

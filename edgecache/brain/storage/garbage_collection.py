@@ -106,7 +106,7 @@ class GarbageCollector(PeriodicTask):
     async def round(self) -> None:
         """Run all steps once.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         await self._finish_purges()
         await self._settle_writes()
@@ -173,7 +173,7 @@ class GarbageCollector(PeriodicTask):
     async def _held(self, blobs: Sequence[bytes]) -> set[bytes]:
         """Return those of some blobs that nodes hold.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         rows = await self._database.all(
             "SELECT DISTINCT blob_id FROM brain_location WHERE blob_id = ANY(%s)", [list(blobs)]

@@ -80,8 +80,8 @@ class GroupCommit:
         """Write an object: its bytes, its row and the directory's row, or none of them.
 
         stored: a store has the bytes. The body is consumed. Continues when the caller is cancelled.
-        Raises PreconditionFailed, OriginMissing (if_match), NoSuchBucket, StorageFull, StoreAway,
-        DatabaseAway.
+        Raises PreconditionFailed, OriginMissing (if_match), NoSuchBucket, StorageFull,
+        StoreUnavailable, DatabaseUnavailable.
         """
         loop = asyncio.get_running_loop()
         write = Write(bucket, key, body, fields, conditions, loop.create_future(), stored)

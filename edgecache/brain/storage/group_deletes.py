@@ -33,7 +33,7 @@ class GroupDeletes:
     async def delete(self, bucket: BucketInfo, key: str) -> None:
         """Delete an object; one that is not there is no error. Continues when cancelled.
 
-        Raises NoSuchBucket, DatabaseAway.
+        Raises NoSuchBucket, DatabaseUnavailable.
         """
         waiting = self._waiting.get(bucket.id)
         if waiting is None:

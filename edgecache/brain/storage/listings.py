@@ -47,7 +47,7 @@ async def list_keys(
 ) -> Listing:
     """Return a page of at most ``limit`` keys and groups after ``start_after``.
 
-    Raises DatabaseAway.
+    Raises DatabaseUnavailable.
     """
     if limit <= 0:
         return Listing((), (), None)

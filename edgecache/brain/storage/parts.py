@@ -44,7 +44,7 @@ class Parts:
     async def keeping(self, tenant: Tenant, staged: StagedFile) -> AsyncIterator[PartFile]:
         """Store a part; the block writes its row. The staged file is consumed.
 
-        Raises StoreAway, StorageFull.
+        Raises StoreUnavailable, StorageFull.
         """
         with self._stores.writing() as target:
             if target.store is None:
@@ -72,7 +72,7 @@ class Parts:
     async def join(self, parts: Sequence[StoredPart]) -> StagedFile:
         """Concatenate parts into one body; the parts stay.
 
-        Raises PartMissing when one was deleted or altered, StoreAway, StorageFull, OSError.
+        Raises PartMissing when one was deleted or altered, StoreUnavailable, StorageFull, OSError.
         """
         return await self._staging.take(self._read(parts))
 

@@ -16,7 +16,7 @@ from edgecache.brain.database import Row
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import Change
 from edgecache.brain.directory.index import Name
-from edgecache.brain.errors import OriginMissing, PreconditionFailed, StoreAway
+from edgecache.brain.errors import OriginMissing, PreconditionFailed, StoreUnavailable
 from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.storage.stores import stored_blobs
@@ -102,7 +102,7 @@ async def write_all(
 
     waits: for the locks of the one write that it is given then. Else those that are not free at
     once are left out, so that no write waits for another tenant's lock.
-    Raises NoSuchBucket (waits), DatabaseAway, psycopg.Error: then nothing is written.
+    Raises NoSuchBucket (waits), DatabaseUnavailable, psycopg.Error: then nothing is written.
     """
     outcomes = Outcomes()
     if waits:
@@ -206,7 +206,7 @@ async def _record(
             continue
         try:
             stored_blobs.check_fresh(write.stored.began)
-        except StoreAway as exc:
+        except StoreUnavailable as exc:
             outcomes.failed[write] = exc
         else:
             fresh[write] = write.stored

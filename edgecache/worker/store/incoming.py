@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from edgecache.worker.store.store import Arrived, Store
+from edgecache.worker.store.store import IncomingFile, Store
 
 
 class WrongBytes(Exception):
@@ -79,13 +79,13 @@ def keep_all(store: Store, blobs: Mapping[bytes, memoryview]) -> list[bytes]:
     for sha256, data in blobs.items():
         if hashlib.sha256(data).digest() != sha256:
             raise WrongBytes
-    arrived: list[Arrived] = []
+    arrived: list[IncomingFile] = []
     reserved: list[int] = []
     try:
         for sha256 in store.missing(list(blobs)):
             size = len(blobs[sha256])
             reserved.append(store.reserve(size))
-            arrived.append(Arrived(_write_synced(store, blobs[sha256]), sha256, size))
+            arrived.append(IncomingFile(_write_synced(store, blobs[sha256]), sha256, size))
         rooms, reserved = sum(reserved), []
         return store.keep_all(arrived, room=rooms)
     finally:

@@ -36,7 +36,7 @@ class StoreFull(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class IncomingFile:
     """A whole file on its way into the store, under a temporary name."""
 
     path: Path
@@ -45,7 +45,7 @@ class Arrived:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoreUsage:
     """What the store takes and has taken. used_bytes: on the disk, whole blocks."""
 
     used_bytes: int
@@ -71,10 +71,10 @@ class Store:
         """Where it is."""
         return self.files.folder
 
-    def held(self) -> Held:
+    def held(self) -> StoreUsage:
         """Return what the store takes."""
         totals = self._totals
-        return Held(totals.used_bytes, totals.objects, totals.evictions)
+        return StoreUsage(totals.used_bytes, totals.objects, totals.evictions)
 
     def count_read(self, sha256: bytes) -> None:
         """Note a read, which keeps an object longer. For the event loop's thread alone."""
@@ -117,9 +117,9 @@ class Store:
         Returns False when the object was held already; the file is gone then. The room is released
         in every case. Raises OSError or sqlite3.Error; then nothing was kept.
         """
-        return bool(self.keep_all([Arrived(incoming, sha256, size)], room=room))
+        return bool(self.keep_all([IncomingFile(incoming, sha256, size)], room=room))
 
-    def keep_all(self, arrived: Sequence[Arrived], *, room: int) -> list[bytes]:
+    def keep_all(self, arrived: Sequence[IncomingFile], *, room: int) -> list[bytes]:
         """Take files as ``keep`` does, all of them or none; return the objects that are new."""
         new: list[bytes] = []
         with self._lock:

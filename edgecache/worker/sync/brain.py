@@ -1,7 +1,7 @@
 """Calls to the brain's worker API.
 
 BrainError
-├── BrainAway           not reached, or it answered a fault: try again later
+├── BrainUnavailable           not reached, or it answered a fault: try again later
 ├── BrainRefused        it does not take what was sent
 ├── CredentialRefused   401: the secret is wrong
 └── NodeRemoved         410: this node is no more
@@ -30,7 +30,7 @@ class BrainError(Exception):
     """A call that did not do what it should."""
 
 
-class BrainAway(BrainError):
+class BrainUnavailable(BrainError):
     """The brain was not reached, or is not well."""
 
 
@@ -72,7 +72,7 @@ class BrainApi:
                 self._address, head + body, limit_bytes=MESSAGE_LIMIT_BYTES, timeout_s=CALL_LIMIT_S
             )
         except RequestFailed as failure:
-            raise BrainAway(str(failure.__cause__ or failure)) from failure
+            raise BrainUnavailable(str(failure.__cause__ or failure)) from failure
         return _fields_of(response.status, response.body)
 
 
@@ -84,13 +84,13 @@ def _fields_of(status: int, answer: bytes) -> Fields:
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         raise CredentialRefused
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:
-        raise BrainAway(f"it answered {status}")
+        raise BrainUnavailable(f"it answered {status}")
     if status not in {HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED}:
         raise BrainRefused(f"{status} {_code(answer)}")
     try:
         return parse(answer)
     except MalformedMessage as error:
-        raise BrainAway("its answer is not JSON") from error
+        raise BrainUnavailable("its answer is not JSON") from error
 
 
 def _code(answer: bytes) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from edgecache.protocol.fields import MalformedMessage
-from edgecache.protocol.inventories import Held, Inventory, InventoryAnswer
+from edgecache.protocol.inventories import HeldBlob, Inventory, InventoryAnswer
 from edgecache.protocol.names import INVENTORY_PAGE, RECEIPT_BATCH, worker_path
 from edgecache.protocol.receipts import ReceiptLine, ReceiptsAnswer
 from edgecache.protocol.receipts import Receipts as ReceiptBatch
@@ -65,7 +65,7 @@ async def send_inventory(node: Node) -> None:
         while not is_last:
             rows = await node.on_disk(_page, node, after)
             is_last = len(rows) < INVENTORY_PAGE
-            held = tuple(Held(sha256, size) for sha256, size in rows)
+            held = tuple(HeldBlob(sha256, size) for sha256, size in rows)
             await _send(node, full=True, added=held, page=number, last=is_last)
             after, number = (rows[-1][0] if rows else after), number + 1
     except BaseException:
@@ -84,7 +84,7 @@ async def send_changes(node: Node) -> bool:
     if not changes:
         return False
     last = {change.sha256: change.size for change in changes}
-    added = tuple(Held(sha256, size) for sha256, size in last.items() if size is not None)
+    added = tuple(HeldBlob(sha256, size) for sha256, size in last.items() if size is not None)
     removed = tuple(sha256 for sha256, size in last.items() if size is None)
     await _send(node, full=False, added=added, removed=removed)
     await node.on_disk(_forget_changes, node, changes[-1].id)
@@ -121,7 +121,7 @@ async def _send(
     node: Node,
     *,
     full: bool,
-    added: tuple[Held, ...] = (),
+    added: tuple[HeldBlob, ...] = (),
     removed: tuple[bytes, ...] = (),
     page: int = 0,
     last: bool = True,

@@ -19,7 +19,7 @@ PROBE_PAUSE_S: Final = 0.05
 LAST_WORDS_S: Final = 1.0
 
 
-class Supervised:
+class SupervisedProcess:
     """A process that is restarted until `stop`."""
 
     def __init__(
@@ -29,7 +29,7 @@ class Supervised:
         colour: int,
         roster: Roster,
         restart_policy: RestartPolicy,
-        needs: Sequence["Supervised"],
+        needs: Sequence["SupervisedProcess"],
         give_up: Callable[[StartError], None],
         hurry: asyncio.Event,
     ) -> None:

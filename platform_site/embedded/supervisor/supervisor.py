@@ -15,7 +15,7 @@ from platform_site.embedded.supervisor.launch import Launch
 from platform_site.embedded.supervisor.lines import lines_of
 from platform_site.embedded.supervisor.process import Process, RestartPolicy
 from platform_site.embedded.supervisor.roster import Roster
-from platform_site.embedded.supervisor.supervised import Supervised
+from platform_site.embedded.supervisor.supervised import SupervisedProcess
 from platform_site.embedded.terminal import log_line, say, warn
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -36,7 +36,7 @@ class Supervisor:
         """data_dir: the folder of the roster; its lock must be held."""
         self._roster = Roster(data_dir)
         self._restart_policy = restart_policy
-        self._children: list[Supervised] = []
+        self._children: list[SupervisedProcess] = []
         self._halt = asyncio.Event()
         self._hurry = asyncio.Event()
         self._failure: StartError | None = None
@@ -113,9 +113,9 @@ class Supervisor:
         """Return the running children's ids by name."""
         return {child.process.name: child.pid for child in self._children if child.pid}
 
-    def _add(self, process: Process) -> Supervised:
+    def _add(self, process: Process) -> SupervisedProcess:
         by_name = {child.process.name: child for child in self._children}
-        child = Supervised(
+        child = SupervisedProcess(
             process,
             colour=len(self._children),
             roster=self._roster,

@@ -26,7 +26,7 @@ TEMPLATE: Final = "admin/confirm_action.html"
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class ConfirmedAction:
     """An action that was confirmed. key: the same if its form is sent twice."""
 
     request: HttpRequest
@@ -51,7 +51,7 @@ class StaffAction:
     name: str
     title: str
     warning: str
-    work: Callable[[Deed, Any], bool]
+    work: Callable[[ConfirmedAction, Any], bool]
     label: Callable[[Any], str] = str
 
 
@@ -103,7 +103,7 @@ def may_act(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "may_act", False))
 
 
-def confirmed(request: HttpRequest) -> Deed | None:
+def confirmed(request: HttpRequest) -> ConfirmedAction | None:
     """Return the deed if the request confirms an action with a reason, else None."""
     reason = request.POST.get("reason", "").strip()[:REASON_CHARS]
     if "confirmed" not in request.POST:
@@ -111,7 +111,7 @@ def confirmed(request: HttpRequest) -> Deed | None:
     if not reason:
         messages.error(request, "A reason is required: it is kept in the audit trail.")
         return None
-    return Deed(request, reason, request.POST["confirmed"][:64])
+    return ConfirmedAction(request, reason, request.POST["confirmed"][:64])
 
 
 def confirmation(
@@ -134,7 +134,7 @@ def confirmation(
     )
 
 
-def do(action: StaffAction, deed: Deed, rows: Sequence[Any]) -> None:
+def do(action: StaffAction, deed: ConfirmedAction, rows: Sequence[Any]) -> None:
     """Do an action to each row, and say what became of it."""
     done = 0
     for row in rows:

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from platform_site.lib.admin.actions import REASON_CHARS, Deed, confirmed, may_act
+from platform_site.lib.admin.actions import REASON_CHARS, ConfirmedAction, confirmed, may_act
 from platform_site.lib.admin.pages import ReadOnlyAdmin
 from platform_site.lib.errors import PlatformError
 
@@ -31,7 +31,7 @@ class StaffForm:
     title: str
     fields: type[forms.Form]
     describe: Callable[[Values], str]
-    work: Callable[[Deed, Values], bool]
+    work: Callable[[ConfirmedAction, Values], bool]
 
 
 def answer(model_admin: ReadOnlyAdmin, request: HttpRequest, staff_form: StaffForm) -> HttpResponse:
@@ -67,7 +67,7 @@ def answer(model_admin: ReadOnlyAdmin, request: HttpRequest, staff_form: StaffFo
     return TemplateResponse(request, TEMPLATE, context)
 
 
-def _do(staff_form: StaffForm, deed: Deed, values: Values, sentence: str) -> None:
+def _do(staff_form: StaffForm, deed: ConfirmedAction, values: Values, sentence: str) -> None:
     if staff_form.work(deed, values):
         messages.success(deed.request, f"Done: {sentence}")
     else:

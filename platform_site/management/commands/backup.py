@@ -8,7 +8,7 @@ from accounts.audit_tags import AccountTag
 from environments import environments
 from platform_site.backup import catalogue, making
 from platform_site.backup.archive import Archive, open_archive
-from platform_site.backup.making import Made
+from platform_site.backup.making import BackupResult
 from platform_site.backup.work import exclusive
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
@@ -134,7 +134,7 @@ def _environment(text: str) -> int:
     return environments.find(int(organization), name).pk
 
 
-def _text(made: Made) -> str:
+def _text(made: BackupResult) -> str:
     found = made.manifest
     return (
         f"{found.id}: {found.environments} environments, {found.objects} objects "
@@ -142,7 +142,7 @@ def _text(made: Made) -> str:
     )
 
 
-def _unfinished(made: Made) -> str:
+def _unfinished(made: BackupResult) -> str:
     parts = [
         f"Environment {each['org_id']}:{each['environment']} is not in it: {each['reason']}"
         for each in made.failed

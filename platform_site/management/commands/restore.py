@@ -9,11 +9,11 @@ from django.db import connections
 from environments import environments
 from platform_site.backup import catalogue, control, restore_checks, restoring, voiding
 from platform_site.backup.archive import Archive, open_archive
-from platform_site.backup.restoring import Restored
+from platform_site.backup.restoring import RestoreResult
 from platform_site.backup.sealing import Identity, read_identities
 from platform_site.backup.work import exclusive
 from platform_site.lib.commands import OpsCommand, Outcome, Refused, Unreachable
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.management.operators import database_of
 from sqlgateway.provisioning import restores
 
@@ -70,7 +70,7 @@ class Command(OpsCommand):
                 if options["environment"]:
                     return _environment(archive, identities, options)
                 return _platform(archive, identities, options, self.stderr.write)
-        except EngineAway:
+        except EngineUnavailable:
             sentence = "The tenants' cluster does not answer: run the same command again."
             raise Unreachable("cluster_unreachable", sentence) from None
 
@@ -133,7 +133,7 @@ def _environment(archive: Archive, identities: list[Identity], options: dict[str
     return Outcome(facts, f"{options['environment']} is as it was in {found.id}.")
 
 
-def _text(done: Restored) -> str:
+def _text(done: RestoreResult) -> str:
     lines = [
         f"Restored {done.manifest.id}: {done.environments} environments, {done.objects} objects.",
         "Everyone signs in anew; API keys and access keys are to be made anew.",
@@ -143,7 +143,7 @@ def _text(done: Restored) -> str:
     return "\n".join(lines)
 
 
-def _unfinished(done: Restored) -> str:
+def _unfinished(done: RestoreResult) -> str:
     return "\n".join(
         f"Environment {each['org_id']}:{each['environment']} is not restored: {each['reason']}"
         for each in done.failed

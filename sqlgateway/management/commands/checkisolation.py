@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.isolation.check import Report, check
 from sqlgateway.models import Cluster
 from sqlgateway.provisioning import cluster_registry, clusters
@@ -41,7 +41,7 @@ class Command(OpsCommand):
 def _report(cluster: Cluster) -> Report | None:
     try:
         return check(cluster)
-    except EngineAway:
+    except EngineUnavailable:
         return None
 
 

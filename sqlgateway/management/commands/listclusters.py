@@ -3,7 +3,7 @@
 from typing import Any
 
 from platform_site.lib.commands import OpsCommand, Outcome
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster
 from sqlgateway.provisioning import capacity, clusters
 
@@ -40,7 +40,7 @@ def _answers(cluster: Cluster) -> bool:
     try:
         with clusters.administer(clusters.address_of(cluster)) as connection:
             connection.execute("SELECT 1")
-    except EngineAway:
+    except EngineUnavailable:
         return False
     return True
 

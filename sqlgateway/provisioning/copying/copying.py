@@ -18,7 +18,7 @@ def copy_database(source: Database, target: Database) -> None:
     """Fill a new target with what the source held at one moment, and compare the two.
 
     The source may be in use. The target was just created, and nothing logs in to it.
-    Raises CopyFailed, EngineAway.
+    Raises CopyFailed, EngineUnavailable.
     """
     started = time.monotonic()
     try:

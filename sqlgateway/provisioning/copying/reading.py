@@ -53,7 +53,7 @@ TABLES: Final = (
 def reading_role(address: Address, database: Database) -> Iterator[Session]:
     """Make a role that may read all of a tenant's database; it is dropped afterwards.
 
-    Raises EngineAway.
+    Raises EngineUnavailable.
     """
     name, password = names.role_name(), names.password()
     role = sql.Identifier(name)

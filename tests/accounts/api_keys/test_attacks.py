@@ -8,7 +8,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from accounts.api_keys import secret
-from accounts.api_keys.api_keys import Wanted, create
+from accounts.api_keys.api_keys import NewApiKey, create
 from accounts.errors import SessionRevoked
 from accounts.models import ApiKey, AuditEvent, Session, User
 from environments import environments
@@ -263,9 +263,9 @@ def test_a_maker_demoted_or_signed_out_meanwhile_gets_no_key(alice: User) -> Non
     principal = principal_of(signed_in(alice).access_token)
     User.unscoped.filter(pk=alice.pk).update(roles=["operator"])
     with pytest.raises(SessionRevoked):
-        create(principal, Wanted("x", "reader"), now=timezone.now())
+        create(principal, NewApiKey("x", "reader"), now=timezone.now())
     User.unscoped.filter(pk=alice.pk).update(roles=["admin"])
     Session.unscoped.update(ended_at=timezone.now())
     with pytest.raises(SessionRevoked):
-        create(principal, Wanted("x", "reader"), now=timezone.now())
+        create(principal, NewApiKey("x", "reader"), now=timezone.now())
     assert not ApiKey.unscoped.exists()

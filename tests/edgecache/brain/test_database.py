@@ -11,7 +11,7 @@ import pytest
 
 from edgecache.brain.charging import charge_organization
 from edgecache.brain.database import Database, RawConnection
-from edgecache.brain.errors import DatabaseAway, DatabaseBusy
+from edgecache.brain.errors import DatabaseBusy, DatabaseUnavailable
 from edgecache.brain.origins.egress.stream_server import StreamServer
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import Rows, running, until
@@ -41,7 +41,7 @@ async def test_an_absent_database_is_an_error_within_seconds() -> None:
     database = Database("postgresql://nobody@127.0.0.1:1/none")
     await database.start()
     async with asyncio.timeout(30):
-        with pytest.raises(DatabaseAway):
+        with pytest.raises(DatabaseUnavailable):
             await database.one("SELECT 1")
 
     await database.stop()
@@ -80,7 +80,7 @@ async def test_a_connection_lost_in_a_transaction_rolls_it_back(
             )
             rows.cut("zonal-brain")
 
-    with pytest.raises(DatabaseAway):
+    with pytest.raises(DatabaseUnavailable):
         await cut_off()
     assert rows.count("braininstance") == 0
     assert await database.run("UPDATE brain_bucket SET name = name") == 0
@@ -90,7 +90,7 @@ async def test_a_hanging_statement_counts_as_an_unavailable_database(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edgecache.brain.database.STATEMENT_TIMEOUT_S", 0.2)
-    with pytest.raises(DatabaseAway):
+    with pytest.raises(DatabaseUnavailable):
         await database.one("SELECT pg_sleep(60)")
     assert await database.one("SELECT 1") is not None
 
@@ -256,7 +256,7 @@ async def test_an_unresponsive_database_fences_the_brain(line: Line, tmp_path: P
         line.hold()
         hits = 0
         async with asyncio.timeout(60):
-            with contextlib.suppress(DatabaseAway):
+            with contextlib.suppress(DatabaseUnavailable):
                 while brain.coherence.is_current:
                     # It may use its cache until its lease ends, which may be just now.
                     assert (await brain.objects.open(bucket, "k")).is_hit
@@ -264,7 +264,7 @@ async def test_an_unresponsive_database_fences_the_brain(line: Line, tmp_path: P
                     await asyncio.sleep(0.05)
             assert hits
             assert not brain.coherence.is_current
-            with pytest.raises(DatabaseAway):
+            with pytest.raises(DatabaseUnavailable):
                 await brain.objects.open(bucket, "k")
 
         line.release()

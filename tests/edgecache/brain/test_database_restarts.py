@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseUnavailable
 from platform_site.embedded.folders import make_folders, make_runtime_dir
 from platform_site.embedded.postgres.binaries import find_binaries
 from platform_site.embedded.postgres.cluster import CONTROL, Cluster
@@ -72,7 +72,7 @@ async def test_acknowledged_writes_survive_a_restart(
                 attempted[number] += 1
                 try:
                     await brain.put(bucket, f"k{number}", b"%d" % attempted[number])
-                except DatabaseAway:
+                except DatabaseUnavailable:
                     await asyncio.sleep(0.05)
                 else:
                     acknowledged[number] = attempted[number]
@@ -111,7 +111,7 @@ async def test_the_cache_is_cleared_when_the_listener_is_lost(
         await until(lambda: not brain.coherence.is_current)
 
         assert len(brain.directory.index) == 0
-        with pytest.raises(DatabaseAway):
+        with pytest.raises(DatabaseUnavailable):
             await brain.objects.open(bucket, "k")
         await asyncio.to_thread(start, cluster)
         assert await brain.coherence.wait_until_current(15)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from edgecache.protocol import names
 from edgecache.protocol.fields import Fields, MalformedMessage, parse
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, TicketKey
-from edgecache.protocol.inventories import Held, Inventory, InventoryAnswer
+from edgecache.protocol.inventories import HeldBlob, Inventory, InventoryAnswer
 from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobSource
 from edgecache.protocol.receipts import ReceiptLine, Receipts, ReceiptsAnswer, RefusedReceipt
 from tests.edgecache.protocol.strategies import HASH, NUMBER
@@ -18,7 +18,7 @@ from tests.edgecache.protocol.strategies import HASH, NUMBER
 WORD = st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=30)
 FINITE = st.floats(0, 1e12)
 KEY = st.binary(min_size=32, max_size=32).map(lambda raw: TicketKey(raw[:8].hex(), raw))
-HELD = st.builds(Held, HASH, NUMBER)
+HELD = st.builds(HeldBlob, HASH, NUMBER)
 SOURCE = st.builds(JobSource, WORD, WORD)
 MESSAGES = st.one_of(
     st.builds(

@@ -11,7 +11,7 @@ import pytest
 
 from platform_site.lib import crypto
 from sqlgateway.interactive import channel
-from sqlgateway.interactive.channel import Channel, OwnerAway
+from sqlgateway.interactive.channel import Channel, OwnerUnavailable
 from sqlgateway.interactive.held import HELD
 from sqlgateway.interactive.owner import CHANNEL
 from tests.cast import Caller
@@ -141,7 +141,7 @@ def test_an_answer_has_one_deadline_however_slowly_it_arrives() -> None:
                     break
                 link.sendall(bytes([byte]))
             assert asked.done()
-        with pytest.raises(OwnerAway):
+        with pytest.raises(OwnerUnavailable):
             asked.result(0)
 
 
@@ -156,5 +156,5 @@ def test_an_answer_of_somebody_else_is_none() -> None:
     with socket.create_server(("127.0.0.1", 0)) as impostor:
         address = f"127.0.0.1:{impostor.getsockname()[1]}"
         impostor.settimeout(0.2)
-        with patch.object(channel, "FRAME_S", 0.2), pytest.raises(OwnerAway):
+        with patch.object(channel, "FRAME_S", 0.2), pytest.raises(OwnerUnavailable):
             channel.ask(address, {}, timeout_s=0.2)

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from django.conf import settings
 
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import capacity, stock
 from tests.commands import facts, help_of, misused, refused
@@ -36,7 +36,7 @@ def test_a_full_or_draining_cluster_gets_no_database(databases: None, second: Cl
     Cluster.objects.filter(name="default").update(capacity=0)
     Cluster.objects.filter(name="second").update(state=Cluster.State.DRAINING)
 
-    with pytest.raises(EngineAway, match="has room"):
+    with pytest.raises(EngineUnavailable, match="has room"):
         capacity.emptiest()
 
 

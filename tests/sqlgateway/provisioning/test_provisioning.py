@@ -18,7 +18,7 @@ from environments import environments
 from environments.models import Environment
 from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import Scope
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters, provisioning, stock, tenant_databases
 from sqlgateway.provisioning.placements import CACHE
@@ -128,14 +128,14 @@ def test_an_environment_is_deleted_while_its_cluster_is_away(
     alice: Caller, django_capture_on_commit_callbacks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: Any) -> None:
-        raise EngineAway
+        raise EngineUnavailable
 
     alice.value("SELECT 1")
     monkeypatch.setattr(tenant_databases, "administer", away)
     with django_capture_on_commit_callbacks() as callbacks:
         provisioning.on_environment_deleted(alice.scope.environment_pk)
     (callback,) = callbacks
-    with pytest.raises(EngineAway):
+    with pytest.raises(EngineUnavailable):
         callback()
     # Django logs what fails after a commit by its name, and itself fails without one.
     assert callback.__qualname__

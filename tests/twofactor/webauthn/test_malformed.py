@@ -111,7 +111,9 @@ def test_a_malformed_assertion_is_400_and_not_counted(key_holder: KeyHolder) -> 
 def test_scrambled_registrations_are_refused_and_nothing_else(alice: User) -> None:
     dice = random.Random(7)  # noqa: S311 - the same mutations in each run
     options = start(signed_in(alice)).body["creation_options"]
-    asked = ceremony.Asked(unb64(options["challenge"]), "app.example.com", [Authenticator.origin])
+    asked = ceremony.ExpectedResponse(
+        unb64(options["challenge"]), "app.example.com", [Authenticator.origin]
+    )
     made = [Authenticator(format=kind).create(options) for kind in ("none", "packed")]
     for _ in range(3000):
         credential = dice.choice(made)
@@ -131,7 +133,9 @@ def test_scrambled_registrations_are_refused_and_nothing_else(alice: User) -> No
 def test_scrambled_assertions_are_refused_and_nothing_else(key_holder: KeyHolder) -> None:
     dice = random.Random(11)  # noqa: S311 - the same mutations in each run
     options = ask(pending(log_in())).body["request_options"]
-    asked = ceremony.Asked(unb64(options["challenge"]), "app.example.com", [key_holder.key.origin])
+    asked = ceremony.ExpectedResponse(
+        unb64(options["challenge"]), "app.example.com", [key_holder.key.origin]
+    )
     credential = key_holder.key.get(options)
     public_key = bytes(key_holder.passkey.public_key)
     for _ in range(3000):

@@ -15,7 +15,7 @@ from edgecache.billing import holds
 from edgecache.billing.models import Payout
 from edgecache.billing.payouts import payouts, reconciliation
 from edgecache.billing.payouts.providers import Outcome as Answer
-from edgecache.billing.payouts.providers import ProviderAnswer, ProviderAway
+from edgecache.billing.payouts.providers import ProviderAnswer, ProviderUnavailable
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 COLUMNS: Final = (
@@ -87,7 +87,7 @@ class Command(OpsCommand):
         elif not options["dry_run"] and not options["csv"]:
             holds.release_all(now=now)
             for payout in payouts.open_payouts():
-                with contextlib.suppress(ProviderAway):
+                with contextlib.suppress(ProviderUnavailable):
                     payouts.send(payout.pk, now=now)
         rows = [_row(payout) for payout in payouts.open_payouts()]
         text = _csv(rows) if options["csv"] else table(rows, COLUMNS)

@@ -27,7 +27,7 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Import, then settle."""
-        is_dry_run, warning, imported = options["dry_run"], "", usage_import.Imported()
+        is_dry_run, warning, imported = options["dry_run"], "", usage_import.ImportResult()
         if is_dry_run:
             warning = " Nothing was imported or kept."
             settled = settlement.preview()

@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import OperationalError
 
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.storage.stores.move import Progress
 from edgecache.brain.storage.stores.registry import StoreError
 from edgecache.brain.storage.stores.relocation import CannotMove, Request, Result, relocate
@@ -53,7 +53,7 @@ class Command(OpsCommand):
             raise Refused(exc.code, str(exc)) from exc
         except StoreError as exc:
             raise Refused("store_not_configured", str(exc)) from exc
-        except DatabaseAway as exc:
+        except DatabaseUnavailable as exc:
             raise OperationalError("the database does not answer") from exc
         return _outcome(result, is_dry=options["dry_run"])
 

@@ -44,7 +44,7 @@ class AccessKeys:
     async def find(self, key_id: str) -> AccessKey | None:
         """Return the key of this id.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         if is_platform_key(key_id):
             return self._platform_keys.find(key_id)

@@ -60,7 +60,7 @@ class CorsRules:
     async def of_request(self, request: S3Request) -> Rules:
         """Return the rules of the bucket that a request names; none if it is not known.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         own = _of_platform(request)
         bucket = await self._bucket(request)
@@ -69,7 +69,7 @@ class CorsRules:
     async def of_preflight(self, request: S3Request) -> Rules:
         """Return the rules that a preflight falls under.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         own = _of_platform(request)
         bucket = await self._bucket(request)
@@ -82,7 +82,7 @@ class CorsRules:
     async def of_bucket(self, bucket: BucketInfo) -> Rules:
         """Return a bucket's rules.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         return await self._load(bucket.id, OF_BUCKET, [bucket.id])
 

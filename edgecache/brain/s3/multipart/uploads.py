@@ -96,7 +96,7 @@ async def create(
 ) -> str:
     """Create an upload; return its id, which only its tenant can use.
 
-    Raises DatabaseAway.
+    Raises DatabaseUnavailable.
     """
     upload_id = secrets.token_urlsafe(ID_BYTES)
     values: Sequence[Any] = (
@@ -113,7 +113,7 @@ async def create(
 async def find(database: Database, bucket: BucketInfo, key: str, upload_id: str) -> Upload:
     """Return the upload of this id, which must be for this key.
 
-    Raises S3Error NoSuchUpload, DatabaseAway.
+    Raises S3Error NoSuchUpload, DatabaseUnavailable.
     """
     row = None
     if 0 < len(upload_id) <= ID_LIMIT:
@@ -163,7 +163,7 @@ async def parts(
 ) -> list[Part]:
     """Return the parts in order.
 
-    Raises DatabaseAway.
+    Raises DatabaseUnavailable.
     """
     return [Part(*row) for row in await database.all(PARTS, [upload_id, after, limit])]
 
@@ -171,7 +171,7 @@ async def parts(
 async def remove(database: Database, staging: Staging, upload_id: str) -> bool:
     """Delete an upload and its parts; False if it did not exist.
 
-    Raises DatabaseAway.
+    Raises DatabaseUnavailable.
     """
     async with database.transaction() as connection:
         held = await connection.one(
@@ -186,7 +186,7 @@ async def remove(database: Database, staging: Staging, upload_id: str) -> bool:
 async def remove_expired(database: Database, staging: Staging) -> None:
     """Delete some of the uploads that were not completed within a week.
 
-    Raises DatabaseAway.
+    Raises DatabaseUnavailable.
     """
     for row in await database.all(EXPIRED, [EXPIRED_AT_ONCE]):
         await remove(database, staging, row.id)
@@ -197,7 +197,7 @@ async def page(
 ) -> list[Row]:
     """Return uploads after a key, and after an upload of that key.
 
-    upload_id: empty means after all uploads of that key. Raises DatabaseAway.
+    upload_id: empty means after all uploads of that key. Raises DatabaseUnavailable.
     """
     after_id = upload_id or "\U0010ffff"
     async with database.long():

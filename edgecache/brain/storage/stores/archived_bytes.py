@@ -81,7 +81,7 @@ class Sources:
     async def copy(self, wanted: Bytes, place: Place | None, target: Path) -> bool:
         """Write bytes to a file; False if they are gone, or are not what they should be.
 
-        Raises StoreAway.
+        Raises StoreUnavailable.
         """
         hashed = hashlib.sha256()
         try:
@@ -150,7 +150,7 @@ class Target:
     ) -> list[tuple[Tenant, str]]:
         """Write a file's bytes durably; return the names to ``record``. The file may be consumed.
 
-        Raises StoreAway.
+        Raises StoreUnavailable.
         """
         if self._store is None:
             await asyncio.to_thread(self._keep_file, found.sha256, body)

@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from edgecache.brain.database import Database
-from edgecache.brain.errors import StoreAway
+from edgecache.brain.errors import StoreUnavailable
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
 from edgecache.brain.storage.stores.store import Store, StoredName
@@ -59,7 +59,7 @@ class StoreCollector:
     async def round(self) -> None:
         """Delete what is due; look for the leftovers of crashes once a day.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         is_time = time.monotonic() > self._sweep_at
         if is_time:
@@ -71,7 +71,7 @@ class StoreCollector:
                 await self._delete_due(known, known.store)
                 if is_time:
                     await self.sweep(known, known.store)
-            except StoreAway:
+            except StoreUnavailable:
                 log.warning("store_collection_put_off", store=known.name)
 
     async def sweep(
@@ -79,8 +79,8 @@ class StoreCollector:
     ) -> int:
         """Delete names without a row, and unfinished uploads; return their number.
 
-        after_s: the age from which they cannot belong to a running write. Raises StoreAway,
-        DatabaseAway.
+        after_s: the age from which they cannot belong to a running write. Raises StoreUnavailable,
+        DatabaseUnavailable.
         """
         before = datetime.now(UTC) - timedelta(seconds=after_s)
         count = await store.abort_unfinished(known.tag, before)
@@ -95,7 +95,7 @@ class StoreCollector:
     async def moved(self, blobs: Sequence[bytes], *, after_s: float = STRAY_AFTER_S) -> int:
         """Remove files of the data directory that a store has had for a day; return their number.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         async with self._database.transaction(timeout_s=STEP_TIMEOUT_S) as connection:
             rows = await connection.all(MOVED, [list(blobs), after_s])

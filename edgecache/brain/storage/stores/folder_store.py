@@ -13,7 +13,7 @@ from typing import Final, ParamSpec, TypeVar
 import structlog
 
 from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.errors import StoreAway, StoreMissing
+from edgecache.brain.errors import StoreMissing, StoreUnavailable
 from edgecache.brain.storage.stores.store import StoredName
 
 log = structlog.get_logger(__name__)
@@ -128,10 +128,10 @@ class FolderStore:
             if await asyncio.to_thread(self._root.is_dir):
                 raise StoreMissing from None
             log.warning("store_failed", store=str(self._root), errno=exc.errno)
-            raise StoreAway from None
+            raise StoreUnavailable from None
         except OSError as exc:
             log.warning("store_failed", store=str(self._root), errno=exc.errno)
-            raise StoreAway from exc
+            raise StoreUnavailable from exc
 
 
 def _sync_folder(folder: Path) -> None:

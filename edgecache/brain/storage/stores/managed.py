@@ -16,8 +16,8 @@ from edgecache.brain.errors import (
     OriginChanged,
     OriginMissing,
     PreconditionFailed,
-    StoreAway,
     StoreMissing,
+    StoreUnavailable,
 )
 from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.digests import verified
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 RESTORED_AT_ONCE: Final = 4
 RESTORED_BYTES: Final = 2**30
 # After these the row was not written, so that the bytes can be deleted at once.
-NOT_WRITTEN: Final = (PreconditionFailed, NoSuchBucket, OriginMissing, StoreAway)
+NOT_WRITTEN: Final = (PreconditionFailed, NoSuchBucket, OriginMissing, StoreUnavailable)
 
 
 class ManagedStore:
@@ -65,7 +65,7 @@ class ManagedStore:
     ) -> AsyncIterator[NewBlob | None]:
         """Write a body to the store; the block commits its row, and consumes the body.
 
-        None: the body belongs to the files. Raises StoreAway, and what the block raises.
+        None: the body belongs to the files. Raises StoreUnavailable, and what the block raises.
         """
         with self._stores.writing() as target:
             if target.store is None:
@@ -91,7 +91,7 @@ class ManagedStore:
     ) -> AsyncIterator[bytes]:
         """Yield bytes of a version, compared with its manifest.
 
-        Raises StoreMissing, StoreAway, OriginChanged for altered ones, DatabaseAway.
+        Raises StoreMissing, StoreUnavailable, OriginChanged for altered ones, DatabaseUnavailable.
         """
         at = await stored_blobs.find(self._database, bucket.tenant, found.sha256)
         if at is None:
@@ -135,5 +135,5 @@ async def delete_quietly(target: KnownStore, *names: str) -> None:
         return
     try:
         await target.store.delete(names)
-    except StoreAway:
+    except StoreUnavailable:
         log.info("store_bytes_left", store=target.name, count=len(names))

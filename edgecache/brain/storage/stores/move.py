@@ -15,7 +15,7 @@ from typing import Final, LiteralString
 from edgecache.brain.database import Database, Row
 from edgecache.brain.delivery.delivery import Span, Tenant
 from edgecache.brain.directory.coherence import Change, Coherence
-from edgecache.brain.errors import OriginChanged, StoreAway, StoreMissing
+from edgecache.brain.errors import OriginChanged, StoreMissing, StoreUnavailable
 from edgecache.brain.storage.digests import verified
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores import move_queries as queries
@@ -52,7 +52,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Remainder:
     """What is not in the target yet."""
 
     objects: int
@@ -88,29 +88,29 @@ class Move:
         self._on_progress = on_progress
         self._failures = 0
 
-    async def left(self) -> Left:
+    async def left(self) -> Remainder:
         """Return what is not in the target.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         async with self._database.transaction(timeout_s=COUNT_TIMEOUT_S) as connection:
             blobs = await connection.one(queries.LEFT, [self._target_id])
             parts = await connection.one(queries.LEFT_PARTS, [self._target_id])
         if blobs is None or parts is None:
-            return Left(0, 0, 0)
-        return Left(blobs.objects, parts.parts, blobs.bytes + parts.bytes)
+            return Remainder(0, 0, 0)
+        return Remainder(blobs.objects, parts.parts, blobs.bytes + parts.bytes)
 
     async def brains(self) -> list[Row]:
         """Return the running brains: id, whether it reaches the target, and writes only there.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         return await self._database.all(queries.BRAINS, {"target": self.target.id})
 
     async def redirect(self, *, timeout_s: float) -> bool:
         """Send new writes to the target; False when a brain has not confirmed it in time.
 
-        Raises DatabaseAway.
+        Raises DatabaseUnavailable.
         """
         async with self._coherence.change(waits=False) as change:
             await change.run(LOCK)
@@ -130,7 +130,7 @@ class Move:
     async def run(self) -> None:
         """Move everything; what fails is counted and stays where it is.
 
-        Raises StoreAway when a store fails again and again, DatabaseAway.
+        Raises StoreUnavailable when a store fails again and again, DatabaseUnavailable.
         """
         if self.target.store is not None:
             await self._each(queries.FILES, (), self._move_blob)
@@ -148,7 +148,7 @@ class Move:
             await asyncio.gather(*(self._one(row, move) for row in distinct.values()))
             self._on_progress(self.progress)
             if self._failures >= FAILURES_LIMIT:
-                raise StoreAway("A store does not answer.")
+                raise StoreUnavailable("A store does not answer.")
 
     async def _one(self, row: Row, move: MoveOne) -> None:
         async with self._places:
@@ -156,7 +156,7 @@ class Move:
                 return
             try:
                 is_moved = await move(row)
-            except StoreAway:
+            except StoreUnavailable:
                 self._failures += 1
                 self.progress.fail(f"{row.source}: the store does not answer")
             except (StoreMissing, OriginChanged, FileNotFoundError):

@@ -14,7 +14,7 @@ from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.errors import StoreAway, StoreMissing
+from edgecache.brain.errors import StoreMissing, StoreUnavailable
 from edgecache.brain.origins.obstores import GOOGLE, google_token
 from edgecache.brain.storage.stores.s3_uploads import S3Uploads
 from edgecache.brain.storage.stores.settings import StoreSettings
@@ -139,11 +139,11 @@ class ObjectStore:
         except FileNotFoundError as exc:
             if "NoSuchBucket" in str(exc):
                 self._failed(exc)
-                raise StoreAway from None
+                raise StoreUnavailable from None
             raise StoreMissing(name) from None
         except (exceptions.BaseError, ValueError, OSError) as exc:
             self._failed(exc)
-            raise StoreAway from None
+            raise StoreUnavailable from None
 
     def _failed(self, exc: Exception) -> None:
         log.warning(

@@ -18,7 +18,7 @@ import structlog
 from edgecache.brain.background import PeriodicTask, wait_for_news
 from edgecache.brain.database import Database, Row
 from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.errors import DatabaseAway, StoreAway
+from edgecache.brain.errors import DatabaseUnavailable, StoreUnavailable
 from edgecache.brain.storage.stores.folder_store import FolderStore
 from edgecache.brain.storage.stores.object_store import open_object_store
 from edgecache.brain.storage.stores.settings import DATA_FOLDER, StoreSettings
@@ -92,7 +92,7 @@ class Stores(PeriodicTask):
         """
         try:
             await self.refresh()
-        except DatabaseAway:
+        except DatabaseUnavailable:
             log.warning("stores_not_read")
             self._news.set()
         await super().start()
@@ -100,7 +100,7 @@ class Stores(PeriodicTask):
     async def refresh(self) -> None:
         """Follow the database, and note what this brain reaches and where its writes go.
 
-        Raises StoreError, DatabaseAway.
+        Raises StoreError, DatabaseUnavailable.
         """
         rows = await self._read()
         self._known = {
@@ -131,11 +131,11 @@ class Stores(PeriodicTask):
     def writing(self) -> Iterator[KnownStore]:
         """Return the store that a write goes to; the write ends with the block.
 
-        Raises StoreAway while it is not known.
+        Raises StoreUnavailable while it is not known.
         """
         target = self._active
         if target is None:
-            raise StoreAway
+            raise StoreUnavailable
         self._writing[target.id] += 1
         try:
             yield target
@@ -147,11 +147,11 @@ class Stores(PeriodicTask):
     def known(self, store_id: int) -> KnownStore:
         """Return a store.
 
-        Raises StoreAway for one that is not configured here.
+        Raises StoreUnavailable for one that is not configured here.
         """
         found = self._known.get(store_id)
         if found is None:
-            raise StoreAway("A store that this needs is not configured here.")
+            raise StoreUnavailable("A store that this needs is not configured here.")
         return found
 
     def is_known(self, store_id: int) -> bool:

@@ -8,9 +8,9 @@ from typing import Any, Final
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.errors import StoreAway
+from edgecache.brain.errors import StoreUnavailable
 from edgecache.brain.storage.staging import Staging
-from edgecache.brain.storage.stores.move import Left, Move, Progress
+from edgecache.brain.storage.stores.move import Move, Progress, Remainder
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
 from platform_site.lib.ids import uuid7
 
@@ -41,8 +41,8 @@ class Result:
     """What became of a move. brains: running ones. stopped: why it did not go on."""
 
     target: str
-    before: Left
-    left: Left
+    before: Remainder
+    left: Remainder
     progress: Progress
     brains: list[str] = field(default_factory=list)
     stopped: str = ""
@@ -65,7 +65,7 @@ class Result:
 async def relocate(settings: BrainSettings, request: Request) -> Result:
     """Move everything to ZBRAIN_STORE_NEXT_URL, or to ZBRAIN_STORE_URL where there is none.
 
-    Raises CannotMove before anything is changed, DatabaseAway.
+    Raises CannotMove before anything is changed, DatabaseUnavailable.
     """
     async with _opened(settings, request) as move:
         brains = await move.brains()
@@ -89,7 +89,7 @@ async def _run(move: Move, *, wait_s: float) -> str:
         return "Not every brain has confirmed in time that it writes to the new store."
     try:
         await _passes(move)
-    except StoreAway as exc:
+    except StoreUnavailable as exc:
         return exc.detail
     return ""
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import httpcore
 
-from edgecache.brain.errors import StoreAway
+from edgecache.brain.errors import StoreUnavailable
 from edgecache.brain.origins.signing import Credentials, query_string, signed
 from edgecache.brain.s3 import xml
 from edgecache.brain.s3.auth.sigv4.canonical import encoded
@@ -35,7 +35,7 @@ class S3Uploads:
     async def abort(self, folder: str, before: datetime) -> int:
         """Abort those below a folder that began earlier; return their number.
 
-        Raises StoreAway.
+        Raises StoreUnavailable.
         """
         parameters = {"uploads": "", "prefix": f"{self._prefix}{folder}/"}
         aborted = 0
@@ -78,10 +78,10 @@ class S3Uploads:
                 method, url, headers=headers, extensions={"timeout": TIMEOUTS}
             )
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError):
-            raise StoreAway from None
+            raise StoreUnavailable from None
         # Another brain may have aborted it.
         if answer.status not in {200, 204} and (method, answer.status) != ("DELETE", 404):
-            raise StoreAway
+            raise StoreUnavailable
         return answer.content
 
 
@@ -89,11 +89,11 @@ def _page(body: bytes) -> xml.Element:
     try:
         return xml.parse(body, "ListMultipartUploadsResult")
     except S3Error:
-        raise StoreAway from None
+        raise StoreUnavailable from None
 
 
 def _moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:
-        raise StoreAway from None
+        raise StoreUnavailable from None

@@ -16,24 +16,24 @@ class StoredName(NamedTuple):
 
 
 class Store(Protocol):
-    """A place for bytes. Every method raises StoreAway when it does not answer."""
+    """A place for bytes. Every method raises StoreUnavailable when it does not answer."""
 
     async def put(self, name: str, body: Path | bytes, size: int) -> None:
         """Write bytes; durable when it returns.
 
-        Raises StoreAway: they may be there.
+        Raises StoreUnavailable: they may be there.
         """
 
     def read(self, name: str, span: Span) -> AsyncIterator[bytes]:
         """Yield bytes, as many as asked for.
 
-        Raises StoreMissing, StoreAway.
+        Raises StoreMissing, StoreUnavailable.
         """
 
     async def size(self, name: str) -> int:
         """Return how many bytes there are.
 
-        Raises StoreMissing, StoreAway.
+        Raises StoreMissing, StoreUnavailable.
         """
 
     async def delete(self, names: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from edgecache.brain.database import Connection, Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.coherence import Change
-from edgecache.brain.errors import StoreAway
+from edgecache.brain.errors import StoreUnavailable
 
 NAME_BYTES: Final = 16
 CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -87,16 +87,16 @@ def clock() -> float:
 def check_fresh(began: float) -> None:
     """Check that garbage collection cannot have taken new bytes for a crash's.
 
-    Raises StoreAway: this process was suspended.
+    Raises StoreUnavailable: this process was suspended.
     """
     if clock() - began > FRESH_S:
-        raise StoreAway("The write took too long; try again.")
+        raise StoreUnavailable("The write took too long; try again.")
 
 
 async def record(change: Connection, written: Sequence[NewBlob]) -> None:
     """Note where blobs are; ``hold_blob`` came before.
 
-    Raises StoreAway, DatabaseAway.
+    Raises StoreUnavailable, DatabaseUnavailable.
     """
     if not written:
         return
@@ -117,7 +117,7 @@ async def record(change: Connection, written: Sequence[NewBlob]) -> None:
 async def find(database: Database | Connection, tenant: Tenant, sha256: bytes) -> StoredName | None:
     """Return where a store has an environment's blob; None: it is a file of the data directory.
 
-    Raises DatabaseAway.
+    Raises DatabaseUnavailable.
     """
     row = await database.one(FIND, [tenant.organization_id, tenant.environment_pk, sha256])
     return None if row is None else StoredName(*row)

@@ -18,7 +18,7 @@ from edgecache.billing.ledger import Posting
 from edgecache.billing.models import AccountKind, Journal, Payout, PayoutMethod
 from edgecache.billing.money import UCR_PER_CENT
 from edgecache.billing.payouts import methods, payouts
-from edgecache.billing.payouts.providers import Outcome, ProviderAnswer, ProviderAway
+from edgecache.billing.payouts.providers import Outcome, ProviderAnswer, ProviderUnavailable
 from environments.models import Organization
 from tests.accounts.webhooks.support import emitted, subscribe
 from tests.cast import signed_in
@@ -45,13 +45,13 @@ class Bank:
     def send(self, payout: Payout) -> ProviderAnswer:
         step = self.plan.pop(0) if self.plan else "pay"
         if step == "down":
-            raise ProviderAway
+            raise ProviderUnavailable
         if step == "refuse":
             return ProviderAnswer(Outcome.REFUSED, failure="The account is closed.")
         assert payout.pk not in self.paid, "paid twice"
         self.paid[payout.pk] = payout.amount_cents
         if step == "pay, then no answer":
-            raise ProviderAway
+            raise ProviderUnavailable
         return ProviderAnswer(Outcome.SENT, reference="tr_1")
 
     def find(self, payout: Payout) -> ProviderAnswer:
@@ -121,7 +121,7 @@ def test_a_provider_that_does_not_answer_pays_once(bank: type[Bank], plan: list[
         tries += 1
         try:
             payouts.send(payout.pk, now=RESTED)
-        except ProviderAway:
+        except ProviderUnavailable:
             continue
     assert (bank.paid, tries) == ({payout.pk: 200}, len(plan) + 1)
 
@@ -130,7 +130,7 @@ def test_a_method_that_cannot_be_checked_is_not_kept(
     alice: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(_bank: Bank, _details: Any, _organization_id: int) -> dict[str, Any]:
-        raise ProviderAway
+        raise ProviderUnavailable
 
     settings.PAYOUT_METHODS = {"bank": f"{__name__}.Bank"}
     monkeypatch.setattr(Bank, "checked", away)

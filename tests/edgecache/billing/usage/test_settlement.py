@@ -67,8 +67,8 @@ def test_lines_are_imported_and_charged_once() -> None:
     same = line(hits=10)
     assert store(same, same) == (1, 0)
     assert store(same) == (0, 0)
-    assert settlement.settle() == settlement.Settled(1, 1000, 700)
-    assert settlement.settle() == settlement.Settled()
+    assert settlement.settle() == settlement.SettlementResult(1, 1000, 700)
+    assert settlement.settle() == settlement.SettlementResult()
     assert (consumer(), operator()) == ((0, 9000, 0), (700, 0, 0))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.directory import coherence as module
-from edgecache.brain.errors import DatabaseAway, OriginMissing
+from edgecache.brain.errors import DatabaseUnavailable, OriginMissing
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import ALICE, Brain, Rows, assemble, running, until
@@ -177,7 +177,7 @@ async def test_a_brain_that_never_acknowledges_makes_the_write_uncertain(
     )
     await until(lambda: brain.coherence.peers)
 
-    with pytest.raises(DatabaseAway, match="did not confirm"):
+    with pytest.raises(DatabaseUnavailable, match="did not confirm"):
         await brain.put(bucket, "k", b"x")
     assert await brain.get(bucket, "k") == b"x"
 

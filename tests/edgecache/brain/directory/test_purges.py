@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from edgecache.brain.directory.purges import PurgeCount, Targets
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.values import BucketInfo, PurgeResult
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, settled, until
@@ -216,10 +216,10 @@ async def test_an_unconfirmed_purge_is_finished_by_the_garbage_collection(
     await fill(brain, bucket, "a/1", "a/2", "b")
 
     async def not_confirmed(*_pending: object) -> None:
-        raise DatabaseAway
+        raise DatabaseUnavailable
 
     monkeypatch.setattr(brain.coherence, "_wait_until_seen", not_confirmed)
-    with pytest.raises(DatabaseAway):
+    with pytest.raises(DatabaseUnavailable):
         await brain.purges.purge(ALICE, prefix="docs/a/")
     assert rows.value("SELECT count(*) FROM brain_purgerecord WHERE NOT is_done") == 1
 

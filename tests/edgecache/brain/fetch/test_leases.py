@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from edgecache.brain.directory.index import Name
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.fetch import leases, singleflight
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.ids import uuid7
@@ -204,7 +204,7 @@ async def test_a_lock_that_could_not_be_released_is_released_later(
     async def fail_once(self: leases.Leases, name: Name) -> None:
         if not failures:
             failures.append(name)
-            raise DatabaseAway
+            raise DatabaseUnavailable
         await release(self, name)
 
     monkeypatch.setattr(leases.Leases, "_release", fail_once)

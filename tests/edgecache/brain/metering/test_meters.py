@@ -12,7 +12,7 @@ import pytest
 
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.metering import usage_lines
 from edgecache.brain.metering.meters import (
     HOUR_S,
@@ -132,10 +132,10 @@ def test_a_batch_with_an_unconfirmed_commit_counts_once(
 
         async def write_and_lose_the_answer(batch: Any) -> None:
             await write(batch)
-            raise DatabaseAway
+            raise DatabaseUnavailable
 
         monkeypatch.setattr(meters, "_write", write_and_lose_the_answer)
-        with pytest.raises(DatabaseAway):
+        with pytest.raises(DatabaseUnavailable):
             await meters.flush()
         monkeypatch.undo()
         await meters.flush()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from edgecache.brain.database import Connection
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.multipart import complete, completion, uploads
 from edgecache.brain.values import Fields, StagedFile
@@ -42,12 +42,12 @@ async def test_a_part_is_kept_if_the_commit_of_its_replacement_fails(
     async def breaking_off() -> AsyncIterator[Connection]:
         async with transaction() as connection:
             yield connection
-            raise DatabaseAway
+            raise DatabaseUnavailable
 
     with monkeypatch.context() as patch:
         patch.setattr(brain.database, "transaction", breaking_off)
         second = await staged(brain, b"second")
-        with pytest.raises(DatabaseAway):
+        with pytest.raises(DatabaseUnavailable):
             await uploads.write_part(brain.database, brain.upload_parts, upload, 1, second, {})
 
     (part,) = await uploads.parts(brain.database, upload.id)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.errors import StoreAway, StoreMissing
+from edgecache.brain.errors import StoreMissing, StoreUnavailable
 from edgecache.brain.storage.stores.registry import open_store
 from edgecache.brain.storage.stores.settings import StoreSettings
 from edgecache.brain.storage.stores.store import Store
@@ -123,7 +123,7 @@ async def test_a_store_that_does_not_answer_is_away(s3_store: StoreSettings) -> 
             names(store),
             store.abort_unfinished(TAG, datetime.now(UTC)),
         ):
-            with pytest.raises(StoreAway):
+            with pytest.raises(StoreUnavailable):
                 await work
 
 
@@ -145,7 +145,7 @@ async def test_wrong_credentials_and_an_absent_bucket_are_no_lost_bytes(
     for chosen in (wrong, absent):
         store = open_store(chosen)
         assert store is not None
-        with pytest.raises(StoreAway):
+        with pytest.raises(StoreUnavailable):
             await read(store, f"{TAG}/a", 0, 1)
 
 
@@ -155,8 +155,8 @@ async def test_a_folder_that_is_not_mounted_is_away(folder_store: StoreSettings)
     folder = Path(folder_store.parts.path)
     await asyncio.to_thread(folder.rmdir)
 
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailable):
         await store.put(f"{TAG}/a", b"x", 1)
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailable):
         await read(store, f"{TAG}/a", 0, 1)
     assert not await asyncio.to_thread(folder.exists)

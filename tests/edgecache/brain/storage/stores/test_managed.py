@@ -11,8 +11,8 @@ from edgecache.brain.errors import (
     OriginChanged,
     OriginMissing,
     PreconditionFailed,
-    StoreAway,
     StoreMissing,
+    StoreUnavailable,
 )
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.storage.stores import stored_blobs
@@ -200,12 +200,12 @@ async def test_a_write_to_a_store_that_is_away_fails_and_copies_are_read(
         await brain.put(bucket, "k", b"bytes")
         await asyncio.to_thread(folder.rename, folder.with_name("unmounted"))
 
-        with pytest.raises(StoreAway):
+        with pytest.raises(StoreUnavailable):
             await brain.put(bucket, "k", b"new")
         assert await brain.get(bucket, "k") == b"bytes"
         await brain.garbage_collector.round()
         forget_copies(brain)
-        with pytest.raises(StoreAway):
+        with pytest.raises(StoreUnavailable):
             await brain.get(bucket, "k")
 
         await asyncio.to_thread(folder.with_name("unmounted").rename, folder)
@@ -218,7 +218,7 @@ async def test_a_write_that_was_suspended_for_hours_is_refused(
 ) -> None:
     bucket = await stored.bucket()
     monkeypatch.setattr(stored_blobs, "clock", _late(stored_blobs.clock))
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailable):
         await stored.put(bucket, "k", b"late")
     monkeypatch.undo()
     with pytest.raises(OriginMissing):

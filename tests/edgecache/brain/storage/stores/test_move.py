@@ -15,10 +15,10 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.errors import StoreAway
+from edgecache.brain.errors import StoreUnavailable
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.storage.stores import relocation
-from edgecache.brain.storage.stores.move import Left, Move, Progress
+from edgecache.brain.storage.stores.move import Move, Progress, Remainder
 from edgecache.brain.storage.stores.relocation import CannotMove, Request, Result
 from edgecache.brain.storage.stores.settings import StoreSettings
 from edgecache.brain.values import Fields
@@ -164,7 +164,7 @@ async def test_an_interrupted_move_is_continued(
         nonlocal commits
         commits += 1
         if commits > 10:
-            raise StoreAway
+            raise StoreUnavailable
         return await commit(self, *args)
 
     async with filled(rows, root, FILES, folder_store) as brain:
@@ -278,7 +278,7 @@ async def test_altered_and_lost_bytes_stay_where_they_are_and_are_reported(
 def test_the_command_reports_what_is_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    left = Left(2, 1, 30)
+    left = Remainder(2, 1, 30)
     result = Result("s3://new", left, left, Progress(failed=2, reasons=["ab: altered"]))
 
     async def relocate(*_args: object) -> Result:
