@@ -71,7 +71,7 @@ export declare class Sql {
         format?: "csv" | "arrow";
     }): Promise<AsyncGenerator<Uint8Array>>;
     /** Put the rows of a CSV file into a table, as SQL names it: all of them, or none. */
-    importCsv(table: string, content: Blob | string | Uint8Array<ArrayBuffer>, options?: ImportOptions): Promise<Import>;
+    importCsv(table: string, content: Blob | string | BufferSource, options?: ImportOptions): Promise<Import>;
     /** Run a function in a transaction: commit after it, roll back if it throws. */
     transaction<T>(work: (transaction: OpenTransaction) => Promise<T>, options?: {
         isolation?: Isolation;

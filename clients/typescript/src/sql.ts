@@ -106,7 +106,7 @@ export class Sql {
   /** Put the rows of a CSV file into a table, as SQL names it: all of them, or none. */
   async importCsv(
     table: string,
-    content: Blob | string | Uint8Array<ArrayBuffer>,
+    content: Blob | string | BufferSource,
     options: ImportOptions = {},
   ): Promise<Import> {
     return this.transport.call<Import>({

@@ -12,7 +12,7 @@ export interface Call {
   path: string;
   body?: unknown;
   /** A body that is no JSON, with its Content-Type among the headers; it can be sent twice. */
-  content?: Blob | string | Uint8Array<ArrayBuffer>;
+  content?: Blob | string | BufferSource;
   params?: Record<string, string | number | boolean | undefined>;
   headers?: Record<string, string | undefined>;
   /** True if a second one changes nothing. */
