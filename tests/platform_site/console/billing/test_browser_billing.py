@@ -1,6 +1,7 @@
 """In a browser: usage and what it costs, and the pages of operators of nodes."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from edgecache.billing.models import Payout, TopUp
 from edgecache.billing.usage import settlement, usage_import
 from environments.models import Environment
 from sqlgateway.models import SqlUsage
+from tests.cast import organization
 from tests.edgecache.api.brain import METRICS, ScriptedBrain
 from tests.edgecache.api.test_endpoints import AUDITS, MINE, node
 from tests.edgecache.billing.support import line, store
@@ -89,7 +91,6 @@ def test_usage_is_charted_and_listed_by_bucket_with_a_forecast(
 def test_a_node_is_registered_with_the_lines_to_paste_and_its_audits_are_shown(
     visitor: Visitor,
     brain: ScriptedBrain,
-    picture: Callable[[Page, str], None],
 ) -> None:
     sign_up(visitor)
     own = node(MINE, User.unscoped.get().organization_id)
@@ -113,6 +114,37 @@ def test_a_node_is_registered_with_the_lines_to_paste_and_its_audits_are_shown(
     visitor.press("I have saved them")
     assert "shown-once" not in visitor.page.content()
     visitor.sees("waits for the approval of the platform's staff")
+    visitor.page.get_by_text("Traffic and audits").click()
+    visitor.sees("https://cache.example.com")
+
+
+def test_earnings_are_charted_by_day(
+    visitor: Visitor,
+    brain: ScriptedBrain,
+    picture: Callable[[Page, str], None],
+) -> None:
+    sign_up(visitor)
+    operator_id = User.unscoped.get().organization_id
+    own = node(MINE, operator_id) | {"capacity_bytes": 100 * 2**30, "used_bytes": 37 * 2**30}
+    brain.say("GET /v1/nodes", 200, {"nodes": [own]})
+    brain.say(f"GET /v1/nodes/{MINE}", 200, own)
+    brain.say(f"GET /v1/nodes/{MINE}/metrics", 200, METRICS | {"node_id": MINE, "load": 0.2})
+    brain.say(f"GET /v1/nodes/{MINE}/audits", 200, AUDITS)
+    payer, now = organization("Rivers").pk, timezone.now()
+    with transaction.atomic():
+        consumer_credits.top_up(payer, 10**13, reference="invoice", **BY)
+        for day, gigabytes in enumerate((80, 55, 120, 40)):
+            used_at = (now - timedelta(days=day)).isoformat()
+            served = {"hits": 1000, "bytes_served": gigabytes * 10**9}
+            of_node = {"node_id": MINE, "operator_id": operator_id, "used_at": used_at}
+            store(line(payer, **of_node, **served), now=now)
+        usage_import.import_other(now=now, is_complete=True)
+    settlement.settle()
+    visitor.go("/console/operator")
+    # 70 % of 9 µcr a byte; 10^11 µcr are a dollar's.
+    expect(visitor.page.locator("#chart [role=img]")).to_have_attribute(
+        "aria-label", "Earned by day. eu-central: now $5.04, least $0.00, most $7.56."
+    )
     visitor.page.get_by_text("Traffic and audits").click()
     visitor.sees("https://cache.example.com")
     picture(visitor.page, "operator")

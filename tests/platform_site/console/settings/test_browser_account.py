@@ -40,7 +40,7 @@ def test_the_address_is_verified_by_the_code_of_the_mail(
     visitor.sees("Verify your e-mail address")
     visitor.go("/console/members")
     visitor.sees("Your e-mail address is not verified yet.")
-    visitor.page.get_by_role("link", name="Enter the code of the mail").click()
+    visitor.page.get_by_role("link", name="Enter the code from the mail").click()
     visitor.is_at("/console/account")
     visitor.sees("not verified")
     picture(visitor.page, "account-unverified")
