@@ -77,9 +77,7 @@ def test_a_password_and_a_code_are_asked_for_and_not_shown(
     platform: Platform, front: Front
 ) -> None:
     holder = with_totp(cast.member(platform.home, "heidi@example.com", password=cast.PASSWORD))
-    with terminal("login", "--url", front.url) as screen:
-        screen.until("E-mail: ")
-        screen.type("heidi@example.com")
+    with terminal("login", "heidi@example.com", "--url", front.url) as screen:
         screen.until("Password: ")
         screen.type(cast.PASSWORD)
         screen.until("Code (totp): ")

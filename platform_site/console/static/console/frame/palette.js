@@ -92,7 +92,12 @@ async function loadMembers() {
       run: () => location.assign("/console/members"),
     }));
     commands = [...commands, ...found];
-    if (dialog().open) search(valueOf(byId("palette-query")));
+    if (dialog().open) {
+      // What the arrow keys have chosen meanwhile stays chosen.
+      const before = shown[chosen];
+      search(valueOf(byId("palette-query")));
+      choose(Math.max(0, shown.indexOf(before)));
+    }
   } catch {
     hasMembers = false;
   }
