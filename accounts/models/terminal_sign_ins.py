@@ -8,8 +8,8 @@ from accounts.models.users import User
 class TerminalSignIn(models.Model):
     """A program that waits for somebody to allow its sign-in in a browser.
 
-    digest: of the request's id, which opens its page. code_challenge: RFC 7636, S256: a code is
-    worth nothing to whoever lacks the program's verifier.
+    digest: of the request's id, which opens its page. code_challenge: RFC 7636, S256: a code
+    has no effect without the program's verifier.
     host, address, agent: who asks, as the page shows it; the host name is the program's own claim.
     port: of the program's listener on 127.0.0.1; null if its user carries the code over.
     environment: the wanted one, '' for the one used last; the slug once it is allowed.

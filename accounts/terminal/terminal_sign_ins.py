@@ -6,9 +6,9 @@
 3. The browser carries a one-time code to the program: to its listener on 127.0.0.1, or by hand.
 4. The program exchanges the code and its verifier for a session of its own.
 
-Who sends somebody a link to a request of their own gets nothing by its being allowed, unlike with
+An attacker who sends a victim a link to his own request gains nothing if it is allowed, unlike with
 codes that a device polls for (RFC 8628, section 5.4): the code goes to the machine of the browser.
-Who reads the code on its way lacks the verifier.
+An attacker who reads the code on its way lacks the verifier.
 """
 
 import hashlib
@@ -207,7 +207,7 @@ def _attempt(allowing: Session, environment: str, *, now: datetime) -> SignInAtt
         user,
         signin.environment_for(user, environment),
         method=SignInMethod.TERMINAL,
-        # A trusted device is the browser's: it stands for nothing on another machine.
+        # A trusted device is the browser's: it proves nothing on another machine.
         amr=[name for name in allowing.amr if name != TRUSTED_DEVICE],
         now=now,
         mfa_method=method,

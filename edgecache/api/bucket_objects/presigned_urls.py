@@ -1,6 +1,6 @@
 """URLs to read and write single objects without an access key, signed by the brain.
 
-Each is for one method and one key, and lives an hour at most. Whoever has it can use it: that is
+Each is for one method and one key, and lives an hour at most. Anyone who has it can use it: that is
 its purpose. No secret leaves the brain.
 """
 

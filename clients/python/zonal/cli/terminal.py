@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timezone
 from typing import Any, Optional, TextIO
 
-# What stands for NULL, as in psql with a setting that most people use.
+# How NULL is shown, as in psql with a setting that most people use.
 NULL = "∅"
 
 
