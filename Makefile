@@ -137,13 +137,14 @@ clients: $(VENV)/.dev  ## write what the clients take from docs/openapi.yaml
 bench: $(VENV)/.dev  ## measure against the yardsticks; prints ratios
 	$(EXEC) $(BIN)/python -m benchmarks
 
-# Each stamp is newer than the requirements it installed.
+# Each stamp is newer than the requirements it installed. `--no-deps`: a lock names everything, and older
+# pips take the newest release of what a dependency asks for with an extra, then refuse it for its hash.
 $(VENV)/.base: requirements/base.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing the pinned dependencies ..."
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $<
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r $<
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.base
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $<
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r $<
 	@touch $@
