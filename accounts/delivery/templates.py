@@ -1,7 +1,7 @@
 """The mail templates: one table, each template with a text and an HTML form.
 
-The files are ``templates/mail/<name>.txt`` and ``.html``. A template takes exactly the fields of
-its row, so that a missing field fails at the caller and never leaves a blank in a mail.
+The files are ``templates/mail/<folder>/<name>.txt`` and ``.html``. A template takes exactly the
+fields of its row, so that a missing field fails at the caller and never leaves a blank in a mail.
 """
 
 import unicodedata
@@ -87,78 +87,98 @@ def _notice(subject: str, *required: str, optional: tuple[str, ...] = ()) -> Tem
     )
 
 
+# By the folder of their files, below templates/mail.
+FOLDERS: Final[Mapping[str, Mapping[str, Template]]] = {
+    "account": {
+        "password_changed": _notice("Your password was changed"),
+        "email_changed": _notice("Your e-mail address was changed"),
+        "email_change_started": _notice(
+            "A change of your e-mail address was requested", "new", "cancel_link"
+        ),
+        "email_change_conflict": Template(
+            "This address already has an account", optional=frozenset({"link"})
+        ),
+        "email_verification": Template(
+            "Confirm your e-mail address", frozenset({"code", "hours"}), frozenset({"link"})
+        ),
+        "signup_link": Template("Finish signing up", frozenset({"link", "hours"})),
+        "roles_changed": _notice("Your roles were changed", "roles", optional=("by",)),
+        "account_disabled": _notice("Your account was disabled", optional=("by",)),
+        "account_enabled": _notice("Your account was enabled", optional=("by",)),
+        "account_removed": _notice("Your account was removed", optional=("by",)),
+    },
+    "sign_in": {
+        # purpose continues "Your code", for example "to sign in".
+        "email_code": Template("Your code", frozenset({"code", "purpose", "minutes"})),
+        "new_device": _notice("A sign-in from a new device", "environment", "sessions_link"),
+        "sessions_revoked_reuse": _notice("You were signed out for your safety"),
+        "identity_linked": _notice("A sign-in method was linked", "provider"),
+        "identity_unlinked": _notice("A sign-in method was unlinked", "provider"),
+    },
+    "second_factor": {
+        "factor_added": _notice("A second factor was added", "method"),
+        "factor_removed": _notice("A second factor was removed", "method"),
+        "factors_reset": _notice("Your second factors were reset", optional=("by", "reason")),
+        "backup_code_used": _notice("A backup code was used", "remaining"),
+        "backup_codes_regenerated": _notice("Your backup codes were replaced"),
+        "trusted_device_added": _notice("A trusted device was added", "device"),
+    },
+    "recovery": {
+        "recovery_started": _notice(
+            "Recovery of your account was started",
+            optional=("purpose", "effective_at", "cancel_link", "cancel_token"),
+        ),
+        "recovery_completed": _notice("Your account was recovered", optional=("purpose",)),
+        "recovery_questions_changed": _notice("Your security questions were changed"),
+        "recovery_token": Template(
+            "Recover your account", frozenset({"token", "minutes"}), frozenset({"link"})
+        ),
+    },
+    "organization": {
+        "invitation": Template(
+            "Join {organization}", frozenset({"link", "organization"}), frozenset({"days", "by"})
+        ),
+        "invitation_conflict": Template(
+            "You are invited to {organization}, but already have an account",
+            frozenset({"organization"}),
+            frozenset({"link", "by"}),
+        ),
+        "api_key_created": _notice("An API key was made", "name", "environment", "role"),
+        "webhook_disabled": _notice("A webhook was switched off", "host", "reason"),
+        "organization_deletion_requested": _notice(
+            "The deletion of your organization was requested", "organization", "due_at", "by"
+        ),
+        "organization_deletion_cancelled": _notice(
+            "The deletion of your organization was cancelled", "organization", "by"
+        ),
+        "organization_exported": _notice(
+            "An export of your organization was requested", "organization", "by"
+        ),
+        "organization_deleted": _notice("Your organization is deleted", "organization"),
+    },
+    "billing": {
+        "payout_method_changed": _notice(
+            "The payout method of your organization was changed", "method", "usable_from"
+        ),
+        "credits_ran_out": _notice("Your organization has no credits left", "stops_at"),
+        "service_stops_soon": _notice("Nodes of other operators will stop serving you", "stops_at"),
+        "service_stopped": _notice("Nodes of other operators have stopped serving you"),
+        "spend_cap_near": _notice("80 % of your spend cap is used", "cap", "currency"),
+        "spend_cap_reached": _notice("Your spend cap is reached", "cap", "currency"),
+        "node_quarantined": _notice("A cache node of yours was quarantined", "node", "reason"),
+        "earnings_forfeited": _notice(
+            "Earnings of a cache node were forfeited", "node", "credits", "reason"
+        ),
+        "appeal_decided": _notice(
+            "Your appeal was decided", "node", "decision", "credits", "reason"
+        ),
+    },
+}
 TEMPLATES: Final[Mapping[str, Template]] = {
-    # Security notices, sent by notices.notify.
-    "password_changed": _notice("Your password was changed"),
-    "email_changed": _notice("Your e-mail address was changed"),
-    "email_change_started": _notice(
-        "A change of your e-mail address was requested", "new", "cancel_link"
-    ),
-    "roles_changed": _notice("Your roles were changed", "roles", optional=("by",)),
-    "account_disabled": _notice("Your account was disabled", optional=("by",)),
-    "account_enabled": _notice("Your account was enabled", optional=("by",)),
-    "account_removed": _notice("Your account was removed", optional=("by",)),
-    "factor_added": _notice("A second factor was added", "method"),
-    "factor_removed": _notice("A second factor was removed", "method"),
-    "factors_reset": _notice("Your second factors were reset", optional=("by", "reason")),
-    "backup_code_used": _notice("A backup code was used", "remaining"),
-    "backup_codes_regenerated": _notice("Your backup codes were replaced"),
-    "trusted_device_added": _notice("A trusted device was added", "device"),
-    "sessions_revoked_reuse": _notice("You were signed out for your safety"),
-    "recovery_started": _notice(
-        "Recovery of your account was started",
-        optional=("purpose", "effective_at", "cancel_link", "cancel_token"),
-    ),
-    "recovery_completed": _notice("Your account was recovered", optional=("purpose",)),
-    "recovery_questions_changed": _notice("Your security questions were changed"),
-    "api_key_created": _notice("An API key was made", "name", "environment", "role"),
-    "new_device": _notice("A sign-in from a new device", "environment", "sessions_link"),
-    "webhook_disabled": _notice("A webhook was switched off", "host", "reason"),
-    "identity_linked": _notice("A sign-in method was linked", "provider"),
-    "identity_unlinked": _notice("A sign-in method was unlinked", "provider"),
-    "payout_method_changed": _notice(
-        "The payout method of your organization was changed", "method", "usable_from"
-    ),
-    "credits_ran_out": _notice("Your organization has no credits left", "stops_at"),
-    "service_stops_soon": _notice("Nodes of other operators will stop serving you", "stops_at"),
-    "service_stopped": _notice("Nodes of other operators have stopped serving you"),
-    "spend_cap_near": _notice("80 % of your spend cap is used", "cap", "currency"),
-    "spend_cap_reached": _notice("Your spend cap is reached", "cap", "currency"),
-    "node_quarantined": _notice("A cache node of yours was quarantined", "node", "reason"),
-    "earnings_forfeited": _notice(
-        "Earnings of a cache node were forfeited", "node", "credits", "reason"
-    ),
-    "appeal_decided": _notice("Your appeal was decided", "node", "decision", "credits", "reason"),
-    "organization_deletion_requested": _notice(
-        "The deletion of your organization was requested", "organization", "due_at", "by"
-    ),
-    "organization_deletion_cancelled": _notice(
-        "The deletion of your organization was cancelled", "organization", "by"
-    ),
-    "organization_exported": _notice(
-        "An export of your organization was requested", "organization", "by"
-    ),
-    "organization_deleted": _notice("Your organization is deleted", "organization"),
-    # Codes and tokens: purpose continues "Your code", for example "to sign in".
-    "email_code": Template("Your code", frozenset({"code", "purpose", "minutes"})),
-    "recovery_token": Template(
-        "Recover your account", frozenset({"token", "minutes"}), frozenset({"link"})
-    ),
-    "email_verification": Template(
-        "Confirm your e-mail address", frozenset({"code", "hours"}), frozenset({"link"})
-    ),
-    "signup_link": Template("Finish signing up", frozenset({"link", "hours"})),
-    "email_change_conflict": Template(
-        "This address already has an account", optional=frozenset({"link"})
-    ),
-    "invitation": Template(
-        "Join {organization}", frozenset({"link", "organization"}), frozenset({"days", "by"})
-    ),
-    "invitation_conflict": Template(
-        "You are invited to {organization}, but already have an account",
-        frozenset({"organization"}),
-        frozenset({"link", "by"}),
-    ),
+    name: template for templates in FOLDERS.values() for name, template in templates.items()
+}
+_PATHS: Final = {
+    name: f"mail/{folder}/{name}" for folder, templates in FOLDERS.items() for name in templates
 }
 
 
@@ -199,8 +219,8 @@ def compose(
     values |= {"service": service, "subject": subject, "organization_number": organization_id}
     return MailContent(
         subject=subject,
-        text=render_to_string(f"mail/{name}.txt", values).strip() + "\n",
-        html=render_to_string(f"mail/{name}.html", values),
+        text=render_to_string(f"{_PATHS[name]}.txt", values).strip() + "\n",
+        html=render_to_string(f"{_PATHS[name]}.html", values),
     )
 
 

@@ -66,7 +66,7 @@ def test_no_template_loads_external_content(name: str) -> None:
 def test_files_and_table_name_the_same_templates() -> None:
     bases = {"base", "notice"}
     for form in ("txt", "html"):
-        assert {path.stem for path in FOLDER.glob(f"*.{form}")} - bases == set(TEMPLATES)
+        assert {path.stem for path in FOLDER.rglob(f"*.{form}")} - bases == set(TEMPLATES)
 
 
 @pytest.mark.parametrize(
