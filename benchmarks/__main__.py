@@ -16,23 +16,36 @@ USUAL = (
     "cache_writes",
     "cache_gateway",
 )
-NAMES = (
-    *USUAL,
-    "second_factor",
-    "web_server",
-    "cache_worker",
-    "postgres_meta",
-    "soak",
-    "billing",
-    "metering",
-    "python_client",
-)
+FOLDERS = {
+    "sql": (
+        "request_cost",
+        "sql_rows",
+        "sql_streams",
+        "first_sql",
+        "neighbours",
+        "crowd",
+        "postgres_meta",
+        "soak",
+    ),
+    "cache": ("cache_writes", "cache_gateway", "cache_worker", "metering"),
+    "platform": (
+        "second_factor",
+        "web_server",
+        "billing",
+        "observability",
+        "python_client",
+        "admin",
+    ),
+}
+MODULES = {
+    name: f"benchmarks.{folder}.{name}" for folder, names in FOLDERS.items() for name in names
+}
 
 
 def options() -> argparse.Namespace:
     """Return what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*NAMES, []], help=f"Default: {USUAL}.")
+    parser.add_argument("names", nargs="*", choices=[*MODULES, []], help=f"Default: {USUAL}.")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0, help="Length of a round.")
     return parser.parse_args()
@@ -46,7 +59,7 @@ def main() -> None:
     for name in chosen.names or USUAL:
         print(f"{name}: {chosen.rounds} rounds of {chosen.seconds} s, medians")
         # They import models, which is possible after django.setup() only.
-        module = importlib.import_module(f"benchmarks.{name}")
+        module = importlib.import_module(MODULES[name])
         module.measure(identity, rounds=chosen.rounds, seconds=chosen.seconds)
 
 

@@ -23,7 +23,7 @@ Packed = tuple[bytes, bytes, str, str, bytes]
 
 # generation, size, last modified and cached at in microseconds, CRC-32 or -1
 NUMBERS: Final = struct.Struct("<qqqqq")
-# Measured: bytes of one entry without its texts (benchmarks/cache_index.py).
+# Measured: bytes of one entry without its texts (benchmarks/cache/cache_index.py).
 ENTRY_BYTES: Final = 480
 SWEEP_STEP: Final = 5_000
 EPOCH: Final = datetime.fromtimestamp(0, UTC)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from edgecache.brain.bounded_cache import BoundedCache
 
-# Measured: bytes of one entry (benchmarks/cache_index.py); the hash is shared with the index.
+# Measured: bytes of one entry (benchmarks/cache/cache_index.py); the hash is shared with the index.
 ENTRY_BYTES: Final = 90
 SETS_SHARED: Final = 100_000
 

@@ -41,7 +41,7 @@ from tests.ports import free_port
 SIZES: Final = {"1 KiB": 2**10, "64 KiB": 2**16, "1 MiB": 2**20}
 CONNECTIONS: Final = 16
 WAIT_S: Final = 20.0
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 @dataclass

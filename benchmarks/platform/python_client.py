@@ -10,7 +10,7 @@ import httpx
 
 from benchmarks.servers import PLATFORM, Shape, serve
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "clients/python"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "clients/python"))
 QUERIES_IN_A_ROUND = 200
 
 

@@ -41,14 +41,14 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
                 time.sleep(0.5)
                 beside = run(zonal.port, quiet, connections=OWN_CONNECTIONS, seconds=seconds)
                 rows.append((alone, beside, other.result()))
-            _tell(f"{group}, {name}", rows)
+            _print_medians(f"{group}, {name}", rows)
 
 
 def _load(port: int, payloads: list[bytes], seconds: float) -> Load:
     return run(port, payloads, connections=CONNECTIONS, seconds=seconds)
 
 
-def _tell(name: str, rows: list[tuple[Load, Load, Load]]) -> None:
+def _print_medians(name: str, rows: list[tuple[Load, Load, Load]]) -> None:
     failed = sum(alone.failures + beside.failures for alone, beside, _ in rows)
     if failed:
         raise RuntimeError(f"{failed} requests of the quiet tenant failed")

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from benchmarks import load
-from benchmarks.cache_gateway import CONNECTIONS, SIZES, brain_with_worker
+from benchmarks.cache.cache_gateway import CONNECTIONS, SIZES, brain_with_worker
 from tests.edgecache.brain.s3.raw import Signer
 from tests.edgecache.ceph.rados import ACCESS_KEY, SECRET_KEY, Rados, missing
 from tests.edgecache.cluster import Cluster, Keys
@@ -134,10 +134,10 @@ def _round(
     payloads = (
         b"".join((head, shared, mark)) for head, mark in itertools.chain(prepared, requests)
     )
-    begun = _processor_s(target.pid)
+    started = _processor_s(target.pid)
     port = urlsplit(target.url).port or 80
     found = load.run(port, payloads, connections=CONNECTIONS, seconds=seconds)
-    spent = _processor_s(target.pid) - begun
+    spent = _processor_s(target.pid) - started
     if found.failures:
         raise RuntimeError(f"{found.failures} writes of {name} to {target.name} failed")
     return Round(found.per_second, found.p99_ms, spent * 1000 / (found.per_second * seconds))
@@ -157,10 +157,10 @@ def _target(number: int) -> str:
 
 def _puts(signer: Signer, shared: bytes, numbers: Iterator[int]) -> Iterator[tuple[bytes, bytes]]:
     """Yield heads, each with the last bytes of its body; the bytes before them are shared."""
-    begun = hashlib.sha256(shared)
+    started = hashlib.sha256(shared)
     for number in numbers:
         mark = number.to_bytes(MARK_BYTES, "big")
-        digest = begun.copy()
+        digest = started.copy()
         digest.update(mark)
         target = _target(number)
         headers = signer.sign("PUT", target, payload=digest.hexdigest())
@@ -185,10 +185,10 @@ def _syncs_per_s(folder: Path) -> float:
 
 
 def _per_second(do: Callable[[], object]) -> float:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for count in itertools.count(1):
         do()
-        if (spent := time.perf_counter() - begun) > MACHINE_S:
+        if (spent := time.perf_counter() - started) > MACHINE_S:
             return count / spent
     raise AssertionError
 

@@ -1,7 +1,7 @@
 """The brain's core alone: fills compared with their origin, a stampede, a large purge.
 
-``python -m platform_site.embedded exec -- python -m benchmarks.cache_core [OBJECTS]``: it makes
-a database beside the one that DATABASE_URL names, and fills it.
+``python -m platform_site.embedded exec -- python -m benchmarks.cache.cache_core [OBJECTS]``: it
+makes a database beside the one that DATABASE_URL names, and fills it.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ django.setup()
 
 from django.conf import settings  # noqa: E402 - after django.setup()
 
-from benchmarks.cache_index import MIB, resident  # noqa: E402 - after django.setup()
+from benchmarks.cache.cache_index import MIB, resident  # noqa: E402 - after django.setup()
 from edgecache.brain.database import Database  # noqa: E402 - after django.setup()
 from edgecache.brain.delivery.delivery import Tenant  # noqa: E402 - after django.setup()
 from edgecache.brain.directory.buckets import Buckets  # noqa: E402 - after django.setup()
@@ -81,12 +81,12 @@ async def main() -> None:
             await fill(brain, port)
             await stampede(brain)
             await purge(brain)
-            begun = time.perf_counter()
+            started = time.perf_counter()
         async with core(url, Path(folder), port, is_new=False) as brain:
             await brain.objects.open(brain.external, "after")
             print(
                 f"start over {OBJECTS:,} objects to the first answer:"
-                f" {time.perf_counter() - begun:.2f} s"
+                f" {time.perf_counter() - started:.2f} s"
             )
     origin.close()
 
@@ -103,31 +103,31 @@ async def puts(brain: Core) -> None:
                 staged = await receiver.finish()
                 await brain.objects.put(brain.built_in, f"put/{number}", staged, Fields())
 
-        begun = time.perf_counter()
+        started = time.perf_counter()
         await asyncio.gather(*(put(number) for number in range(PUTS)))
-        print(f"PUT of 1 KiB, {width} at once: {PUTS / (time.perf_counter() - begun):.0f}/s")
+        print(f"PUT of 1 KiB, {width} at once: {PUTS / (time.perf_counter() - started):.0f}/s")
 
 
 async def fill(brain: Core, port: int) -> None:
     """Measure the first byte of a large fill against the origin's, and its memory."""
     direct, through, rates, grown = [], [], [], []
     for number in range(ROUNDS):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
         await reader.readuntil(b"\r\n\r\n")
         await reader.read(1)
-        direct.append(time.perf_counter() - begun)
+        direct.append(time.perf_counter() - started)
         writer.transport.abort()
         before = peak = resident()
-        begun = time.perf_counter()
+        started = time.perf_counter()
         opened = await brain.objects.open(brain.external, f"large{number}")
         first, size = 0.0, 0
         async for piece in opened.body():
-            first = first or time.perf_counter() - begun
+            first = first or time.perf_counter() - started
             size += len(piece)
             peak = max(peak, resident())
-        rates.append(size / MIB / (time.perf_counter() - begun))
+        rates.append(size / MIB / (time.perf_counter() - started))
         through.append(first)
         grown.append(peak - before)
         await settled(brain)
@@ -142,7 +142,7 @@ async def fill(brain: Core, port: int) -> None:
 async def stampede(brain: Core) -> None:
     """Measure many concurrent requests for one cold key."""
     ASKED.clear()
-    begun = time.perf_counter()
+    started = time.perf_counter()
 
     async def ask() -> int:
         opened = await brain.objects.open(brain.external, "cold")
@@ -151,7 +151,7 @@ async def stampede(brain: Core) -> None:
     sizes = await asyncio.gather(*(ask() for _ in range(ASKERS)))
     print(
         f"{ASKERS} askers for a cold key of {SMALL_BYTES // 1024} KiB:"
-        f" {len(ASKED)} fetch, {time.perf_counter() - begun:.2f} s,"
+        f" {len(ASKED)} fetch, {time.perf_counter() - started:.2f} s,"
         f" {'whole' if set(sizes) == {SMALL_BYTES} else 'BROKEN'}"
     )
     await settled(brain)
@@ -163,21 +163,21 @@ async def purge(brain: Core) -> None:
     await asyncio.to_thread(make_objects, brain.database.url, brain.built_in.id)
     for number in range(2000):
         await brain.directory.find(brain.built_in.id, f"purge/{number:07}")
-    begun = time.perf_counter()
+    started = time.perf_counter()
     purging = asyncio.create_task(brain.purges.purge(TENANT, prefix="docs/purge/"))
-    worst, last = 0.0, begun
+    worst, last = 0.0, started
     visible = 0.0
     while not purging.done():
         found = await brain.directory.find(brain.built_in.id, "purge/0000007")
         now = time.perf_counter()
         worst, last = max(worst, now - last), now
         if found is None and not visible:
-            visible = now - begun
+            visible = now - started
         await asyncio.sleep(0.002)
     result = await purging
     print(
         f"purge of {result.objects_purged:,} by prefix: gone after {visible * 1e3:.0f} ms, counted"
-        f" after {time.perf_counter() - begun:.2f} s ({result.bytes_freed:,} bytes on"
+        f" after {time.perf_counter() - started:.2f} s ({result.bytes_freed:,} bytes on"
         f" {result.nodes_affected} nodes); no answer waited more than {worst * 1e3:.0f} ms"
     )
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import load
-from benchmarks.cache_gateway import CONNECTIONS, SIZES, brain_with_worker
+from benchmarks.cache.cache_gateway import CONNECTIONS, SIZES, brain_with_worker
 from tests.edgecache.brain.s3.raw import EMPTY, Signer
 from tests.edgecache.cluster import Cluster
 from tests.waiting import wait_until
@@ -34,7 +34,7 @@ class SwitchedCluster(Cluster):
         self, log: str, command: list[str], environment: dict[str, str]
     ) -> "subprocess.Popen[bytes]":
         if command == ["-m", "edgecache.brain"]:
-            command = ["-m", "benchmarks.metering"]
+            command = ["-m", "benchmarks.cache.metering"]
         return super()._run(log, command, environment)
 
 

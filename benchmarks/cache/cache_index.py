@@ -1,6 +1,6 @@
 """The memory of a million objects in the brain, and the speed of lookups.
 
-``python -m benchmarks.cache_index [OBJECTS]``; needs no database.
+``python -m benchmarks.cache.cache_index [OBJECTS]``; needs no database.
 """
 
 import gc
@@ -28,19 +28,19 @@ def main(objects: int) -> None:
     index, holders = Index(2**40), Holders(2**40)
     gc.collect()
     before = resident()
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for number in range(objects):
         found = made(number)
         index.put(found)
         pair = (NODES[number % 20], NODES[(number * 7 + 3) % 20])
         holders.put(found.sha256, pair)
-    filled_s = time.perf_counter() - begun
+    filled_s = time.perf_counter() - started
     taken = resident() - before
     print(f"{objects:,} objects: {taken / MIB:.0f} MiB resident, {taken / objects:.0f} bytes each")
     print(f"  the index reckons {index.used_bytes / MIB:.0f} MiB; filled in {filled_s:.1f} s")
-    begun = time.perf_counter()
+    started = time.perf_counter()
     gc.collect()
-    print(f"  one full garbage collection: {(time.perf_counter() - begun) * 1e3:.0f} ms")
+    print(f"  one full garbage collection: {(time.perf_counter() - started) * 1e3:.0f} ms")
     look_around(index, holders, objects)
     hide(index)
 
@@ -48,26 +48,26 @@ def main(objects: int) -> None:
 def look_around(index: Index, holders: Holders, objects: int) -> None:
     """Measure lookups of objects and their nodes."""
     names = [name_of(number * 7919 % objects) for number in range(LOOKS)]
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for name in names:
         found = index.get(name)
         if found is None or holders.get(found.sha256) is None:
             raise SystemExit("the index lost an object")
-    each = (time.perf_counter() - begun) / LOOKS
+    each = (time.perf_counter() - started) / LOOKS
     print(f"  found with its nodes in {each * 1e6:.2f} us")
 
 
 def hide(index: Index) -> None:
     """Measure the in-memory part of a purge by prefix."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     barrier = index.hide(1, "assets/0", 2**62)
-    hidden_s = time.perf_counter() - begun
+    hidden_s = time.perf_counter() - started
     steps = []
     sweep = index.sweep(1, barrier)
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for _ in sweep:
-        steps.append(time.perf_counter() - begun)
-        begun = time.perf_counter()
+        steps.append(time.perf_counter() - started)
+        started = time.perf_counter()
     print(
         f"  a prefix hidden in {hidden_s * 1e6:.0f} us, swept in {sum(steps):.2f} s,"
         f" no step longer than {max(steps) * 1e3:.0f} ms; {len(index):,} left"

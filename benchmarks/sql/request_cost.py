@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from benchmarks.compare import Target, compare
-from benchmarks.idle import held_statements
 from benchmarks.load import request, run
 from benchmarks.prepare import development_token, tokens
 from benchmarks.servers import PLATFORM, YARDSTICK, RunningServer, Shape, serve
+from benchmarks.sql.idle import held_statements
 
 STATEMENT = json.dumps({"query": "SELECT 1"}).encode()
 CONNECTIONS = (8, 24)

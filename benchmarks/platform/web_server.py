@@ -51,10 +51,10 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
                 for _ in range(rounds)
             ]
             for index, shape in enumerate(CANDIDATES):
-                _tell(f"{name}: {shape}", [(row[index], row[0]) for row in rows])
+                _print_medians(f"{name}: {shape}", [(row[index], row[0]) for row in rows])
 
 
-def _tell(label: str, rows: list[tuple[Round, Round]]) -> None:
+def _print_medians(label: str, rows: list[tuple[Round, Round]]) -> None:
     rate = statistics.median(one.per_second / first.per_second for (one, _), (first, _) in rows)
     tail = statistics.median(one.p95_ms / first.p95_ms for (one, _), (first, _) in rows)
     processor = statistics.median(one / first for (_, one), (_, first) in rows)

@@ -1,0 +1,139 @@
+"""What metrics and traces cost a web process: the same requests with and without them, in turns.
+
+One server serves all rounds, and signals to its processes switch what is observed, since two
+servers differ by more than this costs. Traces go to a collector that throws them away. Gunicorn
+loads this module as the application.
+"""
+
+import os
+import signal
+import statistics
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.compare import Target, measured
+from benchmarks.load import request, run
+from benchmarks.prepare import tokens
+from benchmarks.servers import Shape, serve
+from benchmarks.sql.request_cost import STATEMENT
+
+CONNECTIONS: Final = 8
+TENANTS: Final = 4
+OFF: Final = "nothing"
+# What is observed, and of how many requests there are traces. 1 % is the default of ZTRACES_SHARE.
+SHARES: Final[Mapping[str, float]] = {
+    OFF: 0.0,
+    "metrics": 0.0,
+    "metrics, traces of 1 %": 0.01,
+    "metrics, traces of all": 1.0,
+}
+SIGNALS: Final = {signal.SIGRTMIN + 1 + place: name for place, name in enumerate(SHARES)}
+
+
+def measure(_identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
+    """Print what each way of observing adds to the processor time of a request."""
+    callers = tokens(TENANTS)
+    with (
+        _collector() as url,
+        serve(
+            "benchmarks.platform.observability",
+            Shape(),
+            probe="/readyz",
+            ZTRACES_URL=url,
+        ) as server,
+    ):
+        for name, payloads in (
+            ("whoami", [request("GET", "/v1/whoami", token=token) for token in callers]),
+            ("SELECT 1", [request("POST", "/v1/sql", STATEMENT, token) for token in callers]),
+        ):
+            target = Target(server, payloads)
+            run(server.port, payloads, connections=2, seconds=5)
+            _compare(name, target, rounds=rounds, seconds=seconds)
+
+
+def _compare(name: str, target: Target, *, rounds: int, seconds: float) -> None:
+    costs: dict[str, list[float]] = {observed: [] for observed in SHARES}
+    names = list(SHARES)
+    for number in range(rounds):
+        # What comes first and what follows what changes from round to round.
+        for observed in names[number % len(names) :] + names[: number % len(names)]:
+            _switch(target.served.pid, observed)
+            costs[observed].append(measured(target, CONNECTIONS, seconds)[1])
+    for observed in names[1:]:
+        shares = [its / bare - 1 for its, bare in zip(costs[observed], costs[OFF], strict=True)]
+        print(f"{name}, {observed}: {_spread(shares)} processor time", flush=True)
+
+
+def _spread(shares: Sequence[float]) -> str:
+    low, _, high = statistics.quantiles(shares, n=4)
+    return f"{statistics.median(shares):+.1%} (half of the rounds {low:+.1%} to {high:+.1%})"
+
+
+def _switch(pid: int, observed: str) -> None:
+    """Have the server's processes observe this; gunicorn's own process counts nothing."""
+    number = next(number for number, name in SIGNALS.items() if name == observed)
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        os.kill(int(child), number)
+
+
+class _Discard(BaseHTTPRequestHandler):
+    """A collector's HTTP, which keeps nothing."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_line: object) -> None:
+        """Log nothing."""
+
+
+@contextmanager
+def _collector() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Discard)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+
+
+def _switchable() -> Any:
+    """Return the platform's application; signals switch what its process observes."""
+    from prometheus_client import Counter, Gauge, Histogram  # noqa: PLC0415 - of the server alone
+
+    from platform_site.lib import tracing  # noqa: PLC0415 - as above
+    from platform_site.lib.metrics.http_tally import Tally  # noqa: PLC0415 - as above
+    from platform_site.wsgi import application  # noqa: PLC0415 - as above
+
+    watched = [(Counter, "inc"), (Gauge, "inc"), (Gauge, "dec"), (Histogram, "observe")]
+    methods = [(kind, name, getattr(kind, name)) for kind, name in [*watched, (Tally, "count")]]
+    kept: list[Any] = []
+
+    def switch(number: int, _frame: object) -> None:
+        observed = SIGNALS[number]
+        for kind, name, method in methods:
+            setattr(kind, name, _nothing if observed == OFF else method)
+        state = tracing._State  # noqa: SLF001 - no setting switches a running process
+        kept[:] = kept or [state.tracer]
+        state.share = SHARES[observed]
+        state.tracer = kept[0] if state.share else None
+
+    for number in SIGNALS:
+        signal.signal(number, switch)
+    return application
+
+
+def _nothing(*_arguments: object, **_fields: object) -> None:
+    return None
+
+
+def __getattr__(name: str) -> Any:
+    # Gunicorn asks for it; the program that measures does not load Django's application.
+    if name == "application":
+        return _switchable()
+    raise AttributeError(name)
