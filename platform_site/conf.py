@@ -69,7 +69,7 @@ class ServerSettings:
         str,
         Text(
             "ZPG_BINDIR",
-            "Folder of PostgreSQL's programs (15 to 18) for `up`.",
+            "Folder of PostgreSQL's programs (15 to 18): servers for `up`, pg_dump for backups.",
             shown="the bundled PostgreSQL 18",
         ),
     ]

@@ -69,7 +69,7 @@ def when_ready(server: Any) -> None:
 def pre_fork(server: Any, worker: Any) -> None:
     """Assign a worker its place among the counts of connections."""
     worker.counts, worker.slot = _counts, _counts.take_slot()
-    worker.lane_count = settings.WEB_LANES
+    worker.slot_count = settings.WEB_LANES
 
 
 def post_worker_init(worker: Any) -> None:

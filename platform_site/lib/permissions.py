@@ -100,6 +100,7 @@ class Access(NamedTuple):
     is_always_open: bool = False
     is_open_without_email: bool = False
     key_scope: Scope | Literal["any", ""] = ""
+    is_closed_to_keys: bool = False
 
     def fresh(self) -> "Access":
         """Also require a proof of identity not older than 15 minutes (step-up)."""
@@ -120,6 +121,10 @@ class Access(NamedTuple):
     def for_keys(self, scope: Scope | Literal["any"] = "any") -> "Access":
         """Also allow API keys that have the scope; ``permission`` asks for its own cell's."""
         return self._replace(key_scope=scope)
+
+    def without_keys(self) -> "Access":
+        """Refuse API keys, whatever their scopes: for what reaches beyond one environment."""
+        return self._replace(is_closed_to_keys=True)
 
 
 PUBLIC: Final = Access("public")
@@ -226,6 +231,8 @@ def _require_scope(access: Access, scopes: frozenset[str]) -> None:
     scope: str = access.key_scope
     if access.resource is not None and access.action is not None and not access.is_fresh:
         scope = scope_of(access.resource, access.action)
+    if access.is_closed_to_keys:
+        raise ApiKeyForbidden
     if scope == "any":
         return
     if scope not in SCOPES or scope.startswith("schema:"):

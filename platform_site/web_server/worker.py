@@ -1,9 +1,9 @@
 """gunicorn's threaded worker with four changes.
 
-Requests run in lanes (platform_site/lib/web/lanes.py) instead of in an executor; a connection
-goes to the process that has the fewest; a request is received by the loop before a thread begins
-with it, so that clients which send slowly hold no threads; and the loop waits for no client that
-is to close its connection.
+Requests run in compute slots (platform_site/lib/web/compute_slots.py) instead of in an executor; a
+connection goes to the process that has the fewest; a request is received by the loop before a
+thread begins with it, so that clients which send slowly hold no threads; and the loop waits for no
+client that is to close its connection.
 """
 
 import struct
@@ -21,7 +21,7 @@ from gunicorn.http.body import LengthReader  # type: ignore[import-untyped]  # i
 from gunicorn.workers import gthread  # type: ignore[import-untyped]  # it has no types
 
 from platform_site.lib.web import clients
-from platform_site.lib.web.lanes import PATIENCE_S, Lanes
+from platform_site.lib.web.compute_slots import LONGEST_HOLD_S, ComputeSlots
 from platform_site.web_server.connection import RECEIVE_BYTES, ClientSocket, Connection
 from platform_site.web_server.connection_counts import CLOSED, ConnectionCounts
 from platform_site.web_server.framing import Progress, progress
@@ -63,12 +63,12 @@ class FinishedFuture:
 class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped library
     """One process.
 
-    counts, slot: set by the parent before the fork. lane_count: how many requests compute at once.
+    counts, slot: set by the parent before the fork. slot_count: how many requests compute at once.
     """
 
     counts: ConnectionCounts
     slot = IDLE_SLOT
-    lane_count = 1
+    slot_count = 1
 
     # --- connections of this process ------------------------------------------------------------
 
@@ -239,9 +239,9 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
 
     # --- requests -------------------------------------------------------------------------------
 
-    def get_thread_pool(self) -> Lanes:
+    def get_thread_pool(self) -> ComputeSlots:
         """Return the threads that answer requests."""
-        return Lanes(self._answer, lanes=self.lane_count, threads=self.cfg.threads)
+        return ComputeSlots(self._answer, slots=self.slot_count, threads=self.cfg.threads)
 
     def enqueue_req(self, conn: Connection) -> None:
         """Answer a connection's next request when it is its caller's turn."""
@@ -251,7 +251,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         """Wait for events, but not past the moment when something else is due."""
         if self.tpool.is_backed_up:
             self.tpool.relieve()
-            timeout = min(timeout, PATIENCE_S)
+            timeout = min(timeout, LONGEST_HOLD_S)
         if self.alive and not self._accepting:
             timeout = min(timeout, max(self._accepts_after - time.monotonic(), 0.0))
         listened, self._was_asked = self._accepting, False
@@ -261,7 +261,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             self._left_at = 0.0
 
     def _answer(self, conn: Connection) -> None:
-        """Answer one request; runs in a lane."""
+        """Answer one request; runs in a slot."""
         keeps = False
         try:
             conn.hand_over()

@@ -59,12 +59,13 @@ class SavedQueryUpdateSerializer(StrictSerializer):
 class SavedQueryViewSet(ListAction, RetrieveAction):
     """The saved queries of the caller's organization."""
 
+    # A key to one environment must not write what members run in another one, nor read it.
     access = {
-        "list": needs("sql", "read"),
-        "retrieve": needs("sql", "read"),
-        "create": needs("sql", "create"),
-        "partial_update": needs("sql", "update"),
-        "destroy": needs("sql", "delete"),
+        "list": needs("sql", "read").without_keys(),
+        "retrieve": needs("sql", "read").without_keys(),
+        "create": needs("sql", "create").without_keys(),
+        "partial_update": needs("sql", "update").without_keys(),
+        "destroy": needs("sql", "delete").without_keys(),
     }
     serializer_class = SavedQuerySerializer
     request_serializers = {

@@ -11,10 +11,12 @@ import psycopg
 import structlog
 from django.conf import settings
 
+from sqlgateway.connection.lock_guard import LOCK_GUARD
 from sqlgateway.connection.role_check import ROLE_CHECK
 from sqlgateway.connection.tenant_connection import TenantConnection, open_connection
 from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.errors import EngineUnavailable, SqlBusy
+from sqlgateway.provisioning.clusters import Address
 from sqlgateway.provisioning.placements import Login
 
 Key = tuple[int, str, str]
@@ -33,11 +35,15 @@ class LoginRefused(Exception):
 
 
 class ConnectionCache:
-    """Idle connections by (cluster, database, role), the least recently used key first."""
+    """Idle connections by (cluster, database, role), the least recently used key first.
+
+    Those that are checked out are known as well.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: OrderedDict[Key, list[TenantConnection]] = OrderedDict()
+        self._busy: set[TenantConnection] = set()
         self._open = 0
 
     def checkout(self, login: Login) -> TenantConnection:
@@ -45,17 +51,21 @@ class ConnectionCache:
 
         Raises LoginRefused, EngineUnavailable (503), SqlBusy (503).
         """
+        LOCK_GUARD.start()
         while (session := self._take(login.key)) is not None:
             if session.settle():
                 return session
             self.discard(session)
         self._make_room()
         try:
-            return _connect(login)
+            session = _connect(login)
         except BaseException:
             with self._lock:
                 self._open -= 1
             raise
+        with self._lock:
+            self._busy.add(session)
+        return session
 
     def release(self, session: TenantConnection) -> None:
         """Clean a connection and cache it; close it if it cannot be cleaned."""
@@ -64,6 +74,7 @@ class ConnectionCache:
             return
         ROLE_CHECK.note(session.login)
         with self._lock:
+            self._busy.discard(session)
             self._idle.setdefault(session.login.key, []).append(session)
             self._idle.move_to_end(session.login.key)
 
@@ -71,8 +82,14 @@ class ConnectionCache:
         """Close a connection that is checked out."""
         ROLE_CHECK.note(session.login)
         with self._lock:
+            self._busy.discard(session)
             self._open -= 1
         session.close()
+
+    def addresses_in_use(self) -> set[Address]:
+        """Return the clusters of the connections that are checked out."""
+        with self._lock:
+            return {session.login.address for session in self._busy}
 
     def sweep(self) -> None:
         """Close what has been idle for longer than SQL_IDLE_S."""
@@ -107,6 +124,7 @@ class ConnectionCache:
             session = kept.pop()
             if not kept:
                 del self._idle[key]
+            self._busy.add(session)
             return session
 
     def _make_room(self) -> None:
@@ -146,6 +164,7 @@ def _connect(login: Login) -> TenantConnection:
 
 CACHE = ConnectionCache()
 WATCHDOG.on_tick = CACHE.sweep
+LOCK_GUARD.addresses = CACHE.addresses_in_use
 # Close politely, so that the interpreter finds no open socket.
 atexit.register(CACHE.clear)
 

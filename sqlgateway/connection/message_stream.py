@@ -16,7 +16,7 @@ from psycopg.abc import Buffer
 from psycopg.pq.abc import PGconn, PGresult
 
 from sqlgateway.connection.copying import CopyIn
-from sqlgateway.connection.protocol import longest_row
+from sqlgateway.connection.protocol import ends_in_error, longest_row
 from sqlgateway.connection.wire import Wire, WireBroken, WireFull
 
 # Rows that libpq returns at once. It holds all of them, so there must be few wide ones; each time
@@ -235,11 +235,14 @@ class MessageStream:
         """Return the sending side of a COPY FROM STDIN that the server has begun."""
         return CopyIn(self.pgconn, self._wire, give_up_at=self.give_up_at)
 
-    def last_words(self) -> Literal["committed", "rolled_back", "unknown"]:
+    def outcome_of_terminated(self) -> Literal["committed", "rolled_back", "unknown"]:
         """Return how the text ended whose backend was terminated before its end was read."""
         if self.pgconn.ssl_in_use:
             return "unknown"
-        return "committed" if READY_AND_IDLE in self._wire.tail() else "rolled_back"
+        tail = self._wire.tail()
+        # The piece that is too long may itself be an error, which the server sends to its end.
+        is_kept = READY_AND_IDLE in tail and not ends_in_error(tail)
+        return "committed" if is_kept else "rolled_back"
 
     def copy_lines(self) -> Iterator[list[Buffer]]:
         """Yield the lines of a COPY TO STDOUT, as many as have arrived and at most COPY_LINES.

@@ -4,6 +4,7 @@ A message is a letter and a length, which counts itself (PostgreSQL, "Message Fo
 are read one by one, because a tenant can put any bytes inside one.
 """
 
+import re
 from collections.abc import Iterator
 from struct import Struct
 from typing import Final
@@ -11,6 +12,9 @@ from typing import Final
 # The message that ends an answer, up to the letter of the transaction's status.
 READY: Final = b"Z\x00\x00\x00\x05"
 HEADER: Final = Struct(">BI")
+# An error's last fields, its line and routine, then READY; settings that the error undid may be
+# reported between them.
+FAILED: Final = re.compile(rb"\0L\d+\0R\w+\0\0(?:S\0\0..[^\0]+\0[^\0]*\0)*" + READY, re.DOTALL)
 # Rows and their description, ends of statements, errors, notices, settings, and the extended
 # protocol's acknowledgements.
 PLAIN: Final = frozenset(b"TDCIENSZ123tns")
@@ -33,6 +37,11 @@ def is_whole_answer(said: bytes) -> bool:
             return False
         at += 1 + length
     return kind == READY[0] and at == size
+
+
+def ends_in_error(tail: bytes) -> bool:
+    """True if an error is the last message of an answer, whose end is in these bytes."""
+    return FAILED.search(tail) is not None
 
 
 def longest_row(beginning: bytes) -> int | None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from platform_site.lib.web.clients import GONE
-from platform_site.lib.web.lanes import waiting
+from platform_site.lib.web.compute_slots import waiting
 from sqlgateway.connection.protocol import READY, is_whole_answer
 
 PIECE_BYTES: Final = 64 * 1024

@@ -19,7 +19,7 @@ from django.conf import settings
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import Scope
 from platform_site.lib.web import clients
-from platform_site.lib.web.lanes import waiting
+from platform_site.lib.web.compute_slots import waiting
 from sqlgateway import metrics
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 

@@ -16,12 +16,12 @@ from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.execution import outcomes, sqlstates
 from sqlgateway.execution.cancellation import Cancellation
-from sqlgateway.execution.cutting import Cutter
+from sqlgateway.execution.early_end import Cutter
 from sqlgateway.execution.memory import LARGE_RESULTS, LargeResult
 from sqlgateway.execution.outcomes import AlreadyAnswered, Failed, Outcome
-from sqlgateway.execution.pieces import PieceRunner
 from sqlgateway.execution.requests import SqlRequest
 from sqlgateway.execution.sinks import Sink
+from sqlgateway.execution.text_runner import TextRunner
 from sqlgateway.execution.transactions import Boundary, RequestBoundary
 
 # After the deadline: time for the watchdog's cancel and termination to be noticed.
@@ -133,7 +133,7 @@ class Execution:
 
     def _run(self) -> Iterator[None]:
         session, request = self._session, self._request
-        runner = PieceRunner(session, self._sink, cutter=self._cutter, outcome=self.outcome)
+        runner = TextRunner(session, self._sink, cutter=self._cutter, outcome=self.outcome)
         # A transaction that is open already began as somebody else decided.
         begins = session.status == pq.TransactionStatus.IDLE
         self._cutter.is_read_only = begins and session.starts_read_only

@@ -102,7 +102,7 @@ def end_overflow(session: TenantConnection) -> PlatformError:
     """Terminate the backend, usually while it still sends, so that it cannot commit."""
     was_open = ADMINISTRATOR.is_open(session)
     was_terminated = ADMINISTRATOR.terminate(session)
-    outcome = session.last_words()
+    outcome = session.outcome_of_terminated()
     if outcome == "rolled_back" and not (was_open and was_terminated):
         outcome = "unknown"
     return errors.ResultTooWide(

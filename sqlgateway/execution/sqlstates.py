@@ -46,6 +46,12 @@ RETRYABLE: Final = frozenset({"40001", "40P01", "55P03"})
 # PostgreSQL's internal errors (XX000) for two changes of one object of the catalogue at once, such
 # as ALTER ROLE: "tuple concurrently updated". The routine does not depend on the language.
 CONTENDED: Final = frozenset({b"simple_heap_update", b"simple_heap_delete"})
+# The administrator ended the session.
+ENDED: Final = "57P01"
+ENDED_HINT: Final = (
+    "The server stops, or the platform ended a transaction that held too many of the server's "
+    "locks or wrote over the disk quota."
+)
 # Names from the tenant's own schema, so that clients need not parse the message.
 OBJECTS: Final = {
     "schema": Field.SCHEMA_NAME,
@@ -111,6 +117,8 @@ def refusal(result: PGresult, login: Login, spot: ErrorPosition) -> PlatformErro
         **_position(result, spot),
     }
     hint = _said(result, login, Field.MESSAGE_HINT)
+    if state == ENDED and is_fatal(result):
+        hint = ENDED_HINT
     if hint:
         extra["hint"] = hint
     for name, field in OBJECTS.items():

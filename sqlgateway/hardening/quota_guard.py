@@ -20,6 +20,8 @@ from typing import Final
 import psycopg
 import structlog
 
+from sqlgateway.provisioning.names import ROLE_PREFIX
+
 # Class ZQ is not PostgreSQL's; the gateway answers it with 403 quota_exceeded.
 SQLSTATE: Final = "ZQ001"
 NAME: Final = "zonal_over_quota"
@@ -66,8 +68,12 @@ CREATE_EVENT_TRIGGER: Final = (
     f"CREATE EVENT TRIGGER {NAME} ON ddl_command_start EXECUTE FUNCTION pg_catalog.{NAME}_ddl()"
 )
 HAS_EVENT_TRIGGER: Final = "SELECT FROM pg_event_trigger WHERE evtname = %s"
+# A tenant can make a schema of the platform's name before the platform does; its tables are no
+# part of what may grow.
 TABLES: Final = """
-SELECT relation.oid::regclass::text, schema.nspname, pg_total_relation_size(relation.oid)
+SELECT relation.oid::regclass::text, pg_total_relation_size(relation.oid),
+    schema.nspname = %(platform)s
+        AND NOT starts_with(pg_get_userbyid(relation.relowner), %(tenants)s)
 FROM pg_class AS relation
 JOIN pg_namespace AS schema ON schema.oid = relation.relnamespace
 WHERE relation.relkind IN ('r', 'p') AND relation.relpersistence <> 't'
@@ -129,13 +135,13 @@ def _each(
     is_complete = True
     deadline = time.monotonic() + BUDGET_S
     inside.execute(LOCK_TIMEOUT)
-    found = inside.execute(TABLES, {"guarded": guarded, "name": NAME}).fetchall()
-    for table, schema, size_bytes in found:
+    owners = {"platform": PLATFORM_SCHEMA, "tenants": ROLE_PREFIX}
+    found = inside.execute(TABLES, {"guarded": guarded, "name": NAME, **owners}).fetchall()
+    for table, size_bytes, is_own in found:
         if time.monotonic() > deadline:
             log.warning("sql_quota_guard_incomplete")
             return False
-        own = schema == PLATFORM_SCHEMA
-        level, argument = ("ROW", size_bytes + ALLOWANCE_BYTES) if own else ("STATEMENT", "")
+        level, argument = ("ROW", size_bytes + ALLOWANCE_BYTES) if is_own else ("STATEMENT", "")
         text = statement.format(name=NAME, table=table, level=level, argument=argument)
         is_done = _attempt(inside, text)
         if not is_done and ends_writers:

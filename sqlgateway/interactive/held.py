@@ -55,8 +55,8 @@ class OpenTransaction:
     """One open transaction.
 
     number: of the last statement that ran. digest, answer: what was asked then and what came of it;
-    answer is None if it was too long to keep. is_ending: it is being committed or is to be rolled
-    back, so that no statement runs any more.
+    answer is None if it was too long to keep. running: the statement that runs now. is_ending: it
+    is being committed or is to be rolled back, so that no further statement runs.
     """
 
     session: TenantConnection
@@ -67,6 +67,7 @@ class OpenTransaction:
     number: int = 0
     digest: bytes = b""
     answer: bytes | PlatformError | None = None
+    running: Running | None = None
     is_ending: bool = False
 
     def is_due(self, now: float) -> bool:
@@ -166,7 +167,7 @@ class HeldTransactions:
     def end(self, transaction_id: str, *, commit: bool) -> Ending:
         """Commit or roll back, and return what happened.
 
-        A running statement delays the rollback, but nothing can commit any more.
+        A running statement is cancelled by a rollback, which then comes soon.
         Raises TransactionOver if the process does not hold it, TransactionBusy, and the error that
         a commit met: a deferred constraint, a serialization failure.
         """
@@ -203,6 +204,8 @@ class HeldTransactions:
         held = self._held.get(transaction_id)
         if held is not None:
             held.is_ending, held.expires_at = True, 0.0
+            if (running := held.running) is not None:
+                running.cancellation.request()
         return held is not None
 
     # --- one transaction, whose lock is held ----------------------------------------------------
@@ -227,7 +230,11 @@ class HeldTransactions:
             REGISTRY.running(running),
             recorded(held.caller, request, request_id=request_id) as record,
         ):
-            answer = self._answer(transaction_id, held, running, sink)
+            held.running = running
+            try:
+                answer = self._answer(transaction_id, held, running, sink)
+            finally:
+                held.running = None
             record.row_count, record.size_bytes = sink.row_count, sink.size_bytes
         METER.add(held.caller.scope, bytes_out=len(answer))
         return answer

@@ -5,13 +5,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from platform_site.lib.errors import InvalidRequest, PayloadTooLarge, UnsupportedMedia
-from platform_site.lib.web.lanes import waiting
+from platform_site.lib.web.compute_slots import waiting
 from sqlgateway.errors import UploadInterrupted
 from sqlgateway.transfer.pace import Transfer
 
 PIECE_BYTES: Final = 64 * 1024
 # 16 more than zlib's largest window: the gzip format, with its check sum.
 GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+# Further members of a gzip body have to hold so much on average: each takes time, though an empty
+# one has 20 bytes and counts nothing towards the limit of the body.
+FREE_MEMBERS: Final = 1000
+MEMBER_BYTES: Final = 1024
 ENCODINGS: Final = frozenset({"", "identity", "gzip"})
 
 
@@ -82,15 +86,21 @@ def _length(environ: Mapping[str, Any]) -> int | None:
 def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield what gzip members hold; no piece of the input is unpacked to more than PIECE_BYTES."""
     unpacker = zlib.decompressobj(GZIP_WINDOW)
+    members, size_bytes = 1, 0
     for piece in pieces:
         packed = piece
         while packed:
             if unpacker.eof:
+                members += 1
+                if members > FREE_MEMBERS + size_bytes // MEMBER_BYTES:
+                    raise InvalidRequest("The body has too many gzip members.")
                 unpacker = zlib.decompressobj(GZIP_WINDOW)
             try:
-                yield unpacker.decompress(packed, PIECE_BYTES)
+                unpacked = unpacker.decompress(packed, PIECE_BYTES)
             except zlib.error:
                 raise InvalidRequest("The body is not gzip.") from None
+            size_bytes += len(unpacked)
+            yield unpacked
             packed = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
     # The last piece of input may have filled more than one piece of output.
     while not unpacker.eof and (rest := unpacker.decompress(b"", PIECE_BYTES)):

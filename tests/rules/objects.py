@@ -11,7 +11,8 @@ from accounts.invitations import invitations
 from accounts.invitations.invitations import Host, Offer
 from accounts.models import Domain, Identity, OrganizationExport, User, WebhookEndpoint
 from accounts.webhooks import endpoints, signing
-from edgecache.api import access_keys, buckets, client, nodes, origins
+from edgecache.api import client, nodes
+from edgecache.api.buckets import access_keys, buckets, origins
 from edgecache.billing.models import Payout, Quarantine
 from edgecache.billing.payouts import methods as payout_methods
 from environments import environments

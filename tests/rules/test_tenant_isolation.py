@@ -3,14 +3,17 @@
 A route with an id of a new kind fails here until this module can make one.
 """
 
+from functools import cache
 from typing import Any
 
 import pytest
 from django.apps import apps
-from django.core import serializers
+from django.db import connection
+from psycopg import sql
 
 from accounts.models import User
-from edgecache.api import access_keys, buckets, hosts, nodes, origins
+from edgecache.api import nodes
+from edgecache.api.buckets import access_keys, buckets, hosts, origins
 from tests.cast import session_of, signed_in
 from tests.rules.objects import MAKERS, home_of
 from tests.rules.routes import Route, api_routes
@@ -59,15 +62,33 @@ BY_ID |= {"billing.Quarantine"}
 CIRCUMSTANCES = {"accounts.Throttle", "accounts.AuditEvent", "accounts.Session"}
 
 
+@cache
+def _rows_of_an_organization() -> sql.Composed:
+    """Return one query for the rows of all models, as one for each takes most of the time."""
+    selects = []
+    for model in apps.get_models():
+        meta = model._meta
+        names = {field.name for field in meta.get_fields()}
+        if ("organization" in names or meta.label in BY_ID) and meta.label not in CIRCUMSTANCES:
+            select = "SELECT {}, {}::text, to_jsonb(t)::text FROM {} t WHERE organization_id = {}"
+            selects.append(
+                sql.SQL(select).format(
+                    sql.Literal(meta.label),
+                    sql.Identifier(meta.pk.column),
+                    sql.Identifier(meta.db_table),
+                    sql.Placeholder("organization_id"),
+                )
+            )
+    return sql.SQL("{} ORDER BY 1, 2").format(sql.SQL(" UNION ALL ").join(selects))
+
+
 def belongings(user: User) -> str:
     """Return every row of the user's organization, as text."""
-    rows: list[Any] = []
-    for model in apps.get_models():
-        names = {field.name for field in model._meta.get_fields()}
-        is_owned = "organization" in names or model._meta.label in BY_ID
-        if is_owned and model._meta.label not in CIRCUMSTANCES:
-            manager = model._base_manager
-            rows += manager.filter(organization_id=user.organization_id).order_by("pk")
+    with connection.cursor() as cursor:
+        query = _rows_of_an_organization().as_string(cursor.connection)
+        cursor.execute(query, {"organization_id": user.organization_id})
+        rows = cursor.fetchall()
+    assert rows
     place = home_of(user)
     cached = [
         buckets.all_of(place),
@@ -76,7 +97,7 @@ def belongings(user: User) -> str:
         origins.all_of(place),
         [node["node_id"] for node in nodes.all_seen_by(user.organization_id) if node["is_own"]],
     ]
-    return f"{serializers.serialize('json', rows)}{cached}"
+    return f"{rows}{cached}"
 
 
 @pytest.mark.parametrize(

@@ -87,22 +87,22 @@ def check_minor(version: Version, *, production: bool) -> None:
     warn(f"{sentence} Good enough for development only.")
 
 
-def read_version(bindir: Path) -> Version:
-    """Read major and minor of `postgres` in a folder; a release candidate has minor 0."""
+def read_version(bindir: Path, program: str = "postgres") -> Version:
+    """Read major and minor of a program in a folder; a release candidate has minor 0."""
     try:
         shown = subprocess.run(  # noqa: S603 - a program found by this module
-            [str(bindir / "postgres"), "--version"],
+            [str(bindir / program), "--version"],
             capture_output=True,
             text=True,
             timeout=20,
             check=True,
         ).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        sentence = f"{bindir}/postgres does not run: {error}"
+        sentence = f"{bindir}/{program} does not run: {error}"
         raise BinariesError(sentence) from error
     match = re.search(r"(\d+)(?:\.(\d+))?", shown)
     if match is None:
-        sentence = f"{bindir}/postgres prints no version: {shown.strip()}"
+        sentence = f"{bindir}/{program} prints no version: {shown.strip()}"
         raise BinariesError(sentence)
     return int(match[1]), int(match[2] or 0)
 

@@ -36,6 +36,8 @@ COMMON: Final = {
     "max_parallel_workers": "2",
     "max_parallel_workers_per_gather": "1",
     "autovacuum_max_workers": "2",
+    # Tenants may take half of the locks (lock_guard.py): as many as by default are there.
+    "max_locks_per_transaction": "128",
     # Compiling a query costs more than it saves on rows of this size, and takes memory.
     "jit": "off",
     # Errors are reported to the client. The log has neither statements nor the

@@ -173,10 +173,10 @@ def _finish(processes: Sequence[subprocess.Popen[bytes]], words: IO[bytes]) -> N
                 process.kill()
                 process.wait()
     if any(statuses):
-        raise CopyFailed(_last_words(words))
+        raise CopyFailed(_end_of_errors(words))
 
 
-def _last_words(words: IO[bytes]) -> str:
+def _end_of_errors(words: IO[bytes]) -> str:
     words.seek(0)
     lines = words.read(2**16).decode(errors="replace").splitlines()
     errors = [line for line in lines if "error" in line] or lines
@@ -192,7 +192,8 @@ def folder(major: int) -> Path:
     for candidate in _candidates():
         if not (candidate / "pg_dump").is_file() or not (candidate / "pg_restore").is_file():
             continue
-        found, minor = read_version(candidate)
+        # Where only the clients are installed there is no `postgres` to ask.
+        found, minor = read_version(candidate, "pg_dump")
         is_safe = minor >= MINOR_FLOOR.get(found, 0) or not settings.IS_PRODUCTION
         if found >= major and is_safe:
             return candidate

@@ -110,6 +110,19 @@ def test_only_an_admin_with_a_recent_proof_makes_one(alice: User, home: Organiza
     assert not ApiKey.unscoped.exists()
 
 
+def test_a_key_neither_reads_nor_alters_the_queries_that_members_run_elsewhere(alice: User) -> None:
+    path, admin = "/v1/sql/queries", signed_in(alice)
+    saved = admin.post(path, {"name": "Orders", "query": "SELECT 1"}).body
+    own, key = f"{path}/{saved['id']}", holder(alice, "sandbox")
+    answers = (
+        key.call("PATCH", own, {"version": 1, "query": "DROP TABLE orders"}),
+        key.post(path, {"name": "More orders", "query": "DROP TABLE orders"}),
+        *(key.call("DELETE", own), key.get(own), key.get(path)),
+    )
+    assert {answer.code for answer in answers} == {"api_key_forbidden"}
+    assert admin.get(path).body["results"] == [saved]
+
+
 def test_a_key_does_not_see_or_reach_another_environment(alice: User) -> None:
     key = holder(alice, "sandbox")
     assert [row["id"] for row in key.get("/v1/environments").body["results"]] == ["sandbox"]

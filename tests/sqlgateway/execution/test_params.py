@@ -39,7 +39,9 @@ from tests.sqlgateway.support import Caller
         ("int[]", [1.0, None], [1, None]),
     ],
 )
-def test_values_arrive(alice: Caller, cast: str, value: Any, expected: Any) -> None:
+def test_a_parameter_is_returned_unchanged(
+    alice: Caller, cast: str, value: Any, expected: Any
+) -> None:
     given = alice.value(f"SELECT $1::{cast}", [value])
 
     assert given == (value if expected is None else expected)

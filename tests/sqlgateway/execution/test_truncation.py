@@ -143,6 +143,17 @@ def test_a_notice_that_is_too_long_is_refused_too(alice: Caller) -> None:
     assert answer.code == "result_too_large"
 
 
+def test_an_error_that_is_too_long_has_undone_its_transaction(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    answer = alice.sql(
+        "INSERT INTO t VALUES (1); DO $$ BEGIN RAISE EXCEPTION '%', repeat('x', 20000000); END $$"
+    )
+
+    assert (answer.code, answer.body["outcome"]) == ("result_too_large", "rolled_back")
+    assert alice.value("SELECT count(*) FROM t") == 0
+
+
 def test_a_flood_of_notices_is_kept_short(alice: Caller) -> None:
     answer = alice.sql(
         "DO $$ BEGIN FOR i IN 1..50000 LOOP RAISE NOTICE '%', repeat('x', 1000); END LOOP; END $$"

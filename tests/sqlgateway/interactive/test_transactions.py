@@ -15,6 +15,7 @@ from django.utils import timezone
 from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution.execution import Execution
+from sqlgateway.execution.outcomes import Outcome
 from sqlgateway.interactive import owner, transactions
 from sqlgateway.interactive.held import HELD
 from sqlgateway.models import Database, InteractiveTransaction, RetiredDatabase
@@ -253,6 +254,19 @@ def test_a_rollback_while_a_statement_runs_frees_the_connection_soon(admin: Call
     # Its row counts no longer, so it must not wait for its idle time.
     assert ours.run("SELECT 1").code == "transaction_over"
     HELD.end_due()
+    assert ours.id not in HELD._held
+
+
+def test_a_rollback_cancels_the_statement_that_runs(admin: Caller) -> None:
+    ours = begin(admin)
+    real = Execution.run
+
+    def roll_back_first(self: Execution) -> Outcome:
+        assert ours.roll_back().status == 204
+        return real(self)
+
+    with patch.object(Execution, "run", roll_back_first):
+        assert ours.run("SELECT pg_sleep(60)").code == "query_cancelled"
     assert ours.id not in HELD._held
 
 

@@ -143,6 +143,16 @@ def test_a_delete_with_a_key_works_over_the_quota_and_its_records_are_no_way_aro
     _limit(alice, "default")
 
 
+def test_a_schema_with_the_platforms_name_is_no_way_around_the_quota(alice: Caller) -> None:
+    made = alice.sql("CREATE SCHEMA zonal; CREATE TABLE zonal.mine (v text)")
+    _limit(alice, "1000000")
+
+    answer = alice.sql("INSERT INTO zonal.mine VALUES ('more')")
+
+    assert (made.status, answer.status, answer.code) == (200, 403, "quota_exceeded")
+    _limit(alice, "default")
+
+
 def test_a_tenant_cannot_make_a_table_look_guarded(alice: Caller) -> None:
     alice.sql("CREATE TABLE t (id int)")
     _limit(alice, "1000000")

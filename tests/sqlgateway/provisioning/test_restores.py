@@ -1,14 +1,17 @@
 """An environment's data goes to a file and comes back; the file may be anyone's."""
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
+from pytest_django.fixtures import Settings
 
 from sqlgateway.models import RetiredDatabase
 from sqlgateway.provisioning import restores, switching, tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
+from sqlgateway.provisioning.copying import programs
 from tests.commands import facts, refused
 from tests.sqlgateway.support import Caller, as_provisioner
 
@@ -65,6 +68,28 @@ def test_a_dump_brings_the_data_back_and_what_was_closed_stays_closed(
     assert (kept.dbname, kept.roles) == (before, [])
     with pytest.raises(psycopg.OperationalError, match="not currently accepting"):
         psycopg.connect(alice.database.cluster.url, dbname=before)
+
+
+def test_the_clients_of_postgresql_are_enough(
+    alice: Caller, tmp_path: Path, settings: Settings
+) -> None:
+    """As in the image, which has no server."""
+    alice.sql("CREATE TABLE items AS SELECT 7 AS id")
+    installed = programs.folder(alice.database.cluster.server_version // 10000)
+    clients = tmp_path / "clients"
+    clients.mkdir()
+    for name in ("pg_dump", "pg_restore"):
+        (clients / name).symlink_to(installed / name)
+    settings.SERVER = replace(settings.SERVER, postgres_bindir=str(clients))
+    programs.folder.cache_clear()
+    try:
+        assert programs.folder(alice.database.cluster.server_version // 10000) == clients
+        file = _dump(alice, tmp_path / "live.dump")
+        alice.sql("DROP TABLE items")
+        _restore(alice, file)
+    finally:
+        programs.folder.cache_clear()
+    assert alice.value("SELECT id FROM items") == 7
 
 
 def test_a_dump_of_another_environment_needs_a_word(

@@ -162,6 +162,17 @@ def test_a_body_is_unpacked_up_to_its_limit(table: Caller, settings: Any) -> Non
     assert send(table, body, environ=packed, **options).body["row_count"] == 200
 
 
+def test_a_body_of_members_that_hold_nothing_is_refused(table: Caller) -> None:
+    """Each takes time, and none counts towards the limit: a thread would compute for minutes."""
+    packed = {"HTTP_CONTENT_ENCODING": "gzip"}
+    options = {"table": "items", "columns": "id,name"}
+    lines, nothing = gzip.compress(b"id,name\n1,a\n"), gzip.compress(b"")
+    refused = send(table, lines + 2000 * nothing, environ=packed, **options)
+    assert (refused.code, "members" in refused.body["detail"]) == ("invalid_request", True)
+    assert rows(table) == []
+    assert send(table, lines + 20 * nothing, environ=packed, **options).body["row_count"] == 1
+
+
 def test_a_body_that_ends_early_or_is_no_csv_is_refused(table: Caller) -> None:
     body = b"id,name\n1,a\n"
     short = {"CONTENT_LENGTH": str(len(body) + 5), "wsgi.input": io.BytesIO(body)}

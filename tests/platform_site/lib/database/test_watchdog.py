@@ -55,10 +55,10 @@ def test_a_connection_that_does_not_answer_is_shut_down(transactional_db: None) 
 def test_a_request_continues_on_another_connection(transactional_db: None, alice: User) -> None:
     caller = cast.signed_in(alice)
     with frozen_backend() as backend:
-        begun = time.monotonic()
+        started = time.monotonic()
         answer = caller.get("/v1/whoami")
         assert answer.status == 200
-        assert 0.8 < time.monotonic() - begun < 10
+        assert 0.8 < time.monotonic() - started < 10
         assert connection.connection.info.backend_pid != backend
 
 

@@ -2,10 +2,10 @@
 
 Many threads cost little while they wait, but those that compute take the interpreter lock from each
 other every few milliseconds, in the middle of requests of one. So a process has many threads and
-few lanes: a thread computes in a lane, gives it back around a wait (``waiting``), and is taken for
-waiting if it kept one for PATIENCE_S, whatever it waits for. A thread that ends a request takes the
-next one itself, and of the idle threads the last used goes first: its database connection and the
-processor's caches are warm.
+few slots: a thread computes in a slot, gives it back around a wait (``waiting``), and counts as
+waiting if it kept one for LONGEST_HOLD_S, whatever it waits for. A thread that ends a request takes
+the next one itself, and of the idle threads the last used goes first: its database connection and
+the processor's caches are warm.
 """
 
 import threading
@@ -17,18 +17,18 @@ from typing import Any, Final
 
 import structlog
 
-PATIENCE_S: Final = 0.025
+LONGEST_HOLD_S: Final = 0.025
 
 log = structlog.get_logger(__name__)
 
 
 class _Runner:
-    """A thread. since: when it got its lane (time.monotonic)."""
+    """A thread. since: when it got its slot (time.monotonic)."""
 
-    __slots__ = ("job", "lanes", "since", "wake")
+    __slots__ = ("job", "since", "slots", "wake")
 
-    def __init__(self, lanes: "Lanes", job: Any) -> None:
-        self.lanes = lanes
+    def __init__(self, slots: "ComputeSlots", job: Any) -> None:
+        self.slots = slots
         self.job = job
         self.since = 0.0
         self.wake = threading.Lock()
@@ -40,27 +40,27 @@ _local = threading.local()
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """Let another request use the lane while the block waits; no effect outside of a lane."""
+    """Let another request use the slot while the block waits; no effect outside of a slot."""
     runner: _Runner | None = getattr(_local, "runner", None)
     if runner is None:
         yield
         return
-    runner.lanes.give_back(runner)
+    runner.slots.give_back(runner)
     try:
         yield
     finally:
-        runner.lanes.take_again(runner)
+        runner.slots.take_again(runner)
 
 
-class Lanes:
-    """A pool of threads that runs jobs, at most ``lanes`` of them computing.
+class ComputeSlots:
+    """A pool of threads that runs jobs, at most ``slots`` of them computing.
 
     Jobs wait in a queue for each key, and the keys take turns.
     """
 
-    def __init__(self, work: Callable[[Any], None], *, lanes: int, threads: int) -> None:
+    def __init__(self, work: Callable[[Any], None], *, slots: int, threads: int) -> None:
         self._work = work
-        self._limit = lanes
+        self._limit = slots
         self._threads_left = threads
         self._lock = threading.Lock()
         self._queue: OrderedDict[Hashable, deque[Any]] = OrderedDict()
@@ -74,7 +74,7 @@ class Lanes:
         return bool(self._queue)
 
     def submit(self, job: Any, key: Hashable) -> None:
-        """Run a job as soon as there is a lane and a thread for it."""
+        """Run a job as soon as there is a slot and a thread for it."""
         with self._lock:
             self._queue.setdefault(key, deque()).append(job)
             self._dispatch()
@@ -83,8 +83,8 @@ class Lanes:
         """Do nothing, as its threads end with the process: gunicorn asks an executor for this."""
 
     def relieve(self) -> None:
-        """Take their lanes from threads that kept them for too long."""
-        latest = time.monotonic() - PATIENCE_S
+        """Take their slots from threads that kept them for too long."""
+        latest = time.monotonic() - LONGEST_HOLD_S
         with self._lock:
             late = [runner for runner in self._holders if runner.since <= latest]
             self._holders.difference_update(late)
@@ -97,19 +97,19 @@ class Lanes:
             self._dispatch()
 
     def take_again(self, runner: _Runner) -> None:
-        """Wait for a lane, before any job that has not begun, for PATIENCE_S at most."""
+        """Wait for a slot, before any job that has not begun, for LONGEST_HOLD_S at most."""
         with self._lock:
             if len(self._holders) < self._limit:
                 self._grant(runner)
                 return
             self._returning.append(runner)
-        if runner.wake.acquire(timeout=PATIENCE_S):
+        if runner.wake.acquire(timeout=LONGEST_HOLD_S):
             return
         with self._lock:
             if runner in self._returning:
                 self._returning.remove(runner)
                 return
-        # The lane was granted at the moment the wait ended.
+        # The slot was granted at the moment the wait ended.
         runner.wake.acquire()
 
     def _grant(self, runner: _Runner) -> None:

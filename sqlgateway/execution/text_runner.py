@@ -10,7 +10,7 @@ from sqlgateway import errors
 from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import sqlstates
-from sqlgateway.execution.cutting import Cutter
+from sqlgateway.execution.early_end import Cutter
 from sqlgateway.execution.outcomes import FAILURES, Failed, Outcome
 from sqlgateway.execution.parameter_types import NotParsed, decide
 from sqlgateway.execution.requests import Piece
@@ -23,7 +23,7 @@ COPIES: Final = frozenset({Status.COPY_IN, Status.COPY_OUT, Status.COPY_BOTH})
 SYNTAX_ERROR: Final = "42601"
 
 
-class PieceRunner:
+class TextRunner:
     """Runs the pieces of one request, one after the other."""
 
     def __init__(

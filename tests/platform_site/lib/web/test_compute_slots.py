@@ -1,4 +1,4 @@
-"""Which requests compute, which wait, and that no lane is lost."""
+"""Which requests compute, which wait, and that no slot is lost."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -6,16 +6,16 @@ from concurrent.futures import Future
 
 import pytest
 
-from platform_site.lib.web.lanes import Lanes, waiting
+from platform_site.lib.web.compute_slots import ComputeSlots, waiting
 
 Job = tuple[Callable[[], object], "Future[object]"]
 
 
 class Pool:
-    """Two lanes over eight threads, for functions."""
+    """Two slots over eight threads, for functions."""
 
     def __init__(self) -> None:
-        self.lanes = Lanes(self._work, lanes=2, threads=8)
+        self.slots = ComputeSlots(self._work, slots=2, threads=8)
         self.gates: list[threading.Event] = []
 
     def _work(self, job: Job) -> None:
@@ -25,7 +25,7 @@ class Pool:
     def run(self, function: Callable[[], object], key: str = "") -> "Future[object]":
         """Submit a function."""
         future: Future[object] = Future()
-        self.lanes.submit((function, future), key)
+        self.slots.submit((function, future), key)
         return future
 
     def gate(self) -> threading.Event:
@@ -34,15 +34,15 @@ class Pool:
         return self.gates[-1]
 
     def hold(self) -> threading.Event:
-        """Begin a job that keeps its lane until the event is set."""
-        begun, end = threading.Event(), self.gate()
+        """Begin a job that keeps its slot until the event is set."""
+        started, end = threading.Event(), self.gate()
 
         def work() -> None:
-            begun.set()
+            started.set()
             end.wait(10)
 
         self.run(work)
-        begun.wait(10)
+        started.wait(10)
         return end
 
 
@@ -60,7 +60,7 @@ def test_no_more_requests_compute_than_there_are_lanes(pool: Pool) -> None:
     third = pool.run(lambda: 3)
 
     assert not third.done()
-    assert pool.lanes.is_backed_up
+    assert pool.slots.is_backed_up
     first.set()
     assert third.result(10) == 3
 
@@ -81,10 +81,10 @@ def test_a_request_that_waits_gives_its_lane_to_another(pool: Pool) -> None:
 def test_a_lane_that_is_kept_too_long_is_given_to_another(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("platform_site.lib.web.lanes.PATIENCE_S", -1.0)
+    monkeypatch.setattr("platform_site.lib.web.compute_slots.LONGEST_HOLD_S", -1.0)
     held = [pool.hold(), pool.hold()]
     third = pool.run(lambda: 3)
-    pool.lanes.relieve()
+    pool.slots.relieve()
 
     assert third.result(10) == 3
     for end in held:
@@ -93,7 +93,7 @@ def test_a_lane_that_is_kept_too_long_is_given_to_another(
     monkeypatch.undo()
     pool.hold(), pool.hold()
     assert not pool.run(lambda: 6).done()
-    assert pool.lanes.is_backed_up
+    assert pool.slots.is_backed_up
 
 
 def test_callers_take_turns(pool: Pool) -> None:
@@ -112,6 +112,6 @@ def test_a_failed_request_costs_no_thread(pool: Pool) -> None:
     for _ in range(20):
         future: Future[object] = Future()
         future.set_result(None)
-        pool.lanes.submit((lambda: None, future), "")
+        pool.slots.submit((lambda: None, future), "")
 
     assert pool.run(lambda: 1).result(10) == 1

@@ -1,0 +1,44 @@
+"""The lock table of a server is shared: no tenant may fill it."""
+
+import time
+
+import pytest
+
+from sqlgateway.connection import cache, lock_guard
+from sqlgateway.connection.lock_guard import LOCK_GUARD
+from sqlgateway.execution import gateway
+from tests.sqlgateway.support import Caller
+
+MAKE = (
+    "DO $$ BEGIN FOR i IN 1..1000 LOOP EXECUTE format('CREATE TABLE many_%s ()', i);"
+    " END LOOP; END $$"
+)
+MADE = "SELECT count(*) FROM pg_class WHERE relname ~ '^many_'"
+
+
+def test_a_transaction_with_most_of_the_servers_locks_is_ended(
+    alice: Caller, charlie: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of some thousand locks; the share for which it takes seconds to hold enough is another one.
+    monkeypatch.setattr(lock_guard, "SHARE", 0.05)
+
+    answer = alice.sql(f"{MAKE}; SELECT pg_sleep(20)")
+
+    assert (answer.status, answer.body["sqlstate"]) == (503, "57P01"), answer.body
+    assert "too many of the server's locks" in answer.body["hint"]
+    assert alice.value(MADE) == 0
+    assert charlie.sql("CREATE TABLE t (id int)").status == 200
+
+
+def test_a_transaction_with_many_locks_goes_on_while_enough_are_left(alice: Caller) -> None:
+    session = gateway.connect(alice.scope, "admin")
+    try:
+        session.give_up_at = time.monotonic() + 60
+        session.run(b"BEGIN")
+        session.run(MAKE.encode())
+        LOCK_GUARD.look()
+        session.run(b"COMMIT")
+    finally:
+        cache.CACHE.discard(session)
+
+    assert alice.value(MADE) == 1000
