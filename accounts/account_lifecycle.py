@@ -19,7 +19,7 @@ from django.utils.module_loading import import_string
 Event = Literal["trust_ended", "user_stripped", "factors_stripped", "user_removed"]
 
 
-def tell(event: Event, user_id: UUID) -> None:
+def run_hooks(event: Event, user_id: UUID) -> None:
     """Call an event's hooks, one after the other."""
     for path in settings.LIFECYCLE_HOOKS[event]:
         import_string(path)(user_id)

@@ -14,8 +14,8 @@ from edgecache.models import NodeState
 REMOVED: Final = "removed"
 
 
-def follow(*, now: datetime) -> None:
-    """Compare every organization's nodes with how they were seen last, and tell what changed.
+def record_changes(*, now: datetime) -> None:
+    """Emit an event for each node that differs from how it was seen last.
 
     A node that is seen for the first time is no change. Raises CacheUnavailable.
     """

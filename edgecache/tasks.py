@@ -1,7 +1,8 @@
 """Background jobs of the platform's side of the cache."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 import structlog
 from django.conf import settings
@@ -10,7 +11,8 @@ from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
 from edgecache import node_states
-from edgecache.api import access_keys, buckets, client, hosts, metrics_history
+from edgecache.api import client, metrics_history
+from edgecache.api.buckets import access_keys, buckets, hosts
 from edgecache.api.errors import CacheUnavailable
 from environments.models import Environment
 from platform_site.lib.principals import Scope
@@ -48,7 +50,7 @@ def follow_nodes(timestamp: int) -> None:
     if not client.is_enabled():
         return
     try:
-        node_states.follow(now=timezone.now())
+        node_states.record_changes(now=timezone.now())
     except CacheUnavailable:
         log.info("cache_nodes_not_followed")
 
@@ -81,3 +83,12 @@ def close_environment(environment_pk: int) -> None:
         scope = Scope(environment.organization_id, environment_pk)
         access_keys.revoke_all(scope)
         buckets.make_all_private(scope)
+
+
+@app.task(retry=RetryStrategy(max_attempts=12, exponential_wait=3))
+def revoke_keys_of_maker(organization_id: int, user_id: str, until: str) -> None:
+    """Revoke the access keys that a user made until a moment.
+
+    Raises CacheUnavailable, so that the job runs again.
+    """
+    access_keys.revoke_those_of(organization_id, UUID(user_id), until=datetime.fromisoformat(until))

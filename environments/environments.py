@@ -91,7 +91,7 @@ def create(organization_id: int, slug: str, *, name: str = "", copy_from: str = 
         environment = Environment(organization_id=organization_id, slug=slug, name=name or slug)
         environment.save(force_insert=True)
         if source is not None:
-            _tell("environment_cloned", organization_id, source.pk, environment.pk)
+            _run_hooks("environment_cloned", organization_id, source.pk, environment.pk)
     return environment
 
 
@@ -121,7 +121,7 @@ def delete(organization_id: int, slug: str, *, now: datetime) -> Environment:
             raise EnvironmentBuiltIn
         environment.deleted_at = now
         environment.save(update_fields=["deleted_at"])
-        _tell("environment_deleted", environment.pk)
+        _run_hooks("environment_deleted", environment.pk)
     return environment
 
 
@@ -135,7 +135,7 @@ def close_organization(organization_id: int, *, now: datetime) -> None:
     for environment in live:
         environment.deleted_at = now
         environment.save(update_fields=["deleted_at"])
-        _tell("environment_deleted", environment.pk)
+        _run_hooks("environment_deleted", environment.pk)
 
 
 def expired(*, now: datetime) -> list[int]:
@@ -154,11 +154,11 @@ def drop(environment_pk: int) -> None:
     environment = rows.first()
     if environment is None:
         return
-    _tell("environment_dropped", environment_pk)
+    _run_hooks("environment_dropped", environment_pk)
     environment.delete()
 
 
-def _tell(event: str, *keys: int) -> None:
+def _run_hooks(event: str, *keys: int) -> None:
     for path in settings.LIFECYCLE_HOOKS[event]:
         import_string(path)(*keys)
 

@@ -17,7 +17,7 @@ from typing import Final
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
 
-from accounts import account_reclaim, limits
+from accounts import limits
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.errors import EmailTaken, TooManyAttempts
@@ -27,6 +27,7 @@ from accounts.oauth.errors import EmailMissing, EmailUnverified
 from accounts.oauth.models import Identity
 from accounts.oauth.organization_matching import OrganizationMatch
 from accounts.oauth.providers.profile import Profile
+from accounts.reclaim import account_reclaim
 from accounts.signin import credentials, signup
 from environments import environments
 from platform_site.lib.principals import PlatformRequest

@@ -58,7 +58,7 @@ def attach(request: PlatformRequest, user: User, profile: Profile, *, now: datet
         raise IdentityTaken from exc
     audit.record_user(request, AccountTag.IDENTITY_CREATE, user, **_about(identity))
     notices.notify(user, "identity_linked", provider=identity.get_provider_display())
-    derived_roles.follow(request, identity, profile.memberships, now=now)
+    derived_roles.update(request, identity, profile.memberships, now=now)
     return identity
 
 
@@ -66,7 +66,7 @@ def note_use(identity: Identity, profile: Profile, *, now: datetime) -> None:
     """Store what a provider sent at a sign-in; the user's row is locked."""
     _update(identity, profile, now=now)
     identity.save()
-    derived_roles.follow(None, identity, profile.memberships, now=now)
+    derived_roles.update(None, identity, profile.memberships, now=now)
 
 
 def _update(identity: Identity, profile: Profile, *, now: datetime) -> None:

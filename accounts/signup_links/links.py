@@ -12,13 +12,14 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils.module_loading import import_string
 
-from accounts import account_reclaim, address_release, limits, mailed_secrets, passwords
+from accounts import limits, mailed_secrets, passwords
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.delivery import outbox
 from accounts.delivery.links import console_link
 from accounts.errors import EmailTaken, MailedTooOften, SignupLinkGone, TooManyAttempts
 from accounts.models import SignupLink, User
+from accounts.reclaim import account_reclaim, address_release
 from accounts.signin import credentials, signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from platform_site.lib.principals import PlatformRequest

@@ -58,7 +58,9 @@ class TerminalSignInSerializer(serializers.Serializer[Any]):
     is_same_address = serializers.BooleanField(
         help_text="True if the caller comes from the same address."
     )
-    environment = serializers.CharField(help_text="Where the program will be signed in.")
+    environment = serializers.CharField(
+        help_text="Where the program will be signed in; empty if there is no such environment."
+    )
     created_at = UnixSecondsField()
     expires_at = UnixSecondsField()
 

@@ -15,6 +15,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 from django.db import transaction
 
@@ -29,6 +30,8 @@ from accounts.oauth.flow.secrets import digest, new_secret
 from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.signin import metrics, signin
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
+from environments import environments
+from environments.errors import EnvironmentNotFound
 from platform_site.lib.principals import PlatformRequest, Principal
 from platform_site.lib.web.addresses import network_of
 
@@ -121,6 +124,19 @@ def find(request_id: str, *, now: datetime, for_update: bool = False) -> Termina
     return found
 
 
+def place_of(waiting: TerminalSignIn, principal: Principal) -> str:
+    """Return the id of the environment that a request is for; '' if the caller has none of it.
+
+    What the program sent is not shown: it could be a sentence that misleads who decides.
+    """
+    if not waiting.environment:
+        return principal.environment_id
+    try:
+        return str(environments.find(principal.organization_id, waiting.environment).slug)
+    except EnvironmentNotFound:
+        return ""
+
+
 def allow(
     request: PlatformRequest, principal: Principal, request_id: str, *, now: datetime
 ) -> Allowed:
@@ -170,6 +186,14 @@ def exchange(
         with transaction.atomic():
             allowing = _allowing_session(waiting, now=now)
             return signin.finish(request, _attempt(allowing, waiting.environment, now=now))
+
+
+def on_trust_ended(user_id: UUID) -> None:
+    """End what a user has allowed and no program has exchanged yet (a lifecycle hook).
+
+    The session that has allowed it may go on, such as the one in which the password was changed.
+    """
+    TerminalSignIn.objects.filter(user_id=user_id).delete()
 
 
 def forget_old(*, now: datetime) -> int:

@@ -60,7 +60,7 @@ class TerminalSignInViewSet(PlatformViewSet):
             "program": program_of(waiting.agent),
             "address": waiting.address,
             "is_same_address": waiting.address == client_address(self.platform_request),
-            "environment": waiting.environment or self.principal.environment_id,
+            "environment": terminal_sign_ins.place_of(waiting, self.principal),
             "created_at": waiting.created_at,
             "expires_at": waiting.expires_at,
         }

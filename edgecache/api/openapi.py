@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from edgecache.api.bucket_openapi import BUCKET_OPERATIONS
 from edgecache.api.errors import (
     CacheLimitReached,
     CacheUnavailable,
@@ -63,7 +62,6 @@ NEW_NODE: Final = REGISTRATION | {
 NODE_PATH: Final = {"node_id": shapes.UUID}
 
 OPERATIONS: Final[Operations] = {
-    **BUCKET_OPERATIONS,
     "GET /v1/cache/metrics": Operation(tag="Cache", problems=(CacheUnavailable,), response=METRICS),
     "GET /v1/cache/metrics/history": Operation(
         tag="Cache",

@@ -1,7 +1,7 @@
 """Paths of the cache."""
 
 from edgecache.api.bucket_objects.views import ObjectViewSet
-from edgecache.api.bucket_views import AccessKeyViewSet, BucketViewSet, OriginViewSet
+from edgecache.api.buckets.views import AccessKeyViewSet, BucketViewSet, OriginViewSet
 from edgecache.api.views import CacheViewSet, NodeViewSet
 from platform_site.lib.viewsets import Router
 

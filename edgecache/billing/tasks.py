@@ -57,7 +57,7 @@ def decide_again(timestamp: int) -> None:
 def follow_quarantines(timestamp: int) -> None:
     """Record quarantined nodes, and mail their operators."""
     try:
-        quarantines.follow(now=timezone.now())
+        quarantines.record_new(now=timezone.now())
     except CacheUnavailable:
         log.info("billing_quarantines_not_followed")
 

@@ -24,7 +24,6 @@ from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.fetch.singleflight import fetches_allowed
 from edgecache.brain.internal_api.app import internal_api
 from edgecache.brain.internal_api.parts import InternalApiParts
-from edgecache.brain.listeners import Listeners, port_server
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.metering.own_reads import OwnReads
@@ -41,7 +40,9 @@ from edgecache.brain.nodes.replication import Replication
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.registry import Origins
-from edgecache.brain.process import BrainProcess, Part
+from edgecache.brain.process.listeners import Listeners, port_server
+from edgecache.brain.process.process import BrainProcess, Part
+from edgecache.brain.process.upkeep import Upkeep
 from edgecache.brain.s3.api import ObjectApi
 from edgecache.brain.s3.auth.platform_keys import PlatformKeys
 from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE, S3Parts
@@ -50,7 +51,6 @@ from edgecache.brain.storage.parts import Parts
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores.managed import ManagedStore
 from edgecache.brain.storage.stores.registry import Stores
-from edgecache.brain.upkeep import Upkeep
 from edgecache.brain.workers_api.app import workers_api
 from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.http.machine import connections_allowed
@@ -183,7 +183,7 @@ def _nodes(settings: BrainSettings, core: _Core, region_map: RegionMap) -> Nodes
         core.coherence,
         region_map,
         interval_s=settings.heartbeat_s,
-        guards_strangers=settings.is_production,
+        guards_operators=settings.is_production,
         failed_share=settings.audits.failed_share,
     )
 

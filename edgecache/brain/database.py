@@ -17,8 +17,8 @@ from psycopg.types.json import set_json_dumps, set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.charging import PAYER
 from edgecache.brain.errors import DatabaseBusy, DatabaseUnavailable
+from edgecache.brain.fair_share import PAYER
 from edgecache.http.shares import Shares
 
 # Rows come as named tuples whose fields the statement decides.

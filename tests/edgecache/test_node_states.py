@@ -27,14 +27,14 @@ def test_a_change_of_a_nodes_state_is_an_event_of_its_operator(
         own = {"node_id": NODE, "organization_id": alice.organization_id}
         nodes[:] = [own | {"status": status, "health": health}, platforms]
         for _ in range(2):
-            node_states.follow(now=timezone.now())
+            node_states.record_changes(now=timezone.now())
 
     look("pending", "pending")
     look("active", "online")
     look("active", "offline")
     nodes[:] = [platforms]
     for _ in range(2):
-        node_states.follow(now=timezone.now())
+        node_states.record_changes(now=timezone.now())
     changes = [(data["before"]["health"], data["status"], data["health"]) for _, data in emitted()]
     assert changes == [
         ("pending", "active", "online"),

@@ -156,7 +156,7 @@ def test_data_is_dropped_after_seven_days_and_never_of_a_live_one(alice: User) -
     assert environments.expired(now=now + timedelta(days=6, hours=23)) == []
     assert environments.expired(now=now + timedelta(days=7)) == [row.pk]
     live = Environment.unscoped.get(organization=alice.organization, slug="live")
-    with patch("environments.environments._tell") as tell:
+    with patch("environments.environments._run_hooks") as tell:
         environments.drop(live.pk)
         assert not tell.called
         environments.drop(row.pk)

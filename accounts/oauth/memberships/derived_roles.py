@@ -31,7 +31,7 @@ def mappings_of(identity: Identity) -> tuple[RoleMapping, ...]:
     return tuple(row for row in provider.mappings if row.organization_id == mine)
 
 
-def follow(
+def update(
     request: PlatformRequest | None,
     identity: Identity,
     memberships: Memberships | None,

@@ -114,4 +114,4 @@ def _store(identity: Identity, found: Memberships | None, *, now: datetime) -> N
         if found is None:
             found, current.credentials = Memberships(), ""
             current.save(update_fields=["credentials"])
-        derived_roles.follow(None, current, found, now=now)
+        derived_roles.update(None, current, found, now=now)

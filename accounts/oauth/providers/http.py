@@ -51,9 +51,9 @@ def send(
     Raises requests.RequestException: Timeout, ConnectionError, ResponseTooLong.
     """
     # For the response as a whole: single reads may each be in time and yet never end.
-    begun = time.monotonic()
-    deadline = min(_deadline.get(), begun + 2 * settings.OAUTH.timeout_s)
-    if begun >= deadline:
+    started = time.monotonic()
+    deadline = min(_deadline.get(), started + 2 * settings.OAUTH.timeout_s)
+    if started >= deadline:
         raise requests.Timeout
     with requests.request(
         method,
@@ -63,7 +63,7 @@ def send(
         params=params,
         # Without any, requests would replace the Authorization header from a .netrc file.
         auth=auth or _keep_headers,
-        timeout=min(settings.OAUTH.timeout_s, deadline - begun),
+        timeout=min(settings.OAUTH.timeout_s, deadline - started),
         allow_redirects=False,
         stream=True,
     ) as response:

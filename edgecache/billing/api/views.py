@@ -57,7 +57,7 @@ class BillingResource(PlatformViewSet):
 
     def actor(self) -> str:
         """Return who asks, for the ledger."""
-        return f"user:{self.principal.user_id}"
+        return methods.maker_of(self.principal.user_id)
 
 
 class BalanceViewSet(BillingResource):

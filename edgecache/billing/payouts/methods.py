@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
 from accounts.organization.admins import notify_admins
 from edgecache.billing import ledger
 from edgecache.billing.errors import PayoutMethodNotFound, PayoutMethodUnchecked
-from edgecache.billing.models import AccountKind, PayoutMethod
+from edgecache.billing.models import AccountKind, ConnectedAccount, PayoutMethod
 from edgecache.billing.payouts.providers import ProviderUnavailable, provider_of
 
 
@@ -65,6 +67,21 @@ def remove(organization_id: int, *, now: datetime) -> None:
     rows = PayoutMethod.objects.filter(organization_id=organization_id, removed_at=None)
     if not rows.update(removed_at=now):
         raise PayoutMethodNotFound
+
+
+def on_user_stripped(user_id: UUID) -> None:
+    """Remove the method that a user set, and the account opened for it (a lifecycle hook).
+
+    Earnings must not go to a stranger who used the address of the account's owner.
+    """
+    by = maker_of(user_id)
+    PayoutMethod.objects.filter(created_by=by, removed_at=None).update(removed_at=timezone.now())
+    ConnectedAccount.objects.filter(created_by=by).delete()
+
+
+def maker_of(user_id: UUID | None) -> str:
+    """Return a user as rows of billing name who made them."""
+    return f"user:{user_id}"
 
 
 def shown(method: PayoutMethod, *, now: datetime) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def request(organization_id: int, *, by: str, now: datetime) -> Payout:
             )
         payout = _debit(method, cents, by=by)
         _queue(payout)
-        _tell(payout)
+        _emit(payout)
         return payout
 
 
@@ -150,7 +150,7 @@ def settle_answer(payout_id: UUID, answer: ProviderAnswer, *, now: datetime) -> 
             payout.state = Payout.State.SENT
         payout.save()
         if payout.state != before:
-            _tell(payout)
+            _emit(payout)
         return payout
 
 
@@ -205,12 +205,12 @@ def _reverse(payout: Payout, failure: str, *, actor: str, now: datetime) -> Payo
     payout.state = Payout.State.REVERSED
     payout.failure, payout.changed_at = failure[:500], now
     payout.save()
-    _tell(payout)
+    _emit(payout)
     log.warning("billing_payout_reversed", payout=str(payout.pk), failure=failure)
     return payout
 
 
-def _tell(payout: Payout) -> None:
+def _emit(payout: Payout) -> None:
     data = {
         "payout_id": str(payout.pk),
         "state": str(payout.state),

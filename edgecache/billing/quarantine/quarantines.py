@@ -29,7 +29,7 @@ EARNED: Final = """
 """
 
 
-def follow(*, now: datetime) -> int:
+def record_new(*, now: datetime) -> int:
     """Record the brain's new quarantines, and those that ended; return how many are new.
 
     Raises CacheUnavailable.

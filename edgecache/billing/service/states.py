@@ -74,17 +74,17 @@ def _go_on(state: ServiceState, *, now: datetime) -> None:
     if end <= now:
         state.stopped_at = now
         notify_admins(organization_id, "service_stopped")
-        _tell(organization_id, "stopped", end)
+        _emit(organization_id, "stopped", end)
     elif begun == now:
         notify_admins(organization_id, "credits_ran_out", stops_at=moment)
-        _tell(organization_id, "ran_out", end)
+        _emit(organization_id, "ran_out", end)
     elif state.warned_at is None and begun + _unwarned() <= now:
         state.warned_at = now
         notify_admins(organization_id, "service_stops_soon", stops_at=moment)
-        _tell(organization_id, "stops_soon", end)
+        _emit(organization_id, "stops_soon", end)
 
 
-def _tell(organization_id: int, status: str, stops_at: datetime) -> None:
+def _emit(organization_id: int, status: str, stops_at: datetime) -> None:
     data = {"status": status, "stops_at": stops_at.isoformat()}
     events.emit(organization_id, "credits.running_out", data)
 

@@ -19,8 +19,7 @@ from edgecache.brain.cdn.forwarding import Forwarding, ForwardingRefused
 from edgecache.brain.cdn.keys import KeyPolicy
 from edgecache.brain.cdn.lookup import CdnRequest, Lookup, LookupResult, NotCached
 from edgecache.brain.cdn.parts import CdnParts
-from edgecache.brain.cdn.places import Place, target_of
-from edgecache.brain.charging import charge_bucket
+from edgecache.brain.cdn.urls import Place, target_of
 from edgecache.brain.delivery.delivery import Source
 from edgecache.brain.delivery.planning import delivery_of, sources_of
 from edgecache.brain.errors import (
@@ -35,6 +34,7 @@ from edgecache.brain.errors import (
     ServiceStopped,
     Unavailable,
 )
+from edgecache.brain.fair_share import charge_bucket
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.values import BucketInfo, ObjectVersion

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from edgecache.brain.cdn import cache_status, rules
 from edgecache.brain.cdn.parts import CdnParts
-from edgecache.brain.cdn.places import Place
+from edgecache.brain.cdn.urls import Place
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import OriginReadOnly, Overloaded
 from edgecache.brain.origins.connections import Reply

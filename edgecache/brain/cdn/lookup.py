@@ -20,8 +20,8 @@ from edgecache.brain.cdn.negative_responses import (
     NegativeResponses,
     is_negative,
 )
-from edgecache.brain.cdn.places import Place
 from edgecache.brain.cdn.rules import Reuse, StoredResponse
+from edgecache.brain.cdn.urls import Place
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import BrainError, OriginChanged, OriginError

@@ -23,7 +23,7 @@ async def sources_of(
         holders,
         region,
         organization_id=bucket.tenant.organization_id,
-        is_public=nodes.may_use_strangers(bucket),
+        is_public=nodes.may_use_operators_nodes(bucket),
     )
 
 

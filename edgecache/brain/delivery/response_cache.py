@@ -116,7 +116,7 @@ class ResponseCache:
             entry.holders,
             entry.region,
             organization_id=entry.bucket.tenant.organization_id,
-            is_public=self._nodes.may_use_strangers(entry.bucket),
+            is_public=self._nodes.may_use_operators_nodes(entry.bucket),
         )
         return (
             self._directory.index.get(_name(entry)) == entry.version

@@ -98,11 +98,11 @@ class WorkerReads:
 
     def note_wrong_bytes(self, delivery: Delivery, node_id: UUID) -> None:
         """Have a wrong copy replaced."""
-        self._nodes.gave_wrong_bytes(node_id, delivery.sha256)
+        self._nodes.record_wrong_bytes(node_id, delivery.sha256)
 
     def _note_right_bytes(self, delivery: Delivery, source: Source, check: IntegrityCheck) -> None:
         if not isinstance(check, NoCheck):
-            self._nodes.gave_right_bytes(source.node_id, delivery.sha256)
+            self._nodes.record_right_bytes(source.node_id, delivery.sha256)
 
     @asynccontextmanager
     async def _request(

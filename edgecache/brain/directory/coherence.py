@@ -185,7 +185,7 @@ class Coherence:
             pending.peers = frozenset(self._peers)
             pending.is_blind = _clock() >= self._lease_until
             for topic, *values in change.announcements:
-                self._tell(topic, values)
+                self._notify_subscribers(topic, values)
             if waits and payloads:
                 await self._wait_until_seen(pending)
         finally:
@@ -291,7 +291,7 @@ class Coherence:
             if topic == HELLO and sender != self._hex:
                 self._peers.add(UUID(sender))
             # Own announcements count, too: the task that made the change may be cancelled.
-            self._tell(topic, values)
+            self._notify_subscribers(topic, values)
         if wants_ack and sender != self._hex:
             acks.setdefault(sender, []).append(number)
 
@@ -304,7 +304,7 @@ class Coherence:
             for pending in seen:
                 pending.acked.add(UUID(peer))
 
-    def _tell(self, topic: str, values: list[Any]) -> None:
+    def _notify_subscribers(self, topic: str, values: list[Any]) -> None:
         self.changes += 1
         for listener in self._subscribers.get(topic, ()):
             listener(*values)

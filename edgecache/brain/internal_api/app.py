@@ -7,9 +7,9 @@ from typing import Final
 
 from edgecache.brain.internal_api import (
     access_keys,
+    all_tenants,
     buckets,
     environments,
-    everyone,
     health,
     hosts,
     metrics,
@@ -70,7 +70,7 @@ def _routes(parts: InternalApiParts) -> Iterator[Route]:
     yield from hosts.routes(parts.hosts)
     yield from service.routes(parts.nodes)
     yield from operators.routes(parts.networks)
-    yield from everyone.routes(database)
+    yield from all_tenants.routes(database)
 
 
 def _digest(text: str) -> bytes:

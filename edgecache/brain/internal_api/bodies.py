@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from edgecache.brain.charging import charge_organization
 from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.fair_share import charge_organization
 from edgecache.protocol.fields import Fields
 
 

@@ -61,7 +61,7 @@ def _nodes(nodes: Nodes) -> Iterator[str]:
         (
             "wrong_blobs",
             "Blobs of the last hour's checks that were wrong.",
-            lambda row: nodes.statistics(row.id).looks.count(time.monotonic())[0],
+            lambda row: nodes.statistics(row.id).checks.count(time.monotonic())[0],
         ),
     )
     for name, meaning, value in fields:

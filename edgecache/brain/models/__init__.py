@@ -5,6 +5,7 @@ Nothing outside ``edgecache.brain`` reads these tables.
 """
 
 from edgecache.brain.models.audits import AuditPlan, Look, QuarantineEvent
+from edgecache.brain.models.buckets import AccessKey, Bucket, Host, Origin
 from edgecache.brain.models.nodes import (
     BrainInstance,
     Location,
@@ -24,7 +25,6 @@ from edgecache.brain.models.objects import (
     Upload,
     UploadPart,
 )
-from edgecache.brain.models.places import AccessKey, Bucket, Host, Origin
 from edgecache.brain.models.stores import DiscardedBytes, Store, StoredBlob
 from edgecache.brain.models.usage import (
     Measurement,

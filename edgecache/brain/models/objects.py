@@ -4,7 +4,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from edgecache.brain.models.places import Bucket
+from edgecache.brain.models.buckets import Bucket
 
 
 class Blob(models.Model):

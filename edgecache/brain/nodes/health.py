@@ -16,9 +16,9 @@ LATENCY_WEIGHT: Final = 0.2
 
 # One bad file is one bad file: disks rot. Of the platform's own nodes a share of bad files is an
 # alarm, and others are asked first; an operator's node is taken out, as it may alter on purpose.
-LOOKS_KEPT: Final = 1000
-LOOKS_S: Final = 3600.0
-OWN_LEAST_LOOKS: Final = 20
+CHECKS_KEPT: Final = 1000
+CHECKS_S: Final = 3600.0
+OWN_LEAST_CHECKS: Final = 20
 OWN_SHARE: Final = 0.05
 OPERATOR_LEAST_BAD: Final = 3
 
@@ -48,12 +48,12 @@ def offline_after_s(interval_s: float) -> float:
     return (OFFLINE_AFTER + LATENESS) * interval_s
 
 
-def is_too_much(bad: int, looked: int, share: float) -> bool:
-    """True if so many wrong blobs among those looked at take an operator's node out."""
-    return bad >= max(OPERATOR_LEAST_BAD, share * looked)
+def is_too_much(bad: int, checked: int, share: float) -> bool:
+    """True if so many wrong blobs among those checked take an operator's node out."""
+    return bad >= max(OPERATOR_LEAST_BAD, share * checked)
 
 
-class Looks:
+class IntegrityChecks:
     """What this brain found when it checked a node's bytes: the last blobs of an hour."""
 
     __slots__ = ("_found",)
@@ -66,24 +66,24 @@ class Looks:
         """Record a check. now: monotonic seconds."""
         _, was_right = self._found.pop(sha256, (now, True))
         self._found[sha256] = (now, is_right and was_right)
-        if len(self._found) > LOOKS_KEPT:
+        if len(self._found) > CHECKS_KEPT:
             self._found.popitem(last=False)
 
     def count(self, now: float) -> tuple[int, int]:
         """Return the number of blobs that were wrong, and of all."""
-        while self._found and next(iter(self._found.values()))[0] < now - LOOKS_S:
+        while self._found and next(iter(self._found.values()))[0] < now - CHECKS_S:
             self._found.popitem(last=False)
         return sum(not is_right for _, is_right in self._found.values()), len(self._found)
 
-    def is_rotten(self, now: float, *, operator_share: float | None) -> bool:
+    def is_corrupt(self, now: float, *, operator_share: float | None) -> bool:
         """True if too large a share was wrong.
 
         operator_share: what is too large for an operator's node; None: it is the platform's own.
         """
-        bad, looked = self.count(now)
+        bad, checked = self.count(now)
         if operator_share is None:
-            return looked >= OWN_LEAST_LOOKS and bad >= OWN_SHARE * looked
-        return is_too_much(bad, looked, operator_share)
+            return checked >= OWN_LEAST_CHECKS and bad >= OWN_SHARE * checked
+        return is_too_much(bad, checked, operator_share)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -97,14 +97,14 @@ class NodeStatistics:
     tries it again.
     """
 
-    __slots__ = ("failures", "is_rotten", "latency_s", "looks", "rests_until", "running")
+    __slots__ = ("checks", "failures", "is_corrupt", "latency_s", "rests_until", "running")
 
     def __init__(self) -> None:
         """Start without failures."""
         self.failures = 0
-        self.looks = Looks()
+        self.checks = IntegrityChecks()
         # As of the last wrong bytes.
-        self.is_rotten = False
+        self.is_corrupt = False
         self.latency_s = 0.0
         self.rests_until = 0.0
         self.running = 0

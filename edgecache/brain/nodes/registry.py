@@ -43,17 +43,17 @@ class Nodes:
         region_map: RegionMap,
         *,
         interval_s: float,
-        guards_strangers: bool,
+        guards_operators: bool,
         failed_share: float,
     ) -> None:
         """interval_s: between two heartbeats of a node.
 
-        guards_strangers: connect to nodes of organizations at public addresses only. failed_share:
+        guards_operators: connect to nodes of organizations at public addresses only. failed_share:
         of wrong blobs, that takes an operator's node out.
         """
         self._failed_share = failed_share
         self.interval_s = interval_s
-        self._guards_strangers = guards_strangers
+        self._guards_operators = guards_operators
         self._database = database
         self._coherence = coherence
         self._region_map = region_map
@@ -104,7 +104,7 @@ class Nodes:
             row.id: self._statistics.get(row.id) or NodeStatistics() for row in rows
         }
 
-    def may_use_strangers(self, bucket: BucketInfo) -> bool:
+    def may_use_operators_nodes(self, bucket: BucketInfo) -> bool:
         """True if other operators' nodes may serve a bucket's objects to clients now."""
         return bucket.is_public and bucket.tenant.organization_id not in self.stopped
 
@@ -138,7 +138,7 @@ class Nodes:
     def address_of(self, row: NodeRow) -> Address:
         """Return the address of a row's node."""
         is_ours = row.organization_id is None
-        return Address(row.endpoint, is_guarded=self._guards_strangers and not is_ours)
+        return Address(row.endpoint, is_guarded=self._guards_operators and not is_ours)
 
     def statistics(self, node_id: UUID) -> NodeStatistics:
         """Return this brain's statistics of a node."""
@@ -169,7 +169,7 @@ class Nodes:
                 continue
             health = self.health(row)
             statistics = self._statistics[node_id]
-            is_well = health == Health.ONLINE and not statistics.is_rotten
+            is_well = health == Health.ONLINE and not statistics.is_corrupt
             if is_well and statistics.may_be_asked(now=now):
                 good.append(row)
             elif health in _ASKED:
@@ -206,33 +206,33 @@ class Nodes:
             "node_failed", node_id=str(node_id), reason=reason, in_a_row=statistics.failures
         )
 
-    def gave_right_bytes(self, node_id: UUID, sha256: bytes) -> None:
+    def record_right_bytes(self, node_id: UUID, sha256: bytes) -> None:
         """Record that a node's bytes were checked and right."""
-        self.statistics(node_id).looks.add(sha256, is_right=True, now=time.monotonic())
+        self.statistics(node_id).checks.add(sha256, is_right=True, now=time.monotonic())
 
-    def gave_wrong_bytes(self, node_id: UUID, sha256: bytes) -> None:
+    def record_wrong_bytes(self, node_id: UUID, sha256: bytes) -> None:
         """Replace one copy; quarantine an operator's node if too many of its blobs were wrong."""
         row, statistics, now = self._rows.get(node_id), self.statistics(node_id), time.monotonic()
         is_own = row is not None and row.organization_id is None
-        statistics.looks.add(sha256, is_right=False, now=now)
-        bad, looked = statistics.looks.count(now)
+        statistics.checks.add(sha256, is_right=False, now=now)
+        bad, checked = statistics.checks.count(now)
         log.error(
             "node_gave_wrong_bytes",
             node_id=str(node_id),
             sha256=sha256.hex(),
             bad_blobs=bad,
-            looked_at=looked,
+            looked_at=checked,
         )
         self.suspect_copy(node_id, sha256)
         share = None if is_own else self._failed_share
-        statistics.is_rotten = statistics.looks.is_rotten(now, operator_share=share)
-        if not statistics.is_rotten:
+        statistics.is_corrupt = statistics.checks.is_corrupt(now, operator_share=share)
+        if not statistics.is_corrupt:
             return
         self._changes += 1
         if is_own:
-            log.error("node_rots", node_id=str(node_id), bad_blobs=bad, looked_at=looked)
+            log.error("node_rots", node_id=str(node_id), bad_blobs=bad, looked_at=checked)
             return
-        self.quarantine(node_id, f"wrong bytes for {bad} of {looked} blobs")
+        self.quarantine(node_id, f"wrong bytes for {bad} of {checked} blobs")
 
     def quarantine(self, node_id: UUID, reason: str) -> None:
         """Ask a node for nothing more, from now on, and soon in all brains."""
@@ -240,8 +240,8 @@ class Nodes:
         self._wrong_bytes.add(node_id)
         # Staff may approve it again; it then starts without them.
         statistics = self.statistics(node_id)
-        statistics.looks.clear()
-        statistics.is_rotten = False
+        statistics.checks.clear()
+        statistics.is_corrupt = False
         self._background.add(self._quarantine(node_id, reason))
 
     def suspect_copy(self, node_id: UUID, sha256: bytes) -> None:

@@ -6,8 +6,8 @@ from typing import Final, Protocol
 import structlog
 from django.conf import settings
 
-from edgecache.brain.charging import charge_organization, charge_stranger
 from edgecache.brain.errors import BrainError, OriginMissing
+from edgecache.brain.fair_share import charge_organization, charge_unknown_client
 from edgecache.brain.s3 import requests, xml
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.s3.auth.authentication import authenticate
@@ -92,7 +92,7 @@ class ObjectApi:
     async def _serve(self, scope: Scope, exchange: Exchange, entry: LogEntry) -> None:
         parts = self._parts
         entry.client = parts.streamer.offload.client_of(scope)
-        charge_stranger(entry.client)
+        charge_unknown_client(entry.client)
         may_be_cdn = scope.raw_path.startswith(CDN_PREFIX)
         may_be_cdn = may_be_cdn or not parts.hosts.names_none(scope.authority)
         if may_be_cdn and await self._served_by_cdn(scope, exchange, entry):
@@ -148,14 +148,16 @@ class ObjectApi:
         else:
             return False
         entry.operation, entry.request_id = "CDN", ""
-        if responses.ORIGIN not in scope.headers or not await self._is_preflight(
+        if responses.ORIGIN not in scope.headers or not await self._answers_preflight(
             scope, exchange, bucket_id
         ):
             await self._cdn(scope, exchange, bucket_id)
         return True
 
-    async def _is_preflight(self, scope: Scope, exchange: Exchange, bucket_id: int | None) -> bool:
-        """Apply a public bucket's CORS rules, if it has any; answer a preflight.
+    async def _answers_preflight(
+        self, scope: Scope, exchange: Exchange, bucket_id: int | None
+    ) -> bool:
+        """Apply a public bucket's CORS rules, if it has any; True if it answered a preflight.
 
         Raises S3Error AccessForbidden.
         """

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from edgecache.brain.charging import PAYER, charge_bucket
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import Overloaded
+from edgecache.brain.fair_share import PAYER, charge_bucket
 from edgecache.brain.s3.auth.sigv4.verification import StreamSigning
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.parts import S3Parts

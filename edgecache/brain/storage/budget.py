@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from edgecache.brain.charging import PAYER
 from edgecache.brain.errors import StorageFull
+from edgecache.brain.fair_share import PAYER
 from edgecache.brain.storage.buffers import Buffers
 from edgecache.http.shares import Path, Shares
 

@@ -15,10 +15,10 @@ from typing import Final
 import psycopg
 
 from edgecache.brain.background import BackgroundTasks, retrieve
-from edgecache.brain.charging import charge_bucket, charge_platform
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import Overloaded
+from edgecache.brain.fair_share import charge_bucket, charge_platform
 from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.storage.stored_writes import Outcomes, Write, write_all
@@ -152,12 +152,17 @@ class GroupCommit:
         self._end([write])
 
     async def _write_files(self, group: Sequence[Write]) -> list[Write]:
-        """Write the bodies that are in memory; return the writes whose bytes are durable.
+        """Write large bodies that are in memory; return the writes that can go on.
 
-        What a store has needs no file, only a copy for the workers, which may be lost.
+        Small ones are written in the transaction. What a store has needs no file, only a copy for
+        the workers, which may be lost.
         """
         for is_durable in (True, False):
-            writes = [write for write in group if (write.stored is None) is is_durable]
+            writes = [
+                write
+                for write in group
+                if (write.stored is None) is is_durable and not write.is_journaled
+            ]
             bodies = [write.body for write in writes]
             results = await self._store.stage(bodies, is_durable=is_durable)
             for write, result in zip(writes, results, strict=True):
@@ -165,7 +170,7 @@ class GroupCommit:
                     write.staged = result
                 elif is_durable:
                     _fail([write], result)
-        return [write for write in group if write.staged is not None or write.stored is not None]
+        return [write for write in group if write.staged or write.stored or write.is_journaled]
 
     async def _commit(self, writes: Sequence[Write], *, waits: bool) -> Outcomes:
         """Run the transaction, and hand out what became of the writes."""

@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Final
 
 from edgecache.brain.background import BackgroundTasks, retrieve
-from edgecache.brain.charging import charge_bucket
 from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.fair_share import charge_bucket
 from edgecache.brain.storage import builtin_origin
 from edgecache.brain.values import BucketInfo
 

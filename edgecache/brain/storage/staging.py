@@ -2,7 +2,8 @@
 
 Under the data directory, named by hash or at random, never by a key::
 
-    temp/<random>/     of one process, which holds its ``lock``; removed when it is not held
+    temp/<random>/     of one process, which holds its ``lock``, with its journal; another one ends
+                       both when the lock is not held
     origin/ab/<sha256> objects of the built-in origin
     blobs/ab/<sha256>  cached objects of external origins: evictable
     parts/<random>     of unfinished multipart uploads
@@ -12,25 +13,31 @@ Brains that share the directory share these files; the built-in origin needs it 
 
 import asyncio
 import errno
-import fcntl
 import os
 import secrets
 import shutil
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
-from edgecache.brain.charging import PAYER
+import structlog
+
+from edgecache.brain.background import PeriodicTask, wait_for_news
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import Overloaded, StorageFull
+from edgecache.brain.fair_share import PAYER
 from edgecache.brain.storage.budget import Budget
 from edgecache.brain.storage.buffers import BufferedBody, Buffers
 from edgecache.brain.storage.digests import Digests
+from edgecache.brain.storage.journal import Journal
+from edgecache.brain.storage.process_folders import STARTING_S, end_dead, make_locked
+from edgecache.brain.storage.syncing import sync_folder, write_whole
 from edgecache.brain.values import StagedFile
 from edgecache.http.shares import Shares
+
+log = structlog.get_logger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,7 +48,7 @@ WAITING: Final = 2**30
 READ_BYTES: Final = 256 * 1024
 # Small writes are collected: a hop to a thread costs more than they do.
 BUFFER_BYTES: Final = 256 * 1024
-STARTING_S: Final = 60
+SYNC_EVERY_S: Final = 5.0
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -61,7 +68,12 @@ class Staging:
         self.buffers = Buffers()
         self.budget = Budget(limit_bytes, self.buffers)
         self.temp = root / "temp" / secrets.token_hex(8)
+        self.journal = Journal(self.temp, self.origin_path)
         self._lock = -1
+        self._news = asyncio.Event()
+        self._rounds = PeriodicTask(
+            "journal", self._round, lambda: wait_for_news(self._news, SYNC_EVERY_S)
+        )
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="brain-files")
         # No share, for each piece of work is short; but organizations wait for a thread in turn.
         self._turns = Shares(THREADS, refusal=Overloaded, spare=0, queue=WAITING, wait_s=None)
@@ -72,14 +84,25 @@ class Staging:
         return self.received_bytes + self.buffers.used_bytes
 
     async def start(self) -> None:
-        """Create the folders, and remove the files of dead processes."""
+        """Create the folders; finish what dead processes have left, and remove their files."""
         await self.run(self._start)
+        await self._rounds.start()
 
     async def stop(self) -> None:
-        """Remove this process's temporary files."""
-        await self.run(shutil.rmtree, self.temp, ignore_errors=True)
+        """Remove this process's temporary files; a journal that cannot be ended stays."""
+        await self._rounds.stop()
+        try:
+            await self.run(self.journal.end)
+        except (OSError, StorageFull):
+            log.exception("journal_left")
+        else:
+            await self.run(shutil.rmtree, self.temp, ignore_errors=True)
         os.close(self._lock)
         self._threads.shutdown()
+
+    def sync_soon(self) -> None:
+        """Make room in the journal without waiting for its time."""
+        self._news.set()
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run file work on a thread.
@@ -251,16 +274,17 @@ class Staging:
             await self.run(self.part_path(name).unlink, missing_ok=True)
             self.budget.give_back_part(name)
 
+    async def _round(self) -> None:
+        await self.run(self.journal.sync)
+        await self.run(end_dead, self.temp, self.journal, silent_s=STARTING_S)
+
     # --- on a thread ------------------------------------------------------------------------
 
     def _start(self) -> None:
         for name in ("origin", "blobs", "parts", "temp"):
             (self.root / name).mkdir(parents=True, exist_ok=True, mode=0o700)
-        for folder in (self.root / "temp").iterdir():
-            _remove_if_dead(folder)
-        self.temp.mkdir(mode=0o700)
-        self._lock = os.open(self.temp / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._lock = make_locked(self.temp)
+        end_dead(self.temp, self.journal)
         copies = (self.root / "blobs").glob("*/*")
         self.copies_bytes = sum(path.stat().st_size for path in copies)
 
@@ -355,13 +379,6 @@ def file_error(exc: OSError) -> Exception:
     return StorageFull() if exc.errno in NO_ROOM else exc
 
 
-def write_whole(file: int, data: bytes) -> None:
-    """Write all of some bytes."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
-
-
 def _close_opened(opening: asyncio.Task[int]) -> None:
     if not opening.cancelled() and opening.exception() is None:
         os.close(opening.result())
@@ -370,29 +387,3 @@ def _close_opened(opening: asyncio.Task[int]) -> None:
 def _sharded(folder: Path, sha256: bytes) -> Path:
     name = sha256.hex()
     return folder / name[:2] / name
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _remove_if_dead(folder: Path) -> None:
-    try:
-        handle = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        # Of a process that is starting, or that died while starting.
-        if time.time() - folder.stat().st_mtime > STARTING_S:
-            shutil.rmtree(folder, ignore_errors=True)
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
-    except BlockingIOError:
-        return
-    finally:
-        os.close(handle)

@@ -1,7 +1,8 @@
 """The bytes of the built-in origin: they are durable before a row names them.
 
-In two steps: ``stage`` under temporary names, before the transaction; ``place`` under their hashes,
-inside it, while the blobs' rows are held. Each takes many bodies in one hand-over to a thread.
+Small bodies in one step, through the journal (``write``). Others in two: ``stage`` under temporary
+names, before the transaction; ``place`` under their hashes, inside it, while the blobs' rows are
+held. Each takes many bodies in one hand-over to a thread.
 """
 
 import os
@@ -12,7 +13,9 @@ from pathlib import Path
 import structlog
 
 from edgecache.brain.storage.buffers import BufferedBody
-from edgecache.brain.storage.staging import Staging, file_error, sync_folder, write_whole
+from edgecache.brain.storage.journal import JOURNALED_BYTES
+from edgecache.brain.storage.staging import Staging, file_error
+from edgecache.brain.storage.syncing import sync_folder, write_whole
 from edgecache.brain.values import Manifest, StagedFile
 
 log = structlog.get_logger(__name__)
@@ -39,18 +42,52 @@ class StoredBytes:
         )
         return [body if isinstance(body, StagedFile) else next(written) for body in bodies]
 
+    async def write(self, bodies: Sequence[BufferedBody]) -> list[Exception | None]:
+        """Make small bodies durable and readable; return the failure of each.
+
+        The blobs' rows are held, as for ``place``.
+        """
+        results = await self._staging.run(self._write_journaled, bodies)
+        if self._staging.journal.is_pressed:
+            self._staging.sync_soon()
+        return results
+
     async def place(self, files: Sequence[StagedFile]) -> list[Exception | None]:
         """Make the bytes readable by their hash; return the failure of each, None if it is durable.
 
         The blobs' rows are held: garbage collection removes none of these files meanwhile.
         """
-        targets = [self._staging.origin_path(staged.manifest.sha256) for staged in files]
-        return await self._staging.run(_place_all, [staged.path for staged in files], targets)
+        return await self._staging.run(self._place, files)
 
     async def keep_copies(self, files: Sequence[StagedFile]) -> None:
         """Keep bytes that a store has, so that workers can have them; they may be evicted."""
         if files:
             await self._staging.run(self._keep_copies, files)
+
+    def _write_journaled(self, bodies: Sequence[BufferedBody]) -> list[Exception | None]:
+        try:
+            has_room = self._staging.journal.append(
+                [(body.manifest.sha256, body.data) for body in bodies]
+            )
+        except OSError:
+            # There may be room for some of them.
+            has_room = False
+        if has_room:
+            return [None] * len(bodies)
+        return [self._write_file(body) for body in bodies]
+
+    def _write_file(self, body: BufferedBody) -> Exception | None:
+        (staged,) = _write_all(self._staging.temp, [body], is_durable=True)
+        if isinstance(staged, Exception):
+            return staged
+        (error,) = self._place([staged])
+        if error is not None:
+            staged.path.unlink(missing_ok=True)
+        return error
+
+    def _place(self, files: Sequence[StagedFile]) -> list[Exception | None]:
+        targets = [self._staging.origin_path(staged.manifest.sha256) for staged in files]
+        return _place_all([staged.path for staged in files], targets)
 
     def _keep_copies(self, files: Sequence[StagedFile]) -> None:
         for staged in files:
@@ -66,6 +103,11 @@ class StoredBytes:
     async def discard(self, body: StagedFile | BufferedBody) -> None:
         """Remove a body that was not placed."""
         await self._staging.discard(body)
+
+
+def is_journaled(body: StagedFile | BufferedBody) -> bool:
+    """True if ``write`` takes a body."""
+    return isinstance(body, BufferedBody) and len(body.data) <= JOURNALED_BYTES
 
 
 def _write_all(

@@ -18,7 +18,7 @@ from edgecache.brain.directory.coherence import Change
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import OriginMissing, PreconditionFailed, StoreUnavailable
 from edgecache.brain.storage.buffers import BufferedBody
-from edgecache.brain.storage.stored_bytes import StoredBytes
+from edgecache.brain.storage.stored_bytes import StoredBytes, is_journaled
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.stored_blobs import NewBlob
 from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
@@ -81,6 +81,11 @@ class Write:
     is_placed: bool = False
 
     @property
+    def is_journaled(self) -> bool:
+        """True if its bytes are written in the transaction (``StoredBytes.write``)."""
+        return self.stored is None and is_journaled(self.body)
+
+    @property
     def name(self) -> Name:
         """Return what at most one write at a time may change."""
         return self.bucket.id, self.key, ""
@@ -98,7 +103,7 @@ class Outcomes:
 async def write_all(
     change: Change, store: StoredBytes, writes: Sequence[Write], *, waits: bool
 ) -> Outcomes:
-    """Write objects of distinct keys, whose bytes are on disk under temporary names.
+    """Write objects of distinct keys, whose bytes are on disk under temporary names or small.
 
     waits: for the locks of the one write that it is given then. Else those that are not free at
     once are left out, so that no write waits for another tenant's lock.
@@ -180,14 +185,23 @@ async def _begin(change: Change, writes: Sequence[Write]) -> _Begun:
 
 async def _place(store: StoredBytes, writes: Sequence[Write], outcomes: Outcomes) -> list[Write]:
     """Make bytes durable under their lasting names; return the writes whose bytes are."""
-    if not writes:
-        return []
-    files = [
-        store.placed(write.body.manifest) if write.is_placed or not write.staged else write.staged
-        for write in writes
-    ]
+    small = [write for write in writes if write.is_journaled]
+    others = [write for write in writes if not write.is_journaled]
+    errors: list[Exception | None] = []
+    if small:
+        bodies = [write.body for write in small if isinstance(write.body, BufferedBody)]
+        errors += await store.write(bodies)
+    if others:
+        errors += await store.place(
+            [
+                store.placed(write.body.manifest)
+                if write.is_placed or not write.staged
+                else write.staged
+                for write in others
+            ]
+        )
     placed = []
-    for write, error in zip(writes, await store.place(files), strict=True):
+    for write, error in zip([*small, *others], errors, strict=True):
         if error is None:
             write.is_placed = True
             placed.append(write)

@@ -11,7 +11,7 @@ from accounts.models import AuditEvent, Delivery, Session, TerminalSignIn, User
 from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.terminal import terminal_sign_ins
 from environments.models import Organization
-from tests.cast import Answer, Caller, member, signed_in
+from tests.cast import PASSWORD, Answer, Caller, member, signed_in
 from tests.sign_in_methods.terminal import PATH, VERIFIER, allow, exchange, start
 from tests.twofactor.holder import ask, reply, with_totp
 
@@ -39,6 +39,14 @@ def test_the_page_shows_who_asks(alice: User) -> None:
     assert (shown["host"], shown["address"]) == ("laptop", "127.0.0.1")
     assert (shown["is_same_address"], shown["environment"]) == (True, "live")
     assert begun.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.django_db
+def test_the_page_shows_no_sentence_of_the_programs(alice: User) -> None:
+    browser = signed_in(alice)
+    misleading = start(environment="live. Zonal's support asks you to allow this.")
+    assert read(browser, misleading).body["environment"] == ""
+    assert read(browser, start(environment="SANDBOX")).body["environment"] == "sandbox"
 
 
 @pytest.mark.django_db
@@ -184,6 +192,16 @@ def test_the_code_dies_with_the_session_that_has_allowed_it(alice: User) -> None
     allowed = allow(browser, start())
     ended = browser.post("/v1/auth/logout", {"refresh_token": browser.refresh_token})
     assert ended.status == 204
+    assert_gone(exchange(allowed))
+
+
+@pytest.mark.django_db
+def test_the_code_dies_with_the_password(home: Organization) -> None:
+    browser = signed_in(member(home, "dora@example.com", password=PASSWORD))
+    allowed = allow(browser, start())
+    body = {"current_password": PASSWORD, "password": "nobody else has read this one"}
+    assert browser.post("/v1/auth/password", body).status == 200
+    assert browser.get("/v1/whoami").status == 200
     assert_gone(exchange(allowed))
 
 

@@ -8,7 +8,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from accounts.models import AuditEvent, User
-from edgecache.brain.internal_api import everyone
+from edgecache.brain.internal_api import all_tenants
 from tests.cast import signed_in
 from tests.edgecache.cluster import Cluster
 from tests.ports import free_port
@@ -81,7 +81,7 @@ def test_lists_are_searched_and_limited_to_an_organization(
 
 
 def test_long_lists_are_paginated(inside: Client, cluster: Cluster) -> None:
-    names = [f"paged-{number:03}" for number in range(everyone.PAGE + 1)]
+    names = [f"paged-{number:03}" for number in range(all_tenants.PAGE + 1)]
     tenant = cluster.tenant()
     for name in names:
         cluster.call("POST", f"/v1/buckets?{tenant.scope}", {"name": name})

@@ -11,15 +11,17 @@ import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from django.core.management import call_command
+from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
 from accounts.models import User
 from edgecache.billing import consumer_credits, tasks
-from edgecache.tasks import close_environment
+from edgecache.tasks import close_environment, revoke_keys_of_maker
 from environments import environments
-from tests.cast import Caller, signed_in
+from tests.cast import Caller, member, signed_in
 from tests.edgecache.brain.support import ClusterRows
 from tests.edgecache.cluster import Cluster, until
+from tests.recovery.support import complete, proven
 
 # Too large to be in the memory of the brain that stored it.
 LOST = os.urandom(3 * 2**20)
@@ -171,6 +173,23 @@ def test_a_deleted_environment_is_disabled(alice: User) -> None:
     assert refused(lambda: store.get_object(Bucket="media", Key="a")) == "InvalidAccessKeyId"
     assert caller.get("/v1/cache/buckets/media").body["is_public"] is False
     store.close()
+
+
+def test_access_keys_of_a_stranger_end_when_the_owner_of_the_address_comes(alice: User) -> None:
+    """The stranger has signed up with the owner's address; a colleague's key goes on."""
+    colleague = member(alice.organization, "dora@example.com")
+    signed_in(alice).post("/v1/cache/buckets", {"name": "media"})
+    strangers, colleagues = s3(signed_in(alice)), s3(signed_in(colleague))
+    strangers.put_object(Bucket="media", Key="a", Body=b"x")
+    assert complete(proven(alice)).status == 204
+    owners = s3(signed_in(alice))
+    (job,) = ProcrastinateJob.objects.filter(task_name="edgecache.tasks.revoke_keys_of_maker")
+    revoke_keys_of_maker(**job.args)
+    assert refused(lambda: strangers.list_objects_v2(Bucket="media")) == "InvalidAccessKeyId"
+    for other in (colleagues, owners):
+        assert other.list_objects_v2(Bucket="media")["KeyCount"] == 1
+    for store in (strangers, colleagues, owners):
+        store.close()
 
 
 def test_reads_through_an_operators_node_are_charged_and_earn(

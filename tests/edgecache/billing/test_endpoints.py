@@ -13,6 +13,7 @@ from edgecache.billing.models import UsageLine
 from edgecache.billing.usage import settlement
 from tests.cast import signed_in
 from tests.edgecache.billing.support import NODE, line, store
+from tests.recovery.support import complete, proven
 
 STAFF = {"reason": "test", "actor": "staff"}
 METHOD = {"kind": "manual", "details": {"account": "DE00 1234 5678 3456"}}
@@ -89,6 +90,16 @@ def test_a_long_statement_comes_in_pages(
 )
 def test_a_period_that_is_none_is_refused(alice: User, query: str) -> None:
     assert signed_in(alice).get(f"/v1/usage?{query}").status == 400
+
+
+def test_earnings_do_not_go_to_a_stranger_who_used_the_owners_address(
+    alice: User, charlie: User
+) -> None:
+    for user in (alice, charlie):
+        signed_in(user).call("PUT", "/v1/cache/payout-method", METHOD)
+    assert complete(proven(alice)).status == 204
+    assert signed_in(alice).get("/v1/cache/payout-method").code == "payout_method_not_found"
+    assert signed_in(charlie).get("/v1/cache/payout-method").status == 200
 
 
 def test_a_method_and_a_payout_of_nothing(alice: User, charlie: User) -> None:

@@ -84,7 +84,7 @@ def earned(alice: User) -> int:
 def case(brain: ScriptedBrain, alice: User, earned: int) -> Quarantine:
     """Return the quarantine of Alice's node, after it was followed."""
     listed(brain, event(alice.organization_id))
-    assert quarantines.follow(now=NOW) == 1
+    assert quarantines.record_new(now=NOW) == 1
     return Quarantine.objects.get()
 
 
@@ -110,7 +110,7 @@ def test_the_operator_is_mailed_once_and_sees_why(
     case: Quarantine, brain: ScriptedBrain, alice: User, bob: User, charlie: User
 ) -> None:
     # A brain that was restored lists an event again.
-    assert quarantines.follow(now=NOW) == 0
+    assert quarantines.record_new(now=NOW) == 0
     assert brain.last("GET").path == "/v1/nodes"
     assert mails(alice) == ["node_quarantined"]
     assert (mails(bob), mails(charlie)) == ([], [])
@@ -136,11 +136,11 @@ def test_payouts_wait_until_staff_has_decided(
     assert operator(place)[1] == 5 * UCR_PER_CENT
     # The node is approved again.
     listed(brain, status="active")
-    quarantines.follow(now=NOW)
+    quarantines.record_new(now=NOW)
     payout = payouts.request(place, by="x", now=RESTED)
     # One that was not sent yet is held by the next quarantine.
     listed(brain, event(place, 2))
-    quarantines.follow(now=NOW)
+    quarantines.record_new(now=NOW)
     assert payouts.send(payout.pk, now=RESTED).state == Payout.State.DEBITED
 
 
@@ -148,7 +148,7 @@ def test_a_node_that_its_operator_removes_stays_under_suspicion(
     case: Quarantine, brain: ScriptedBrain
 ) -> None:
     listed(brain, status="")
-    quarantines.follow(now=NOW)
+    quarantines.record_new(now=NOW)
     case.refresh_from_db()
     assert case.ended_at is None
     assert take(case).forfeited_ucr > 0
@@ -172,7 +172,7 @@ def test_a_second_quarantine_takes_nothing_twice(
 ) -> None:
     take(case)
     listed(brain, event(alice.organization_id, 2))
-    quarantines.follow(now=NOW)
+    quarantines.record_new(now=NOW)
     with pytest.raises(ForfeitRefused, match="not paid out"):
         take(Quarantine.objects.get(event=2))
 

@@ -51,7 +51,7 @@ async def test_a_kill_between_commit_and_replication_loses_nothing(
     assert origin.count("/k") == 2
 
 
-@pytest.mark.parametrize("at", ["stored_bytes:StoredBytes.place", "stored_writes:_write_rows"])
+@pytest.mark.parametrize("at", ["stored_bytes:StoredBytes.write", "stored_writes:_write_rows"])
 async def test_a_kill_during_a_write_leaves_the_old_object(
     brain: Brain, rows: Rows, at: str
 ) -> None:
@@ -125,9 +125,9 @@ async def test_a_suspended_brain_returns_nothing_stale_when_it_resumes(
     async with child(rows.url, brain.staging.root) as paused:
         assert await paused.do("get", bucket=bucket.id, key="k") == "old"
         paused.pause()
-        begun = time.monotonic()
+        started = time.monotonic()
         await brain.put(bucket, "k", b"new")
-        waited = time.monotonic() - begun
+        waited = time.monotonic() - started
         paused.resume()
 
         assert await paused.do("get", bucket=bucket.id, key="k") == "new"

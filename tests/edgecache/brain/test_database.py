@@ -9,9 +9,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from edgecache.brain.charging import charge_organization
 from edgecache.brain.database import Database, RawConnection
 from edgecache.brain.errors import DatabaseBusy, DatabaseUnavailable
+from edgecache.brain.fair_share import charge_organization
 from edgecache.brain.origins.egress.stream_server import StreamServer
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import Rows, running, until

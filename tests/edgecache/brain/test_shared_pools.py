@@ -12,8 +12,8 @@ from typing import Final
 import psycopg
 import pytest
 
-from edgecache.brain.charging import charge_bucket, charge_organization
 from edgecache.brain.errors import Overloaded
+from edgecache.brain.fair_share import charge_bucket, charge_organization
 from edgecache.brain.s3.bodies import XML_LIMIT_BYTES
 from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE
 from edgecache.brain.storage import listings

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 SOURCE_HEADER = "x-amz-copy-source"
 # Of a copy whose source is overwritten again and again.
-RETRIES: Final = 4
+RETRIES: Final = 5
 PAUSE_S: Final = 0.05
 
 
@@ -61,12 +61,12 @@ async def copied(context: RequestContext, copy: Callable[[CopySource], Awaitable
 
     Raises S3Error as ``find_source`` does, and what ``copy`` raises in the end.
     """
-    for _ in range(RETRIES):
+    for attempt in range(RETRIES):
         try:
             return await _copied(context, copy)
         except (OriginChanged, StoreMissing):
             # Until this brain knows of the next version.
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(PAUSE_S * 2**attempt)
     return await _copied(context, copy)
 
 

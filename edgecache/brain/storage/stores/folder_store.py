@@ -5,6 +5,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,7 +50,7 @@ class FolderStore:
 
     async def size(self, name: str) -> int:
         """Return the size of a file."""
-        return (await self._run((self._root / name).stat)).st_size
+        return await self._run(self._size, name)
 
     async def delete(self, names: Sequence[str]) -> None:
         """Delete bytes."""
@@ -95,6 +96,13 @@ class FolderStore:
         self._make_folder(folder.parent)
         folder.mkdir(exist_ok=True, mode=0o700)
         _sync_folder(folder.parent)
+
+    def _size(self, name: str) -> int:
+        found = (self._root / name).stat()
+        if not stat.S_ISREG(found.st_mode):
+            # A folder, or a pipe that a read would wait for. No store writes such a thing.
+            raise FileNotFoundError
+        return found.st_size
 
     def _piece(self, name: str, position: int, length: int) -> bytes:
         with (self._root / name).open("rb") as file:

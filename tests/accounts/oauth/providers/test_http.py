@@ -55,11 +55,11 @@ def test_an_unavailable_provider_is_distinguished_from_one_that_refuses(
     google: GoogleServer, path: str, fault: Fault, code: str
 ) -> None:
     google.faults[path] = fault
-    begun = time.monotonic()
+    started = time.monotonic()
     found = OAuthFlow("google").error()
     # With broken keys no token can be verified.
     assert found == ("identity_invalid" if code == BROKEN and "certs" in path else code)
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - started < 20
     assert not User.unscoped.exists()
     assert not OAuthGrant.objects.exists()
     assert AuditEvent.objects.get().data["error"] == found

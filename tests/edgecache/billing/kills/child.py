@@ -59,7 +59,7 @@ def prepare() -> None:
     halting("edgecache.billing.usage.usage_import", "store", "importing", from_call=2)
     halting("edgecache.billing.usage.settlement", "_charge", "settling", from_call=2)
     # The last step of the transactions that debit a payout, and that record its confirmation.
-    halting("edgecache.billing.payouts.payouts", "_tell", "booking")
+    halting("edgecache.billing.payouts.payouts", "_emit", "booking")
 
 
 def command(*words: str) -> None:

@@ -124,7 +124,7 @@ async def audits(audited: AuditedCluster) -> AsyncIterator[Audits]:
         coherence,
         RegionMap({}),
         interval_s=60,
-        guards_strangers=False,
+        guards_operators=False,
         failed_share=0.005,
     )
     client = WorkerClient()

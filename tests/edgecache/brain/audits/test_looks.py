@@ -2,6 +2,7 @@
 
 import random
 
+import anyio.to_thread
 import pytest
 
 from edgecache.brain.audits.audits import Audits, looks_needed
@@ -15,6 +16,7 @@ from tests.edgecache.brain.delivery.faulty_workers import (
     healthy,
     shortens,
 )
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.anyio
 
@@ -75,10 +77,14 @@ async def test_one_wrong_copy_is_replaced_and_costs_no_more(
     assert audited.status == "active"
     (failure,) = audited.cluster.call("GET", f"/v1/nodes/{audited.node_id}/audits")["failures"]
     assert bytes.fromhex(failure["sha256"]) in audited.hashes
-    jobs = audited.rows.all("SELECT kind FROM brain_nodejob")
-    held = audited.rows.value("SELECT count(*) FROM brain_location")
-    # Dropped and being verified, or verified and taken in again already.
-    assert [row[0] for row in jobs] == ["verify"] or held == len(audited.hashes)
+
+    def is_replaced() -> bool:
+        jobs = audited.rows.all("SELECT kind FROM brain_nodejob")
+        held = audited.rows.value("SELECT count(*) FROM brain_location")
+        # Dropped and being verified, or verified and taken in again already.
+        return [row[0] for row in jobs] == ["verify"] or held == len(audited.hashes)
+
+    await anyio.to_thread.run_sync(wait_until, is_replaced)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from edgecache.brain.cdn.keys import KeyPolicy, Target
 from edgecache.brain.cdn.lookup import CdnRequest, Lookup
-from edgecache.brain.cdn.places import Place
+from edgecache.brain.cdn.urls import Place
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.values import BucketInfo

@@ -3,10 +3,10 @@
 import pytest
 
 from edgecache.brain.nodes.health import (
+    CHECKS_S,
     LONGEST_REST_S,
-    LOOKS_S,
     Health,
-    Looks,
+    IntegrityChecks,
     NodeStatistics,
     by_heartbeat,
 )
@@ -69,16 +69,16 @@ def test_latency_is_smoothed() -> None:
     assert statistics.latency_s == pytest.approx(0.12)
 
 
-def looks(*, bad: int, right: int) -> Looks:
+def checks(*, bad: int, right: int) -> IntegrityChecks:
     """Return checks of different blobs, all at the same moment."""
-    made = Looks()
+    made = IntegrityChecks()
     for number in range(bad + right):
         made.add(b"%d" % number, is_right=number >= bad, now=0.0)
     return made
 
 
 @pytest.mark.parametrize(
-    ("bad", "right", "is_own", "is_rotten"),
+    ("bad", "right", "is_own", "is_corrupt"),
     [
         (19, 0, True, False),
         (1, 19, True, True),
@@ -89,19 +89,19 @@ def looks(*, bad: int, right: int) -> Looks:
         (3, 298, False, False),
     ],
 )
-def test_a_node_is_rotten_if_a_share_of_its_blobs_was_wrong(
-    *, bad: int, right: int, is_own: bool, is_rotten: bool
+def test_a_node_is_corrupt_if_a_share_of_its_blobs_was_wrong(
+    *, bad: int, right: int, is_own: bool, is_corrupt: bool
 ) -> None:
     assert (
-        looks(bad=bad, right=right).is_rotten(0.0, operator_share=None if is_own else 0.01)
-        is is_rotten
+        checks(bad=bad, right=right).is_corrupt(0.0, operator_share=None if is_own else 0.01)
+        is is_corrupt
     )
 
 
 def test_one_blob_counts_once_and_for_an_hour() -> None:
-    made = Looks()
+    made = IntegrityChecks()
     for _ in range(5):
         made.add(b"one", is_right=False, now=0.0)
         made.add(b"one", is_right=True, now=0.0)
-    assert made.count(LOOKS_S) == (1, 1)
-    assert made.count(LOOKS_S + 1) == (0, 0)
+    assert made.count(CHECKS_S) == (1, 1)
+    assert made.count(CHECKS_S + 1) == (0, 0)

@@ -161,9 +161,9 @@ def test_a_stalled_worker_delays_clients_only_briefly_and_may_return(lasting_sit
     stalled = lasting_site.busiest()
     stalled.send(signal.SIGSTOP)
     try:
-        begun = time.monotonic()
+        started = time.monotonic()
         lasting_site.read_all()
-        assert time.monotonic() - begun < OBJECTS * 6
+        assert time.monotonic() - started < OBJECTS * 6
         wait_until(lambda: health_of(lasting_site.brain, stalled) == "offline")
         lasting_site.settle(2, but=stalled.id)
     finally:

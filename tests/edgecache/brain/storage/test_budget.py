@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.charging import charge_organization
 from edgecache.brain.errors import StorageFull
+from edgecache.brain.fair_share import charge_organization
 from edgecache.brain.values import StagedFile
 from tests.edgecache.brain.brains import ALICE, MIB, Brain, Rows, running
 

@@ -13,6 +13,7 @@ import pytest
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.storage import staging as files
 from edgecache.brain.storage.staging import BUFFER_BYTES, Staging
+from edgecache.brain.storage.syncing import write_whole
 from tests.edgecache.brain.brains import MIB, until
 
 WAIT_S = 20.0
@@ -52,7 +53,7 @@ class Held:
 async def test_a_file_is_not_closed_while_a_cancelled_writers_thread_writes_to_it(
     staging: Staging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, write_all = Held(), files.write_whole
+    held, write_all = Held(), write_whole
     outcomes: list[str] = []
 
     def slow_write(file: int, data: bytes) -> None:

@@ -15,6 +15,7 @@ from accounts.invitations import invitations
 from accounts.models import MailboxProof, User
 from accounts.sessions import sessions
 from accounts.signin import known_devices
+from accounts.webhooks import endpoints
 from platform_site.lib.principals import PlatformRequest
 
 
@@ -24,8 +25,9 @@ def strip_unproven(
     """Take an unproven account from its maker, and note its address as proven.
 
     Password, sessions, trusted devices, sign-ins under way, linked identities, answers to
-    questions, a change of address, open invitations and API keys of its making, and second factors
-    end. Call inside a transaction, with the user's row locked.
+    questions, a change of address, and second factors end. So do open invitations, API keys, access
+    keys of the object API, webhooks, claims of domains and the payout method, if this account made
+    them. Call inside a transaction, with the user's row locked.
     keep_factors: where who proves the address has just shown them.
     Raises ValueError for an address that was proven before: that account is its owner's.
     """
@@ -39,10 +41,11 @@ def strip_unproven(
     MailboxProof.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
     revoked = invitations.revoke_those_of(user, now=now)
     keys = api_keys.revoke_those_of(user, reason="stripped", now=now)
-    account_lifecycle.tell("trust_ended", user.pk)
-    account_lifecycle.tell("user_stripped", user.pk)
+    webhooks = endpoints.remove_those_of(user)
+    account_lifecycle.run_hooks("trust_ended", user.pk)
+    account_lifecycle.run_hooks("user_stripped", user.pk)
     if not keep_factors:
-        account_lifecycle.tell("factors_stripped", user.pk)
+        account_lifecycle.run_hooks("factors_stripped", user.pk)
     audit.record_user(
         request,
         AccountTag.USER_STRIP,
@@ -50,5 +53,6 @@ def strip_unproven(
         sessions=ended,
         invitations=revoked,
         api_keys=keys,
+        webhooks=webhooks,
         factors=not keep_factors,
     )

@@ -11,8 +11,9 @@ import time_machine
 from django.test import RequestFactory
 from django.utils import timezone
 
-from accounts import address_release, tasks
+from accounts import tasks
 from accounts.models import AuditEvent, MailboxProof, Session, User
+from accounts.reclaim import address_release
 from environments.models import Environment, Organization
 from tests import inbox
 from tests.accounts.invitations.support import accept, invited

@@ -3,11 +3,16 @@
 import contextlib
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
+from accounts.audit import trail
 from edgecache.api import client
+from edgecache.api.audit_tags import CacheTag
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import AccessKeyNotFound
+from environments.models import Environment
 from platform_site.lib.principals import Scope
 
 # Anything else must not become part of a path of the brain.
@@ -43,3 +48,20 @@ def revoke_all(scope: Scope) -> None:
     for key in all_of(scope):
         with contextlib.suppress(AccessKeyNotFound):
             revoke(scope, key["access_key_id"])
+
+
+def revoke_those_of(organization_id: int, maker_id: UUID, *, until: datetime) -> None:
+    """Revoke the access keys that a user made until a moment; safe to repeat.
+
+    Who made one only the audit trail says.
+    """
+    events = trail.of_organization(organization_id).filter(
+        tag=CacheTag.ACCESS_KEY_CREATE, actor_id=maker_id, at__lte=until
+    )
+    made = set(events.values_list("data__access_key", flat=True))
+    for place in Environment.scoped.within_organization(organization_id) if made else ():
+        scope = Scope(organization_id, place.pk)
+        for key in all_of(scope):
+            if key["access_key_id"] in made:
+                with contextlib.suppress(AccessKeyNotFound):
+                    revoke(scope, key["access_key_id"])

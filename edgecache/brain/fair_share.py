@@ -1,4 +1,4 @@
-"""Whom the work of a request is charged to, for the pools that requests share."""
+"""Whose fair share the work of a request counts against, in the pools that requests share."""
 
 from contextvars import ContextVar
 from typing import Final
@@ -17,7 +17,7 @@ def charge_platform() -> None:
     PAYER.set(PLATFORM)
 
 
-def charge_stranger(address: str) -> None:
+def charge_unknown_client(address: str) -> None:
     """Charge a client whose organization is not known yet."""
     PAYER.set(("unknown", network_of(address)))
 

@@ -9,13 +9,14 @@ import pytest
 from django.test import RequestFactory
 from django.utils import timezone
 
-from accounts import account_reclaim
 from accounts.models import AuditEvent, Invitation, MailboxProof, Session, User
+from accounts.reclaim import account_reclaim
 from recovery.models import SecurityAnswer
 from tests import inbox
 from tests.accounts.invitations.support import accept, invited
 from tests.accounts.profile.support import begin_change, mailed_code, signed_up, user_of, verify
-from tests.cast import PASSWORD, Caller, signed_in
+from tests.accounts.webhooks.support import added
+from tests.cast import PASSWORD, Caller, member, signed_in
 from tests.recovery.support import complete, proven
 from tests.twofactor.holder import with_totp
 from twofactor.models import Enrolment, Factor, TrustedDevice
@@ -25,6 +26,13 @@ pytestmark = pytest.mark.django_db
 VICTIM = "victim@example.com"
 ATTACKERS = "attacker@evil.example"
 NEW_PASSWORD = "only the victim knows"
+
+
+@pytest.fixture
+def co_admin() -> User:
+    """Return another admin of an organization that the attacker has signed up."""
+    signed_up(VICTIM)
+    return member(user_of(VICTIM).organization, "dora@example.com")
 
 
 def owner_comes() -> Caller:
@@ -71,6 +79,23 @@ def test_what_an_attacker_added_before_a_reclaim_is_removed() -> None:
     assert not TrustedDevice.unscoped.exists()
     assert not SecurityAnswer.unscoped.exists()
     assert accept(accomplice).code == "invitation_gone"
+
+
+def test_events_go_no_longer_to_a_webhook_of_the_attackers(co_admin: User) -> None:
+    attacker = user_of(VICTIM)
+    added(attacker, "https://evil.example/", "session.new_device")
+    kept = added(co_admin, "https://hooks.example.com/")
+    owner = owner_comes()
+    assert [row["id"] for row in owner.get("/v1/webhooks").body["results"]] == [kept["id"]]
+    assert AuditEvent.objects.get(tag="api:user:strip").data["webhooks"] == 1
+
+
+def test_nobody_joins_by_a_domain_that_the_attacker_claimed(co_admin: User) -> None:
+    claim = {"domain": "evil.example", "role": "operator"}
+    assert signed_in(user_of(VICTIM)).post("/v1/domains", claim).status == 201
+    signed_in(co_admin).post("/v1/domains", {"domain": "example.com"})
+    owner = owner_comes()
+    assert [row["domain"] for row in owner.get("/v1/domains").body["results"]] == ["example.com"]
 
 
 def test_unexpired_email_change_dies() -> None:

@@ -8,8 +8,8 @@ from typing import Final, Protocol, runtime_checkable
 
 import structlog
 
-from edgecache.brain.listeners import Listeners
-from edgecache.brain.takeover import Successor, inherited, report_ready
+from edgecache.brain.process.listeners import Listeners
+from edgecache.brain.process.takeover import Successor, inherited, report_ready
 
 log = structlog.get_logger(__name__)
 

@@ -93,7 +93,7 @@ def _delete(user_id: UUID, organization_id: int, cutoff: datetime, *, now: datet
             # The other members could no longer be managed; the account holds no address meanwhile.
             log.warning("account_without_address_is_last_admin", organization=organization_id)
             return False
-        account_lifecycle.tell("user_removed", user_id)
+        account_lifecycle.run_hooks("user_removed", user_id)
         rows = User.scoped.within_organization(organization_id).select_for_update()
         user = rows.filter(pk=user_id, address_released_at__lte=cutoff).first()
         if user is None:

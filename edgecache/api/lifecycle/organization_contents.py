@@ -7,8 +7,9 @@ Those of an origin stay there, and are not listed.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from edgecache.api import access_keys, buckets, client, hosts, nodes, origins
+from edgecache.api import client, nodes
 from edgecache.api.bucket_objects import bucket_objects
+from edgecache.api.buckets import access_keys, buckets, hosts, origins
 from edgecache.api.client import Row
 from environments.models import Environment
 from platform_site.lib.archives import Archive

@@ -4,7 +4,8 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from edgecache.api import client, origins
+from edgecache.api import client
+from edgecache.api.buckets import origins
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import BucketNotFound
 from platform_site.lib.principals import Scope

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.conf import Listener
-from edgecache.brain.listeners import Listeners, port_server
+from edgecache.brain.process.listeners import Listeners, port_server
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import Scope
 from platform_site.embedded.errors import PortTakenError, StartError

@@ -79,7 +79,7 @@ def _operation(
     )
 
 
-BUCKET_OPERATIONS: Final[Operations] = {
+OPERATIONS: Final[Operations] = {
     "GET /v1/cache/access-keys": _operation(response={"results": [ACCESS_KEY]}),
     "POST /v1/cache/access-keys": _operation(
         CacheLimitReached,

@@ -13,8 +13,9 @@ from accounts.errors import TooManyAttempts
 from accounts.oauth.domains import dns_lookup
 from accounts.oauth.domains.dns_lookup import LookupFailed
 from accounts.oauth.errors import DnsUnavailable
-from edgecache.api import buckets, client
+from edgecache.api import client
 from edgecache.api.audit_tags import CacheTag
+from edgecache.api.buckets import buckets
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import HostNotFound, HostNotProved
 from platform_site.lib.crypto import keyed_digest

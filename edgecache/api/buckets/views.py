@@ -10,8 +10,8 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from edgecache.api import access_keys, buckets, hosts, origins
 from edgecache.api.audit_tags import CacheTag
+from edgecache.api.buckets import access_keys, buckets, hosts, origins
 from edgecache.api.client import Row
 from edgecache.api.serializers import (
     AccessKeyListSerializer,
