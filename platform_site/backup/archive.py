@@ -44,26 +44,26 @@ class Archive:
         size = len(body) if isinstance(body, bytes) else body.stat().st_size
         self.run(self.store.put(name, body, size))
 
-    def read(self, name: str) -> bytes:
-        """Return a small file's bytes.
+    def read(self, name: str, *, limit_bytes: int) -> bytes:
+        """Return a small file's first bytes, all of them if the limit is not exceeded.
 
         Raises StoreMissing.
         """
-        return self.run(read_all(self.store, name))
+        return self.run(read_all(self.store, name, limit_bytes))
 
-    def fetch(self, name: str, target: Path) -> Digest:
-        """Write a file's bytes to a local one; return what they are.
-
-        Raises StoreMissing.
-        """
-        return self.run(fetch_to(self.store, name, target))
-
-    def digest(self, name: str) -> Digest:
-        """Read a file, and return what it is.
+    def fetch(self, name: str, wanted: Digest, target: Path) -> bool:
+        """Write a file's bytes to a local one; return True if they are the wanted ones.
 
         Raises StoreMissing.
         """
-        return self.run(fetch_to(self.store, name, None))
+        return self.run(fetch_to(self.store, name, wanted, target))
+
+    def holds(self, name: str, wanted: Digest) -> bool:
+        """Read a file; return True if its bytes are the wanted ones.
+
+        Raises StoreMissing.
+        """
+        return self.run(fetch_to(self.store, name, wanted, None))
 
     def names(self, folder: str) -> list[StoredName]:
         """Return everything below a folder."""
@@ -77,28 +77,30 @@ class Archive:
         return [each async for page in self.store.list(folder) for each in page]
 
 
-async def fetch_to(store: Store, name: str, target: Path | None) -> Digest:
-    """Read a file, into a local one if there is a target; return what it is.
+async def fetch_to(store: Store, name: str, wanted: Digest, target: Path | None) -> bool:
+    """Read a file, into a local one if there is a target; return True if it is the wanted one.
 
+    A file of another size is not read: it could fill the disk.
     Raises StoreMissing, StoreUnavailable.
     """
-    size = await store.size(name)
+    if await store.size(name) != wanted.size:
+        return False
     hashed = hashlib.sha256()
     with target.open("wb") if target is not None else nullcontext() as opened:
-        async for piece in store.read(name, Span(0, size)):
+        async for piece in store.read(name, Span(0, wanted.size)):
             hashed.update(piece)
             if opened is not None:
                 opened.write(piece)
-    return Digest(hashed.hexdigest(), size)
+    return hashed.hexdigest() == wanted.sha256
 
 
-async def read_all(store: Store, name: str) -> bytes:
-    """Return a file's bytes.
+async def read_all(store: Store, name: str, limit_bytes: int) -> bytes:
+    """Return a file's first bytes, all of them if the limit is not exceeded.
 
     Raises StoreMissing, StoreUnavailable.
     """
-    size = await store.size(name)
-    return b"".join([piece async for piece in store.read(name, Span(0, size))])
+    span = Span(0, min(await store.size(name), limit_bytes))
+    return b"".join([piece async for piece in store.read(name, span)])
 
 
 @contextmanager

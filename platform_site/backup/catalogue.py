@@ -1,23 +1,26 @@
 """Which backups the store has, checking them, and deleting old ones."""
 
 import hashlib
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from edgecache.brain.errors import StoreMissing
 from platform_site.backup import manifest
 from platform_site.backup.archive import Archive
-from platform_site.backup.manifest import Altered, Manifest, OtherKeys
+from platform_site.backup.manifest import Altered, Manifest, OtherFormat, OtherKeys
 from platform_site.backup.object_transfer import read_names
 from platform_site.backup.sealing import Digest
 from platform_site.backup.work import Say
 from platform_site.lib.commands import Refused
 
 MANIFEST: Final = "manifest.json"
+# As making.py has them: no path, whatever an operator or the store names.
+ID: Final = re.compile(r"[0-9TZ.]+-[0-9a-f]+")
+UNREADABLE: Final = {"altered", "other_keys", "other_version"}
 # Older ones are not continued any more.
 UNFINISHED_FOR: Final = timedelta(hours=48)
 SAY_EVERY_S: Final = 5.0
@@ -25,7 +28,10 @@ SAY_EVERY_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class BackupEntry:
-    """A backup. state: ``complete``, ``unfinished``, ``altered`` or ``other_keys``."""
+    """A backup.
+
+    state: ``complete``, ``unfinished``, ``altered``, ``other_keys`` or ``other_version``.
+    """
 
     id: str
     state: str
@@ -63,6 +69,9 @@ def find(archive: Archive, backup_id: str) -> Manifest:
     except OtherKeys:
         sentence = "It was made with other keys: set the ZSECRET_KEYS of that time."
         raise Refused("keys_differ", sentence) from None
+    except OtherFormat:
+        sentence = "Another version of Zonal made it: restore with that one, then upgrade."
+        raise Refused("version_differs", sentence) from None
     except Altered:
         raise Refused("backup_altered", "The manifest was altered.") from None
 
@@ -72,10 +81,11 @@ def objects_of(archive: Archive, found: Manifest | None) -> dict[str, Digest] | 
     if found is None or "objects.txt" not in found.files:
         return None
     try:
-        data = archive.read(f"{folder_of(found.id)}/objects.txt")
+        listed = found.files["objects.txt"]
+        data = archive.read(f"{folder_of(found.id)}/objects.txt", limit_bytes=listed.size)
     except StoreMissing:
         return None
-    if hashlib.sha256(data).hexdigest() != found.files["objects.txt"].sha256:
+    if hashlib.sha256(data).hexdigest() != listed.sha256:
         return None
     return read_names(data.decode())
 
@@ -101,7 +111,7 @@ def verify(archive: Archive, found: Manifest, say: Say) -> list[str]:
     said_at = time.monotonic()
     for count, (name, digest) in enumerate(wanted.items(), start=1):
         try:
-            is_right = archive.digest(name) == digest
+            is_right = archive.holds(name, digest)
         except StoreMissing:
             is_right = False
         if not is_right:
@@ -137,7 +147,7 @@ def prune(
         names = sorted(each.names, key=lambda name: not name.endswith(f"/{MANIFEST}"))
         archive.delete(names[:1])
         archive.delete(names[1:])
-    if any(each.state in {"altered", "other_keys"} for each in listed):
+    if any(each.state in UNREADABLE for each in listed):
         return [each.id for each in gone], 0
     return [each.id for each in gone], _prune_objects(archive, whole[:keep], is_dry=is_dry)
 
@@ -160,14 +170,17 @@ def _listed(archive: Archive, key: str, files: Sequence[tuple[str, datetime]]) -
         return BackupEntry(key, "complete", changed_at, names, _read(archive, key))
     except OtherKeys:
         return BackupEntry(key, "other_keys", changed_at, names)
+    except OtherFormat:
+        return BackupEntry(key, "other_version", changed_at, names)
     except (Altered, StoreMissing):
         return BackupEntry(key, "altered", changed_at, names)
 
 
 def _read(archive: Archive, backup_id: str) -> Manifest:
-    if not backup_id or Path(backup_id).name != backup_id:
+    if not ID.fullmatch(backup_id):
         raise StoreMissing
-    found = manifest.read(archive.read(f"{folder_of(backup_id)}/{MANIFEST}"))
+    name = f"{folder_of(backup_id)}/{MANIFEST}"
+    found = manifest.read(archive.read(name, limit_bytes=manifest.LIMIT_BYTES))
     # Else an old backup could be passed off as a newer one.
     if found.id != backup_id:
         raise Altered

@@ -111,10 +111,10 @@ def _run(program: str, options: Sequence[str], alias: str, major: int) -> None:
             stderr=words,
         )
         if ended.returncode:
-            raise Refused("copy_failed", f"{program} failed: {_last_words(words)}")
+            raise Refused("copy_failed", f"{program} failed: {_end_of_errors(words)}")
 
 
-def _last_words(words: IO[bytes]) -> str:
+def _end_of_errors(words: IO[bytes]) -> str:
     words.seek(0)
     lines = words.read(2**16).decode(errors="replace").splitlines()
     errors = [line for line in lines if "error" in line] or lines

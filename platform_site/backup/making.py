@@ -16,7 +16,7 @@ from platform_site.backup import catalogue, control, manifest, object_transfer, 
 from platform_site.backup.archive import Archive
 from platform_site.backup.manifest import Manifest
 from platform_site.backup.sealing import Digest
-from platform_site.backup.work import EnvironmentPlan, Plan, Say, Work, patiently
+from platform_site.backup.work import EnvironmentPlan, Plan, Say, Work, retry_while_unavailable
 from platform_site.lib.commands import Refused, Unreachable
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database
@@ -198,7 +198,7 @@ def _dump(archive: Archive, work: Work, plan: Plan, environment: EnvironmentPlan
     plain = work.scratch("environment")
     plain.unlink(missing_ok=True)
     try:
-        patiently(partial(restores.dump, database, plain))
+        retry_while_unavailable(partial(restores.dump, database, plain))
         name = f"backups/{plan.id}/{environment.file}"
         work.add(environment.file, _put_sealed(archive, work, name, plain))
     except Unreachable:

@@ -17,12 +17,18 @@ from platform_site.lib.commands import Refused
 from platform_site.lib.crypto import keyed_digest
 
 FORMAT: Final = 1
+# A manifest has about 120 bytes for each environment.
+LIMIT_BYTES: Final = 64 * 2**20
 PURPOSE: Final = "zonal backup"
 FINGERPRINT_CHARS: Final = 16
 
 
 class Altered(Exception):
     """A manifest that is damaged, or that none of our keys authenticated."""
+
+
+class OtherFormat(Exception):
+    """A manifest in a format that this version does not write."""
 
 
 class OtherKeys(Exception):
@@ -88,19 +94,22 @@ def write(manifest: Manifest) -> bytes:
 def read(data: bytes) -> Manifest:
     """Return a manifest that this platform, or another one with its keys, has written.
 
-    Raises Altered, OtherKeys.
+    Raises Altered, OtherKeys, OtherFormat.
     """
     try:
         given = json.loads(data)
-        key, code, body = str(given["key"]), str(given["mac"]), str(given["body"])
-    except (ValueError, KeyError, TypeError):
+        key, code, body = str(given["key"]), bytes.fromhex(given["mac"]), str(given["body"])
+        body.encode()
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise Altered from None
     keys = [each for each in settings.SECRET_KEYS if fingerprint(each) == key]
     if not keys:
         raise OtherKeys
-    if not hmac.compare_digest(keyed_digest(keys[0], PURPOSE, "manifest", body).hex(), code):
+    if not hmac.compare_digest(keyed_digest(keys[0], PURPOSE, "manifest", body), code):
         raise Altered
     fields = json.loads(body)
+    if fields.get("format") != FORMAT:
+        raise OtherFormat
     fields["files"] = {name: Digest(*digest) for name, digest in fields["files"].items()}
     return Manifest(**fields)
 

@@ -2,20 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from django.conf import settings
 
 from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.errors import StoreMissing
 from edgecache.brain.storage.stores import archived_bytes
 from edgecache.brain.storage.stores.archived_bytes import Bytes, Target
-from platform_site.backup import control, manifest, sealing
+from platform_site.backup import catalogue, control, manifest, sealing
 from platform_site.backup.archive import Archive, fetch_to
 from platform_site.backup.manifest import Manifest
 from platform_site.backup.object_transfer import AT_ONCE, batches, brain_alias
-from platform_site.backup.sealing import Identity, NotOpened
+from platform_site.backup.sealing import Digest, Identity, NotOpened
 from platform_site.backup.work import Say
 from platform_site.lib.commands import Refused
 
@@ -53,6 +54,7 @@ def download(
         return 0
     target = Target(settings.BRAIN.data_dir, settings.BRAIN.stores)
     key = manifest.key_of(found)
+    known = catalogue.objects_of(archive, found) or {}
     count, said_at = 0, time.monotonic()
     with control.connect(brain_alias()) as server:
         target.prepare(server)
@@ -60,7 +62,7 @@ def download(
             missing = target.missing(server, batch)
             wanted = [each for each in batch if each.sha256 in missing]
             written = archive.run(
-                _download(archive, target, key, wanted, missing, identities, folder)
+                _download(archive, target, key, known, wanted, missing, identities, folder)
             )
             for sha256, places in written:
                 target.record(server, sha256, places)
@@ -75,6 +77,7 @@ async def _download(
     archive: Archive,
     target: Target,
     key: str,
+    known: Mapping[str, Digest],
     wanted: Sequence[Bytes],
     missing: dict[str, list[Tenant]],
     identities: Sequence[Identity],
@@ -88,7 +91,8 @@ async def _download(
             plain = folder / f"scratch-object-{each.sha256}"
             try:
                 name = manifest.object_name(key, each.sha256)
-                await fetch_to(archive.store, name, sealed)
+                if name not in known or not await _fetch(archive, name, known[name], sealed):
+                    raise Refused("backup_altered", f"{name} is missing, or was altered.")
                 await asyncio.to_thread(_open, sealed, plain, each, identities)
                 return each.sha256, await target.write(each, plain, missing[each.sha256])
             finally:
@@ -96,6 +100,13 @@ async def _download(
                 plain.unlink(missing_ok=True)
 
     return await asyncio.gather(*map(one, wanted))
+
+
+async def _fetch(archive: Archive, name: str, wanted: Digest, target: Path) -> bool:
+    try:
+        return await fetch_to(archive.store, name, wanted, target)
+    except StoreMissing:
+        return False
 
 
 def _open(sealed: Path, plain: Path, each: Bytes, identities: Sequence[Identity]) -> None:

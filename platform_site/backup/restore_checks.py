@@ -72,8 +72,11 @@ def read_contents(
     Raises Refused if none of the private keys opens it.
     """
     plain = folder / "scratch-contents"
-    fetch(archive, found, "contents.age", identities, plain)
-    return environments_of(plain.read_text())
+    try:
+        fetch(archive, found, "contents.age", identities, plain)
+        return environments_of(plain.read_text())
+    finally:
+        plain.unlink(missing_ok=True)
 
 
 def fetch(
@@ -85,8 +88,9 @@ def fetch(
     """
     sealed = target.with_name(f"{target.name}.age")
     try:
-        digest = archive.fetch(f"{catalogue.folder_of(found.id)}/{name}", sealed)
-        if digest != found.files.get(name):
+        wanted = found.files.get(name)
+        stored = f"{catalogue.folder_of(found.id)}/{name}"
+        if wanted is None or not archive.fetch(stored, wanted, sealed):
             raise Refused("backup_altered", f"{name} was altered.")
         target.unlink(missing_ok=True)
         target.touch(mode=0o600)

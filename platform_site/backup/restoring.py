@@ -19,12 +19,12 @@ from django.utils import timezone
 
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
-from platform_site.backup import control, object_return, restore_checks, voiding
+from platform_site.backup import control, object_return, point_in_time, restore_checks
 from platform_site.backup.archive import Archive
 from platform_site.backup.manifest import Manifest
 from platform_site.backup.restore_checks import SCHEMA, RestorePlan
 from platform_site.backup.sealing import Identity
-from platform_site.backup.work import EnvironmentPlan, Say, patiently
+from platform_site.backup.work import EnvironmentPlan, Say, retry_while_unavailable
 from platform_site.lib.commands import Refused
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters, names, restores, tenant_databases
@@ -68,7 +68,7 @@ def restore(
     with progress.step(INERT) as is_due:
         if is_due:
             result.lost_objects = object_return.forget_absent(listed)
-            result.payouts_waiting = voiding.hold_payouts()
+            result.payouts_waiting = point_in_time.hold_payouts()
     _environments(archive, checked, identities, folder, progress, result, say)
     result.objects = object_return.download(archive, found, listed, identities, folder, say)
     progress.end(found)
@@ -145,7 +145,7 @@ def _environments(
         with progress.step(f"environment:{planned.number}") as is_due:
             if is_due:
                 one = partial(_environment, archive, checked.manifest, planned, identities)
-                patiently(partial(one, folder, result))
+                retry_while_unavailable(partial(one, folder, result))
         if time.monotonic() - said_at >= SAY_EVERY_S:
             said_at = time.monotonic()
             say(f"{count} of {len(checked.environments)} environments.")

@@ -7,12 +7,13 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, TypeVar
 
+import psycopg
 from django.conf import settings
 
 from edgecache.brain.storage.stores.archived_bytes import Bytes
@@ -26,6 +27,7 @@ from sqlgateway.errors import EngineUnavailable
 # An older one is begun anew: what it says of the platform is no longer worth much.
 CONTINUED_FOR: Final = timedelta(hours=24)
 LOCK: Final = "SELECT pg_try_advisory_lock(hashtextextended('zonal backup', 0))"
+UNLOCK: Final = "SELECT pg_advisory_unlock(hashtextextended('zonal backup', 0))"
 
 # A cluster that is busy, or restarts.
 TRIES: Final = 4
@@ -74,7 +76,7 @@ class Plan:
     files: dict[str, Digest] = field(default_factory=dict)
 
 
-def patiently(do: Callable[[], T]) -> T:
+def retry_while_unavailable(do: Callable[[], T]) -> T:
     """Do what needs a tenants' cluster; again, if it does not answer at once.
 
     Raises EngineUnavailable.
@@ -167,7 +169,12 @@ def exclusive(kind: str) -> Iterator[Work]:
             make_private(each)
         for left in folder.glob("scratch-*"):
             left.unlink()
-        yield Work(folder)
+        try:
+            yield Work(folder)
+        finally:
+            # The server would release it some time after the connection is closed.
+            with suppress(psycopg.Error):
+                held.execute(UNLOCK)
 
 
 def _append(file: Path, name: str, digest: Digest) -> None:

@@ -96,6 +96,11 @@ class Archive:
         self._zip.close()
 
 
+def unfinished_of(path: Path) -> Path:
+    """Return where an archive is until it is complete."""
+    return path.with_name(f"{path.name}.unfinished")
+
+
 @contextmanager
 def writing(path: Path, *, limit_bytes: int, timeout_s: float) -> Iterator[Archive]:
     """Write an archive for this user alone, which is complete or absent.
@@ -103,7 +108,7 @@ def writing(path: Path, *, limit_bytes: int, timeout_s: float) -> Iterator[Archi
     Raises ArchiveRefused; OSError where the folder cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    unfinished = path.with_name(f"{path.name}.unfinished")
+    unfinished = unfinished_of(path)
     # What a process that was killed has left.
     unfinished.unlink(missing_ok=True)
     descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)

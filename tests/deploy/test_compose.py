@@ -10,11 +10,17 @@ from urllib.parse import urlsplit
 import yaml
 from cryptography.fernet import Fernet
 
+from sqlgateway.hardening.cluster import version_complaint
 from tests.deploy.tools import DEPLOY, NAMES, program, run
 
 FILE = DEPLOY / "compose.yaml"
+# The name of a key, which is no secret.
+IDENTIFIERS = {"ZBACKUP_ACCESS_KEY"}
 # An operator's own: a mail provider, the certificates of a host name, a registered node.
-OF_OPERATOR = {"mail_url", "brain_cert", "brain_key", "node_secret", "node_cert", "node_key"}
+OF_OPERATOR = {
+    *("mail_url", "backup_secret", "brain_cert", "brain_key"),
+    *("node_secret", "node_cert", "node_key"),
+}
 
 
 def compose() -> dict[str, Any]:
@@ -30,7 +36,7 @@ def ours() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def test_compose_accepts_the_file() -> None:
     tool = program("docker-compose", package="docker-compose")
-    seen = run(tool, "-f", FILE, "--profile", "cacheworker", "config", "-q", environ=NAMES)
+    seen = run(tool, "-f", FILE, "--profile", "*", "config", "-q", environ=NAMES)
     assert (seen.returncode, seen.stderr) == (0, "")
 
 
@@ -42,12 +48,38 @@ def test_compose_names_what_an_operator_has_left_out() -> None:
     assert variables == asked_for | with_default
 
 
-def test_every_process_has_a_health_check_but_the_one_that_ends() -> None:
+def test_every_process_has_a_health_check_but_those_that_end() -> None:
     services = compose()["services"]
     unchecked = {name for name, row in services.items() if "healthcheck" not in row}
     # The image's own.
     assert unchecked == {"web"}
-    assert services["migrate"]["healthcheck"] == {"disable": True}
+    for ending in ("migrate", "backup"):
+        assert services[ending]["healthcheck"] == {"disable": True}
+
+
+def test_the_servers_have_no_known_holes_and_the_image_can_dump_them() -> None:
+    """One with known holes is refused in production, and so is an older server's pg_dump."""
+    majors = set()
+    for name in ("control", "tenants"):
+        version = re.fullmatch(r"postgres:(\d+)\.(\d+)-\w+", compose()["services"][name]["image"])
+        assert version is not None
+        major, minor = map(int, version.groups())
+        assert version_complaint(major * 10000 + minor) is None
+        majors.add(major)
+    image = (DEPLOY / "Dockerfile").read_text()
+    (client,) = set(re.findall(r"postgresql-client-(\d+)", image))
+    assert int(client) >= max(majors)
+    assert f"ZPG_BINDIR=/usr/lib/postgresql/{client}/bin" in image
+
+
+def test_a_backup_reads_the_objects_of_the_brain() -> None:
+    services = compose()["services"]
+    assert services["backup"]["volumes"] == services["brain"]["volumes"]
+    folders = {
+        services[name]["environment"].get("ZDATA_DIR", "/data") for name in ("brain", "backup")
+    }
+    assert folders == {"/data"}
+    assert set(services["web"]["secrets"]) < set(services["backup"]["secrets"])
 
 
 def test_every_process_of_the_image_is_contained() -> None:
@@ -71,7 +103,7 @@ def test_no_secret_is_in_the_environment_of_a_process() -> None:
     for name, row in compose()["services"].items():
         for variable in row.get("environment", {}):
             is_secret = any(word in variable for word in ("SECRET", "PASSWORD", "KEY", "_URL_"))
-            is_file = variable.endswith("_FILE") or variable == "ZBRAIN_TLS_KEY"
+            is_file = variable.endswith("_FILE") or variable in {"ZBRAIN_TLS_KEY", *IDENTIFIERS}
             assert is_file or not is_secret, (name, variable)
 
 

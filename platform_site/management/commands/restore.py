@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import connections
 
 from environments import environments
-from platform_site.backup import catalogue, control, restore_checks, restoring, voiding
+from platform_site.backup import catalogue, control, point_in_time, restore_checks, restoring
 from platform_site.backup.archive import Archive, open_archive
 from platform_site.backup.restoring import RestoreResult
 from platform_site.backup.sealing import Identity, read_identities
@@ -99,7 +99,7 @@ def _platform(
 
 def _void() -> Outcome:
     _name_connections()
-    waiting = voiding.void()
+    waiting = point_in_time.void()
     text = f"Everyone signs in anew; keys are to be made anew; {waiting} payouts wait."
     return Outcome({"payouts_waiting": waiting}, text)
 
