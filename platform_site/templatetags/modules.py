@@ -1,4 +1,7 @@
-"""``{% module %}``: a script of a page, with all that it imports loaded at the same time."""
+"""``{% module %}``: a script of a page, with all that it imports loaded at the same time.
+
+``{% preload %}``: the same for a module that the script imports itself, on some screens only.
+"""
 
 import posixpath
 import re
@@ -24,12 +27,23 @@ LATER: Final = mark_safe(' fetchpriority="low"')
 @register.simple_tag
 def module(name: str) -> SafeString:
     """Return the tags of a module: without the hints each level of imports costs a round trip."""
-    hints = format_html_join(
-        "\n",
-        '<link rel="modulepreload" href="{}"{}>',
-        ([static(each), LATER if each.startswith(VENDOR) else ""] for each in imported(name)),
-    )
+    hints = _hints(imported(name))
     return format_html('{}\n<script type="module" src="{}"></script>', hints, static(name))
+
+
+@register.simple_tag
+def preload(name: str, *, media: str) -> SafeString:
+    """Return the hints of a module that a script imports at once where a media query matches."""
+    return _hints((*imported(name), name), format_html(' media="{}"', media))
+
+
+def _hints(names: tuple[str, ...], attributes: str = "") -> SafeString:
+    """Return a hint for each module."""
+    return format_html_join(
+        "\n",
+        '<link rel="modulepreload" href="{}"{}{}>',
+        ([static(each), LATER if each.startswith(VENDOR) else "", attributes] for each in names),
+    )
 
 
 @cache

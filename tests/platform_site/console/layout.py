@@ -3,7 +3,7 @@
 from tests.platform_site.console.accessibility import violations
 from tests.platform_site.console.browser import SCHEMES, Visitor
 
-NARROW = {"viewport": {"width": 360, "height": 740}}
+NARROW = {"viewport": {"width": 390, "height": 844}}
 
 OVERFLOWING = """() => {
   const width = document.documentElement.clientWidth;

@@ -245,6 +245,38 @@ def test_a_press_while_the_list_loads_waits_for_it_and_is_done_once(visitor: Vis
     visitor.sees("This folder is empty")
 
 
+def test_what_is_typed_survives_a_reload_but_credentials(visitor: Visitor) -> None:
+    sign_up(visitor)
+    page = visitor.page
+    visitor.go("/console/objects?view=origins")
+    visitor.press("New origin")
+    visitor.fill("Name", "images")
+    visitor.page.get_by_label("Kind").select_option("s3")
+    visitor.fill("Bucket", "pictures")
+    for label in ("Access key id optional", "Secret access key optional"):
+        visitor.fill(label, "AKIA-never-kept")
+    visitor.go("/console/objects?view=origins")
+    assert "never-kept" not in page.evaluate("JSON.stringify([sessionStorage, localStorage])")
+    visitor.press("New origin")
+    expect(visitor.field("Name")).to_have_value("images")
+    expect(visitor.field("Bucket")).to_have_value("pictures")
+    expect(visitor.field("Secret access key optional")).to_have_value("")
+
+    new_bucket(visitor)
+    visitor.press("New folder")
+    visitor.fill("Name", "2026")
+    visitor.go("/console/objects?bucket=media")
+    visitor.press("New folder")
+    expect(visitor.field("Name")).to_have_value("2026")
+    visitor.go("/console/objects?bucket=media&view=settings")
+    visitor.fill("Add a host name", "files.example.com")
+    visitor.go("/console/objects?bucket=media&view=settings")
+    expect(visitor.field("Add a host name")).to_have_value("files.example.com")
+    new_bucket(visitor, "other")
+    visitor.go("/console/objects?bucket=other&view=settings")
+    expect(visitor.field("Add a host name")).to_have_value("")
+
+
 def test_an_access_key_s_secret_is_shown_once(visitor: Visitor) -> None:
     sign_up(visitor)
     visitor.go("/console/objects?view=keys")

@@ -1,5 +1,6 @@
 """In a browser: the SQL page, from a text to its rows, its error, its plan."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -7,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import Session, User
 from sqlgateway.models import SavedQuery
-from tests.platform_site.console.browser import Visitor
+from tests.platform_site.console.browser import Visitor, held
 from tests.platform_site.console.journeys import run_sql, sign_out, sign_up, write_sql
 
 pytestmark = [
@@ -180,3 +181,30 @@ def test_on_a_phone_a_reader_runs_a_query_and_saves_none(visit: Callable[..., Vi
     cell = visitor.page.get_by_role("gridcell", name="42")
     expect(cell).to_be_in_viewport()
     expect(visitor.page.get_by_role("button", name="Save …")).to_be_hidden()
+
+
+def test_on_a_phone_the_first_touch_loads_the_editor_and_loses_nothing(
+    visit: Callable[..., Visitor],
+) -> None:
+    visitor = visit(**PHONE)
+    page = visitor.page
+    sign_up(visitor)
+    fetched: list[str] = []
+    page.on("request", lambda request: fetched.append(request.url))
+    visitor.go("/console/sql")
+    editor = page.get_by_role("textbox", name="SQL")
+    expect(editor).to_have_value(re.compile("SELECT version"))
+    assert not [url for url in fetched if "codemirror" in url]
+    with held(visitor, "codemirror"):
+        editor.fill("SELECT nonesuch, 'a draft'")
+        editor.press("Home")
+        page.keyboard.type("-- mine\n")
+        page.keyboard.press("Shift+End")
+    expect(page.locator(".cm-content")).to_be_focused()
+    assert page.locator("textarea[aria-label=SQL]").count() == 0
+    page.keyboard.type("SELECT other")
+    expect(editor).to_have_text("-- mineSELECT other")
+    # Nor does what needs the editor need a touch.
+    visitor.go("/console/sql")
+    visitor.press("Run")
+    expect(page.locator(".cm-error")).to_have_text("other")

@@ -56,12 +56,12 @@ def a_day_of_work(live: Environment) -> None:
 
 def test_a_newcomer_sees_what_to_do_first_and_lines_to_paste(visitor: Visitor) -> None:
     sign_up(visitor)
-    duties = visitor.page.locator("#duty-list")
-    expect(duties).to_contain_text("Verify your e-mail address")
-    expect(duties).to_contain_text("Add a second factor")
+    actions = visitor.page.locator("#required-action-list")
+    expect(actions).to_contain_text("Verify your e-mail address")
+    expect(actions).to_contain_text("Add a second factor")
     lines = visitor.page.get_by_label("Lines that run a query").first
     expect(lines).to_contain_text(f"{visitor.base}/v1/sql")
-    duties.get_by_role("link", name="Set one up").click()
+    actions.get_by_role("link", name="Set one up").click()
     visitor.is_at("/console/security")
 
 

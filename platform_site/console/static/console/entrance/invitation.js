@@ -7,7 +7,7 @@ import { enrol } from "../factors/enrol.js";
 import { onSubmit, showProblem } from "../lib/forms.js";
 import { dated } from "../lib/format.js";
 import { fillIn, onLink } from "../lib/link.js";
-import { HOME } from "../lib/places.js";
+import { HOME } from "../lib/navigation.js";
 import { Problem } from "../lib/problem.js";
 import { bindReveals } from "../lib/reveal.js";
 import { ready } from "../lib/status.js";

@@ -12,7 +12,7 @@ import { onPress, onSubmit, showProblem } from "../lib/forms.js";
 import { moment } from "../lib/format.js";
 import { fillIn, onLink } from "../lib/link.js";
 import { isAvailable, prove } from "../factors/passkeys.js";
-import { HOME } from "../lib/places.js";
+import { HOME } from "../lib/navigation.js";
 import { Problem } from "../lib/problem.js";
 import { bindReveals } from "../lib/reveal.js";
 import { ready } from "../lib/status.js";

@@ -8,7 +8,7 @@ import { enrol } from "../factors/enrol.js";
 import { hasPending, keepPending, LINKED_ACCOUNTS, takePending, takeReturn } from "./external.js";
 import { attempt, clearProblem, onPress, onSubmit, showProblem } from "../lib/forms.js";
 import { isAvailable, prove } from "../factors/passkeys.js";
-import { isAgain, restrictedTo, wanted } from "../lib/places.js";
+import { isAgain, restrictedTo, wanted } from "../lib/navigation.js";
 import { Cancelled, Problem } from "../lib/problem.js";
 import { offerProviders } from "./provider_choices.js";
 import { bindReveals } from "../lib/reveal.js";

@@ -156,8 +156,11 @@ function openNew(from) {
 function openRename(place) {
   chosen = place;
   const field = /** @type {HTMLInputElement} */ (byId("rename-name"));
-  clearProblem(formOf("rename-form"));
+  const form = formOf("rename-form");
+  clearProblem(form);
   field.value = place.name;
+  form.dataset.draft = place.id;
+  restoreDraft(form);
   dialogOf("rename-dialog").showModal();
   field.select();
 }

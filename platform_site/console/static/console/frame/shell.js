@@ -3,8 +3,9 @@
 
 import { get, handle, list, post } from "../lib/api.js";
 import { byId, element, fill, show, within } from "../lib/dom.js";
-import { forgetDrafts } from "../lib/drafts.js";
-import { ACCOUNT, HOME, restrictedTo, signIn } from "../lib/places.js";
+import { claimDrafts, forgetDrafts } from "../lib/drafts.js";
+import { onClick } from "../lib/forms.js";
+import { ACCOUNT, HOME, restrictedTo, signIn } from "../lib/navigation.js";
 import { Problem, sentenceOf } from "../lib/problem.js";
 import { broken, ready, tell } from "../lib/status.js";
 import { bindPalette } from "./palette.js";
@@ -36,7 +37,7 @@ export async function openPage(showPage, showRestricted) {
   const emailRequired = location.pathname === ACCOUNT ? null : () => location.replace(ACCOUNT);
   handle({ stepUp, signedOut: signIn, emailRequired });
   listen();
-  byId("sign-out").addEventListener("click", signOut);
+  onClick(byId("sign-out"), signOut);
   try {
     const who = await enter();
     if (who) await showPage(who);
@@ -58,6 +59,7 @@ async function enter() {
   try {
     /** @type {Who} */
     const who = { ...(await get("/v1/whoami")), environments: await list("/v1/environments") };
+    claimDrafts(who);
     frame(who);
     // For the recovery page, which needs it without a sign-in. It is no secret.
     localStorage.setItem("zonal-organization", String(who.org_id));
@@ -111,7 +113,7 @@ function choice(place, who) {
   button.setAttribute("type", "button");
   button.className = "place";
   if (place.id === who.environment.id) button.setAttribute("aria-current", "true");
-  button.addEventListener("click", () => switchTo(place));
+  onClick(button, () => switchTo(place));
   const item = element("li");
   item.dataset.place = kindOf(place);
   item.append(button);

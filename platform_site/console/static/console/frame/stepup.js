@@ -5,7 +5,7 @@ import { get, post } from "../lib/api.js";
 import { challenge, forget } from "../factors/challenge.js";
 import { byId, show } from "../lib/dom.js";
 import { onSubmit } from "../lib/forms.js";
-import { signInAgain } from "../lib/places.js";
+import { signInAgain } from "../lib/navigation.js";
 import { Cancelled } from "../lib/problem.js";
 
 /** @type {{done: () => void, failed: (error: Error) => void} | null} */

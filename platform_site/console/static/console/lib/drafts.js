@@ -2,11 +2,15 @@
 /**
  * What a user has typed and not sent: it survives a reload and the end of a session in this browser,
  * and goes when the user signs out. Texts are kept for the user; a form with `data-draft` for this
- * tab alone, without passwords and codes, until it was accepted.
+ * tab alone, without passwords, codes and credentials, until it was accepted. The attribute's value
+ * says what the form is about, such as a bucket, where it is used for several.
  */
 
+import { element } from "./dom.js";
+
 const PREFIX = "zonal-draft:";
-const KEPT = 'input:not([type="password"], [type="file"], [autocomplete="one-time-code"]), select, textarea';
+const OWNER = `${PREFIX}owner`;
+const KEPT = 'input:not([type="password"], [type="file"], [autocomplete="one-time-code"], [name^="secret."]), select, textarea';
 
 /** A text under a name, of one user in one organization. */
 export class Draft {
@@ -50,12 +54,25 @@ export class FormDraft extends Draft {
   }
 }
 
+/**
+ * Forget what someone else typed into the forms of this tab, whose session ended without signing out.
+ * @param {{user_id: string, org_id: number}} who
+ */
+export function claimDrafts({ user_id, org_id }) {
+  const owner = `${org_id}:${user_id}`;
+  if (sessionStorage.getItem(OWNER) !== owner) forgetIn(sessionStorage);
+  sessionStorage.setItem(OWNER, owner);
+}
+
 /** Forget the drafts of everyone who used this browser. */
 export function forgetDrafts() {
-  for (const storage of [localStorage, sessionStorage]) {
-    for (const key of Object.keys(storage)) {
-      if (key.startsWith(PREFIX)) storage.removeItem(key);
-    }
+  for (const storage of [localStorage, sessionStorage]) forgetIn(storage);
+}
+
+/** @param {Storage} storage */
+function forgetIn(storage) {
+  for (const key of Object.keys(storage)) {
+    if (key.startsWith(PREFIX)) storage.removeItem(key);
   }
 }
 
@@ -68,25 +85,34 @@ export function keepDraft(form) {
   restoreDraft(form);
   form.addEventListener("input", () => {
     if (form.dataset.draft === undefined) return;
-    const typed = fieldsOf(form).map((field) => [nameOf(field), isBox(field) ? field.checked : field.value]);
-    sessionStorage.setItem(keyOf(form), JSON.stringify(Object.fromEntries(typed)));
+    sessionStorage.setItem(keyOf(form), JSON.stringify(typedIn(form)));
   });
   form.closest("dialog")?.addEventListener("close", () => forgetDraft(form));
 }
 
 /**
- * Fill in a form's draft, as after a reset.
+ * Fill in a form's draft, as after a reset. On the page itself a line says so: the form may show what
+ * is stored, from which the draft differs.
  * @param {HTMLFormElement} form
  */
 export function restoreDraft(form) {
   if (form.dataset.draft === undefined) return;
-  const draft = JSON.parse(sessionStorage.getItem(keyOf(form)) ?? "{}");
-  for (const field of fieldsOf(form)) {
-    const name = nameOf(field);
-    if (!(name in draft)) continue;
-    if (isBox(field)) field.checked = draft[name];
-    else field.value = draft[name];
-  }
+  form.querySelector(":scope > .draft-note")?.remove();
+  const before = typedIn(form);
+  write(form, JSON.parse(sessionStorage.getItem(keyOf(form)) ?? "{}"));
+  if (form.closest("dialog") || JSON.stringify(typedIn(form)) === JSON.stringify(before)) return;
+  form.closest("details")?.setAttribute("open", "");
+  const discard = element("button", "Discard");
+  discard.setAttribute("type", "button");
+  discard.className = "link";
+  discard.addEventListener("click", () => {
+    write(form, before);
+    forgetDraft(form);
+  });
+  const note = element("p", "What you typed here before is not sent yet. ");
+  note.className = "hint draft-note";
+  note.append(discard);
+  form.prepend(note);
 }
 
 /**
@@ -94,12 +120,35 @@ export function restoreDraft(form) {
  * @param {HTMLFormElement} form
  */
 export function forgetDraft(form) {
-  if (form.dataset.draft !== undefined) sessionStorage.removeItem(keyOf(form));
+  if (form.dataset.draft === undefined) return;
+  sessionStorage.removeItem(keyOf(form));
+  form.querySelector(":scope > .draft-note")?.remove();
 }
 
 /** @param {HTMLFormElement} form */
 function keyOf(form) {
-  return `${PREFIX}${location.pathname} ${form.id}`;
+  return `${PREFIX}${location.pathname} ${form.id} ${form.dataset.draft}`;
+}
+
+/**
+ * @param {HTMLFormElement} form
+ * @returns {Record<string, string | boolean>} by the fields' names
+ */
+function typedIn(form) {
+  return Object.fromEntries(fieldsOf(form).map((field) => [nameOf(field), isBox(field) ? field.checked : field.value]));
+}
+
+/**
+ * @param {HTMLFormElement} form
+ * @param {Record<string, any>} typed
+ */
+function write(form, typed) {
+  for (const field of fieldsOf(form)) {
+    const name = nameOf(field);
+    if (!(name in typed)) continue;
+    if (isBox(field)) field.checked = typed[name];
+    else field.value = typed[name];
+  }
 }
 
 /** @param {HTMLFormElement} form */

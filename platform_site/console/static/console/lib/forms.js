@@ -19,6 +19,9 @@ const acting = new WeakSet();
  */
 export function onSubmit(form, action) {
   keepDraft(form);
+  form.addEventListener("click", (event) => {
+    if (isRepeated(event) && event.target instanceof Element && event.target.closest("button[type=submit]")) event.preventDefault();
+  });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (form.dataset.busy === undefined) clearProblem(form);
@@ -28,6 +31,15 @@ export function onSubmit(form, action) {
       forgetDraft(form);
     });
   });
+}
+
+/**
+ * True for the second click of a double click: the answer to the first may be there already, and what
+ * it did is not wanted twice.
+ * @param {MouseEvent} event
+ */
+function isRepeated(event) {
+  return event.detail > 1;
 }
 
 /**
@@ -90,7 +102,26 @@ async function run(root, action) {
  * @param {() => Promise<void>} action
  */
 export function onPress(button, root, action) {
-  button.addEventListener("click", () => void act(button, root, action));
+  button.addEventListener("click", (event) => {
+    if (!isRepeated(event)) void act(button, root, action);
+  });
+}
+
+/**
+ * Run an action that shows its own errors when a button is pressed, once while it is under way.
+ * @param {HTMLElement} button
+ * @param {() => Promise<void> | void} action
+ */
+export function onClick(button, action) {
+  button.addEventListener("click", async (event) => {
+    if (isRepeated(event) || acting.has(button)) return;
+    acting.add(button);
+    try {
+      await action();
+    } finally {
+      acting.delete(button);
+    }
+  });
 }
 
 /**

@@ -4,6 +4,7 @@
 import { call, get } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { restoreDraft } from "../lib/drafts.js";
 import { attempt, clearProblem, onPress, onSubmit } from "../lib/forms.js";
 import { dated } from "../lib/format.js";
 import { badges, chooseRoles, chosenRoles, writeLabels, wordsOf } from "./roles.js";
@@ -124,11 +125,13 @@ function button(row, action, label) {
 function bindChange(row, member) {
   button(row, "change", `Change: ${member.email}`).addEventListener("click", () => {
     edited = member;
-    const form = byId("member-form");
+    const form = /** @type {HTMLFormElement} */ (byId("member-form"));
     clearProblem(form);
     byId("member-edit-title").textContent = member.email;
     chooseRoles(form, member.roles);
     writeLabels(form, member.labels);
+    form.dataset.draft = member.user_id;
+    restoreDraft(form);
     editor().showModal();
   });
 }
@@ -188,7 +191,6 @@ function editor() {
 }
 
 function bindEditor() {
-  byId("member-cancel").addEventListener("click", () => editor().close());
   const form = /** @type {HTMLFormElement} */ (byId("member-form"));
   onSubmit(form, async ({ labels }) => {
     if (!edited) return;

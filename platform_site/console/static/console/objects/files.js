@@ -3,6 +3,7 @@
 
 import { get } from "../lib/api.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { restoreDraft } from "../lib/drafts.js";
 import { bytes, count } from "../lib/format.js";
 import { attempt, onPress, onSubmit } from "../lib/forms.js";
 import { deleteAll, deleteKeys } from "./deletion.js";
@@ -219,6 +220,7 @@ function bindFolder() {
   const form = /** @type {HTMLFormElement} */ (byId("folder-form"));
   byId("folder-new").addEventListener("click", () => {
     form.reset();
+    restoreDraft(form);
     dialog.showModal();
   });
   onSubmit(form, async ({ folder }) => {

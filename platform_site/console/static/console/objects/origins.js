@@ -4,6 +4,7 @@
 import { call, get, post } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { restoreDraft } from "../lib/drafts.js";
 import { onPress, onSubmit } from "../lib/forms.js";
 import { announce } from "../lib/status.js";
 
@@ -49,7 +50,10 @@ export function bindOrigins(isAdmin) {
   kind.addEventListener("change", showFields);
   byId("origin-new").addEventListener("click", () => {
     form.reset();
+    // First the kind, whose fields come next.
+    restoreDraft(form);
     showFields();
+    restoreDraft(form);
     dialog.showModal();
   });
   dialog.addEventListener("close", () => byId("origin-fields").replaceChildren());

@@ -4,6 +4,7 @@
 import { call, get, post } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { restoreDraft } from "../lib/drafts.js";
 import { dated } from "../lib/format.js";
 import { attempt, onPress, onSubmit } from "../lib/forms.js";
 import { Problem } from "../lib/problem.js";
@@ -54,6 +55,10 @@ export async function showSettings() {
   }
   /** @type {HTMLInputElement} */ (byId("forwarded-headers")).value = bucket.forwarded_headers.join(", ");
   show(byId("forwarding"), Boolean(bucket.origin));
+  const hosts = /** @type {HTMLFormElement} */ (byId("host-form"));
+  hosts.reset();
+  hosts.dataset.draft = name;
+  restoreDraft(hosts);
   await showHosts();
 }
 

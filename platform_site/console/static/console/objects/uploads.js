@@ -4,6 +4,7 @@
 import { confirm } from "../lib/confirm.js";
 import { byId, fill, show, stamp, within } from "../lib/dom.js";
 import { bytes, count } from "../lib/format.js";
+import { onClick } from "../lib/forms.js";
 import { sentenceOf } from "../lib/problem.js";
 import { announce, tell } from "../lib/status.js";
 import { Transfer, TransferFailed } from "./transfer.js";
@@ -69,7 +70,7 @@ function uploadOf(bucket, key, file, changed) {
   const upload = { transfer, row, state: "waiting", changed };
   fill(row, { name: key, state: `waiting, ${bytes(file.size)}` });
   within(row, '[data-action="cancel"]').addEventListener("click", () => void cancel(upload));
-  within(row, '[data-action="retry"]').addEventListener("click", () => {
+  onClick(within(row, '[data-action="retry"]'), () => {
     turn(upload, "waiting", "waiting");
     proceed();
   });

@@ -8,14 +8,14 @@ import { byId, fill, show } from "../lib/dom.js";
 import { bytes, credits, number, share } from "../lib/format.js";
 import { showSteps } from "./first_steps.js";
 import { optional } from "../lib/optional.js";
-import { showDuties } from "./duties.js";
+import { showRequiredActions } from "./required_actions.js";
 
 const HOUR_MS = 3600 * 1000;
 const REFRESH_MS = 60_000;
 
 await openPage(async (who) => {
   const facts = await read();
-  showDuties(who, facts);
+  showRequiredActions(who, facts);
   fill(byId("state"), {
     roles: who.roles.join(", "),
     assurance: who.aal > 1 ? "Password and second factor" : "First factor only",

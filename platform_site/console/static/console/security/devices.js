@@ -4,7 +4,7 @@
 import { call, list } from "../lib/api.js";
 import { byId } from "../lib/dom.js";
 import { day } from "../lib/format.js";
-import { showThings } from "../lib/things.js";
+import { showRemovableList } from "../lib/removable_list.js";
 
 const PATH = "/v1/auth/2fa/trusted-devices";
 
@@ -19,5 +19,5 @@ export async function showDevices(refresh) {
       await refresh(`${row.name} is no longer trusted.`);
     },
   }));
-  showThings(byId("device-list"), byId("devices"), things, "There are none.");
+  showRemovableList(byId("device-list"), byId("devices"), things, "There are none.");
 }

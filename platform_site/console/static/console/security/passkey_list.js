@@ -8,7 +8,7 @@ import { setUp } from "../factors/enrol.js";
 import { attempt, onPress } from "../lib/forms.js";
 import { day } from "../lib/format.js";
 import { isAvailable, isOnAddress } from "../factors/passkeys.js";
-import { showThings } from "../lib/things.js";
+import { showRemovableList } from "../lib/removable_list.js";
 
 const PATH = "/v1/auth/2fa/webauthn/credentials";
 
@@ -56,5 +56,5 @@ export async function showPasskeys(refresh) {
       await refresh(`${row.name} is removed.`);
     },
   }));
-  showThings(byId("passkey-list"), byId("passkeys"), things, "You have none.");
+  showRemovableList(byId("passkey-list"), byId("passkeys"), things, "You have none.");
 }

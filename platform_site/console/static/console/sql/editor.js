@@ -1,92 +1,90 @@
 // @ts-check
-/** The editor: PostgreSQL's syntax, completion, an error at its place, a draft that survives. */
+/**
+ * The place where SQL is written: a text area at once, the editor proper as soon as it is loaded.
+ * A computer loads it with the page; a phone, where it would delay the first view, at the first touch.
+ */
 
-import {
-  Compartment,
-  EditorState,
-  EditorView,
-  PostgreSQL,
-  Prec,
-  SQLDialect,
-  acceptCompletion,
-  autocompletion,
-  bracketMatching,
-  closeBrackets,
-  closeBracketsKeymap,
-  closeCompletion,
-  completionKeymap,
-  defaultKeymap,
-  drawSelection,
-  highlightActiveLine,
-  highlightActiveLineGutter,
-  highlightSelectionMatches,
-  highlightSpecialChars,
-  history,
-  historyKeymap,
-  indentOnInput,
-  keymap,
-  lineNumbers,
-  search,
-  searchKeymap,
-  sql,
-  syntaxTree,
-} from "../../vendor/codemirror.js";
-import { clearMark, errorMark, markAt } from "./error_mark.js";
-import { appearance } from "./theme.js";
+import { within } from "../lib/dom.js";
+
+/** As the template has it, which lets the browser fetch the editor early. */
+const WITH_THE_PAGE = matchMedia("(width >= 900px) and (pointer: fine)");
 
 /** @typedef {{from: number, text: string}} Part of the text, and where it begins */
+/** @typedef {import("./code_editor.js").CodeEditor} CodeEditor */
 
 export class Editor {
   /**
-   * @param {HTMLElement} place
+   * @param {HTMLElement} place with a text area inside
    * @param {{text: string, onRun: () => void, onSave: () => void, onChange: (text: string) => void}} options
    */
-  constructor(place, { text, onRun, onSave, onChange }) {
-    this.language = new Compartment();
-    // In a shadow root CodeMirror's styles are constructed sheets, which the page's policy allows.
-    const root = place.attachShadow({ mode: "open" });
-    const doing = (/** @type {() => void} */ action) => () => {
-      action();
-      return true;
-    };
-    const listener = EditorView.updateListener.of((/** @type {any} */ update) => {
-      if (update.docChanged) onChange(update.state.doc.toString());
+  constructor(place, options) {
+    this.place = place;
+    this.options = options;
+    this.area = /** @type {HTMLTextAreaElement} */ (within(place, "textarea"));
+    this.area.value = options.text;
+    this.isComposing = false;
+    /** @type {CodeEditor | null} */
+    this.code = null;
+    /** @type {Promise<void> | null} */
+    this.loading = null;
+    /** @type {any[]} for the completion */
+    this.tables = [];
+    this.#listen();
+  }
+
+  #listen() {
+    const { area, options } = this;
+    area.addEventListener("input", () => options.onChange(area.value));
+    area.addEventListener("keydown", (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      const action = { Enter: options.onRun, s: options.onSave }[event.key];
+      if (!action) return;
+      event.preventDefault();
+      if (!event.repeat) action();
     });
-    const state = EditorState.create({
-      doc: text,
-      extensions: [
-        // Before the keys of the editor itself, for which Ctrl-Enter is a new line.
-        Prec.highest(
-          keymap.of([
-            { key: "Mod-Enter", run: doing(onRun) },
-            { key: "Mod-s", run: doing(onSave) },
-            { key: "Tab", run: acceptCompletion },
-          ]),
-        ),
-        features(),
-        this.language.of(languageOf([])),
-        errorMark,
-        appearance,
-        listener,
-        typingOverSelection,
-        EditorView.contentAttributes.of({ "aria-label": "SQL", autocapitalize: "none" }),
-      ],
-    });
-    this.view = new EditorView({ state, parent: root, root });
+    // Replaced in the middle of a word, the area would lose what the keyboard composes.
+    area.addEventListener("compositionstart", () => (this.isComposing = true));
+    area.addEventListener("compositionend", () => (this.isComposing = false));
+    for (const event of ["pointerdown", "focus"]) area.addEventListener(event, () => void this.load());
+  }
+
+  /** Load the editor where that does not delay the page. */
+  async begin() {
+    if (WITH_THE_PAGE.matches) await this.load();
+  }
+
+  /** Put the editor in the text area's place. */
+  load() {
+    this.loading ??= this.#replaceArea();
+    return this.loading;
+  }
+
+  async #replaceArea() {
+    let CodeEditor;
+    try {
+      ({ CodeEditor } = await import("./code_editor.js"));
+    } catch {
+      // Not reached: the text area does without, and the next touch tries again.
+      this.loading = null;
+      return;
+    }
+    if (this.isComposing) await new Promise((done) => this.area.addEventListener("compositionend", done, { once: true }));
+    this.code = new CodeEditor(this.place, this.area, this.options);
+    this.area.remove();
+    this.code.complete(this.tables);
   }
 
   get text() {
-    return this.view.state.doc.toString();
+    return this.code?.text ?? this.area.value;
   }
 
   /**
-   * Replace the whole text; undo brings it back.
+   * Replace the whole text; in the editor, undo brings it back.
    * @param {string} text
    */
   replace(text) {
-    const { view } = this;
-    view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, selection: { anchor: text.length } });
-    view.focus();
+    if (this.code) return this.code.replace(text);
+    this.#write(text, 0, this.area.value.length);
   }
 
   /**
@@ -94,36 +92,33 @@ export class Editor {
    * @param {string} text
    */
   insert(text) {
-    this.view.dispatch(this.view.state.replaceSelection(text));
-    this.view.focus();
+    if (this.code) return this.code.insert(text);
+    this.#write(text, this.area.selectionStart, this.area.selectionEnd);
+  }
+
+  /**
+   * @param {string} text
+   * @param {number} from
+   * @param {number} to
+   */
+  #write(text, from, to) {
+    this.area.setRangeText(text, from, to, "end");
+    this.options.onChange(this.area.value);
+    this.area.focus();
   }
 
   /** Return the selected text, else all of it. @returns {Part} */
   chosen() {
-    const { from, to } = this.view.state.selection.main;
-    const selected = this.view.state.sliceDoc(from, to);
-    return selected.trim() ? { from, text: selected } : { from: 0, text: this.text };
+    if (this.code) return this.code.chosen();
+    const { selectionStart: from, selectionEnd: to, value } = this.area;
+    const selected = value.slice(from, to);
+    return selected.trim() ? { from, text: selected } : { from: 0, text: value };
   }
 
-  get hasSelection() {
-    const { from, to } = this.view.state.selection.main;
-    return this.view.state.sliceDoc(from, to).trim() !== "";
-  }
-
-  /** Return the selected text, else the statement at the cursor. @returns {Part} */
-  statement() {
-    if (this.hasSelection) return this.chosen();
-    const { state } = this.view;
-    const at = state.selection.main.head;
-    /** @type {Part | null} */
-    let last = null;
-    const tree = syntaxTree(state).topNode;
-    for (let node = tree.firstChild; node; node = node.nextSibling) {
-      if (node.name !== "Statement") continue;
-      if (last && node.from > at) break;
-      last = { from: node.from, text: state.sliceDoc(node.from, node.to) };
-    }
-    return last ?? { from: 0, text: this.text };
+  /** Return the selected text, else the statement at the cursor, which the editor finds. @returns {Promise<Part>} */
+  async statement() {
+    await this.load();
+    return this.code?.statement() ?? this.chosen();
   }
 
   /**
@@ -132,90 +127,23 @@ export class Editor {
    * @param {number} position in it, in characters and from 1, as PostgreSQL counts
    * @param {string} sentence
    */
-  mark({ from, text }, position, sentence) {
-    // Characters beyond the basic plane are two in JavaScript, and one in PostgreSQL.
-    const before = [...text].slice(0, position - 1).join("").length;
-    // The text may have been changed meanwhile.
-    if (this.view.state.sliceDoc(from, from + text.length) !== text) return;
-    this.view.dispatch({ effects: markAt(this.view.state, from + before, sentence) });
+  async mark(part, position, sentence) {
+    await this.load();
+    this.code?.mark(part, position, sentence);
   }
 
   /** Close the list of completions, which may lie over the results. */
   closeList() {
-    closeCompletion(this.view);
+    this.code?.closeList();
   }
 
   clearMark() {
-    this.view.dispatch({ effects: clearMark.of(null) });
+    this.code?.clearMark();
   }
 
   /** @param {any[]} tables as /v1/sql/schema lists them */
   complete(tables) {
-    this.view.dispatch({ effects: this.language.reconfigure(languageOf(tables)) });
+    this.tables = tables;
+    this.code?.complete(tables);
   }
-}
-
-/**
- * Chromium itself, when a selection is typed over, wraps the text in a style attribute to keep the
- * look of what was there; the page's policy blocks and reports that. The editor does it instead.
- */
-const typingOverSelection = EditorView.domEventHandlers({
-  beforeinput(/** @type {InputEvent} */ event, /** @type {any} */ view) {
-    const { data, inputType } = event;
-    const { from, to, empty } = view.state.selection.main;
-    if (inputType !== "insertText" || !data || empty || view.composing) return false;
-    const spec = { ...view.state.replaceSelection(data), userEvent: "input.type", scrollIntoView: true };
-    const handlers = view.state.facet(EditorView.inputHandler);
-    const isHandled = handlers.some((/** @type {any} */ handle) => handle(view, from, to, data, () => view.state.update(spec)));
-    if (!isHandled) view.dispatch(spec);
-    event.preventDefault();
-    return true;
-  },
-});
-
-/** Words that the grammar lists, that PostgreSQL lets name columns, and that mostly do. */
-const NAMES = new Set(
-  (
-    "count data day hour id key label length level location message month name names number owner path position " +
-    "session size source state type types value version year"
-  ).split(" "),
-);
-const dialect = SQLDialect.define({
-  ...PostgreSQL.spec,
-  keywords: PostgreSQL.spec.keywords.split(" ").filter((/** @type {string} */ word) => !NAMES.has(word)).join(" "),
-});
-
-/** @param {any[]} tables */
-function languageOf(tables) {
-  /** @type {Record<string, Record<string, any[]>>} */
-  const schema = {};
-  for (const table of tables) {
-    const columns = table.columns.map((/** @type {any} */ column) => ({
-      label: column.name,
-      detail: column.type,
-      type: "property",
-    }));
-    (schema[table.schema] ??= {})[table.name] = columns;
-  }
-  return sql({ dialect, schema, defaultSchema: "public", upperCaseKeywords: true });
-}
-
-function features() {
-  return [
-    lineNumbers(),
-    highlightActiveLineGutter(),
-    highlightSpecialChars(),
-    history(),
-    drawSelection(),
-    indentOnInput(),
-    bracketMatching(),
-    closeBrackets(),
-    autocompletion(),
-    highlightActiveLine(),
-    highlightSelectionMatches(),
-    search({ top: true }),
-    EditorView.lineWrapping,
-    // Tab leaves the editor unless a completion is open: nobody is caught in it.
-    keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap]),
-  ];
 }

@@ -7,6 +7,7 @@ import { get } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, fill, show } from "../lib/dom.js";
 import { Draft } from "../lib/drafts.js";
+import { onClick } from "../lib/forms.js";
 import { Cancelled, Problem, sentenceOf } from "../lib/problem.js";
 import { tell } from "../lib/status.js";
 import { bindTablist, choose } from "../lib/tablist.js";
@@ -36,6 +37,7 @@ await openPage(async (who) => {
     // At once, and not when the page goes: signing out has removed the draft by then.
     onChange: (text) => draft.keep(text),
   });
+  await editor.begin();
   const run = new Run((elapsedMs) => {
     byId("elapsed").textContent = `${(elapsedMs / 1000).toFixed(1)} s`;
   });
@@ -47,7 +49,7 @@ await openPage(async (who) => {
 
   /** @param {"plan" | "analyze"} how */
   async function explain(how) {
-    const part = editor.statement();
+    const part = await editor.statement();
     if (how === "analyze" && !READS.test(part.text)) {
       await confirm("Run this statement to measure it?", "The statement is run, and what it writes stays written.", "Run it");
     }
@@ -87,7 +89,7 @@ await openPage(async (who) => {
    */
   function refuse(part, error) {
     showProblem(failure(error));
-    if (error instanceof Problem && error.content.position) editor.mark(part, error.content.position, error.message);
+    if (error instanceof Problem && error.content.position) editor.mark(part, error.content.position, error.message).catch(tell);
     if (!(error instanceof Problem)) throw error;
   }
 
@@ -102,10 +104,10 @@ await openPage(async (who) => {
   const open = (/** @type {string} */ text) => editor.replace(text);
   bindHistory(open);
   bindExports(results, () => ran);
-  byId("run").addEventListener("click", runChosen);
-  byId("explain").addEventListener("click", () => explain("plan").catch(tell));
-  byId("analyze").addEventListener("click", () => explain("analyze").catch(tell));
-  byId("cancel").addEventListener("click", () => run.cancel());
+  onClick(byId("run"), runChosen);
+  onClick(byId("explain"), () => explain("plan").catch(tell));
+  onClick(byId("analyze"), () => explain("analyze").catch(tell));
+  onClick(byId("cancel"), () => run.cancel());
   const tabs = byId("side-tabs");
   bindTablist(tabs, (tab) => {
     if (tab.id === "tab-history") showHistory(open).catch(tell);

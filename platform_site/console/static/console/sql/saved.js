@@ -4,6 +4,7 @@
 import { call, list, post } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { restoreDraft } from "../lib/drafts.js";
 import { onPress, onSubmit } from "../lib/forms.js";
 import { Problem } from "../lib/problem.js";
 import { announce } from "../lib/status.js";
@@ -26,7 +27,6 @@ export class SavedQueries {
     this.rows = [];
     show(byId("save"), mayWrite);
     byId("save").addEventListener("click", () => this.ask());
-    byId("save-close").addEventListener("click", () => dialog().close());
     onSubmit(/** @type {HTMLFormElement} */ (byId("save-form")), (values) => this.#save(values.name));
     byId("saved-filter").addEventListener("input", () => this.#draw());
   }
@@ -80,6 +80,7 @@ export class SavedQueries {
     if (!this.mayWrite || dialog().open) return;
     const field = /** @type {HTMLInputElement} */ (byId("save-name"));
     field.value = this.opened?.name ?? "";
+    restoreDraft(/** @type {HTMLFormElement} */ (byId("save-form")));
     dialog().showModal();
     field.select();
   }

@@ -44,7 +44,8 @@ await openPage(async () => {
 /** @param {string} path */
 async function ask(path) {
   try {
-    const { created_at, is_same_address, matching_code, host, program, address, environment } = await get(path);
+    const { created_at, is_same_address, matching_code, host, program, address, ...more } = await get(path);
+    const environment = more.environment || "one that does not exist here";
     const asked = moment(created_at);
     fill(byId("ask"), { matching_code, host, program, address, environment, asked });
     show(byId("elsewhere"), !is_same_address);

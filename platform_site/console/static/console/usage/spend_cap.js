@@ -3,6 +3,7 @@
 
 import { call, get } from "../lib/api.js";
 import { byId, fill, show } from "../lib/dom.js";
+import { forgetDraft } from "../lib/drafts.js";
 import { onPress, onSubmit } from "../lib/forms.js";
 import { money } from "../lib/format.js";
 import { announce } from "../lib/status.js";
@@ -41,6 +42,7 @@ export async function bindSpendCap(isAdmin, currency) {
   });
   onPress(remove, form, async () => {
     await call("DELETE", PATH);
+    forgetDraft(form);
     showCap(await get(PATH));
     announce("The cap is removed.");
   });

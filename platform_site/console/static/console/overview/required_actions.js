@@ -13,10 +13,10 @@ const LOW_UCR = 50_000 * 1e6;
  * @param {import("../frame/shell.js").Who} who
  * @param {Record<string, any>} facts
  */
-export function showDuties(who, facts) {
-  const duties = [...ofOrganization(facts), ...ofAccount(who, facts), ...ofDisk(facts), ...ofBalance(facts), ...ofCache(facts)];
-  byId("duty-list").replaceChildren(...duties.map(rowOf));
-  show(byId("duties"), duties.length > 0);
+export function showRequiredActions(who, facts) {
+  const actions = [...ofOrganization(facts), ...ofAccount(who, facts), ...ofDisk(facts), ...ofBalance(facts), ...ofCache(facts)];
+  byId("required-action-list").replaceChildren(...actions.map(rowOf));
+  show(byId("required-actions"), actions.length > 0);
   // The frame's reminder is in the list.
   show(byId("unverified"), false);
 }
@@ -29,17 +29,17 @@ export function showDuties(who, facts) {
  * @returns {Duty[]}
  */
 function ofAccount(who, { compliance }) {
-  const duties = [];
+  const actions = [];
   if (who.email_verified === false) {
-    duties.push({ text: "Verify your e-mail address: without it there is no way back into your account.", action: "Verify", path: "account" });
+    actions.push({ text: "Verify your e-mail address: without it there is no way back into your account.", action: "Verify", path: "account" });
   }
   if (compliance && !compliance.compliant) {
     const from = compliance.grace_ends_at ? ` from ${moment(compliance.grace_ends_at)} on` : "";
-    duties.push({ text: `Your organization requires a second factor${from}.`, action: "Set one up", path: "security", isUrgent: true });
+    actions.push({ text: `Your organization requires a second factor${from}.`, action: "Set one up", path: "security", isUrgent: true });
   } else if (compliance && compliance.enabled_methods.length === 0) {
-    duties.push({ text: "A password alone can be stolen. Add a second factor.", action: "Set one up", path: "security" });
+    actions.push({ text: "A password alone can be stolen. Add a second factor.", action: "Set one up", path: "security" });
   }
-  return duties;
+  return actions;
 }
 
 /**

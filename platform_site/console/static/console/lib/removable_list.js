@@ -5,7 +5,7 @@ import { element, fill, stamp, within } from "./dom.js";
 import { onPress } from "./forms.js";
 
 /**
- * @typedef {object} Thing
+ * @typedef {object} RemovableItem
  * @property {string} name
  * @property {string} about
  * @property {() => Promise<void>} remove
@@ -14,17 +14,17 @@ import { onPress } from "./forms.js";
 /**
  * @param {HTMLElement} list
  * @param {HTMLElement} section where refusals are shown
- * @param {Thing[]} things
+ * @param {RemovableItem[]} things
  * @param {string} empty what to say where there are none
  */
-export function showThings(list, section, things, empty) {
+export function showRemovableList(list, section, things, empty) {
   const none = element("li", empty);
   none.className = "muted";
   list.replaceChildren(...(things.length ? things.map((thing) => rowOf(thing, section)) : [none]));
 }
 
 /**
- * @param {Thing} thing
+ * @param {RemovableItem} thing
  * @param {HTMLElement} section
  */
 function rowOf({ name, about, remove }, section) {

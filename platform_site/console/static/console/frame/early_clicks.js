@@ -9,11 +9,11 @@
 
   const isWaiting = () => document.readyState === "loading" || document.querySelector("main[aria-busy]") !== null;
   // The browser itself opens the navigation; a dialog is open because a module asks by it.
-  const isHeard = (button) => button.matches("#theme, [popovertarget], dialog[open] *");
+  const isAllowed = (button) => button.matches("#theme, [popovertarget], dialog[open] *");
 
   const hold = (event) => {
     const button = event.target instanceof Element ? event.target.closest("button") : null;
-    if (!button || !event.isTrusted || !isWaiting() || isHeard(button)) return;
+    if (!button || !event.isTrusted || !isWaiting() || isAllowed(button)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     pressed = button;

@@ -1,0 +1,233 @@
+// @ts-check
+/** The editor proper: PostgreSQL's syntax, completion, an error at its place. */
+
+import {
+  Compartment,
+  EditorState,
+  EditorView,
+  PostgreSQL,
+  Prec,
+  SQLDialect,
+  acceptCompletion,
+  autocompletion,
+  bracketMatching,
+  closeBrackets,
+  closeBracketsKeymap,
+  closeCompletion,
+  completionKeymap,
+  defaultKeymap,
+  drawSelection,
+  highlightActiveLine,
+  highlightActiveLineGutter,
+  highlightSelectionMatches,
+  highlightSpecialChars,
+  history,
+  historyKeymap,
+  indentOnInput,
+  keymap,
+  lineNumbers,
+  search,
+  searchKeymap,
+  sql,
+  syntaxTree,
+} from "../../vendor/codemirror.js";
+import { clearMark, errorMark, markAt } from "./error_mark.js";
+import { appearance } from "./theme.js";
+
+/** @typedef {import("./editor.js").Part} Part */
+
+export class CodeEditor {
+  /**
+   * @param {HTMLElement} place what it has inside is no longer shown
+   * @param {HTMLTextAreaElement} area whose text, selection and focus the editor takes over
+   * @param {{onRun: () => void, onSave: () => void, onChange: (text: string) => void}} options
+   */
+  constructor(place, area, { onRun, onSave, onChange }) {
+    const hadFocus = document.activeElement === area;
+    this.language = new Compartment();
+    // In a shadow root CodeMirror's styles are constructed sheets, which the page's policy allows.
+    const root = place.attachShadow({ mode: "open" });
+    const doing = (/** @type {() => void} */ action) => () => {
+      action();
+      return true;
+    };
+    const listener = EditorView.updateListener.of((/** @type {any} */ update) => {
+      if (update.docChanged) onChange(update.state.doc.toString());
+    });
+    const state = EditorState.create({
+      doc: area.value,
+      selection: { anchor: area.selectionStart, head: area.selectionEnd },
+      extensions: [
+        // Before the keys of the editor itself, for which Ctrl-Enter is a new line.
+        Prec.highest(
+          keymap.of([
+            { key: "Mod-Enter", run: doing(onRun) },
+            { key: "Mod-s", run: doing(onSave) },
+            { key: "Tab", run: acceptCompletion },
+          ]),
+        ),
+        heldDown,
+        features(),
+        this.language.of(languageOf([])),
+        errorMark,
+        appearance,
+        listener,
+        typingOverSelection,
+        EditorView.contentAttributes.of({ "aria-label": "SQL", autocapitalize: "none" }),
+      ],
+    });
+    this.view = new EditorView({ state, parent: root, root, scrollTo: EditorView.scrollIntoView(area.selectionEnd) });
+    if (hadFocus) this.view.focus();
+  }
+
+  get text() {
+    return this.view.state.doc.toString();
+  }
+
+  /**
+   * Replace the whole text; undo brings it back.
+   * @param {string} text
+   */
+  replace(text) {
+    const { view } = this;
+    view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, selection: { anchor: text.length } });
+    view.focus();
+  }
+
+  /**
+   * Put a text where the cursor is.
+   * @param {string} text
+   */
+  insert(text) {
+    this.view.dispatch(this.view.state.replaceSelection(text));
+    this.view.focus();
+  }
+
+  /** Return the selected text, else all of it. @returns {Part} */
+  chosen() {
+    const { from, to } = this.view.state.selection.main;
+    const selected = this.view.state.sliceDoc(from, to);
+    return selected.trim() ? { from, text: selected } : { from: 0, text: this.text };
+  }
+
+  get hasSelection() {
+    const { from, to } = this.view.state.selection.main;
+    return this.view.state.sliceDoc(from, to).trim() !== "";
+  }
+
+  /** Return the selected text, else the statement at the cursor. @returns {Part} */
+  statement() {
+    if (this.hasSelection) return this.chosen();
+    const { state } = this.view;
+    const at = state.selection.main.head;
+    /** @type {Part | null} */
+    let last = null;
+    const tree = syntaxTree(state).topNode;
+    for (let node = tree.firstChild; node; node = node.nextSibling) {
+      if (node.name !== "Statement") continue;
+      if (last && node.from > at) break;
+      last = { from: node.from, text: state.sliceDoc(node.from, node.to) };
+    }
+    return last ?? { from: 0, text: this.text };
+  }
+
+  /**
+   * Mark an error in a text that was run, with its sentence below the line.
+   * @param {Part} part
+   * @param {number} position in it, in characters and from 1, as PostgreSQL counts
+   * @param {string} sentence
+   */
+  mark({ from, text }, position, sentence) {
+    // Characters beyond the basic plane are two in JavaScript, and one in PostgreSQL.
+    const before = [...text].slice(0, position - 1).join("").length;
+    // The text may have been changed meanwhile.
+    if (this.view.state.sliceDoc(from, from + text.length) !== text) return;
+    this.view.dispatch({ effects: markAt(this.view.state, from + before, sentence) });
+  }
+
+  /** Close the list of completions, which may lie over the results. */
+  closeList() {
+    closeCompletion(this.view);
+  }
+
+  clearMark() {
+    this.view.dispatch({ effects: clearMark.of(null) });
+  }
+
+  /** @param {any[]} tables as /v1/sql/schema lists them */
+  complete(tables) {
+    this.view.dispatch({ effects: this.language.reconfigure(languageOf(tables)) });
+  }
+}
+
+/** A key that is held down runs the text once. */
+const heldDown = Prec.highest(
+  EditorView.domEventHandlers({
+    keydown: (/** @type {KeyboardEvent} */ event) => event.repeat && event.key === "Enter" && (event.ctrlKey || event.metaKey),
+  }),
+);
+
+/**
+ * Chromium itself, when a selection is typed over, wraps the text in a style attribute to keep the
+ * look of what was there; the page's policy blocks and reports that. The editor does it instead.
+ */
+const typingOverSelection = EditorView.domEventHandlers({
+  beforeinput(/** @type {InputEvent} */ event, /** @type {any} */ view) {
+    const { data, inputType } = event;
+    const { from, to, empty } = view.state.selection.main;
+    if (inputType !== "insertText" || !data || empty || view.composing) return false;
+    const spec = { ...view.state.replaceSelection(data), userEvent: "input.type", scrollIntoView: true };
+    const handlers = view.state.facet(EditorView.inputHandler);
+    const isHandled = handlers.some((/** @type {any} */ handle) => handle(view, from, to, data, () => view.state.update(spec)));
+    if (!isHandled) view.dispatch(spec);
+    event.preventDefault();
+    return true;
+  },
+});
+
+/** Words that the grammar lists, that PostgreSQL lets name columns, and that mostly do. */
+const NAMES = new Set(
+  (
+    "count data day hour id key label length level location message month name names number owner path position " +
+    "session size source state type types value version year"
+  ).split(" "),
+);
+const dialect = SQLDialect.define({
+  ...PostgreSQL.spec,
+  keywords: PostgreSQL.spec.keywords.split(" ").filter((/** @type {string} */ word) => !NAMES.has(word)).join(" "),
+});
+
+/** @param {any[]} tables */
+function languageOf(tables) {
+  /** @type {Record<string, Record<string, any[]>>} */
+  const schema = {};
+  for (const table of tables) {
+    const columns = table.columns.map((/** @type {any} */ column) => ({
+      label: column.name,
+      detail: column.type,
+      type: "property",
+    }));
+    (schema[table.schema] ??= {})[table.name] = columns;
+  }
+  return sql({ dialect, schema, defaultSchema: "public", upperCaseKeywords: true });
+}
+
+function features() {
+  return [
+    lineNumbers(),
+    highlightActiveLineGutter(),
+    highlightSpecialChars(),
+    history(),
+    drawSelection(),
+    indentOnInput(),
+    bracketMatching(),
+    closeBrackets(),
+    autocompletion(),
+    highlightActiveLine(),
+    highlightSelectionMatches(),
+    search({ top: true }),
+    EditorView.lineWrapping,
+    // Tab leaves the editor unless a completion is open: nobody is caught in it.
+    keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap]),
+  ];
+}
