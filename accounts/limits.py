@@ -64,13 +64,13 @@ def attempt(kind: str, subject: str, *, free: int, now: datetime) -> bool:
         return cursor.fetchone() is not None
 
 
-def forgive(kind: str, subject: str) -> bool:
+def reset(kind: str, subject: str) -> bool:
     """Forget the tries: the secret was right. True if there were any."""
     return bool(Throttle.objects.filter(key=_key(kind, subject)).delete()[0])
 
 
 def take(kind: str, subject: str, *, limit: int, window: timedelta, now: datetime) -> int:
-    """Count one use in a fixed window; give 0, or where it is full the seconds until it ends.
+    """Count one use in a fixed window; return 0, or the seconds until a full window ends.
 
     A use that is refused is not counted.
     """
@@ -89,8 +89,8 @@ def take(kind: str, subject: str, *, limit: int, window: timedelta, now: datetim
     return max(1, int((ends - now).total_seconds()))
 
 
-def give_back(kind: str, subject: str, *, window: timedelta, now: datetime) -> None:
-    """Take one use back: it turned out to be a rightful one."""
+def uncount(kind: str, subject: str, *, window: timedelta, now: datetime) -> None:
+    """Count one use less: the credentials were right."""
     started = int(now.timestamp() // window.total_seconds() * window.total_seconds())
     with connection.cursor() as cursor:
         cursor.execute(

@@ -15,7 +15,7 @@ from django.core.exceptions import ValidationError
 from accounts.errors import HashingBusy, InvalidCredentials
 from accounts.models import User
 from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.web.lanes import waiting
+from platform_site.lib.web.compute_slots import waiting
 
 MIN_CHARS: Final = 8
 MAX_CHARS: Final = 256

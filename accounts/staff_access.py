@@ -60,7 +60,7 @@ def set_active(user: User, *, is_active: bool, by: str, now: datetime) -> bool:
     if not is_active:
         sessions.end_all_of_user(row.pk, reason="disabled", now=now)
         api_keys.revoke_those_of(row, reason="maker_disabled", now=now)
-        account_lifecycle.tell("trust_ended", row.pk)
+        account_lifecycle.run_hooks("trust_ended", row.pk)
     notices.notify(row, "account_enabled" if is_active else "account_disabled", by=by)
     events.emit(row.organization_id, "member.changed", event_data(row))
     return True
@@ -70,7 +70,7 @@ def end_sessions(deed: ConfirmedAction, user: User) -> bool:
     """End every session of a user and forget the trusted devices; the password stays."""
     with transaction.atomic():
         ended = sessions.end_all_of_user(user.pk, reason="staff", now=timezone.now())
-        account_lifecycle.tell("trust_ended", user.pk)
+        account_lifecycle.run_hooks("trust_ended", user.pk)
         if ended:
             note(deed, AccountTag.ADMIN_SESSION_DELETE, user, ended=ended)
     return bool(ended)
@@ -79,8 +79,8 @@ def end_sessions(deed: ConfirmedAction, user: User) -> bool:
 def unlock_password(user: User) -> bool:
     """Forget the wrong passwords of a user's address; True if there were any."""
     account = folded(user.email)
-    of_login = limits.forgive("login", account)
-    of_admin = limits.forgive("admin login", account)
+    of_login = limits.reset("login", account)
+    of_admin = limits.reset("admin login", account)
     return of_login or of_admin
 
 

@@ -7,12 +7,13 @@ from django.conf import settings
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
-from accounts import address_release, limits
+from accounts import limits
 from accounts.api_keys import api_keys
 from accounts.audit import trail
 from accounts.invitations import invitations
 from accounts.models import Session
 from accounts.profile import proofs
+from accounts.reclaim import address_release
 from accounts.signin import known_devices
 from accounts.signup_links import links
 from accounts.terminal import terminal_sign_ins

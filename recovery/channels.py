@@ -82,7 +82,7 @@ def mail_addresses(user: User, held: Holdings) -> list[str]:
     return found
 
 
-def tell(
+def notify(
     user: User, held: Holdings, notice: Notice, *, besides: str = "", **context: Scalar
 ) -> None:
     """Mail a notice to every address but ``besides``, in the transaction of what it tells of."""
@@ -91,10 +91,10 @@ def tell(
             notices.notify(user, notice, to=address, **context)
 
 
-def tell_cancellable(user: User, held: Holdings, cancel_token: str, **context: str) -> None:
+def notify_with_cancel_link(user: User, held: Holdings, cancel_token: str, **context: str) -> None:
     """Mail every address that a recovery was started, and how it is cancelled."""
     cancel_link = console_link(CANCEL_PAGE, token=cancel_token)
-    tell(
+    notify(
         user,
         held,
         "recovery_started",

@@ -34,7 +34,7 @@ def reset_factors(
         held = holdings.holdings_of(key, lock=True)
         user = members.select_for_update(of=("self",)).get(pk=key)
         by = principal.email or "a development token"
-        channels.tell(user, held, "factors_reset", by=by, reason=reason)
+        channels.notify(user, held, "factors_reset", by=by, reason=reason)
         number = factors.reset(user)
         account_access.end_access(user, reason="factors_reset", now=timezone.now())
         audit.record_request(

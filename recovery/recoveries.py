@@ -8,8 +8,8 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from accounts import address_release
 from accounts.models import User
+from accounts.reclaim import address_release
 from recovery.errors import RecoveryGone
 from recovery.models import Purpose, Recovery
 from recovery.tokens.reset_tokens import Pointer

@@ -42,7 +42,7 @@ def reset_factors(deed: ConfirmedAction, user: User) -> bool:
         held = holdings.holdings_of(user.pk, lock=True)
         if not held.factors:
             return False
-        channels.tell(user, held, "factors_reset", by=staff_access.BY, reason=deed.reason)
+        channels.notify(user, held, "factors_reset", by=staff_access.BY, reason=deed.reason)
         number = factors.reset(user)
         account_access.end_access(user, reason="factors_reset", now=timezone.now())
         staff_access.note(deed, TwoFactorTag.ADMIN_MEMBER_RESET_FACTORS, user, factors=number)

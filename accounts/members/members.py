@@ -68,8 +68,8 @@ def change(
         api_keys.revoke_those_of(member, reason=reason, now=now)
     if changed.get("disabled"):
         sessions.end_all_of_user(member.pk, reason="disabled", now=now)
-        account_lifecycle.tell("trust_ended", member.pk)
-    _tell(member, changed, by)
+        account_lifecycle.run_hooks("trust_ended", member.pk)
+    _notify(member, changed, by)
     if {"roles", "disabled"} & changed.keys():
         events.emit(organization_id, "member.changed", event_data(member))
     return member, changed
@@ -82,7 +82,7 @@ def remove(organization_id: int, user_id: str, *, by: str, now: datetime) -> Use
     """
     _lock_organization(organization_id)
     # The layers above let go first, in the order in which they lock their own rows.
-    account_lifecycle.tell("user_removed", find(organization_id, user_id).pk)
+    account_lifecycle.run_hooks("user_removed", find(organization_id, user_id).pk)
     member = _lock(organization_id, user_id)
     if _is_acting_admin(member):
         _keep_an_admin(member)
@@ -164,7 +164,7 @@ def _apply(member: User, changes: Changes) -> dict[str, Any]:
     return changed
 
 
-def _tell(member: User, changed: dict[str, Any], by: str) -> None:
+def _notify(member: User, changed: dict[str, Any], by: str) -> None:
     """Mail the member what bears on its access; labels do not."""
     if "roles" in changed:
         notices.notify(member, "roles_changed", roles=", ".join(acting_roles(member)), by=by)

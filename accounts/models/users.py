@@ -20,7 +20,7 @@ class User(AbstractBaseUser, TenantModel):
     alone. Both kinds of roles count. labels: free words of the organization's own.
     is_staff: works for the platform itself, and may enter the admin; is_view_only: to look only.
     email: '' for an account whose unverified address went to the owner of the mailbox;
-    address_released_at says when (accounts/address_release.py).
+    address_released_at says when (accounts/reclaim/address_release.py).
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -177,7 +177,7 @@ def _begin(organization_id: int, *, now: datetime) -> bool:
             member.is_active = False
             member.save(update_fields=["is_active"])
             sessions.end_all_of_user(member.pk, reason="disabled", now=now)
-            account_lifecycle.tell("trust_ended", member.pk)
+            account_lifecycle.run_hooks("trust_ended", member.pk)
         environments.close_organization(organization_id, now=now)
     return True
 
@@ -188,7 +188,7 @@ def _erase(organization_id: int, *, now: datetime) -> None:
         User.scoped.within_organization(organization_id).values_list("pk", flat=True)
     ):
         with transaction.atomic():
-            account_lifecycle.tell("user_removed", user_id)
+            account_lifecycle.run_hooks("user_removed", user_id)
             User.scoped.within_organization(organization_id).filter(pk=user_id).delete()
     exports.remove_all(organization_id)
     with transaction.atomic():

@@ -66,6 +66,13 @@ class ExportUnderWay(Conflict):
     title = "An export is under way."
 
 
+class TooManyExports(Conflict):
+    """An organization keeps two exports at a time."""
+
+    code = "too_many_exports"
+    title = "The organization has as many exports as it may have."
+
+
 class ExportGone(Gone):
     """The export is not complete, or its file was deleted after its time."""
 

@@ -18,7 +18,13 @@ from django.utils.module_loading import import_string
 
 from accounts.models import OrganizationExport
 from accounts.organization.admins import notify_admins
-from accounts.organization.errors import ExportGone, ExportNotFound, ExportsFull, ExportUnderWay
+from accounts.organization.errors import (
+    ExportGone,
+    ExportNotFound,
+    ExportsFull,
+    ExportUnderWay,
+    TooManyExports,
+)
 from environments.models import Organization
 from platform_site.lib import archives
 from platform_site.lib.archives import ArchiveRefused
@@ -29,6 +35,8 @@ OPEN: Final = (State.QUEUED, State.RUNNING)
 # Exports read whole databases for minutes: no more than this at once, and mails go on beside them.
 AT_ONCE: Final = 2
 FULL_RETRY_S: Final = 3600
+# Of one organization, so that none takes all the disk there is for them.
+MOST_KEPT: Final = 2
 # Rows of what was deleted stay listed this long.
 KEEP_ROWS: Final = timedelta(days=30)
 # A process that was killed leaves its export running; no other waits longer than this for it.
@@ -41,9 +49,12 @@ log = structlog.get_logger(__name__)
 def request(organization_id: int, *, by: str, now: datetime) -> OrganizationExport:
     """Have an organization's data exported; every admin gets a mail.
 
-    Call inside a transaction. Raises ExportUnderWay (409), ExportsFull (503).
+    Call inside a transaction. Raises ExportUnderWay, TooManyExports (409), ExportsFull (503).
     """
     stop_lost(now=now)
+    mine = OrganizationExport.scoped.within_organization(organization_id)
+    if mine.filter(state=State.READY, expires_at__gt=now).count() >= MOST_KEPT:
+        raise TooManyExports(f"It may have {MOST_KEPT} at a time. Delete one first.")
     if not _room_bytes():
         raise ExportsFull(retry_after_s=FULL_RETRY_S)
     try:
@@ -131,14 +142,14 @@ def remove(row: OrganizationExport) -> None:
     """
     if row.state in OPEN:
         raise ExportUnderWay
-    path_of(row).unlink(missing_ok=True)
+    _delete_files(row)
     row.delete()
 
 
 def remove_all(organization_id: int) -> None:
-    """Delete all exports of an organization that is deleted."""
+    """Delete all exports of an organization that is deleted, also one that is being written."""
     for row in OrganizationExport.scoped.within_organization(organization_id):
-        path_of(row).unlink(missing_ok=True)
+        _delete_files(row)
         row.delete()
 
 
@@ -163,12 +174,24 @@ def maintain(*, now: datetime) -> None:
 
 
 def stop_lost(*, now: datetime) -> None:
-    """Fail exports whose process was killed, so that another can be requested."""
+    """Fail exports whose process was killed, so that another can be requested.
+
+    What it has written counts in no sum of sizes, and would stay for weeks.
+    """
     limit = timedelta(seconds=settings.ORGANIZATIONS.export_timeout_s) + GRACE
     lost = OrganizationExport.unscoped.filter(  # unscoped: housekeeping
         state=State.RUNNING, started_at__lte=now - limit
     )
+    for row in lost:
+        _delete_files(row)
     lost.update(state=State.FAILED, failure=STOPPED, finished_at=now)
+
+
+def _delete_files(row: OrganizationExport) -> None:
+    """Delete an export's file, whole or not: a process that still writes it fails at its end."""
+    path = path_of(row)
+    archives.unfinished_of(path).unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
 
 
 def _room_bytes() -> int:
@@ -202,10 +225,11 @@ def _finish(
     row.missing = notes or []
     if state == State.READY:
         row.expires_at = now + timedelta(days=settings.ORGANIZATIONS.export_keep_days)
-    # The organization may have been deleted meanwhile, and its exports with it.
+    # The organization may have been deleted meanwhile, and its exports with it: no row comes back.
     # unscoped: by its own key
-    if not OrganizationExport.unscoped.filter(pk=row.pk, state=State.RUNNING).exists():
+    rows = OrganizationExport.unscoped.filter(pk=row.pk, state=State.RUNNING)
+    names = ("state", "failure", "size_bytes", "finished_at", "missing", "expires_at")
+    if not rows.update(**{name: getattr(row, name) for name in names}):
         path_of(row).unlink(missing_ok=True)
         return
-    row.save()
     log.info("organization_export", organization=row.organization_id, state=str(state))

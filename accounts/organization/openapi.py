@@ -13,6 +13,7 @@ from accounts.organization.errors import (
     ExportUnderWay,
     NameMismatch,
     RequestedTooOften,
+    TooManyExports,
 )
 from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
@@ -53,7 +54,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "POST /v1/organization/exports": Operation(
         tag="Organization",
-        problems=(ExportUnderWay, RequestedTooOften, ExportsFull),
+        problems=(ExportUnderWay, TooManyExports, RequestedTooOften, ExportsFull),
         response={
             **_EXPORT,
             "state": "queued",

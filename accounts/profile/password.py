@@ -55,7 +55,7 @@ def change(
         locked.password = encoded
         locked.save(update_fields=["password"])
         proofs.drop_change(locked)
-        account_lifecycle.tell("trust_ended", locked.pk)
+        account_lifecycle.run_hooks("trust_ended", locked.pk)
         ended = _end_others(principal, now) if ends_others else 0
         origin = origin_of(request)
         notices.notify(locked, "password_changed", address=origin.address, agent=origin.agent[:300])

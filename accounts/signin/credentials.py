@@ -45,14 +45,14 @@ def verify(
     free = settings.ACCOUNTS.logins_per_account
     may_try = limits.attempt(counter, account, free=free, now=now)
     user = find(email)
-    is_heard = may_try or (vouch is not None and vouch(user))
+    may_proceed = may_try or (vouch is not None and vouch(user))
     is_right = passwords.is_right(user, password)
-    if user is None or not (is_heard and is_right and user.is_active):
+    if user is None or not (may_proceed and is_right and user.is_active):
         raise InvalidCredentials
     if may_try:
         # A caller that is vouched for has its own tries, and does not reset a stranger's.
-        limits.forgive(counter, account)
-    limits.give_back(counter, network, window=WINDOW, now=now)
+        limits.reset(counter, account)
+    limits.uncount(counter, network, window=WINDOW, now=now)
     passwords.upgrade(user, password)
     return user
 

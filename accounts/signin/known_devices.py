@@ -95,7 +95,7 @@ def is_new(session: Session, *, now: datetime) -> bool:
     return has_others or _differs_from_sessions(session, device)
 
 
-def tell(user: User, session: Session, *, environment: str, now: datetime) -> None:
+def notify(user: User, session: Session, *, environment: str, now: datetime) -> None:
     """Mail the user, at most three times an hour, and queue the event."""
     program, network = program_of(session.agent), network_of(session.address)
     data = {

@@ -165,7 +165,7 @@ def _note_device(request: PlatformRequest, attempt: SignInAttempt, session: Sess
         return
     audit.record_user(request, AccountTag.SESSION_NEW_DEVICE, attempt.user, session=str(session.id))
     slug = attempt.environment.slug
-    known_devices.tell(attempt.user, session, environment=slug, now=attempt.now)
+    known_devices.notify(attempt.user, session, environment=slug, now=attempt.now)
 
 
 def _note(

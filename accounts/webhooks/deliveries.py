@@ -72,6 +72,7 @@ class Claim:
 
     delivery_id: UUID
     endpoint_id: UUID
+    organization_id: int
     attempts: int
     url: str
     message_id: str
@@ -108,6 +109,7 @@ def _claimed(row: WebhookDelivery, now: datetime) -> Claim:
     return Claim(
         row.pk,
         row.endpoint_id,
+        row.organization_id,
         row.attempts,
         endpoint.url,
         message_id_of(row),

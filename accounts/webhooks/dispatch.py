@@ -96,4 +96,8 @@ def _send(claim: Claim) -> Answer:
         "Content-Type": "application/json",
         "User-Agent": f"{settings.SERVICE_NAME}-webhooks/1",
     }
-    return egress.post(claim.url, claim.body, headers, is_production=settings.IS_PRODUCTION)
+    return egress.post(
+        *(claim.url, claim.body, headers),
+        owner=claim.organization_id,
+        is_production=settings.IS_PRODUCTION,
+    )

@@ -10,6 +10,7 @@ import socket
 import ssl
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -23,8 +24,10 @@ from platform_site.lib.web.public_addresses import is_allowed, is_port_allowed
 # Of one request with all its steps: a server that sends byte by byte gets no more.
 TIMEOUT_S: Final = 10.0
 LOOK_UP_S: Final = 5.0
-# A look-up that hangs keeps its thread until the resolver gives up.
-LOOK_UPS: Final = threading.BoundedSemaphore(64)
+# A look-up that hangs keeps its thread until the resolver gives up: there are so many at once, and
+# few of one organization, whose names must not keep others from being found.
+LOOK_UPS: Final = 64
+LOOK_UPS_OF_ONE: Final = 4
 # Of a response's head, interim responses included.
 HEAD_LIMIT_BYTES: Final = 32 * 1024
 URL_CHARS: Final = 2048
@@ -48,6 +51,32 @@ class Answer:
     elapsed_ms: int
 
 
+class _Looking:
+    """The look-ups under way, by organization."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._by_owner: Counter[int] = Counter()
+
+    def take(self, owner: int) -> bool:
+        """Count one more look-up; False if there are too many."""
+        with self._guard:
+            is_free = self._by_owner.total() < LOOK_UPS and self._by_owner[owner] < LOOK_UPS_OF_ONE
+            if is_free:
+                self._by_owner[owner] += 1
+            return is_free
+
+    def give_back(self, owner: int) -> None:
+        """Count one less."""
+        with self._guard:
+            self._by_owner[owner] -= 1
+            # No row for each organization that ever had one.
+            self._by_owner += Counter()
+
+
+_LOOKING: Final = _Looking()
+
+
 def wrong_with(url: str, *, is_production: bool) -> str:
     """Return a sentence about what makes a URL unusable, '' for a good one."""
     try:
@@ -66,12 +95,18 @@ def wrong_with(url: str, *, is_production: bool) -> str:
     return "" if _may_be_reached(host, is_production) else "The address is not a public one."
 
 
-def post(url: str, body: bytes, headers: Mapping[str, str], *, is_production: bool) -> Answer:
-    """Send a message; return the status, or why there is none. Never raises."""
-    begun = time.monotonic()
+def post(
+    url: str, body: bytes, headers: Mapping[str, str], *, owner: int, is_production: bool
+) -> Answer:
+    """Send a message; return the status, or why there is none. Never raises.
+
+    owner: the organization for whom.
+    """
+    started = time.monotonic()
     status, error = None, ""
     try:
-        status = _status_of(url, body, headers, is_production, begun + TIMEOUT_S)
+        backend = _CheckedBackend(owner, started + TIMEOUT_S, allows_private=not is_production)
+        status = _status_of(url, body, headers, backend)
     except Refused as exc:
         error = exc.code
     except (httpcore.TimeoutException, TimeoutError):
@@ -80,16 +115,15 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, is_production: bo
         error = "tls_failed" if isinstance(exc.__context__, ssl.SSLError) else "not_reached"
     except Exception:  # noqa: BLE001 - a server can make the parser raise anything
         error = "answer_malformed"
-    return Answer(status, error, int((time.monotonic() - begun) * 1000))
+    return Answer(status, error, int((time.monotonic() - started) * 1000))
 
 
 def _status_of(
-    url: str, body: bytes, headers: Mapping[str, str], is_production: bool, ends_at: float
+    url: str, body: bytes, headers: Mapping[str, str], backend: "_CheckedBackend"
 ) -> int:
-    if wrong_with(url, is_production=is_production):
+    if wrong_with(url, is_production=not backend.allows_private):
         # A URL that was good where it was added, such as before production.
         raise Refused("url_refused")
-    backend = _CheckedBackend(ends_at, allows_private=not is_production)
     with (
         httpcore.ConnectionPool(ssl_context=TRUST, network_backend=backend) as pool,
         pool.stream("POST", url, headers=[*headers.items()], content=body) as response,
@@ -100,9 +134,10 @@ def _status_of(
 class _CheckedBackend(httpcore.NetworkBackend):
     """Connects for httpcore; TLS still checks the certificate against the name."""
 
-    def __init__(self, ends_at: float, *, allows_private: bool) -> None:
+    def __init__(self, owner: int, ends_at: float, *, allows_private: bool) -> None:
+        self._owner = owner
         self._ends_at = ends_at
-        self._allows_private = allows_private
+        self.allows_private = allows_private
         self._dialler = httpcore.SyncBackend()
 
     def connect_tcp(
@@ -115,13 +150,21 @@ class _CheckedBackend(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         """Connect to the first checked address that answers."""
         failure: Exception = Refused("name_not_resolved")
-        for address in _checked(host, port, allows_private=self._allows_private):
+        for address in self._addresses(host, port):
             try:
                 stream = self._dialler.connect_tcp(address, port, _left(self._ends_at))
                 return _Bounded(stream, self._ends_at)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as exc:
                 failure = exc
         raise failure
+
+    def _addresses(self, host: str, port: int) -> list[str]:
+        found = _look_up(host, port, self._owner)
+        for text in found:
+            address = ipaddress.ip_address(text)
+            if not is_allowed(address, allows_private=self.allows_private):
+                raise Refused("address_refused")
+        return found
 
 
 class _Bounded(httpcore.NetworkStream):
@@ -181,17 +224,9 @@ def _may_be_reached(host: str, is_production: bool) -> bool:
     return is_allowed(address, allows_private=not is_production)
 
 
-def _checked(host: str, port: int, *, allows_private: bool) -> list[str]:
-    found = _look_up(host, port)
-    addresses = [ipaddress.ip_address(text) for text in found]
-    if not all(is_allowed(address, allows_private=allows_private) for address in addresses):
-        raise Refused("address_refused")
-    return found
-
-
-def _look_up(host: str, port: int) -> list[str]:
+def _look_up(host: str, port: int, owner: int) -> list[str]:
     """Look up a name in a thread of its own, which a name that hangs keeps."""
-    if not LOOK_UPS.acquire(blocking=False):
+    if not _LOOKING.take(owner):
         raise Refused("name_not_resolved")
     response: Future[list[str]] = Future()
 
@@ -204,7 +239,7 @@ def _look_up(host: str, port: int) -> list[str]:
         except (OSError, UnicodeError) as exc:
             response.set_exception(exc)
         finally:
-            LOOK_UPS.release()
+            _LOOKING.give_back(owner)
 
     threading.Thread(target=ask, name="webhook-names", daemon=True).start()
     try:

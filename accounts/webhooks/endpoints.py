@@ -9,7 +9,7 @@ from django.conf import settings
 
 from accounts import limits
 from accounts.errors import TooManyWebhooks, WebhookIsOff, WebhookSentTooOften
-from accounts.models import WebhookDelivery, WebhookEndpoint
+from accounts.models import User, WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import deliveries, egress, events, signing
 from environments.models import Organization
 from platform_site.lib.crypto import encrypt
@@ -107,6 +107,18 @@ def rotate(endpoint: WebhookEndpoint, *, now: datetime, keep_previous: bool) -> 
     endpoint.secret = encrypt(secret)
     endpoint.save(update_fields=["secret", "previous_secret", "previous_secret_ends_at"])
     endpoint.text = secret
+
+
+def remove_those_of(maker: User) -> int:
+    """Remove the endpoints that a user added, with what waits for them; return their number.
+
+    Call inside a transaction.
+    """
+    rows = WebhookEndpoint.scoped.within_organization(maker.organization_id)
+    # Locked before their deliveries, as where they are sent.
+    mine = [row.pk for row in rows.select_for_update().filter(created_by=maker.email)]
+    rows.filter(pk__in=mine).delete()
+    return len(mine)
 
 
 def send_test(endpoint: WebhookEndpoint, *, now: datetime) -> WebhookDelivery:

@@ -24,21 +24,47 @@ from platform_site.lib.principals import PlatformRequest, Principal
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """A request body in which an unknown field is an error, so that a typo changes no meaning."""
+    """A request body in which an unknown field is an error, so that a typo changes no meaning.
+
+    So is a number in the place of a text.
+    """
 
     def to_internal_value(self, data: Any) -> Any:
         """Validate; unknown fields are named in ``errors[]`` with code ``unknown``."""
         if isinstance(data, Mapping):
-            unknown = [name for name in data if name not in self.fields]
-            if unknown:
-                raise serializers.ValidationError(
-                    {
-                        str(name): [serializers.ErrorDetail("There is no such field.", "unknown")]
-                        for name in unknown
-                    }
-                )
+            wrong = {
+                str(name): [problem]
+                for name, value in data.items()
+                if (problem := _problem(self.fields.get(name), value)) is not None
+            }
+            if wrong:
+                raise serializers.ValidationError(wrong)
         return super().to_internal_value(data)
 
+
+UNKNOWN: Final = serializers.ErrorDetail("There is no such field.", "unknown")
+NO_TEXT: Final = serializers.ErrorDetail("Not a valid string.", "invalid")
+
+
+def _problem(field: Any, value: Any) -> serializers.ErrorDetail | None:
+    if field is None:
+        return UNKNOWN
+    return NO_TEXT if _has_number_for_text(field, value) else None
+
+
+def _has_number_for_text(field: Any, value: Any) -> bool:
+    """Return True if a number is where a text belongs: DRF takes its digits for one."""
+    if isinstance(value, list | dict):
+        child = getattr(field, "child", None)
+        # A nested serializer looks at its own fields.
+        if not isinstance(child, TEXTS):
+            return False
+        inner = value.values() if isinstance(value, dict) else value
+        return any(_has_number_for_text(child, each) for each in inner)
+    return isinstance(value, int | float) and isinstance(field, TEXTS)
+
+
+TEXTS: Final = (serializers.CharField, serializers.UUIDField)
 
 # Stateless, so one of each serves all requests.
 RENDERER: Final = OrjsonRenderer()

@@ -199,11 +199,11 @@ class PayloadTooLarge(PlatformError):
 
 
 class UnsupportedMedia(PlatformError):
-    """The body is not application/json."""
+    """The body has a media type or an encoding that this operation does not take."""
 
     status = 415
     code = "unsupported_media_type"
-    title = "Send application/json."
+    title = "The body's media type is not supported."
 
 
 class Unprocessable(PlatformError, branch=True):

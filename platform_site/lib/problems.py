@@ -133,12 +133,13 @@ def _sqlstate(exc: BaseException) -> str | None:
 def _translate_drf(exc: drf.APIException) -> errors.PlatformError | None:
     kinds: dict[type[drf.APIException], type[errors.PlatformError]] = {
         drf.ParseError: errors.MalformedJson,
-        drf.UnsupportedMediaType: errors.UnsupportedMedia,
         drf.MethodNotAllowed: errors.MethodNotAllowed,
         drf.NotAcceptable: errors.NotAcceptable,
         drf.NotAuthenticated: errors.NotAuthenticated,
         drf.AuthenticationFailed: errors.TokenInvalid,
     }
+    if isinstance(exc, drf.UnsupportedMediaType):
+        return errors.UnsupportedMedia("Send application/json.")
     kind = kinds.get(type(exc))
     return kind() if kind else None
 

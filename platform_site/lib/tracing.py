@@ -1,10 +1,12 @@
 """Traces by OpenTelemetry, off by default: where the time of a request goes, across processes.
 
 While ZTRACES_URL is unset nothing of OpenTelemetry is imported, and a span costs a comparison.
+Whether a request is traced is decided where it begins; one that is not makes no span anywhere.
 Spans hold names, statuses and numbers; never SQL, values, keys, bodies or the text of an error.
 """
 
 import importlib.util
+import random
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -24,10 +26,11 @@ _NONE: Final[Mapping[str, str]] = {}
 
 
 class _State:
-    """What ``start`` made; None while traces are off."""
+    """What ``start`` made; None while traces are off. share: of the requests that begin here."""
 
     provider: Any = None
     tracer: Any = None
+    share: float = 0.0
 
 
 def is_installed() -> bool:
@@ -52,18 +55,20 @@ def start(service: str, url: str, share: float) -> None:
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - as above
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - as above
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - as above
-    from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased  # noqa: PLC0415 - as above
+    from opentelemetry.sdk.trace.sampling import ALWAYS_ON  # noqa: PLC0415 - as above
 
     session = requests.Session()
     session.trust_env = False
     provider = TracerProvider(
-        sampler=ParentBased(TraceIdRatioBased(share)),
+        # ``root`` chooses: the library would make a span of a request before it drops it.
+        sampler=ALWAYS_ON,
         resource=Resource({"service.name": service}),
         shutdown_on_exit=False,
     )
     exporter = OTLPSpanExporter(endpoint=url.rstrip("/") + TRACES_PATH, session=session)
     provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=FLUSH_S * 1000))
-    _State.provider, _State.tracer = provider, provider.get_tracer("zonal")
+    _State.provider, _State.share = provider, share
+    _State.tracer = provider.get_tracer("zonal")
 
 
 def stop() -> None:
@@ -76,8 +81,8 @@ def stop() -> None:
 def span(
     name: str, kind: Kind = "internal", attributes: Attributes = _NONE
 ) -> "AbstractContextManager[Span | None]":
-    """Time a block, within the span around it; None while traces are off."""
-    if _State.tracer is None:
+    """Time a block of a request that is traced; None otherwise."""
+    if not _is_traced():
         return _OFF
     return _open(name, kind, None, attributes)
 
@@ -85,9 +90,10 @@ def span(
 def root(name: str) -> "AbstractContextManager[Span | None]":
     """Time a request from outside, whose own `traceparent` counts for nothing.
 
-    A client could otherwise have each of its requests traced, or mix into another's trace.
+    A client could otherwise have each of its requests traced, or mix into another's trace. None for
+    all but a share of the requests.
     """
-    if _State.tracer is None:
+    if _State.tracer is None or random.random() >= _State.share:  # noqa: S311 - a sample, no secret
         return _OFF
     from opentelemetry.context import Context  # noqa: PLC0415 - only where traces are on
 
@@ -95,21 +101,24 @@ def root(name: str) -> "AbstractContextManager[Span | None]":
 
 
 def continued(name: str, traceparent: str) -> "AbstractContextManager[Span | None]":
-    """Time a request of another process of ours, as a part of its trace."""
+    """Time a request of another process of ours, as a part of its trace; None if it has none."""
     if _State.tracer is None:
         return _OFF
     from opentelemetry.context import Context  # noqa: PLC0415 - only where traces are on
+    from opentelemetry.trace import get_current_span  # noqa: PLC0415 - as above
     from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 - as above
         TraceContextTextMapPropagator,
     )
 
     parent = TraceContextTextMapPropagator().extract({TRACEPARENT: traceparent}, Context())
+    if not get_current_span(parent).get_span_context().trace_flags.sampled:
+        return _OFF
     return _open(name, "server", parent, _NONE)
 
 
 def headers() -> Mapping[str, str]:
     """Return what to send along, so that the next process continues the trace."""
-    if _State.tracer is None:
+    if not _is_traced():
         return _NONE
     from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 - as above
         TraceContextTextMapPropagator,
@@ -118,6 +127,14 @@ def headers() -> Mapping[str, str]:
     carrier: dict[str, str] = {}
     TraceContextTextMapPropagator().inject(carrier)
     return carrier
+
+
+def _is_traced() -> bool:
+    if _State.tracer is None:
+        return False
+    from opentelemetry.trace import get_current_span  # noqa: PLC0415 - only where traces are on
+
+    return get_current_span().is_recording()
 
 
 @contextmanager

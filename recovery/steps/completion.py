@@ -7,10 +7,11 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from accounts import account_reclaim, address_release, passwords
+from accounts import passwords
 from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import User
+from accounts.reclaim import account_reclaim, address_release
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
 from recovery import channels, recoveries
@@ -113,7 +114,7 @@ def _apply(recovery: Recovery, holder: Holder, encoded: str, now: datetime) -> N
     user.password = encoded
     user.save(update_fields=["password"])
     account_access.end_access(user, reason="recovery", now=now)
-    channels.tell(user, holder.held, "recovery_completed", purpose="a new password was set")
+    channels.notify(user, holder.held, "recovery_completed", purpose="a new password was set")
 
 
 def _take_from_stranger(request: PlatformRequest, holder: Holder, now: datetime) -> None:

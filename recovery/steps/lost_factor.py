@@ -104,7 +104,7 @@ def _begin_delay(
     recovery.fingerprint = recoveries.fingerprint(user, holder.held)
     recovery.save()
     at = f"{effective_at:%Y-%m-%d %H:%M} UTC"
-    channels.tell_cancellable(
+    channels.notify_with_cancel_link(
         user,
         holder.held,
         cancel,
@@ -171,7 +171,7 @@ def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> di
 def _remove_factors(holder: Holder, now: datetime) -> int:
     """Remove every factor; a new one is due from then on. Return how many there were."""
     user, purpose = holder.user, "all second factors were removed"
-    channels.tell(user, holder.held, "recovery_completed", purpose=purpose)
+    channels.notify(user, holder.held, "recovery_completed", purpose=purpose)
     number = factors.reset(user)
     enrolments.require(user, now=now)
     account_access.end_access(user, reason="recovery", now=now)

@@ -67,9 +67,9 @@ def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> N
     if recovery.channel != "email":
         cancel = channel_tokens.long_token()
         recovery.cancel = channel_tokens.cancel_digest(cancel)
-        channels.tell_cancellable(user, held, cancel, **_origin(recovery))
+        channels.notify_with_cancel_link(user, held, cancel, **_origin(recovery))
     else:
-        channels.tell(user, held, "recovery_started", besides=user.email, **_origin(recovery))
+        channels.notify(user, held, "recovery_started", besides=user.email, **_origin(recovery))
     audit.add(
         None,
         RecoveryTag.RECOVERY_CREATE,

@@ -63,5 +63,5 @@ def test_uses_given_back_in_parallel_make_room_for_as_many() -> None:
     window = timedelta(hours=1)
     take = partial(limits.take, "mail", "alice", limit=4, window=window, now=NOW)
     assert [take() for _ in range(5)].count(0) == 4
-    at_once(*[partial(limits.give_back, "mail", "alice", window=window, now=NOW)] * 3)
+    at_once(*[partial(limits.uncount, "mail", "alice", window=window, now=NOW)] * 3)
     assert at_once(*[take] * 8).count(0) == 3

@@ -112,7 +112,7 @@ def proven_user(
     # Raised outside of the transaction, so that the audit trail keeps the refusal.
     if user is None:
         raise PasskeyRejected
-    limits.give_back("passkey", _network(request), window=WINDOW, now=now)
+    limits.uncount("passkey", _network(request), window=WINDOW, now=now)
     return user
 
 

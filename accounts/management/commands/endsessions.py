@@ -74,7 +74,7 @@ def _end(user: User, *, has_devices: bool) -> int:
     with transaction.atomic():
         number = sessions.end_all_of_user(user.pk, reason="operator", now=timezone.now())
         if has_devices:
-            account_lifecycle.tell("trust_ended", user.pk)
+            account_lifecycle.run_hooks("trust_ended", user.pk)
         if number or has_devices:
             audit.add(
                 None,

@@ -27,6 +27,8 @@ from zonal.retries import Retries
 from zonal.tokens import MemoryStore, TokenStore
 from zonal.types import Challenge, SqlAnswer, TokenPair
 
+__version__ = "0.1.0"
+
 __all__ = [
     "AsyncClient",
     "AsyncRows",

@@ -115,7 +115,7 @@ def test_a_time_range_includes_its_beginning_and_excludes_its_end(alice: User) -
     ("query", "field"),
     [("since=yesterday", "since"), ("until=x", "until"), ("tags=api", "tags"), ("tag=", "tag")],
 )
-def test_a_filter_that_is_none_is_named(alice: User, query: str, field: str) -> None:
+def test_an_unknown_filter_names_its_field(alice: User, query: str, field: str) -> None:
     answer = signed_in(alice).get(f"/v1/audit?{query}")
     assert (answer.status, answer.body["errors"][0]["field"]) == (400, field)
 

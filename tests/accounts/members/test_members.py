@@ -84,7 +84,7 @@ def test_filters_hold_together(
 
 
 @pytest.mark.parametrize("query", ["role=owner", "disabled=perhaps", "roles=admin", "label="])
-def test_a_filter_that_is_none_is_named(alice: User, query: str) -> None:
+def test_an_unknown_filter_names_its_field(alice: User, query: str) -> None:
     answer = signed_in(alice).get(f"{PATH}?{query}")
     assert (answer.status, answer.code) == (400, "invalid_request")
     assert answer.body["errors"][0]["field"] == query.partition("=")[0]

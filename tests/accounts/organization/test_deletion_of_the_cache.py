@@ -11,7 +11,8 @@ from pytest_django import Settings
 
 from accounts.models import User
 from accounts.organization import deletion
-from edgecache.api import access_keys, buckets, client, nodes
+from edgecache.api import client, nodes
+from edgecache.api.buckets import access_keys, buckets
 from environments import environments
 from environments.models import Organization
 from platform_site.lib.principals import Scope

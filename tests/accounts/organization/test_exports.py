@@ -17,8 +17,10 @@ from pytest_django import Settings
 
 from accounts.models import AuditEvent, Delivery, OrganizationExport, Session, User
 from accounts.organization import exports
-from edgecache.api import access_keys, buckets, client, origins
+from edgecache.api import client
+from edgecache.api.buckets import access_keys, buckets, origins
 from environments import environments
+from platform_site.lib import archives
 from platform_site.lib.principals import Scope
 from tests.cast import Answer, signed_in
 from tests.edgecache.cluster import Cluster
@@ -193,8 +195,24 @@ def test_one_whose_process_was_killed_holds_up_no_other(alice: User) -> None:
     long_ago = timezone.now() - timedelta(days=1)
     rows = OrganizationExport.unscoped.filter(pk=number)
     rows.update(state="running", started_at=long_ago)
+    path = exports.path_of(rows.get())
+    left = (path, archives.unfinished_of(path))
+    path.parent.mkdir(exist_ok=True)
+    for each in left:
+        each.write_bytes(b"what it has written")
     assert signed_in(alice).post(PATH).status == 201
     assert rows.get().state == "failed"
+    assert not any(each.exists() for each in left)
+
+
+def test_one_organization_does_not_take_the_disk_of_all(alice: User, charlie: User) -> None:
+    first = exported(alice)
+    exported(alice)
+    refused = signed_in(alice).post(PATH)
+    assert (refused.status, refused.code) == (409, "too_many_exports")
+    assert signed_in(charlie).post(PATH).status == 201
+    assert signed_in(alice).call("DELETE", f"{PATH}/{first}").status == 204
+    assert signed_in(alice).post(PATH).status == 201
 
 
 def test_the_file_is_private(alice: User) -> None:

@@ -171,7 +171,7 @@ def test_a_password_proven_before_its_change_opens_no_session_after_it(alice: Us
     assert Session.unscoped.count() == before
 
 
-def test_nor_does_it_begin_a_sign_in_that_waits_for_a_factor(alice: User) -> None:
+def test_a_password_proven_before_its_change_starts_no_second_factor_after_it(alice: User) -> None:
     with_totp(alice)
     proven = credentials.verify(alice.email, PASSWORD, address="127.0.0.1", now=timezone.now())
     caller = signed_in(alice)

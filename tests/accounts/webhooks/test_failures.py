@@ -1,6 +1,7 @@
 """Servers that are slow, broken or hostile: each attempt is bounded, and no other tenant waits."""
 
 import socket
+import threading
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -112,6 +113,40 @@ def test_a_name_is_looked_up_once_and_that_address_is_dialled(
     assert shown["state"] == "delivered"
     assert names == ["hooks.example.com"]
     assert receiver.messages[0].headers["host"] == f"hooks.example.com:{receiver.port}"
+
+
+def test_names_that_hang_are_one_organizations_own_trouble(
+    alice: User, charlie: User, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its look-ups go on after their attempts, until the resolver gives up."""
+    monkeypatch.setattr(egress, "LOOK_UPS", egress.LOOK_UPS_OF_ONE + 1)
+    monkeypatch.setattr(egress, "LOOK_UP_S", 0.05)
+    resolver_gives_up, real = threading.Event(), socket.getaddrinfo
+
+    def look_up(host: Any, *args: Any, **options: Any) -> Any:
+        if host == "hangs.example.com":
+            resolver_gives_up.wait()
+            raise socket.gaierror
+        return real(host, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    hanging = [
+        (webhook, send_test(alice, webhook))
+        for webhook in (
+            added(alice, f"http://hangs.example.com:8080/{number}")
+            for number in range(egress.LOOK_UPS + 1)
+        )
+    ]
+    try:
+        dispatch.run()
+        theirs = added(charlie, receiver.url())
+        sent = send_test(charlie, theirs)
+        dispatch.run()
+        assert delivery(charlie, theirs, sent)["state"] == "delivered"
+        errors = {delivery(alice, *each)["last_error"] for each in hanging}
+        assert errors == {"name_not_resolved"}
+    finally:
+        resolver_gives_up.set()
 
 
 def test_a_url_that_was_good_before_production_is_not_sent_to(

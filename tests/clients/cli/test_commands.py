@@ -12,7 +12,7 @@ from tests.clients.conftest import Platform
 from tests.clients.front import Front
 
 
-def test_environments(alice: Run) -> None:
+def test_environments_are_listed_and_created(alice: Run) -> None:
     assert alice("env", "create", "cli-staging").status == 0
     assert "cli-staging" in alice("env", "list").out
     used = alice("env", "use", "cli-staging")
@@ -24,7 +24,7 @@ def test_environments(alice: Run) -> None:
     assert "cli-staging" not in ids
 
 
-def test_members(alice: Run, platform: Platform) -> None:
+def test_members_are_listed_and_changed(alice: Run, platform: Platform) -> None:
     cast.member(platform.home, "frank@example.com", role="reader")
     assert alice("members", "set", "frank@example.com", "--role", "operator").status == 0
     assert alice("members", "set", "FRANK@example.com", "--disable").status == 0
@@ -57,7 +57,7 @@ def test_an_api_key_is_the_only_line_of_output(
     assert (ended.status, "api_key_invalid" in ended.err) == (4, True)
 
 
-def test_the_cache(alice: Run) -> None:
+def test_the_cache_is_shown_and_purged(alice: Run) -> None:
     assert "healthy" in alice("cache", "status").out
     assert alice("cache", "buckets", "create", "cli-files", "--public").status == 0
     assert "cli-files" in alice("cache", "buckets", "list").out
@@ -132,7 +132,7 @@ def test_rows_are_imported(alice: Run, tmp_path: Path) -> None:
     alice("sql", "-c", "DROP TABLE cli_rows")
 
 
-def test_usage(alice: Run) -> None:
+def test_usage_is_shown_and_refuses_an_unknown_date(alice: Run) -> None:
     alice("sql", "-c", "SELECT 1")
     assert "environment" in alice("usage").out
     assert json.loads(alice("cache", "usage", "--since", "2026-11-01", "--json").out)["since"]

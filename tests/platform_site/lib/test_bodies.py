@@ -70,3 +70,22 @@ def test_a_body_whose_client_stops_sending_is_malformed() -> None:
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 1000))
     with ours, theirs, pytest.raises(MalformedJson):
         read_body(SimpleNamespace(read=ours.recv), encoding="", limit_bytes=10)
+
+
+@pytest.mark.parametrize("number", [-2803460, 1.5, True])
+def test_a_number_is_no_text(alice: User, number: Any) -> None:
+    """Its digits would become a name, or a password that no one knows."""
+    caller = signed_in(alice)
+    for path, body, field in (
+        ("/v1/api-keys", {"name": number, "role": "reader"}, "name"),
+        ("/v1/environments", {"name": number}, "name"),
+        ("/v1/sql", {"query": number}, "query"),
+        (
+            "/v1/invitations",
+            {"email": "b@example.com", "roles": ["reader"], "labels": ["a", number]},
+            "labels",
+        ),
+    ):
+        answer = caller.post(path, body)
+        assert answer.status == 400, (path, answer.body)
+        assert [each["field"].split(".")[0] for each in answer.body["errors"]] == [field], path

@@ -48,7 +48,8 @@ def test_a_wrong_method_is_405(db: None) -> None:
 
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", "text/xml"])
 def test_another_content_type_is_415(db: None, kind: str) -> None:
-    check(raw("POST", LOGIN, b"a=b", content_type=kind), 415, "unsupported_media_type")
+    body = check(raw("POST", LOGIN, b"a=b", content_type=kind), 415, "unsupported_media_type")
+    assert body["detail"] == "Send application/json."
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,19 @@ def test_the_share_of_traced_requests_is_set() -> None:
         assert seen.spans == []
 
 
+def test_what_is_not_traced_where_it_began_is_not_traced_elsewhere() -> None:
+    with collecting() as seen:
+        tracing.start("zonal-web", seen.url, 0.0)
+        with tracing.root("request") as request, tracing.span("SQL") as part:
+            assert (request, part) == (None, None)
+            assert tracing.headers() == {}
+        for refused in (f"{TRACEPARENT[:-1]}0", "nonsense"):
+            with tracing.continued("brain call", refused) as span:
+                assert span is None
+        tracing.stop()
+        assert seen.spans == []
+
+
 def test_an_error_leaves_its_kind_and_not_its_text() -> None:
     with traced() as seen:
         with pytest.raises(ValueError, match="marmalade"), tracing.root("request"):

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any, Optional
 
+from zonal import __version__
 from zonal.cli import cache, completion, files, imports, resources, session, sql
 from zonal.cli.context import Context
 
@@ -27,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    top.add_argument("--version", action="version", version="zonal 0.1.0")
+    top.add_argument("--version", action="version", version=f"zonal {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     _session(commands)
     _sql(commands)

@@ -87,7 +87,7 @@ def sign_in(
             "`zonal login --token-stdin`, or ZONAL_TOKEN."
         )
     host = host_name()
-    http = httpx.Client(timeout=60.0, headers={"User-Agent": f"zonal/0.1.0 ({host})"})
+    http = httpx.Client(timeout=60.0, headers={"User-Agent": f"zonal/{zonal.__version__} ({host})"})
     with zonal.Client(url, store=store, http=http) as client:
         if opens and _has_browser():
             return _by_listener(client, host, environment)
