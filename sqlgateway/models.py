@@ -345,7 +345,7 @@ class RetiredDatabase(TenantModel):
 class OrganizationQuota(TenantModel):
     """An organization's own limits; null is the setting's.
 
-    disk_bytes: of each environment's database.
+    disk_bytes: of each environment's database. statements: running at once, in each web process.
     """
 
     organization = models.OneToOneField(
@@ -353,6 +353,7 @@ class OrganizationQuota(TenantModel):
     )
     disk_bytes = models.PositiveBigIntegerField(null=True, blank=True)
     environments = models.PositiveBigIntegerField(null=True, blank=True)
+    statements = models.PositiveIntegerField(null=True, blank=True)
 
     def __str__(self) -> str:
         """Return whose it is."""

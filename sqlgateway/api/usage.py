@@ -93,8 +93,14 @@ class UsageViewSet(PlatformViewSet):
                 "limit_per_role": limits.role_connections,
             },
             "statements": {
-                "running_limit_per_environment": limits.running_per_environment,
-                "running_limit_per_organization": limits.running_per_organization,
+                "running_limit_per_environment": (
+                    limits.running_per_environment if quota.statements is None else quota.statements
+                ),
+                "running_limit_per_organization": (
+                    limits.running_per_organization
+                    if quota.statements is None
+                    else quota.statements
+                ),
                 "timeout_ms": limits.timeout_ms,
                 "max_rows": limits.max_rows,
             },

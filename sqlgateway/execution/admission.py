@@ -12,7 +12,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from django.conf import settings
 
@@ -22,6 +22,7 @@ from platform_site.lib.web import clients
 from platform_site.lib.web.compute_slots import waiting
 from sqlgateway import metrics
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
+from sqlgateway.provisioning.placements import CACHE
 
 # Statements of an organization that began none for so long are slow.
 SLOW_S: Final = 1.0
@@ -138,26 +139,25 @@ class Admission:
 
         Organizations that run all they may never keep out one that runs nothing.
         """
-        limits = settings.SQL
         own = self._of_organization[scope.organization_id]
         return (
-            own < self._share_of(scope.organization_id)
-            and self._of_environment[scope.environment_pk] < limits.running_per_environment
-            and _is_fair(own, taken=self._total, of=limits.running)
+            own < self._share_of(scope)
+            and self._of_environment[scope.environment_pk] < _limits_of(scope).environment
+            and _is_fair(own, taken=self._total, of=settings.SQL.running)
         )
 
-    def _share_of(self, organization_id: int) -> int:
+    def _share_of(self, scope: Scope) -> int:
         """Return how many requests an organization may run now.
 
         While others are served, what one of its environments may: each further statement at once
         takes processor time from theirs.
         """
-        limits = settings.SQL
+        limits = _limits_of(scope)
         oldest = time.monotonic() - ACTIVE_S
         for other_id in islice(reversed(self._active), 2):
-            if other_id != organization_id and self._active[other_id] > oldest:
-                return min(limits.running_per_organization, limits.running_per_environment)
-        return limits.running_per_organization
+            if other_id != scope.organization_id and self._active[other_id] > oldest:
+                return min(limits.organization, limits.environment)
+        return limits.organization
 
     def _take(self, scope: Scope) -> None:
         now = time.monotonic()
@@ -200,15 +200,30 @@ class Admission:
             del self._waiting[scope.organization_id]
 
     def _refusal(self, scope: Scope) -> PlatformError:
-        limits = settings.SQL
+        limits = _limits_of(scope)
         error: PlatformError = SqlBusy()
         if (
-            self._of_environment[scope.environment_pk] >= limits.running_per_environment
-            or self._of_organization[scope.organization_id] >= limits.running_per_organization
+            self._of_environment[scope.environment_pk] >= limits.environment
+            or self._of_organization[scope.organization_id] >= limits.organization
         ):
             error = TooManyQueries()
         metrics.REFUSED.labels(error.code).inc()
         return error
+
+
+class _Limits(NamedTuple):
+    """Of requests that run at once."""
+
+    organization: int
+    environment: int
+
+
+def _limits_of(scope: Scope) -> _Limits:
+    """Return the limits of an organization: its own, for each of its environments too, or all's."""
+    own = CACHE.statements(scope.environment_pk)
+    if own is not None:
+        return _Limits(own, own)
+    return _Limits(settings.SQL.running_per_organization, settings.SQL.running_per_environment)
 
 
 def _is_fair(own: int, *, taken: int, of: int) -> bool:

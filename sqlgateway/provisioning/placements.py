@@ -41,7 +41,10 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A database and its three roles."""
+    """A database and its three roles.
+
+    statements: how many its organization may run at once in a process; None: the settings' limits.
+    """
 
     database_id: int
     environment_pk: int | None
@@ -49,6 +52,7 @@ class Placement:
     dbname: str
     users: dict[Role, str]
     passwords: dict[Role, str] = field(repr=False)
+    statements: int | None = None
 
     def login(self, role: Role) -> Login:
         """Return the login of one of the roles."""
@@ -67,6 +71,7 @@ def placement_of(database: Database) -> Placement:
 
     Raises EngineUnavailable if its cluster, contacted for the first time, does not answer.
     """
+    quota = getattr(database.organization, "quota", None)
     return Placement(
         database_id=database.pk,
         environment_pk=database.environment_id,
@@ -74,6 +79,7 @@ def placement_of(database: Database) -> Placement:
         dbname=database.dbname,
         users=database.roles,
         passwords=database.passwords,
+        statements=quota.statements if quota is not None else None,
     )
 
 
@@ -90,6 +96,11 @@ class PlacementCache:
         if entry is None or entry[0] < time.monotonic():
             return None
         return entry[1]
+
+    def statements(self, environment_pk: int) -> int | None:
+        """Return the organization's own limit as it was read last, stale or not."""
+        entry = self._entries.get(environment_pk)
+        return None if entry is None else entry[1].statements
 
     def put(self, environment_pk: int, placement: Placement) -> None:
         """Keep a placement."""

@@ -136,7 +136,7 @@ def _require_ready(database: Database) -> None:
 def _find(scope: Scope) -> Database | None:
     return (
         Database.scoped.within(scope)
-        .select_related("cluster")
+        .select_related("cluster", "organization__quota")
         .exclude(state=Database.State.PREPARING)
         .first()
     )

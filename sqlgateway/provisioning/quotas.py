@@ -1,4 +1,4 @@
-"""What an organization may use: disk for each environment, and environments."""
+"""What an organization may use: disk for each environment, environments, and statements."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,10 +26,14 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """disk_bytes: of each environment's database. environments: of the organization."""
+    """disk_bytes: of each environment's database. environments: of the organization.
+
+    statements: its own limit of those that run at once in a web process; None: the settings' hold.
+    """
 
     disk_bytes: int
     environments: int
+    statements: int | None
 
 
 def quota_of(organization_id: int) -> Quota:
@@ -91,6 +95,7 @@ def _resolved(own: OrganizationQuota | None) -> Quota:
     return Quota(
         settings.SQL.disk_limit_bytes if disk_bytes is None else disk_bytes,
         settings.ENVIRONMENTS.limit if environments is None else environments,
+        own.statements if own is not None else None,
     )
 
 

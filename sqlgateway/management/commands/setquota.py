@@ -9,15 +9,17 @@ from sqlgateway.models import OrganizationQuota
 from sqlgateway.provisioning.quotas import quota_of
 
 DEFAULT = "default"
+MOST_STATEMENTS = 10_000
 
 
 class Command(OpsCommand):
-    """Set an organization's limits of disk and environments."""
+    """Set an organization's limits of disk, environments and statements."""
 
     help = (
-        "Set how much one organization may use, instead of ZSQL_DISK_LIMIT_BYTES and "
-        "ZENVIRONMENT_LIMIT; without options, show it. Disk is measured each minute, so a change "
-        "takes effect within one."
+        "Set how much one organization may use, instead of ZSQL_DISK_LIMIT_BYTES, "
+        "ZENVIRONMENT_LIMIT and ZSQL_RUNNING_PER_ORGANIZATION; without options, show it. Disk is "
+        "measured each minute, and web processes read the limit of statements each half minute, "
+        "so a change takes effect within one."
     )
     has_dry_run = True
 
@@ -31,6 +33,12 @@ class Command(OpsCommand):
             "--environments", type=_limit, help="Environments that it may have, or default."
         )
 
+        parser.add_argument(
+            "--statements",
+            type=_statements,
+            help="SQL requests that each web process runs for it at once, or default.",
+        )
+
     def run(self, options: dict[str, Any]) -> Outcome:
         """Set and show them."""
         organization_id = options["organization"]
@@ -38,7 +46,7 @@ class Command(OpsCommand):
             raise Refused("organization_not_found", f"There is no organization {organization_id}.")
         given = {
             name: None if options[name] == DEFAULT else options[name]
-            for name in ("disk_bytes", "environments")
+            for name in ("disk_bytes", "environments", "statements")
             if options[name] is not None
         }
         if given:
@@ -50,10 +58,12 @@ class Command(OpsCommand):
             "org_id": organization_id,
             "disk_bytes": quota.disk_bytes,
             "environments": quota.environments,
+            "statements": quota.statements,
         }
         text = (
             f"Organization {organization_id}: {quota.disk_bytes} bytes for each environment, "
-            f"{quota.environments} environments."
+            f"{quota.environments} environments, "
+            f"{DEFAULT if quota.statements is None else quota.statements} statements at once."
         )
         return Outcome(facts, text)
 
@@ -65,3 +75,10 @@ def _limit(text: str) -> int | str:
     if not 0 <= number < 2**31 * 2**20:
         raise ValueError(text)
     return number
+
+
+def _statements(text: str) -> int | str:
+    limit = _limit(text)
+    if isinstance(limit, int) and limit > MOST_STATEMENTS:
+        raise ValueError(text)
+    return limit

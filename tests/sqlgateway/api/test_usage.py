@@ -25,7 +25,7 @@ def test_usage_shows_the_own_environments_size_and_limits(databases: None) -> No
     before = reader.get("/v1/sql/usage").body
     provisioning.database_for(Scope(organization_id, live.pk))
     quotas.measure(Database.unscoped.get(), now=timezone.now())
-    run("setquota", str(organization_id), "--environments", "7")
+    run("setquota", str(organization_id), "--environments", "7", "--statements", "5")
 
     usage = reader.get("/v1/sql/usage").body
 
@@ -33,6 +33,7 @@ def test_usage_shows_the_own_environments_size_and_limits(databases: None) -> No
     assert 0 < usage["disk"]["used_bytes"] < usage["disk"]["limit_bytes"]
     assert usage["disk"]["exceeded"] is False
     assert usage["environments"] == {"used": 2, "limit": 7}
+    assert usage["statements"]["running_limit_per_organization"] == 5
     assert usage["statements"]["max_rows"] == 10_000
     other = _reader_of("Charlie's")[1].get("/v1/sql/usage").body
     assert other["disk"]["used_bytes"] is None

@@ -1,8 +1,11 @@
 """An environment over its disk quota may only shrink, whatever its admin tries."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
+from django.conf import settings
+from django.test import override_settings
 from django.utils import timezone
 
 from environments import environments
@@ -10,9 +13,10 @@ from environments.errors import QuotaExceeded
 from sqlgateway import tasks
 from sqlgateway.connection.cache import CACHE
 from sqlgateway.execution import gateway
+from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.hardening import quota_guard
 from sqlgateway.models import OrganizationQuota
-from sqlgateway.provisioning import quotas
+from sqlgateway.provisioning import placements, quotas
 from sqlgateway.provisioning.clusters import address_of, administer
 from tests.accounts.webhooks.support import emitted, subscribe
 from tests.commands import facts, help_of, misused, refused
@@ -229,7 +233,28 @@ def test_an_organization_has_as_many_environments_as_its_quota_says(
     assert OrganizationQuota.unscoped.count() == 1
 
 
+def test_an_organization_runs_as_many_statements_at_once_as_its_quota_says(
+    alice: Caller, charlie: Caller
+) -> None:
+    organization_id = str(alice.scope.organization_id)
+    facts("setquota", organization_id, "--statements", "1")
+    placements.CACHE.clear()
+    limits = replace(settings.SQL, queue_wait_ms=1, running_per_environment=2)
+    with override_settings(SQL=limits):
+        alice.sql("SELECT 1")
+        with ADMISSION.slot(alice.scope):
+            assert alice.sql("SELECT 1").status == 429
+            assert charlie.sql("SELECT 1").status == 200
+
+        facts("setquota", organization_id, "--statements", "default")
+        placements.CACHE.clear()
+        alice.sql("SELECT 1")
+        with ADMISSION.slot(alice.scope):
+            assert alice.sql("SELECT 1").status == 200
+
+
 def test_a_quota_of_nobody_or_of_no_number_is_refused(alice: Caller) -> None:
     assert refused("setquota", "0")[1]["code"] == "organization_not_found"
     assert misused("setquota", "1", "--environments", "-1") == 2
+    assert misused("setquota", "1", "--statements", "10001") == 2
     assert "ZSQL_DISK_LIMIT_BYTES" in help_of("setquota")
