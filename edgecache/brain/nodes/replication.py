@@ -36,8 +36,10 @@ from edgecache.protocol.tickets import TicketKind
 log = structlog.get_logger(__name__)
 
 AT_ONCE: Final = 8
-# Fewer of these, so that each has more in it.
+# Fewer of these, so that each has more in it, and a pause in which the next one collects: a batch
+# costs about the same for one object as for many.
 BATCHES_AT_ONCE: Final = 3
+PAUSE_S: Final = 0.2
 ATTEMPTS: Final = 2
 RETRY_S: Final = 1.0
 
@@ -92,6 +94,8 @@ class Replication:
         while True:
             async with queue.taken(limit=limit, limit_bytes=BATCH_BYTES) as requests:
                 await self._upload(requests)
+            if limit > 1 and len(queue) < limit:
+                await asyncio.sleep(PAUSE_S)
 
     async def _upload(self, requests: Sequence[ReplicaRequest]) -> None:
         try:

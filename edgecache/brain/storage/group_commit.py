@@ -1,9 +1,13 @@
 """Group commit: PUTs that wait together are written together.
 
-While one group is being written the next one collects: nothing waits for a timer, and the more
-there is to do the larger the groups are. A group has at most one write of each key, and writes of
-different tenants in turn. One that needs a lock that is taken goes on alone, so that a purge of
-one tenant does not hold up the writes of the others.
+While one group is being written the next one collects, and the more there is to do the larger the
+groups are. Clients that write one object after the other send their next ones when a group ends:
+the next group waits a moment for as many writes as there were, since otherwise two halves of the
+clients would take turns, each with a transaction of its own. A single client never waits.
+
+A group has at most one write of each key, and writes of different tenants in turn. One that needs
+a lock that is taken goes on alone, so that a purge of one tenant does not hold up the writes of
+the others.
 """
 
 import asyncio
@@ -32,6 +36,9 @@ GROUPS: Final = 2
 WORTH_ANOTHER: Final = 16
 # ... or if it takes this long, for another transaction may have what it waits for.
 SLOW_S: Final = 0.1
+# How long a group waits for those who wrote in the last one: a share of what that took, and at most.
+GATHER_SHARE: Final = 0.25
+GATHER_S: Final = 0.01
 # As many locks as one transaction may take, see ``commits.KEYS_LOCKED``.
 GROUP_WRITES: Final = 64
 # So that small bodies do not wait for many large ones.
@@ -61,6 +68,9 @@ class GroupCommit:
         self._busy: set[Name] = set()
         self._groups = 0
         self._began_at = 0.0
+        # How many writes the next group waits for, and until when (the loop's clock).
+        self._expected = 0
+        self._gathers_until = 0.0
         self._is_starting = False
         self._alone = Shares(
             ALONE, refusal=Overloaded, spare=ALONE_SPARE, queue=ALONE_WAITING, wait_s=None
@@ -114,17 +124,25 @@ class GroupCommit:
             self._tasks.add(self._write_group(group))
 
     def _may_begin(self, now: float) -> bool:
-        if not 0 < self._groups < GROUPS:
-            return not self._groups
+        if not self._groups:
+            return len(self._waiting) >= self._expected or now >= self._gathers_until
+        if self._groups >= GROUPS:
+            return False
         return len(self._waiting) >= WORTH_ANOTHER or now - self._began_at >= SLOW_S
 
     async def _write_group(self, group: Sequence[Write]) -> None:
         # The request that started it may be of an organization whose share is in use.
         charge_platform()
+        loop = asyncio.get_running_loop()
+        began_at = loop.time()
         try:
             left = await self._try_group(group)
         finally:
             self._groups -= 1
+            gather_s = min(GATHER_S, GATHER_SHARE * (loop.time() - began_at))
+            self._expected = min(len(group) + len(self._waiting), GROUP_WRITES)
+            self._gathers_until = loop.time() + gather_s
+            loop.call_later(gather_s, self._start)
         for write in left:
             self._tasks.add(self._write_alone(write))
         self._end(write for write in group if write not in left)

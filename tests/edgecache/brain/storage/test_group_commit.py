@@ -68,6 +68,26 @@ def locked(rows: Rows, bucket: BucketInfo) -> Iterator[None]:
         yield
 
 
+async def test_clients_that_write_one_after_the_other_share_transactions(
+    brain: Brain, rows: Rows
+) -> None:
+    bucket = await brain.bucket()
+
+    async def client(name: str) -> None:
+        for number in range(6):
+            await put(brain, bucket, f"{name}/{number}", f"{name} {number}".encode())
+
+    clients = [asyncio.create_task(client(name)) for name in "abcd"]
+    # The others come while the first group is being written, so they would take turns with it.
+    await asyncio.sleep(0.001)
+    clients += [asyncio.create_task(client(name)) for name in "efgh"]
+    await asyncio.gather(*clients)
+
+    statement = "SELECT count(DISTINCT xmin::text) FROM brain_storedobject WHERE bucket_id = %s"
+    # Of four writes and of eight; twelve in turns.
+    assert rows.value(statement, [bucket.id]) <= 8
+
+
 async def test_objects_written_at_once_are_all_there(brain: Brain, other: Brain) -> None:
     mine, theirs = await brain.bucket(), await brain.bucket("docs", CHARLIE)
     wanted = {f"k{n}": b"body %d" % (n // 2) for n in range(90)}
