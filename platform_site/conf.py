@@ -120,6 +120,17 @@ class ServerSettings:
             maximum=256,
         ),
     ]
+    web_connections: Annotated[
+        int,
+        Integer(
+            "ZWEB_CONNECTIONS",
+            "Connections of clients to each web server process, at most half of the files that it "
+            "may open; one address may hold half of them. Idle ones are closed for new ones.",
+            default=1000,
+            minimum=128,
+            maximum=65_536,
+        ),
+    ]
     traces_url: Annotated[
         str,
         Url(

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from edgecache.http.machine import files_allowed
 from platform_site import settings
 from platform_site.web_server.connection_counts import CLOSED, ConnectionCounts
 from platform_site.web_server.takeover import take_over
@@ -18,6 +19,8 @@ bind = settings.BIND
 worker_class = "platform_site.web_server.worker.BalancedWorker"
 workers = settings.WEB_WORKERS
 threads = settings.WEB_THREADS
+# Each has a file, and the requests need some besides.
+worker_connections = min(settings.WEB_CONNECTIONS, files_allowed() // 2)
 # gthread's heartbeat comes from the worker's own loop, so a slow query does not look hung.
 timeout = 60
 graceful_timeout = 15
@@ -70,6 +73,7 @@ def pre_fork(server: Any, worker: Any) -> None:
     """Assign a worker its place among the counts of connections."""
     worker.counts, worker.slot = _counts, _counts.take_slot()
     worker.slot_count = settings.WEB_LANES
+    worker.trusted_proxies = settings.TRUSTED_PROXY_COUNT
 
 
 def post_worker_init(worker: Any) -> None:

@@ -36,6 +36,7 @@ BIND: Final = SERVER.bind or f"127.0.0.1:{PORT}"
 WEB_WORKERS: Final = SERVER.web_workers
 WEB_THREADS: Final = SERVER.web_threads
 WEB_LANES: Final = SERVER.web_lanes
+WEB_CONNECTIONS: Final = SERVER.web_connections
 SERVICE_NAME: Final = SERVER.service_name
 TRACES_URL: Final = SERVER.traces_url
 TRACES_SHARE: Final = SERVER.traces_share

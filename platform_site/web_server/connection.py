@@ -2,16 +2,15 @@
 
 import socket
 import time
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, Self
 
 from gunicorn.workers import gthread  # type: ignore[import-untyped]  # it has no types
 
+from platform_site.lib.web.pace import RECEIVE_S, SLOWEST_BYTES_PER_S, Pace, PacedSocket
 from platform_site.web_server.framing import Progress, progress
 
 RECEIVE_BYTES: Final = 64 * 1024
-# A request must be complete so long after its first byte, and a second later for each of these.
-RECEIVE_S: Final = 10.0
-SLOWEST_BYTES_PER_S: Final = 32 * 1024
 
 
 class ClientSocket(socket.socket):
@@ -26,17 +25,28 @@ class ClientSocket(socket.socket):
 class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
     """A connection whose requests are received before a thread begins with them.
 
-    caller: the organization of its latest request. is_stream: a thread reads the body meanwhile.
-    begun_at: when the first byte of an incomplete request arrived (time.monotonic). drain_left:
-    bytes that may still come after the last response.
+    caller: the organization of its latest request. is_idle: it waits for a request. is_stream: a
+    thread reads the body meanwhile, at the client's pace. begun_at: when the first byte of an
+    incomplete request arrived (time.monotonic). drain_left: bytes that may still come after the
+    last response. on_close: called with the connection before it is closed. The rest is what it
+    holds of the shares (client_shares.py), and whose they are.
     """
 
-    def __init__(self, *arguments: Any) -> None:
+    counted_as: str | None = None
+    stream_key: str | None = None
+    memory_key: str | None = None
+    held_bytes = 0
+
+    def __init__(self, *arguments: Any, on_close: Callable[[Self], None]) -> None:
         super().__init__(*arguments)
+        self._on_close = on_close
         self.received = bytearray()
         self.begun_at = 0.0
         self.caller: int | None = None
+        self.is_idle = True
+        self.is_closed = False
         self.is_stream = False
+        self.pace = Pace()
         self.drain_left = 0
         # What there is to read, the loop reads; a thread has no need to wait for it.
         self.data_ready = True
@@ -63,6 +73,9 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
     def hand_over(self) -> None:
         """Let gunicorn's parser read what was received first; runs in the request's thread."""
         self.init()
+        self.pace = Pace()
+        sock = PacedSocket(self.sock, self.pace) if self.is_stream else self.sock
+        self.parser.unreader.sock = sock
         self.parser.unreader.unread(bytes(self.received))
         self.received = bytearray()
 
@@ -71,3 +84,9 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
         self.received = bytearray(self.parser.unreader.take_buffered())
         self.begun_at = time.monotonic()
         return bool(self.received)
+
+    def close(self, graceful: bool = False) -> None:
+        """Return what it holds and close it."""
+        self.is_closed = True
+        self._on_close(self)
+        super().close(graceful)

@@ -21,6 +21,7 @@ _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding[ \t]*:")
 _CHUNK_SIZE: Final = re.compile(rb"([0-9a-f]{1,8})\r\n", re.IGNORECASE)
 # A client that expects 100 (Continue) sends no body before a thread has asked for it.
 _EXPECT: Final = re.compile(rb"\r\nexpect[ \t]*:")
+_FORWARDED_FOR: Final = re.compile(rb"\r\nx-forwarded-for:([^\r\n]*)", re.IGNORECASE)
 
 
 class Progress(Enum):
@@ -68,3 +69,9 @@ def _has_last_chunk(received: bytes | bytearray, at: int) -> bool:
             return received.startswith(b"\r\n", size.end())
         at = size.end() + length + len(b"\r\n")
     return False
+
+
+def forwarded_for(received: bytes | bytearray) -> str:
+    """Return what X-Forwarded-For says in a head that has arrived, as gunicorn joins its lines."""
+    head = bytes(received[: received.find(_END)])
+    return b",".join(_FORWARDED_FOR.findall(head)).decode("latin-1")

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from gunicorn.http import wsgi  # type: ignore[import-untyped]  # it has no types
 
+from platform_site.lib.web.pace import SLOWEST_TAKEN_BYTES_PER_S, Pace
+
 # A longer piece of a body is not copied behind the head.
 JOIN_LIMIT_BYTES: Final = 256 * 1024
 
@@ -24,6 +26,10 @@ class Response(wsgi.Response):  # type: ignore[misc]  # untyped library
 
     headers_sent: bool
     _unsent = b""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.pace = Pace(SLOWEST_TAKEN_BYTES_PER_S)
 
     def default_headers(self) -> list[str]:
         """Return the status line and the headers that the server adds."""
@@ -56,10 +62,20 @@ class Response(wsgi.Response):  # type: ignore[misc]  # untyped library
     def _send(self, data: bytes) -> None:
         head, self._unsent = self._unsent, b""
         if head and len(data) > JOIN_LIMIT_BYTES:
-            self.sock.sendall(head)
+            self._send_all(head)
         elif head:
             data = head + data
-        self.sock.sendall(data)
+        self._send_all(data)
+
+    def _send_all(self, data: bytes) -> None:
+        """Send to a client that takes it at a certain rate at least. Raises OSError."""
+        left = memoryview(data)
+        while left:
+            began = time.monotonic()
+            # Less than all of it if the client takes longer than the socket's timeout.
+            sent = self.sock.send(left)
+            self.pace.count(time.monotonic() - began, sent)
+            left = left[sent:]
 
     def close(self) -> None:
         """Send what ends the response."""

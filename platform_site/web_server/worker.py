@@ -1,17 +1,20 @@
-"""gunicorn's threaded worker with four changes.
+"""gunicorn's threaded worker with five changes.
 
 Requests run in compute slots (platform_site/lib/web/compute_slots.py) instead of in an executor; a
 connection goes to the process that has the fewest; a request is received by the loop before a
-thread begins with it, so that clients which send slowly hold no threads; and the loop waits for no
-client that is to close its connection.
+thread begins with it, so that clients which send slowly hold no threads; the loop waits for no
+client that is to close its connection; and of what clients hold, each address has a share
+(client_shares.py).
 """
 
 import struct
 import time
 from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from selectors import EVENT_READ
 from socket import SHUT_WR, SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET
 from typing import Any, Final
@@ -22,6 +25,8 @@ from gunicorn.workers import gthread  # type: ignore[import-untyped]  # it has n
 
 from platform_site.lib.web import clients
 from platform_site.lib.web.compute_slots import LONGEST_HOLD_S, ComputeSlots
+from platform_site.lib.web.pace import PACES_KEY
+from platform_site.web_server.client_shares import ClientShares
 from platform_site.web_server.connection import RECEIVE_BYTES, ClientSocket, Connection
 from platform_site.web_server.connection_counts import CLOSED, ConnectionCounts
 from platform_site.web_server.framing import Progress, progress
@@ -34,10 +39,9 @@ LEAVE_S: Final = 0.05
 PAUSE_S: Final = 0.001
 # How long a thread waits for a client that takes or sends nothing: 10 s (struct timeval).
 STALL_LIMIT: Final = struct.pack("ll", 10, 0)
-# The part of the threads that may read large bodies while they arrive.
-STREAM_SHARE: Final = 1 / 8
-# What incomplete requests may hold, beyond RECEIVE_BYTES of each.
-RECEIVING_LIMIT_BYTES: Final = 64 * 2**20
+# One of so many threads may read large bodies while they arrive.
+THREADS_PER_STREAM: Final = 8
+BUSY: Final = "503 Service Unavailable\r\nRetry-After: 2"
 # How long, and for how many bytes, a client may go on sending after the last response (RFC 9112,
 # 9.6: closing at once could take that response from it).
 LINGER_S: Final = 2.0
@@ -64,11 +68,13 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
     """One process.
 
     counts, slot: set by the parent before the fork. slot_count: how many requests compute at once.
+    trusted_proxies: how many of our own are in front.
     """
 
     counts: ConnectionCounts
     slot = IDLE_SLOT
     slot_count = 1
+    trusted_proxies = 0
 
     # --- connections of this process ------------------------------------------------------------
 
@@ -89,7 +95,11 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         self._was_asked = False
         self._receiving: set[Connection] = set()
         self._lingering: set[Connection] = set()
-        self._streams = 0
+        self._shares = ClientShares(
+            connections=self.worker_connections,
+            streams=max(1, self.cfg.threads // THREADS_PER_STREAM),
+            trusted_proxies=self.trusted_proxies,
+        )
         self.nr_conns = 0
         super().init_process()
 
@@ -116,11 +126,43 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         self.nr_conns += 1
         for option in (SO_RCVTIMEO, SO_SNDTIMEO):
             sock.setsockopt(SOL_SOCKET, option, STALL_LIMIT)
-        conn = Connection(self.cfg, sock, address, listener.getsockname())
+        conn = Connection(
+            self.cfg, sock, address, listener.getsockname(), on_close=self._shares.closed
+        )
+        if not self._make_room(conn):
+            self._refuse(conn, BUSY)
+            return True
         conn.timeout = time.monotonic() + self.cfg.keepalive
         self.pending_conns.append(conn)
         self.poller.register(sock, EVENT_READ, partial(self.on_pending_socket_readable, conn))
         return True
+
+    def _make_room(self, conn: Connection) -> bool:
+        """Count a new connection, closing an idle one for it if there are too many.
+
+        False: its address holds all that it may, and uses it.
+        """
+        if not self._shares.try_open(conn):
+            if not self._close_idle(self._shares.opened_beside(conn)):
+                return False
+            self._shares.replace(conn)
+        if self.nr_conns >= self.worker_connections:
+            # Otherwise this process would accept nobody any more.
+            idle = chain(tuple(self.pending_conns), tuple(self.keepalived_conns))
+            self._close_idle(idle)
+        return True
+
+    def _close_idle(self, candidates: Iterable[Connection]) -> bool:
+        """Close the first connection that waits for a request; False if there is none."""
+        for conn in candidates:
+            # A thread may be about to register it.
+            if conn.is_idle and conn.sock in self.poller.get_map():
+                kept = self.pending_conns if conn in self.pending_conns else self.keepalived_conns
+                kept.remove(conn)
+                self.poller.unregister(conn.sock)
+                self._refuse(conn, "")
+                return True
+        return False
 
     def set_accept_enabled(self, enabled: bool) -> None:
         """Listen or not; a process that ends first takes what has connected to it already."""
@@ -145,6 +187,9 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         self._receive(conn, self.keepalived_conns)
 
     def _receive(self, conn: Connection, idle: deque[Connection]) -> None:
+        if conn.is_closed:
+            # It made room for another one that was accepted at the same moment.
+            return
         state = conn.receive()
         if state is Progress.PARTIAL and not conn.received:
             return
@@ -152,33 +197,27 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             self._receiving.discard(conn)
         else:
             idle.remove(conn)
+            conn.is_idle = False
         self.poller.unregister(conn.sock)
         self._go_on(conn, state)
 
     def _go_on(self, conn: Connection, state: Progress | None) -> None:
         """Answer what has arrived, or wait for more of it."""
-        if state is Progress.PARTIAL and self._has_room(conn):
+        if state is Progress.PARTIAL and self._shares.try_receive(conn):
             self._receiving.add(conn)
             self.poller.register(
                 conn.sock, EVENT_READ, partial(self.on_pending_socket_readable, conn)
             )
-        elif state is Progress.COMPLETE:
-            self.enqueue_req(conn)
-        elif state is Progress.STREAM and self._streams < self.cfg.threads * STREAM_SHARE:
-            self._streams += 1
-            conn.is_stream = True
+        elif state is Progress.COMPLETE or (
+            state is Progress.STREAM and self._shares.try_stream(conn)
+        ):
             self.enqueue_req(conn)
         elif state is Progress.TOO_LONG:
             self._refuse(conn, "431 Request Header Fields Too Large")
         elif state is None:
             self._refuse(conn, "")
         else:
-            self._refuse(conn, "503 Service Unavailable\r\nRetry-After: 2")
-
-    def _has_room(self, conn: Connection) -> bool:
-        if len(conn.received) <= RECEIVE_BYTES:
-            return True
-        return sum(len(other.received) for other in self._receiving) < RECEIVING_LIMIT_BYTES
+            self._refuse(conn, BUSY)
 
     def _refuse(self, conn: Connection, status: str) -> None:
         """Close a connection; it gets a status line if there is somebody to read it."""
@@ -245,7 +284,9 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
 
     def enqueue_req(self, conn: Connection) -> None:
         """Answer a connection's next request when it is its caller's turn."""
-        self.tpool.submit(conn, conn.caller)
+        # A proxy's connection carries requests of many: its latest caller may be somebody else.
+        is_known = conn.caller is not None and not self.trusted_proxies
+        self.tpool.submit(conn, conn.caller if is_known else self._shares.key_of_request(conn))
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
         """Wait for events, but not past the moment when something else is due."""
@@ -265,6 +306,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         keeps = False
         try:
             conn.hand_over()
+            self._shares.release_memory(conn)
             keeps = self.handle(conn)
             conn.caller = clients.organization()
         finally:
@@ -283,6 +325,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             req, conn.sock, conn.client, conn.server, self.cfg, response_class=Response
         )
         environ["wsgi.multithread"] = True
+        environ[PACES_KEY] = (conn.pace, response.pace)
         self.nr += 1
         if self.nr >= self.max_requests:
             self.alive = False
@@ -310,13 +353,12 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
 
     def finish_request(self, conn: Connection, fs: FinishedFuture) -> None:
         """Close a connection, or go on with its next request."""
-        if conn.is_stream:
-            conn.is_stream = False
-            self._streams -= 1
+        self._shares.end_stream(conn)
         if conn.received:
             self._go_on(conn, progress(conn.received))
         elif fs.value:
             super().finish_request(conn, fs)
+            conn.is_idle = True
         else:
             self._linger(conn)
 
@@ -327,5 +369,6 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         queue of kept connections before, since the loop may find it readable at once.
         """
         conn.set_timeout()
+        conn.is_idle = True
         self.keepalived_conns.append(conn)
         self.poller.register(conn.sock, EVENT_READ, partial(self.on_client_socket_readable, conn))

@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from django.conf import settings
 
+from platform_site.lib.web.pace import leave_to_own_limit
+
 # Every piece may take this much longer than its size asks for: networks stall for a moment.
 STALL_S: Final = 5.0
 TICK_S: Final = 0.25
@@ -81,6 +83,7 @@ class Pacemaker:
         yield from self._watched(environ, deadline, socket.SHUT_RDWR)
 
     def _watched(self, environ: dict[str, Any], deadline: float, how: int) -> Iterator[Transfer]:
+        leave_to_own_limit(environ)
         transfer = Transfer(environ.get("gunicorn.socket"), deadline, how)
         with self._condition:
             self._transfers.add(transfer)

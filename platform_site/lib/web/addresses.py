@@ -13,10 +13,17 @@ def client_address(request: HttpRequest) -> str:
     proxies (ZTRUSTED_PROXY_COUNT) the address is the Nth from the right. The caller can write
     anything into the entries further left.
     """
-    peer = str(request.META.get("REMOTE_ADDR") or "")
-    hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",")]
-    count: int = settings.TRUSTED_PROXY_COUNT
-    claimed = hops[-count] if 0 < count <= len(hops) else peer
+    return address_behind(
+        str(request.META.get("REMOTE_ADDR") or ""),
+        request.headers.get("X-Forwarded-For", ""),
+        trusted_proxies=settings.TRUSTED_PROXY_COUNT,
+    )
+
+
+def address_behind(peer: str, forwarded_for: str, *, trusted_proxies: int) -> str:
+    """Return what ``client_address`` does, from the connection's address and the header's text."""
+    hops = [hop.strip() for hop in forwarded_for.split(",")]
+    claimed = hops[-trusted_proxies] if 0 < trusted_proxies <= len(hops) else peer
     return _canonical(claimed) or _canonical(peer) or "unknown"
 
 

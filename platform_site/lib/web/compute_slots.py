@@ -5,7 +5,8 @@ other every few milliseconds, in the middle of requests of one. So a process has
 few slots: a thread computes in a slot, gives it back around a wait (``waiting``), and counts as
 waiting if it kept one for LONGEST_HOLD_S, whatever it waits for. A thread that ends a request takes
 the next one itself, and of the idle threads the last used goes first: its database connection and
-the processor's caches are warm.
+the processor's caches are warm. Of the threads each key has a share, as a client that takes its
+answer slowly holds one.
 """
 
 import threading
@@ -13,9 +14,11 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import structlog
+
+from platform_site.lib.shares import Shares
 
 LONGEST_HOLD_S: Final = 0.025
 
@@ -23,17 +26,20 @@ log = structlog.get_logger(__name__)
 
 
 class _Runner:
-    """A thread. since: when it got its slot (time.monotonic)."""
+    """A thread. job: with its key. since: when it got its slot (time.monotonic)."""
 
     __slots__ = ("job", "since", "slots", "wake")
 
-    def __init__(self, slots: "ComputeSlots", job: Any) -> None:
+    def __init__(self, slots: "ComputeSlots", job: "_Job") -> None:
         self.slots = slots
-        self.job = job
+        self.job: _Job | None = job
         self.since = 0.0
         self.wake = threading.Lock()
         self.wake.acquire()
 
+
+# The key, and what ``work`` is called with.
+_Job = tuple[Hashable | None, Any]
 
 _local = threading.local()
 
@@ -55,15 +61,17 @@ def waiting() -> Iterator[None]:
 class ComputeSlots:
     """A pool of threads that runs jobs, at most ``slots`` of them computing.
 
-    Jobs wait in a queue for each key, and the keys take turns.
+    Jobs wait in a queue for each key, and the keys take turns. A key holds no more threads than it
+    leaves free; the jobs of key None hold what there is.
     """
 
     def __init__(self, work: Callable[[Any], None], *, slots: int, threads: int) -> None:
         self._work = work
         self._limit = slots
         self._threads_left = threads
+        self._busy = Shares(threads)
         self._lock = threading.Lock()
-        self._queue: OrderedDict[Hashable, deque[Any]] = OrderedDict()
+        self._queue: OrderedDict[Hashable | None, deque[Any]] = OrderedDict()
         self._idle: list[_Runner] = []
         self._returning: deque[_Runner] = deque()
         self._holders: set[_Runner] = set()
@@ -73,7 +81,7 @@ class ComputeSlots:
         """True if jobs wait, so that ``relieve`` must be called soon."""
         return bool(self._queue)
 
-    def submit(self, job: Any, key: Hashable) -> None:
+    def submit(self, job: Any, key: Hashable | None) -> None:
         """Run a job as soon as there is a slot and a thread for it."""
         with self._lock:
             self._queue.setdefault(key, deque()).append(job)
@@ -122,26 +130,32 @@ class ComputeSlots:
                 runner = self._returning.popleft()
                 self._grant(runner)
                 runner.wake.release()
-            elif self._queue and self._idle:
+            elif (job := self._next_job()) is None:
+                return
+            elif self._idle:
                 runner = self._idle.pop()
-                runner.job = self._next_job()
+                runner.job = job
                 self._grant(runner)
                 runner.wake.release()
-            elif self._queue and self._threads_left:
-                self._start(self._next_job())
             else:
-                return
+                self._start(job)
 
-    def _next_job(self) -> Any:
-        key, jobs = next(iter(self._queue.items()))
-        job = jobs.popleft()
-        if jobs:
-            self._queue.move_to_end(key)
-        else:
-            del self._queue[key]
-        return job
+    def _next_job(self) -> _Job | None:
+        """Return the first job whose key may hold one more thread; None without one."""
+        if not (self._idle or self._threads_left):
+            return None
+        for key, jobs in self._queue.items():
+            if not self._busy.try_take(key):
+                continue
+            job = jobs.popleft()
+            if jobs:
+                self._queue.move_to_end(key)
+            else:
+                del self._queue[key]
+            return key, job
+        return None
 
-    def _start(self, job: Any) -> None:
+    def _start(self, job: _Job) -> None:
         self._threads_left -= 1
         runner = _Runner(self, job)
         self._grant(runner)
@@ -150,13 +164,16 @@ class ComputeSlots:
     def _run(self, runner: _Runner) -> None:
         _local.runner = runner
         while True:
+            # A thread is woken only with a job.
+            key, job = cast(_Job, runner.job)
             try:
-                self._work(runner.job)
+                self._work(job)
             except Exception:
                 # The thread must live on, or its place would be lost.
                 log.exception("request_thread_failed")
-            runner.job = None
+            runner.job = job = None
             with self._lock:
+                self._busy.give_back(key)
                 self._holders.discard(runner)
                 self._idle.append(runner)
                 # Takes this thread, the last of the idle ones, if anything waits.

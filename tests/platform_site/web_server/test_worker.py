@@ -1,75 +1,16 @@
 """gunicorn's worker, seen by its clients."""
 
-import http.client
 import select
 import signal
 import socket
-import subprocess
-import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 
-from tests.ports import free_port
+from tests.platform_site.web_server.server import Server, running
 from tests.waiting import wait_until
-
-APPLICATION = "tests.platform_site.web_server.small_app"
-
-
-@dataclass(frozen=True)
-class Server:
-    """A running server."""
-
-    port: int
-    process: "subprocess.Popen[bytes]"
-
-    def connect(self) -> http.client.HTTPConnection:
-        """Return a client."""
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-
-    def get(self, path: str = "/") -> str:
-        """Return the body of a response on a connection of its own."""
-        with closing(self.connect()) as client:
-            client.request("GET", path)
-            return client.getresponse().read().decode()
-
-    def pids(self, connections: int) -> Counter[str]:
-        """Return how many of so many kept-alive connections belong to each process."""
-        found: Counter[str] = Counter()
-        with ExitStack() as stack:
-            for _ in range(connections):
-                client = stack.enter_context(closing(self.connect()))
-                client.request("GET", "/")
-                found[client.getresponse().read().decode()] += 1
-        return found
-
-    def is_up(self) -> bool:
-        """True if both processes answer."""
-        try:
-            return len(self.pids(2)) == 2
-        except OSError:
-            return False
-
-
-@contextmanager
-def running() -> Iterator[Server]:
-    """Run the small application."""
-    port = free_port()
-    command = [sys.executable, "-m", "gunicorn", "-c", f"python:{APPLICATION}"]
-    command += ["--bind", f"127.0.0.1:{port}", f"{APPLICATION}:application"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE)
-    try:
-        server = Server(port, process)
-        wait_until(server.is_up)
-        yield server
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
 
 
 @pytest.fixture(scope="module")

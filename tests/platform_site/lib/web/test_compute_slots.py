@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from functools import partial
 
 import pytest
 
@@ -22,7 +23,7 @@ class Pool:
         function, future = job
         future.set_result(function())
 
-    def run(self, function: Callable[[], object], key: str = "") -> "Future[object]":
+    def run(self, function: Callable[[], object], key: str | None = None) -> "Future[object]":
         """Submit a function."""
         future: Future[object] = Future()
         self.slots.submit((function, future), key)
@@ -115,3 +116,24 @@ def test_a_failed_request_costs_no_thread(pool: Pool) -> None:
         pool.slots.submit((lambda: None, future), "")
 
     assert pool.run(lambda: 1).result(10) == 1
+
+
+def test_a_key_leaves_threads_to_others(pool: Pool) -> None:
+    ends = [pool.gate() for _ in range(8)]
+    started: list[int] = []
+
+    def hold(number: int) -> None:
+        started.append(number)
+        with waiting():
+            ends[number].wait(10)
+
+    slow = [pool.run(partial(hold, number), "slow") for number in range(8)]
+    assert pool.run(lambda: 1, "other").result(10) == 1
+    assert pool.run(lambda: 2).result(10) == 2
+    # Half of the threads; the rest waits for its own.
+    assert started == [0, 1, 2, 3]
+    for end in ends:
+        end.set()
+    for future in slow:
+        future.result(10)
+    assert started == list(range(8))

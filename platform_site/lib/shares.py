@@ -1,0 +1,49 @@
+"""Shares of a limited pool: what one holder takes, the others can still get."""
+
+import threading
+from collections.abc import Hashable
+
+
+class Shares:
+    """Places, or bytes, of which a holder takes at most a part of what it leaves free.
+
+    With spare 1 a holder gets half of an empty pool and the next one half of the rest; with spare 3
+    a quarter and so on. A first amount is granted while there is any, so that those who hold all
+    they may keep out nobody who holds nothing until many of them have filled the pool.
+    Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
+    switches".
+    """
+
+    def __init__(self, limit: int, *, spare: int = 1) -> None:
+        self.limit = limit
+        self.taken = 0
+        self._spare = spare
+        self._held: dict[Hashable, int] = {}
+        self._lock = threading.Lock()
+
+    def try_take(self, key: Hashable | None, amount: int = 1) -> bool:
+        """Take an amount; False where others need it. key: None for a holder without a share."""
+        with self._lock:
+            free, held = self.limit - self.taken, self._held.get(key, 0)
+            is_fair = key is None or not held or self._spare * (held + amount) <= free
+            if amount > free or not is_fair:
+                return False
+            self._take(key, amount)
+            return True
+
+    def take(self, key: Hashable, amount: int = 1) -> None:
+        """Take an amount in the place of one that the same holder has just returned."""
+        with self._lock:
+            self._take(key, amount)
+
+    def give_back(self, key: Hashable | None, amount: int = 1) -> None:
+        """Return an amount."""
+        with self._lock:
+            self.taken -= amount
+            self._held[key] -= amount
+            if not self._held[key]:
+                del self._held[key]
+
+    def _take(self, key: Hashable | None, amount: int) -> None:
+        self.taken += amount
+        self._held[key] = self._held.get(key, 0) + amount
