@@ -81,7 +81,9 @@ class Execution:
         timeout_s = self._request.timeout_ms / 1000
         deadline = time.monotonic() + timeout_s
         self._session.deadline = deadline
-        large = LargeResult(LARGE_RESULTS, deadline)
+        large = LargeResult(
+            LARGE_RESULTS, deadline, organization_id=self._session.login.organization_id
+        )
         self._session.on_held = large.hold
         self._session.give_up_at = deadline + settings.SQL.grace_ms / 1000 + GRACE_S
         watch = WATCHDOG.watch(self._session, deadline)

@@ -3,7 +3,8 @@
 A request that holds little costs nothing here. One that comes to hold more takes a whole share of
 ZSQL_RESULTS_BYTES, all that a request may hold, once: so no request waits for a second part while
 holding a first. While none is free the request reads no further, which the server feels as a full
-socket; that is cheaper than to refuse it.
+socket; that is cheaper than to refuse it. An organization may hold a third of what it leaves free:
+a streamed result holds its part for as long as its client reads.
 """
 
 import os
@@ -13,10 +14,13 @@ from typing import Final
 
 from django.conf import settings
 
+from platform_site.lib.shares import Shares
 from sqlgateway.errors import SqlBusy
 
 # What any request may hold, in libpq or in its answer.
 SMALL_BYTES: Final = 2**20
+# What an organization leaves free for each share that it holds.
+SPARE: Final = 3
 
 
 class LargeResults:
@@ -24,33 +28,41 @@ class LargeResults:
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._taken = 0
+        self._shares = Shares(0, spare=SPARE)
 
-    def take(self, until: float) -> None:
+    @property
+    def taken(self) -> int:
+        """Return how many are taken."""
+        return self._shares.taken
+
+    def take(self, organization_id: int | None, until: float) -> None:
         """Take a share, waiting for one up to this moment (time.monotonic).
 
         Raises SqlBusy.
         """
-        shares = max(1, settings.SQL.results_bytes // settings.SQL.request_bytes)
         with self._condition:
+            self._shares.limit = max(1, settings.SQL.results_bytes // settings.SQL.request_bytes)
             if not self._condition.wait_for(
-                lambda: self._taken < shares, max(0.0, until - time.monotonic())
+                lambda: self._shares.try_take(organization_id), max(0.0, until - time.monotonic())
             ):
                 raise SqlBusy("Too many large results at once.")
-            self._taken += 1
 
-    def give_back(self) -> None:
+    def give_back(self, organization_id: int | None) -> None:
         """Return a share."""
         with self._condition:
-            self._taken -= 1
-            self._condition.notify()
+            self._shares.give_back(organization_id)
+            # Not every organization that waits may have it.
+            self._condition.notify_all()
 
 
 class LargeResult:
-    """What one request holds; ``release`` it at its end."""
+    """What one request of an organization holds; ``release`` it at its end."""
 
-    def __init__(self, shares: LargeResults, deadline: float) -> None:
+    def __init__(
+        self, shares: LargeResults, deadline: float, *, organization_id: int | None
+    ) -> None:
         self._shares = shares
+        self._organization_id = organization_id
         self._deadline = deadline
         self._has_share = False
 
@@ -62,14 +74,14 @@ class LargeResult:
         if size_bytes <= SMALL_BYTES or self._has_share:
             return
         waits_until = time.monotonic() + settings.SQL.queue_wait_ms / 1000
-        self._shares.take(min(waits_until, self._deadline))
+        self._shares.take(self._organization_id, min(waits_until, self._deadline))
         self._has_share = True
 
     def release(self) -> None:
         """Return the share, if one was taken."""
         if self._has_share:
             self._has_share = False
-            self._shares.give_back()
+            self._shares.give_back(self._organization_id)
 
 
 LARGE_RESULTS: Final = LargeResults()

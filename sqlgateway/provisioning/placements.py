@@ -19,7 +19,10 @@ CACHE_ENTRIES: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """One role of one database: what a connection logs in with."""
+    """One role of one database: what a connection logs in with.
+
+    organization_id: whose it is; None of a database that has no owner yet.
+    """
 
     database_id: int
     address: Address
@@ -27,6 +30,7 @@ class Login:
     role: Role
     user: str
     password: str = field(repr=False)
+    organization_id: int | None = None
 
     @property
     def key(self) -> tuple[int, str, str]:
@@ -53,6 +57,7 @@ class Placement:
     users: dict[Role, str]
     passwords: dict[Role, str] = field(repr=False)
     statements: int | None = None
+    organization_id: int | None = None
 
     def login(self, role: Role) -> Login:
         """Return the login of one of the roles."""
@@ -63,6 +68,7 @@ class Placement:
             role,
             self.users[role],
             self.passwords[role],
+            self.organization_id,
         )
 
 
@@ -80,6 +86,7 @@ def placement_of(database: Database) -> Placement:
         users=database.roles,
         passwords=database.passwords,
         statements=quota.statements if quota is not None else None,
+        organization_id=database.organization_id,
     )
 
 

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -15,7 +15,8 @@ from django.conf import settings
 from django.db import connection
 from django.test import override_settings
 
-from sqlgateway.execution.memory import LARGE_RESULTS
+from sqlgateway.errors import SqlBusy
+from sqlgateway.execution.memory import LARGE_RESULTS, LargeResults
 from sqlgateway.formats import arrays, encoders
 from sqlgateway.formats.encoders import Exceeded
 from tests.sqlgateway.support import Answer, Caller
@@ -93,7 +94,7 @@ def test_a_large_result_waits_for_its_share_and_is_refused_without_one(alice: Ca
     limits = replace(settings.SQL, results_bytes=settings.SQL.request_bytes, queue_wait_ms=20)
 
     with override_settings(SQL=limits):
-        LARGE_RESULTS.take(time.monotonic())
+        LARGE_RESULTS.take(None, time.monotonic())
         try:
             small = alice.sql("SELECT repeat('x', 100000)")
             read = alice.sql(
@@ -101,7 +102,7 @@ def test_a_large_result_waits_for_its_share_and_is_refused_without_one(alice: Ca
             )
             written = alice.sql(wide)
         finally:
-            LARGE_RESULTS.give_back()
+            LARGE_RESULTS.give_back(None)
         kept = alice.value("SELECT count(*) FROM t")
         afterwards = alice.sql(wide)
 
@@ -114,11 +115,47 @@ def test_a_large_result_waits_for_its_share_and_is_refused_without_one(alice: Ca
     assert len(afterwards.rows) == 60
 
 
+def test_one_organization_leaves_shares_of_large_results_to_others() -> None:
+    results, now = LargeResults(), time.monotonic()
+
+    def taken_by(organization_id: int) -> int:
+        count = 0
+        with suppress(SqlBusy):
+            while True:
+                results.take(organization_id, now)
+                count += 1
+        return count
+
+    # Three slow organizations took all eight before.
+    assert [taken_by(number) for number in range(8)] == [2, 1, 1, 1, 1, 1, 1, 0]
+    results.give_back(1)
+    assert taken_by(9) == 1
+
+
+def test_a_large_result_is_its_organization_s(alice: Caller) -> None:
+    alice.value("SELECT 1")
+    shares = settings.SQL.results_bytes // settings.SQL.request_bytes
+    own = [alice.scope.organization_id] * 2
+    with override_settings(SQL=replace(settings.SQL, queue_wait_ms=20)):
+        for organization_id in own:
+            LARGE_RESULTS.take(organization_id, time.monotonic())
+        try:
+            refused = alice.sql("SELECT repeat('x', 3000000)", read_only=True)
+            assert LARGE_RESULTS.taken == len(own) < shares
+        finally:
+            for organization_id in own:
+                LARGE_RESULTS.give_back(organization_id)
+        afterwards = alice.sql("SELECT repeat('x', 3000000)", read_only=True)
+
+    assert (refused.status, refused.code) == (503, "sql_busy")
+    assert afterwards.status == 200
+
+
 def test_no_share_is_kept(alice: Caller) -> None:
     for text in ("SELECT repeat('x', 3000000)", "SELECT repeat('x', 30000000)", "SELECT 1/0"):
         alice.sql(text)
 
-    assert LARGE_RESULTS._taken == 0
+    assert LARGE_RESULTS.taken == 0
 
 
 def test_the_clock_is_looked_at_while_one_array_is_converted() -> None:
