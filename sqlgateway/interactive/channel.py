@@ -2,7 +2,8 @@
 
 Both know the platform's keys, so each message is encrypted and authenticated with them. Against
 replays the owner begins with a nonce that the messages must name, and the answer names the caller's
-own. One question and one answer to a connection::
+own. A caller that hangs up while the owner works is to the owner's statement what a client is that
+goes away. One question and one answer to a connection::
 
     owner   -> nonce
     caller  -> encrypted {"purpose", "nonce"}: the proof that it knows the keys
@@ -18,6 +19,7 @@ of its proof.
 import json
 import os
 import secrets
+import select
 import socket
 import socketserver
 import threading
@@ -32,6 +34,8 @@ from django.conf import settings
 from django.db import connections
 
 from platform_site.lib import crypto
+from platform_site.lib.web import clients
+from platform_site.lib.web.compute_slots import waiting
 
 Message = Mapping[str, Any]
 
@@ -54,6 +58,10 @@ log = structlog.get_logger(__name__)
 
 class OwnerUnavailable(Exception):
     """The owning process does not answer: it has ended, and its transactions with it."""
+
+
+class CallerGone(Exception):
+    """The client of this request went away before the owner answered."""
 
 
 class Channel:
@@ -87,10 +95,13 @@ class Channel:
         self._server = None
 
 
-def ask(address: str, question: Message, *, timeout_s: float) -> Message:
+def ask(
+    address: str, question: Message, *, timeout_s: float, watches_client: bool = False
+) -> Message:
     """Ask the owner of a transaction.
 
-    Raises OwnerUnavailable.
+    watches_client: hang up when this request's client goes away.
+    Raises OwnerUnavailable, CallerGone.
     """
     host, _, port = address.rpartition(":")
     reply_nonce = secrets.token_hex(NONCE_BYTES)
@@ -100,11 +111,24 @@ def ask(address: str, question: Message, *, timeout_s: float) -> Message:
             link.settimeout(timeout_s)
             _send(link, PROOF, {"nonce": nonce})
             _send(link, QUESTION, {**question, "nonce": nonce, "reply_nonce": reply_nonce})
+            _wait_for_answer(link, timeout_s, clients.client_fd() if watches_client else None)
             answer = _receive(link, answer_limit(), timeout_s=timeout_s)
             return _open(answer, ANSWER, reply_nonce)
     except UNREADABLE as exc:
         log.warning("sql_transaction_owner_away", kind=type(exc).__name__)
         raise OwnerUnavailable from None
+
+
+def _wait_for_answer(link: socket.socket, timeout_s: float, client_fd: int | None) -> None:
+    """Wait until an answer begins. Raises CallerGone if the client goes away before."""
+    poll = select.poll()
+    poll.register(link, select.POLLIN)
+    if client_fd is not None:
+        poll.register(client_fd, clients.GONE)
+    with waiting():
+        ready = poll.poll(timeout_s * 1000)
+    if ready and all(fd == client_fd for fd, _ in ready):
+        raise CallerGone
 
 
 class _Server(socketserver.ThreadingTCPServer):
@@ -183,6 +207,8 @@ class _Handler(socketserver.BaseRequestHandler):
             question = _open(_receive(link, question_limit(), timeout_s=FRAME_S), QUESTION, nonce)
         except UNREADABLE:
             return
+        # The statement's watchdog looks at it.
+        clients.answer_to(link)
         answer = self.server.answer(question)
         link.settimeout(FRAME_S)
         _send(link, ANSWER, {**answer, "nonce": question["reply_nonce"]})

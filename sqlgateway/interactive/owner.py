@@ -13,8 +13,9 @@ from django.conf import settings
 
 from platform_site.lib.errors import FieldError, InternalError, PlatformError
 from sqlgateway.api.sql import parsed
+from sqlgateway.errors import QueryCancelled
 from sqlgateway.interactive import channel
-from sqlgateway.interactive.channel import Channel
+from sqlgateway.interactive.channel import CallerGone, Channel
 from sqlgateway.interactive.held import HELD, digest_of
 from sqlgateway.models import InteractiveTransaction
 
@@ -27,13 +28,25 @@ log = structlog.get_logger(__name__)
 def ask(row: InteractiveTransaction, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the owner's answer.
 
-    Raises OwnerUnavailable, and the errors of the call.
+    Raises OwnerUnavailable, QueryCancelled if the client goes away while its statement runs, and
+    the errors of the call.
     """
     asked = {**question, "id": str(row.pk)}
     if CHANNEL.is_own(row.owner):
         return _call(asked)
     timeout_s = settings.SQL.timeout_ms / 1000 + EXTRA_S
-    answer = dict(channel.ask(row.owner, asked, timeout_s=timeout_s))
+    try:
+        # What becomes of a commit must be heard, whoever is still there to be told.
+        answer = dict(
+            channel.ask(
+                row.owner,
+                asked,
+                timeout_s=timeout_s,
+                watches_client=question["call"] == "run",
+            )
+        )
+    except CallerGone:
+        raise QueryCancelled("The client went away.") from None
     if "error" in answer:
         raise _error_of(answer["error"])
     return answer

@@ -2,20 +2,26 @@
 
 import json
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from unittest.mock import patch
 
 import pytest
+from django.conf import settings
 
 from platform_site.lib import crypto
+from platform_site.lib.web import clients
+from sqlgateway.execution.execution import Execution
+from sqlgateway.execution.outcomes import Outcome
 from sqlgateway.interactive import channel
 from sqlgateway.interactive.channel import Channel, OwnerUnavailable
 from sqlgateway.interactive.held import HELD
 from sqlgateway.interactive.owner import CHANNEL
 from tests.cast import Caller
 from tests.sqlgateway.interactive.support import begin, sql
+from tests.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +52,49 @@ def test_another_process_s_requests_reach_the_owner(admin: Caller) -> None:
         second.run("INSERT INTO items VALUES (2)")
         assert second.commit().body["state"] == "committed"
     assert sql(admin, "SELECT id FROM items") == [[2]]
+
+
+def test_a_client_that_goes_away_takes_its_forwarded_statement_with_it(admin: Caller) -> None:
+    ours = begin(admin)
+    here, there = socket.socketpair()
+    real = Execution.run
+
+    def hang_up_first(self: Execution) -> Outcome:
+        there.close()
+        return real(self)
+
+    with (
+        here,
+        patch.object(Channel, "is_own", return_value=False),
+        patch.object(clients, "client_fd", _only_of_this_thread(here)),
+        patch.object(Execution, "run", hang_up_first),
+    ):
+        answer = ours.run("SELECT pg_sleep(60)")
+
+    assert answer.code == "query_cancelled"
+    # The owner ends the statement, and the transaction with it, long before the deadline.
+    wait_until(lambda: ours.id not in HELD._held, timeout_s=settings.SQL.timeout_ms / 3000)
+    assert ours.run("SELECT 1").body["outcome"] == "rolled_back"
+
+
+def _only_of_this_thread(client: socket.socket) -> Callable[[], int | None]:
+    """Return what says which client this thread answers to; the channel's threads have theirs."""
+    real, here = clients.client_fd, threading.get_ident()
+    return lambda: client.fileno() if threading.get_ident() == here else real()
+
+
+def test_a_commit_is_heard_to_its_end_by_a_client_that_went_away(admin: Caller) -> None:
+    ours = begin(admin)
+    ours.run("INSERT INTO items VALUES (1)")
+    here, there = socket.socketpair()
+    there.close()
+    with (
+        here,
+        patch.object(Channel, "is_own", return_value=False),
+        patch.object(clients, "client_fd", _only_of_this_thread(here)),
+    ):
+        assert ours.commit().body["state"] == "committed"
+    assert sql(admin, "SELECT id FROM items") == [[1]]
 
 
 def _connect() -> socket.socket:
