@@ -46,6 +46,8 @@ class Admission:
         self._total = 0
         self._of_organization: Counter[int] = Counter()
         self._of_environment: Counter[int] = Counter()
+        # Organizations that end a transaction in the slot that each has besides.
+        self._ending: set[int] = set()
         self._began_at: dict[int, float] = {}
         # When each organization that was served lately began its latest one, the newest last.
         self._active: OrderedDict[int, float] = OrderedDict()
@@ -64,6 +66,34 @@ class Admission:
             with metrics.RUNNING.track_inprogress():
                 yield
         finally:
+            self._leave(scope)
+
+    @contextmanager
+    def slot_to_end(self, scope: Scope) -> Iterator[None]:
+        """Hold a slot for the end of a transaction while the block runs.
+
+        An organization whose slots are taken has one besides: statements that wait for the
+        transaction's locks must not keep it from releasing them. In all there are no more.
+        Raises what ``slot`` raises.
+        """
+        with self._lock:
+            is_besides = (
+                not self._is_free(scope)
+                and scope.organization_id not in self._ending
+                and self._total < settings.SQL.running
+            )
+            if is_besides:
+                self._ending.add(scope.organization_id)
+                self._take(scope)
+        if not is_besides:
+            with self.slot(scope):
+                yield
+            return
+        try:
+            with metrics.RUNNING.track_inprogress():
+                yield
+        finally:
+            self._ending.discard(scope.organization_id)
             self._leave(scope)
 
     def _enter(self, scope: Scope) -> None:

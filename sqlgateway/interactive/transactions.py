@@ -110,13 +110,11 @@ def run(
 def commit(principal: Principal, transaction_id: UUID) -> InteractiveTransaction:
     """Commit; again after a lost answer it returns what happened.
 
-    Raises TransactionOver if it was rolled back, and the error that PostgreSQL met.
+    Raises TransactionOver if it was rolled back, the errors of admission, after which it is still
+    open, and the error that PostgreSQL met.
     """
     row = find(principal, transaction_id)
-    if row.state == State.OPEN:
-        xid = _ask(row, {"call": "xid"})["xid"] or ""
-        _move(row, State.OPEN, State.COMMITTING, xid=xid)
-    if row.state == State.COMMITTING:
+    if row.state in {State.OPEN, State.COMMITTING}:
         _finish(principal.scope, row)
     if row.state != State.COMMITTED:
         raise errors.TransactionOver(extra={"outcome": row.outcome})
@@ -224,19 +222,31 @@ def _ask(row: InteractiveTransaction, question: dict[str, Any]) -> dict[str, Any
 
 
 def _finish(scope: Scope, row: InteractiveTransaction) -> None:
-    """Commit a transaction that is COMMITTING, or find out what became of it."""
+    """Commit a transaction that is OPEN or COMMITTING, or find out what became of it."""
+    # Deferred triggers are the tenant's code: a commit may last as long as a statement.
+    with ADMISSION.slot_to_end(scope):
+        if row.state == State.OPEN:
+            xid = _ask(row, {"call": "xid"})["xid"] or ""
+            _move(row, State.OPEN, State.COMMITTING, xid=xid)
+        if row.state != State.COMMITTING:
+            return
+        ending = _commit(row)
+    if ending == "unknown":
+        ending = _look_up(scope, row)
+    _move(row, State.COMMITTING, State(ending))
+
+
+def _commit(row: InteractiveTransaction) -> str:
     try:
-        ending = owner.ask(row, {"call": "end", "commit": True})["ending"]
+        ending: str = owner.ask(row, {"call": "end", "commit": True})["ending"]
     except (OwnerUnavailable, errors.TransactionOver):
-        ending = "unknown"
+        return "unknown"
     except (errors.TransactionBusy, errors.SqlBusy):
         raise
     except PlatformError:
         _move(row, State.COMMITTING, State.ROLLED_BACK)
         raise
-    if ending == "unknown":
-        ending = _look_up(scope, row)
-    _move(row, State.COMMITTING, State(ending))
+    return ending
 
 
 def _look_up(scope: Scope, row: InteractiveTransaction) -> str:

@@ -214,3 +214,21 @@ def test_no_slot_is_ever_lost() -> None:
 
     assert (gate._total, gate._of_organization, gate._of_environment) == (0, {}, {})
     assert (gate._waits, gate._waiting, gate._began_at) == (0, {}, {})
+
+
+def test_the_end_of_a_transaction_has_a_slot_where_its_organization_has_none(
+    runner: Runner,
+) -> None:
+    gate = runner.gate
+    runner.start(ALICE, "waits for the transaction's lock")
+
+    with gate.slot_to_end(ALICE), override_settings(SQL=replace(settings.SQL, queue_wait_ms=1)):
+        # One besides, and it counts: the three are taken when another organization runs.
+        with pytest.raises(TooManyQueries), gate.slot_to_end(ALICE):
+            pass
+        with gate.slot(CHARLIE), pytest.raises(PlatformError), gate.slot_to_end(DORA):
+            pass
+    with gate.slot_to_end(ALICE):
+        pass
+    runner.end("waits for the transaction's lock")
+    assert gate._total == 0

@@ -1,7 +1,7 @@
 """``/v1/sql/transactions``: one transaction over several requests, in the process that owns it."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,8 +12,10 @@ from django.conf import settings
 from django.test import override_settings
 from django.utils import timezone
 
+from platform_site.lib.principals import Scope
 from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
+from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.outcomes import Outcome
 from sqlgateway.interactive import owner, transactions
@@ -319,6 +321,23 @@ def test_a_commit_that_runs_too_long_is_ended(admin: Caller) -> None:
     with override_settings(SQL=replace(settings.SQL, timeout_ms=200)):
         assert ours.commit().body["sqlstate"] == "57014"
     assert admin.get(ours.path).body["state"] == "rolled_back"
+
+
+def test_commits_count_as_statements(admin: Caller) -> None:
+    first, second = begin(admin), begin(admin)
+    row = InteractiveTransaction.unscoped.get(pk=first.id)
+    scope = Scope(row.organization_id, row.environment_id)
+    limits = replace(settings.SQL, queue_wait_ms=20)
+    with override_settings(SQL=limits), ExitStack() as held:
+        # As if two statements waited for what the transactions have locked.
+        for _ in range(settings.SQL.running_per_environment):
+            held.enter_context(ADMISSION.slot(scope))
+        with ADMISSION.slot_to_end(scope):  # as if another commit ran
+            refused = first.commit()
+        assert (refused.status, refused.code) == (429, "too_many_queries")
+        assert first.run("SELECT 1").code == "too_many_queries"
+        # It is still open, and one commit at a time gets through.
+        assert [one.commit().body["state"] for one in (first, second)] == ["committed"] * 2
 
 
 def test_the_outcome_of_a_commit_is_unknown_after_a_move(admin: Caller) -> None:
