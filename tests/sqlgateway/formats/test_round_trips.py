@@ -4,10 +4,12 @@ PostgreSQL is the judge: it compares the value that it made from our text with t
 the answer.
 """
 
+import ipaddress
 import math
 import struct
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +37,11 @@ def moment(year: int, month: int, day: int, second: int, micro: int) -> str:
     shown = 1 - year if year <= 0 else year
     clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.{micro:06}"
     return f"{shown:04}-{month:02}-{day:02} {clock}{era}"
+
+
+def network(number: int, length: int) -> str:
+    """Return the text of a network whose host bits are zero."""
+    return str(ipaddress.ip_network((number >> (32 - length) << (32 - length), length)))
 
 
 def whole(bits: int) -> st.SearchStrategy[str]:
@@ -103,9 +110,70 @@ TYPES: dict[str, st.SearchStrategy[str]] = {
 }
 
 
-@SAME_CALLER
-@given(values=st.fixed_dictionaries(TYPES))
-def test_a_value_of_each_type_survives(alice: Caller, values: dict[str, str]) -> None:
+POINTS = st.builds("({!r},{!r})".format, FLOATS, FLOATS)
+
+
+def listed(opening: str, closing: str) -> st.SearchStrategy[str]:
+    """Return the texts of figures of several points."""
+    points = st.lists(POINTS, min_size=1, max_size=4)
+    return points.map(lambda found: opening + ",".join(found) + closing)
+
+
+def ranges(*texts: str) -> st.SearchStrategy[str]:
+    """Return the texts of ranges."""
+    return st.sampled_from([*texts, "empty", "(,)"])
+
+
+def multiranges(*texts: str) -> st.SearchStrategy[str]:
+    """Return the texts of several ranges at once."""
+    return st.lists(st.sampled_from([*texts, "(,)"]), max_size=3).map(
+        lambda found: "{" + ",".join(found) + "}"
+    )
+
+
+INTEGERS = ("[-5,7)", "[8,8]", "(,0]", "[2147483646,2147483647)")
+NUMBERS = ("[-0.5,7.25)", "(1e30,)", "[1.10,1.10]")
+DAYS = ("[2026-02-28,2026-03-01)", "(,4714-11-24 BC]", "[infinity,infinity]")
+TIMES = ('["4713-01-01 00:00:00 BC","294276-12-31 23:59:59.999999"]', "(-infinity,2026-01-01)")
+ZONED = ('["2026-01-01 12:00:00+05:30","2026-01-02 00:00:00+00")', "[infinity,)")
+
+OTHER_TYPES: dict[str, st.SearchStrategy[str]] = {
+    "bool": st.sampled_from(["true", "false"]),
+    "bpchar": TEXTS,
+    "char(5)": st.text("aé ", max_size=5),
+    '"char"': st.sampled_from(["a", "", "\\303"]),
+    "name": st.text("aé\"' ", max_size=20),
+    "cidr": st.builds(network, st.integers(0, 2**32 - 1), st.integers(0, 32))
+    | st.ip_addresses(v=6).map(str),
+    "macaddr8": st.binary(min_size=8, max_size=8).map(lambda value: value.hex(":")),
+    "bit(9)": st.text("01", min_size=9, max_size=9),
+    "xid8": st.integers(0, 2**64 - 1).map(str),
+    "jsonpath": st.sampled_from(
+        ["$", "strict $.a[*]", '$."é"[0 to last] ? (@ > 1 && @ like_regex "^a")', "$.a.double()"]
+    ),
+    "tsquery": st.sampled_from(["", "'a' & !'b'", "'é' <-> 'c':*AB | 'd'", "'it''s' <3> 'x y'"]),
+    "line": st.builds("{{{!r},1,{!r}}}".format, FLOATS, FLOATS),
+    "lseg": st.builds("[{},{}]".format, POINTS, POINTS),
+    "box": st.builds("{},{}".format, POINTS, POINTS),
+    "circle": st.builds("<{},{!r}>".format, POINTS, st.floats(0, 1e300)),
+    "path": listed("[", "]") | listed("(", ")"),
+    "polygon": listed("(", ")"),
+    "int4range": ranges(*INTEGERS),
+    "numrange": ranges(*NUMBERS),
+    "daterange": ranges(*DAYS),
+    "tsrange": ranges(*TIMES),
+    "tstzrange": ranges(*ZONED),
+    "int4multirange": multiranges(*INTEGERS),
+    "int8multirange": multiranges(*INTEGERS, "[9223372036854775806,9223372036854775807)"),
+    "nummultirange": multiranges(*NUMBERS),
+    "datemultirange": multiranges(*DAYS),
+    "tsmultirange": multiranges(*TIMES),
+    "tstzmultirange": multiranges(*ZONED),
+}
+
+
+def assert_survives(alice: Caller, values: dict[str, str]) -> None:
+    """Send a value of each type back as it was answered; PostgreSQL says if it is the same."""
     made = [f"${number}::text::{name}" for number, name in enumerate(values, 1)]
     answered = alice.sql(f"SELECT {', '.join(made)}", list(values.values()), rows="arrays").rows[0]
     count = len(values)
@@ -123,6 +191,27 @@ def test_a_value_of_each_type_survives(alice: Caller, values: dict[str, str]) ->
         if not is_same
     ]
     assert not wrong
+
+
+@SAME_CALLER
+@given(values=st.fixed_dictionaries(TYPES))
+def test_a_value_of_each_type_survives(alice: Caller, values: dict[str, str]) -> None:
+    assert_survives(alice, values)
+
+
+@SAME_CALLER
+@given(values=st.fixed_dictionaries(OTHER_TYPES))
+def test_a_value_of_each_other_type_survives(alice: Caller, values: dict[str, str]) -> None:
+    assert_survives(alice, values)
+
+
+@pytest.mark.parametrize("text", ["<a/>", '<a b="é">&amp;<![CDATA[<]]></a>', "text &lt; only", ""])
+def test_xml_survives_where_the_server_has_it(alice: Caller, text: str) -> None:
+    if alice.sql("SELECT xml '<a/>'").status == 200:
+        assert_survives(alice, {"xml": text})
+    else:
+        # The bundled server is built without libxml.
+        assert alice.sql("SELECT $1::xml", [text]).body["sqlstate"] == "0A000"
 
 
 @SAME_CALLER
