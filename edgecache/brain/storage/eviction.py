@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from edgecache.brain.database import Database
+from edgecache.brain.storage.removal import remove_files
 from edgecache.brain.storage.staging import Staging
 
 log = structlog.get_logger(__name__)
@@ -107,8 +108,7 @@ async def _remove_unknown(staging: Staging, database: Database, files: Sequence[
             " ON CONFLICT DO NOTHING RETURNING sha256",
             [sorted(names)],
         )
-        for row in rows:
-            await staging.run(staging.unlink_copy, names[row.sha256].path)
+        await remove_files(staging, connection, [names[row.sha256].path for row in rows])
         await connection.run(
             "DELETE FROM brain_blob WHERE sha256 = ANY(%s)", [[row.sha256 for row in rows]]
         )

@@ -6,6 +6,7 @@ Every brain collects; skipped row locks and one advisory lock keep them apart.
 import asyncio
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -18,6 +19,7 @@ from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.fetch.origin_writes import OriginWrites
 from edgecache.brain.nodes import jobs as node_jobs
 from edgecache.brain.storage.eviction import evict, sweep
+from edgecache.brain.storage.removal import remove_files
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.collection import StoreCollector
@@ -157,9 +159,13 @@ class GarbageCollector(PeriodicTask):
             gone = [row.sha256 for row in named if not row.is_cached and not row.is_stored]
             await stored_blobs.drop_unneeded(change, locked)
             # While the rows are locked no new reference can be made.
-            await self._staging.run(self._staging.unlink, gone)
+            await remove_files(self._staging, change, self._paths(gone))
             await change.run("DELETE FROM brain_blob WHERE sha256 = ANY(%s)", [gone])
         return len(rows) == STEP_RELEASES
+
+    def _paths(self, blobs: Sequence[bytes]) -> list[Path]:
+        places = (self._staging.origin_path, self._staging.blob_path)
+        return [path_of(sha256) for sha256 in blobs for path_of in places]
 
     async def _free_nodes(self, change: Change, blobs: Sequence[bytes]) -> None:
         freed = await change.all(

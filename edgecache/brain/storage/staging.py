@@ -17,7 +17,7 @@ import os
 import secrets
 import shutil
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
@@ -233,20 +233,19 @@ class Staging:
         staged.path.replace(target)
         self.copies_bytes += staged.manifest.size
 
-    def unlink(self, blobs: Sequence[bytes]) -> None:
-        """Remove all files of some bytes. Runs on a thread (``run``)."""
-        for sha256 in blobs:
-            self.origin_path(sha256).unlink(missing_ok=True)
-            self.unlink_copy(self.blob_path(sha256))
-
     def unlink_copy(self, path: Path) -> None:
-        """Remove one file. Runs on a thread (``run``)."""
+        """Remove a cached blob. Runs on a thread (``run``)."""
         try:
             size = path.stat().st_size
             path.unlink()
         except FileNotFoundError:
             return
-        self.copies_bytes = max(0, self.copies_bytes - size)
+        self.forget_copy(path, size)
+
+    def forget_copy(self, path: Path, size: int) -> None:
+        """No longer count a file that was removed, if it was a cached blob."""
+        if path.parent.parent.name == "blobs":
+            self.copies_bytes = max(0, self.copies_bytes - size)
 
     # --- parts of uploads -------------------------------------------------------------------
 

@@ -143,7 +143,12 @@ def _place_all(paths: Sequence[Path], targets: Sequence[Path]) -> list[Exception
             if not target.parent.is_dir():
                 target.parent.mkdir(exist_ok=True)
                 sync_folder(target.parent.parent)
-            path.replace(target)
+            if path == target:
+                # Placed by a transaction that failed. Whoever removes what that one left is to see
+                # that it has changed.
+                os.utime(path)
+            else:
+                path.replace(target)
         except OSError as exc:
             errors[number] = file_error(exc)
         else:

@@ -9,6 +9,7 @@ import structlog
 
 from edgecache.brain.database import Database
 from edgecache.brain.errors import StoreUnavailable
+from edgecache.brain.storage.removal import remove_files
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
 from edgecache.brain.storage.stores.store import Store, StoredName
@@ -99,9 +100,8 @@ class StoreCollector:
         """
         async with self._database.transaction(timeout_s=STEP_TIMEOUT_S) as connection:
             rows = await connection.all(MOVED, [list(blobs), after_s])
-            for row in rows:
-                path = self._staging.origin_path(row.sha256)
-                await self._staging.run(path.unlink, missing_ok=True)
+            paths = [self._staging.origin_path(row.sha256) for row in rows]
+            await remove_files(self._staging, connection, paths)
         return len(rows)
 
     async def _delete_due(self, known: KnownStore, store: Store) -> None:

@@ -229,7 +229,7 @@ async def test_a_write_continues_after_its_caller_was_cancelled(brain: Brain) ->
 async def test_a_lost_file_is_an_error_and_not_an_empty_body(brain: Brain) -> None:
     bucket = await brain.bucket()
     found = await brain.put(bucket, "k", b"bytes")
-    brain.staging.unlink([found.sha256])
+    brain.staging.origin_path(found.sha256).unlink()
 
     opened = await brain.objects.open(bucket, "k")
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,8 +14,8 @@ from edgecache.brain.storage import staging as files
 from edgecache.brain.storage.staging import BUFFER_BYTES, Staging
 from edgecache.brain.storage.syncing import write_whole
 from tests.edgecache.brain.brains import MIB, until
+from tests.edgecache.brain.held import Held
 
-WAIT_S = 20.0
 # Long enough for an operation that nothing blocks.
 SHORTLY_S = 0.2
 
@@ -28,26 +27,6 @@ async def staging(tmp_path: Path) -> AsyncIterator[Staging]:
     await one.start()
     yield one
     await one.stop()
-
-
-class Held:
-    """Blocks a thread's work until the test releases it."""
-
-    def __init__(self) -> None:
-        self._came, self._go_on = threading.Event(), threading.Event()
-
-    def hold(self) -> None:
-        """Signal that the thread has arrived, and wait."""
-        self._came.set()
-        assert self._go_on.wait(WAIT_S)
-
-    async def came(self) -> None:
-        """Wait until the thread has arrived."""
-        assert await asyncio.to_thread(self._came.wait, WAIT_S)
-
-    def go_on(self) -> None:
-        """Release the thread."""
-        self._go_on.set()
 
 
 async def test_a_file_is_not_closed_while_a_cancelled_writers_thread_writes_to_it(

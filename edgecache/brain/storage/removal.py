@@ -1,0 +1,76 @@
+"""Removal of blobs' files while the blobs' rows are locked, and of nothing that was written since.
+
+A lock ends with its connection, which this process notices late: in the middle of its work, or
+while a thread goes on that nothing can stop. Others may write the same bytes then, and have them
+acknowledged. Their file is another one, so a file is removed only if it is the one that was there
+while the rows were certainly locked.
+"""
+
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from edgecache.brain.database import Connection
+from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.syncing import sync_file, sync_folder
+
+# A thread goes on for so many files after the locks are lost.
+STEP: Final = 100
+
+
+class Seen(NamedTuple):
+    """A file as it was found. An inode's number may come again, but not with the same time."""
+
+    path: Path
+    inode: int
+    mtime_ns: int
+    size: int
+
+
+async def remove_files(staging: Staging, connection: Connection, paths: Sequence[Path]) -> None:
+    """Remove the files of blobs whose rows a transaction has locked; some may not exist.
+
+    Raises DatabaseUnavailable, psycopg.OperationalError: the locks are lost, and files left.
+    """
+    for start in range(0, len(paths), STEP):
+        found = await staging.run(_look, paths[start : start + STEP])
+        # An answer shows that the rows were still locked when the files were looked at.
+        await connection.run("SELECT 1")
+        await staging.run(_remove, staging, found)
+
+
+def _look(paths: Sequence[Path]) -> list[Seen]:
+    return [seen for path in paths if (seen := _seen(path)) is not None]
+
+
+def _seen(path: Path) -> Seen | None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    return Seen(path, found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def _remove(staging: Staging, files: Sequence[Seen]) -> None:
+    for file in files:
+        if _remove_same(file, staging.temp / secrets.token_hex(16)):
+            staging.forget_copy(file.path, file.size)
+
+
+def _remove_same(file: Seen, aside: Path) -> bool:
+    """Remove a file if it is the one that was seen."""
+    if _seen(file.path) != file:
+        return False
+    try:
+        file.path.rename(aside)
+    except FileNotFoundError:
+        return False
+    if _seen(aside) == file._replace(path=aside):
+        aside.unlink()
+        return True
+    # Replaced since the look: back it goes, durable, for its writer's sync may have missed it.
+    aside.replace(file.path)
+    sync_file(file.path)
+    sync_folder(file.path.parent)
+    return False
