@@ -1,6 +1,7 @@
 """Bytes and names that last: written whole, and synced."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -22,8 +23,27 @@ def sync_file(path: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def make_folders(folders: Iterable[Path]) -> None:
+    """Make folders durable, whoever has made them: another process may not have synced them yet."""
+    parents = set()
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        parents.add(folder.parent)
+    for parent in parents:
+        sync_folder(parent)
+
+
+def move(path: Path, target: Path) -> None:
+    """Rename a file; the target's folder is made if it does not exist."""
+    try:
+        path.replace(target)
+    except FileNotFoundError:
+        make_folders([target.parent])
+        path.replace(target)

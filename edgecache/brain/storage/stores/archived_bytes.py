@@ -18,6 +18,7 @@ from edgecache.brain.errors import StoreMissing
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import TAG_BYTES, open_store
 from edgecache.brain.storage.stores.settings import DATA_FOLDER, StoreSettings
+from edgecache.brain.storage.syncing import make_folders, sync_folder
 
 PIECE_BYTES: Final = 2**20
 ALL: Final = (
@@ -181,7 +182,9 @@ class Target:
 
     def _keep_file(self, sha256: str, body: Path) -> None:
         path = path_of(self._data_dir, sha256)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.parent.is_dir():
+            for folder in (path.parent.parent, path.parent):
+                make_folders([folder])
         unfinished = path.with_name(f".{secrets.token_hex(8)}")
         try:
             with body.open("rb") as source, unfinished.open("xb") as to:
@@ -190,6 +193,7 @@ class Target:
                 to.flush()
                 os.fsync(to.fileno())
             unfinished.replace(path)
+            sync_folder(path.parent)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
