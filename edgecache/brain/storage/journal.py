@@ -3,65 +3,54 @@
 A body that is a file of its own takes a sync of the file and one of its folder before it may be
 acknowledged. So small bodies are appended to the journal together, and that is synced; their files
 are written without waiting, and synced later, many at a time (``Journal.sync``). Only then is
-their part of the journal used again. What a power cut leaves of the files is mended from the
+their segment of the journal used again. What a power cut leaves of the files is mended from the
 journal by the next process that finds it without its owner (``Journal.adopt``).
-
-Segments are files that are overwritten when their time has come again: to sync what has its place
-on the disk is several times cheaper. Each record has the mark of its turn, so that a reader stops
-where an earlier turn's bytes begin. A body is read back only if it has its hash.
 """
 
-import hashlib
+import errno
 import os
 import secrets
-import struct
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-import structlog
+from edgecache.brain.storage.segments import FILE_MODE, NAME, Body, Segment, records
+from edgecache.brain.storage.syncing import move, sync_folder, write_whole
 
-from edgecache.brain.blocks import BLOCK_BYTES
-from edgecache.brain.storage.syncing import sync_folder, write_whole
+T = TypeVar("T")
 
-log = structlog.get_logger(__name__)
-
-# Larger ones are synced in their own file: written twice they would cost more than a sync.
-JOURNALED_BYTES: Final = BLOCK_BYTES
-SEGMENT_BYTES: Final = 16 * 2**20
-# A sync of so many files takes a second or two, and a start checks no more of them.
-SEGMENT_RECORDS: Final = 2000
 # When all are in use, bodies are synced in files of their own: writers slow down to the disk.
 SEGMENTS: Final = 4
-NAME: Final = "journal-"
-MARK_BYTES: Final = 16
-# Mark, SHA-256, size.
-HEADER: Final = struct.Struct(f">{MARK_BYTES}s32sQ")
-FILE_MODE: Final = 0o600
-
-Body = tuple[bytes, bytes]
-"""SHA-256 and bytes."""
 
 
 class Journal:
     """One process's journal. Every method runs on a thread; several may at once."""
 
-    def __init__(self, folder: Path, path_of: Callable[[bytes], Path]) -> None:
-        """folder: of the segments, this process's own. path_of: where a hash has its file."""
+    def __init__(self, folder: Path, temp: Path, path_of: Callable[[bytes], Path]) -> None:
+        """folder: of the segments, this process's own. temp: of unfinished files.
+
+        path_of: where a hash has its file.
+        """
         self._folder = folder
+        self._temp = temp
         self._path_of = path_of
         self._lock = threading.Lock()
-        self._syncing = threading.Lock()
-        self._current: _Segment | None = None
-        self._closed: list[_Segment] = []
-        self._free: list[_Segment] = []
+        # Notified when a segment has lost a writer.
+        self._written = threading.Condition(self._lock)
+        # Held by what makes files durable: one thread at a time.
+        self._keeping = threading.Lock()
+        self._current: Segment | None = None
+        self._closed: list[Segment] = []
+        self._free: list[Segment] = []
         self._made = 0
+        self._is_pressed = False
+        self._has_ended = False
 
     @property
     def is_pressed(self) -> bool:
-        """True if segments are full: ``sync`` makes room."""
-        return bool(self._closed)
+        """True if a segment became full since the last sync began: another one makes room."""
+        return self._is_pressed
 
     def append(self, bodies: Sequence[Body]) -> bool:
         """Make bodies durable and write their files; False if there is no room.
@@ -84,62 +73,55 @@ class Journal:
                 self._write(sha256, data)
                 segment.written.append(sha256)
         finally:
-            with self._lock:
+            with self._written:
                 segment.writers -= 1
+                self._written.notify_all()
         return True
 
     def sync(self) -> None:
         """Make the files of all bodies durable, and their segments free.
 
-        Raises OSError: the bodies stay in the journal.
+        Raises OSError: what could not be synced stays in the journal.
         """
-        with self._syncing:
-            with self._lock:
-                if self._current is not None and self._current.position:
-                    self._close()
-                ready = [segment for segment in self._closed if not segment.writers]
-            for segment in ready:
-                self._sync(segment)
-                with self._lock:
-                    self._closed.remove(segment)
-                    if segment.can_be_reused:
-                        self._free.append(segment)
-                if not segment.can_be_reused:
-                    segment.remove()
+        with self._keeping:
+            self._sync_all()
 
     def end(self) -> None:
         """Make the files of all bodies durable, and remove the journal.
 
+        Waits for the threads that append, whose callers may have given up, and for an adoption.
         Raises OSError: what is left must be adopted.
         """
-        self.sync()
-        for segment in self._free:
-            segment.remove()
+        with self._keeping:
+            with self._written:
+                self._has_ended = True
+                self._written.wait_for(lambda: not self._has_writers())
+            self._sync_all()
+            for segment in self._free:
+                segment.remove()
 
     def adopt(self, folder: Path) -> None:
         """Take over the journal of a process that has ended, and mend its files.
 
-        Raises OSError.
+        Raises OSError: what could not be mended is still there, to be adopted another time.
         """
-        for path in sorted(folder.glob(f"{NAME}*")):
-            adopted = _Segment(self._folder / path.name, can_be_reused=False)
-            for sha256, data in _records(path):
-                self._mend(sha256, data)
-                adopted.written.append(sha256)
-            path.rename(adopted.path)
-            sync_folder(self._folder)
-            with self._lock:
-                self._closed.append(adopted)
+        with self._keeping:
+            if self._has_ended:
+                raise OSError(errno.ESHUTDOWN, "this process ends, too")
+            _try_each(self._adopt, sorted(folder.glob(f"{NAME}*")))
 
-    def _with_room(self, bodies: Sequence[Body]) -> "_Segment | None":
+    def _with_room(self, bodies: Sequence[Body]) -> Segment | None:
+        if self._has_ended:
+            return None
         if self._current is not None and not self._current.has_room(bodies):
             self._close()
+            self._is_pressed = True
         if self._current is None:
             if self._free:
                 self._current = self._free.pop()
                 self._current.begin()
             elif self._made < SEGMENTS:
-                self._current = _Segment.new(self._folder)
+                self._current = Segment.new(self._folder)
                 self._made += 1
         return self._current
 
@@ -148,42 +130,74 @@ class Journal:
             self._closed.append(self._current)
             self._current = None
 
+    def _has_writers(self) -> bool:
+        current = [] if self._current is None else [self._current]
+        return any(segment.writers for segment in (*self._closed, *current))
+
     def _write(self, sha256: bytes, data: bytes) -> None:
-        target = self._path_of(sha256)
-        path = self._folder / secrets.token_hex(16)
+        path = self._temp / secrets.token_hex(16)
         try:
             file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE)
             try:
                 write_whole(file, data)
             finally:
                 os.close(file)
-            self._rename(path, target)
+            move(path, self._path_of(sha256))
         except OSError:
             path.unlink(missing_ok=True)
             raise
 
-    @staticmethod
-    def _rename(path: Path, target: Path) -> None:
-        try:
-            path.replace(target)
-        except FileNotFoundError:
-            target.parent.mkdir(exist_ok=True)
-            sync_folder(target.parent.parent)
-            path.replace(target)
+    def _adopt(self, path: Path) -> None:
+        adopted = Segment(self._folder / path.name, can_be_reused=False)
+        # A sync may have failed in the process that has ended: see ``_sync``.
+        adopted.is_suspect = True
+
+        def mend(body: Body) -> None:
+            self._mend(*body)
+            adopted.written.append(body[0])
+
+        _try_each(mend, records(path))
+        if not adopted.written:
+            path.unlink()
+            return
+        path.rename(adopted.path)
+        with self._lock:
+            self._closed.append(adopted)
+        # Before the folder from which it came is removed.
+        sync_folder(self._folder)
 
     def _mend(self, sha256: bytes, data: bytes) -> None:
         try:
             if self._path_of(sha256).read_bytes() == data:
                 return
-        except FileNotFoundError:
+        except OSError:
+            # Missing, or on a bad part of the disk. Perhaps it was deleted: a file without a row
+            # is removed by the sweep.
             pass
-        # Perhaps it was deleted: a file without a row is removed by the sweep.
         self._write(sha256, data)
 
-    def _sync(self, segment: "_Segment") -> None:
+    def _sync_all(self) -> None:
+        with self._lock:
+            self._close()
+            self._is_pressed = False
+            ready = [segment for segment in self._closed if not segment.writers]
+        _try_each(self._sync_and_free, ready)
+
+    def _sync_and_free(self, segment: Segment) -> None:
+        self._sync(segment)
+        if segment.can_be_reused:
+            segment.clear()
+        else:
+            segment.remove()
+        with self._lock:
+            self._closed.remove(segment)
+            if segment.can_be_reused:
+                self._free.append(segment)
+
+    def _sync(self, segment: Segment) -> None:
         if segment.is_suspect:
             # After a failed sync the kernel may take what it lost for written.
-            for sha256, data in _records(segment.path):
+            for sha256, data in records(segment.path):
                 if self._path_of(sha256).exists():
                     self._write(sha256, data)
         segment.is_suspect = True
@@ -197,81 +211,16 @@ class Journal:
         segment.is_suspect = False
 
 
-class _Segment:
-    """A file of records. position: of the next one. written: hashes whose files were written.
-
-    writers: that are writing files of its bodies. is_suspect: a sync of these files has failed.
-    """
-
-    def __init__(self, path: Path, *, can_be_reused: bool = True) -> None:
-        self.path = path
-        self.can_be_reused = can_be_reused
-        self.position = 0
-        self.written: list[bytes] = []
-        self.writers = 0
-        self.is_suspect = False
-        self._records = 0
-        self._mark = b""
-        self._file = -1
-
-    @classmethod
-    def new(cls, folder: Path) -> "_Segment":
-        """Return an empty segment whose name is durable. Raises OSError."""
-        segment = cls(folder / f"{NAME}{secrets.token_hex(8)}")
-        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
-        segment._file = os.open(segment.path, flags, FILE_MODE)
-        sync_folder(folder)
-        sync_folder(folder.parent)
-        segment.begin()
-        return segment
-
-    def begin(self) -> None:
-        """Begin a turn: what is in the file is no longer valid once the first record is written."""
-        self.position = self._records = 0
-        self.written = []
-        self._mark = secrets.token_bytes(MARK_BYTES)
-
-    def has_room(self, bodies: Sequence[Body]) -> bool:
-        """True if bodies fit."""
-        size = sum(HEADER.size + len(data) for _, data in bodies)
-        return (
-            self.position + size <= SEGMENT_BYTES and self._records + len(bodies) <= SEGMENT_RECORDS
-        )
-
-    def append(self, bodies: Sequence[Body]) -> None:
-        """Write records, and wait until they are durable. Raises OSError."""
-        records = b"".join(
-            part
-            for sha256, data in bodies
-            for part in (HEADER.pack(self._mark, sha256, len(data)), data)
-        )
-        os.lseek(self._file, self.position, os.SEEK_SET)
-        write_whole(self._file, records)
-        os.fdatasync(self._file)
-        self.position += len(records)
-        self._records += len(bodies)
-
-    def remove(self) -> None:
-        """Remove the file."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-        self.path.unlink(missing_ok=True)
-
-
-def _records(path: Path) -> Iterator[Body]:
-    """Yield the bodies of a segment's last turn, up to the first that is not whole."""
-    with path.open("rb") as file:
-        turn = None
-        while len(header := file.read(HEADER.size)) == HEADER.size:
-            mark, sha256, size = HEADER.unpack(header)
-            turn = turn or mark
-            if mark != turn or size > JOURNALED_BYTES:
-                return
-            data = file.read(size)
-            if hashlib.sha256(data).digest() != sha256:
-                return
-            yield sha256, data
+def _try_each(work: Callable[[T], None], items: Iterable[T]) -> None:
+    """Do work for each item, also after a failure; raise the first one at the end."""
+    failures = []
+    for item in items:
+        try:
+            work(item)
+        except OSError as exc:
+            failures.append(exc)
+    if failures:
+        raise failures[0]
 
 
 def _begin_sync(file: int) -> None:

@@ -2,8 +2,9 @@
 
 Under the data directory, named by hash or at random, never by a key::
 
-    temp/<random>/     of one process, which holds its ``lock``, with its journal; another one ends
-                       both when the lock is not held
+    temp/<random>/     of one process, which holds its ``lock``
+    journals/<random>/ its journal, with a ``lock``, too; another process ends both folders when
+                       their locks are not held. Releases without a journal delete temp/ unread
     origin/ab/<sha256> objects of the built-in origin
     blobs/ab/<sha256>  cached objects of external origins: evictable
     parts/<random>     of unfinished multipart uploads
@@ -15,7 +16,6 @@ import asyncio
 import errno
 import os
 import secrets
-import shutil
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -31,9 +31,8 @@ from edgecache.brain.fair_share import PAYER
 from edgecache.brain.storage.budget import Budget
 from edgecache.brain.storage.buffers import BufferedBody, Buffers
 from edgecache.brain.storage.digests import Digests
-from edgecache.brain.storage.journal import Journal
-from edgecache.brain.storage.process_folders import STARTING_S, end_dead, make_locked
-from edgecache.brain.storage.syncing import sync_folder, write_whole
+from edgecache.brain.storage.process_folders import ProcessFolders
+from edgecache.brain.storage.syncing import make_folders, move, sync_folder, write_whole
 from edgecache.brain.values import StagedFile
 from edgecache.http.shares import Shares
 
@@ -67,13 +66,12 @@ class Staging:
         self.copies_bytes = 0
         self.buffers = Buffers()
         self.budget = Budget(limit_bytes, self.buffers)
-        self.temp = root / "temp" / secrets.token_hex(8)
-        self.journal = Journal(self.temp, self.origin_path)
-        self._lock = -1
+        self._folders = ProcessFolders(root, self.origin_path)
+        self.temp = self._folders.temp
+        self.journal = self._folders.journal
+        self._has_failed = False
         self._news = asyncio.Event()
-        self._rounds = PeriodicTask(
-            "journal", self._round, lambda: wait_for_news(self._news, SYNC_EVERY_S)
-        )
+        self._rounds = PeriodicTask("journal", self._round, self._pause)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="brain-files")
         # No share, for each piece of work is short; but organizations wait for a thread in turn.
         self._turns = Shares(THREADS, refusal=Overloaded, spare=0, queue=WAITING, wait_s=None)
@@ -91,13 +89,7 @@ class Staging:
     async def stop(self) -> None:
         """Remove this process's temporary files; a journal that cannot be ended stays."""
         await self._rounds.stop()
-        try:
-            await self.run(self.journal.end)
-        except (OSError, StorageFull):
-            log.exception("journal_left")
-        else:
-            await self.run(shutil.rmtree, self.temp, ignore_errors=True)
-        os.close(self._lock)
+        await self.run(self._folders.end)
         self._threads.shutdown()
 
     def sync_soon(self) -> None:
@@ -219,18 +211,13 @@ class Staging:
         """Move a body to its lasting path: atomic, durable. Runs on a thread (``run``)."""
         if target.parent.parent.name == "blobs":
             self.copies_bytes += staged.manifest.size
-        made = not target.parent.is_dir()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        staged.path.replace(target)
+        move(staged.path, target)
         sync_folder(target.parent)
-        if made:
-            sync_folder(target.parent.parent)
 
     def keep_copy(self, staged: StagedFile) -> None:
         """Move a body to a cached blob's path, where it may be lost. Runs on a thread (``run``)."""
         target = self.blob_path(staged.manifest.sha256)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        staged.path.replace(target)
+        move(staged.path, target)
         self.copies_bytes += staged.manifest.size
 
     def unlink_copy(self, path: Path) -> None:
@@ -273,17 +260,25 @@ class Staging:
             await self.run(self.part_path(name).unlink, missing_ok=True)
             self.budget.give_back_part(name)
 
+    async def _pause(self) -> None:
+        if self._has_failed:
+            # It is not to keep the disk busy with what fails, however full the journal is.
+            await asyncio.sleep(SYNC_EVERY_S)
+        await wait_for_news(self._news, SYNC_EVERY_S)
+
     async def _round(self) -> None:
-        await self.run(self.journal.sync)
-        await self.run(end_dead, self.temp, self.journal, silent_s=STARTING_S)
+        self._has_failed = True
+        await self.run(self._folders.keep)
+        self._has_failed = False
 
     # --- on a thread ------------------------------------------------------------------------
 
     def _start(self) -> None:
-        for name in ("origin", "blobs", "parts", "temp"):
-            (self.root / name).mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = make_locked(self.temp)
-        end_dead(self.temp, self.journal)
+        make_folders([self.root])
+        make_folders(self.root / name for name in ("origin", "blobs", "parts", "temp", "journals"))
+        # No writer has to find out whether its folder's name is durable.
+        make_folders(self.origin_path(bytes([first])).parent for first in range(256))
+        self._folders.start()
         copies = (self.root / "blobs").glob("*/*")
         self.copies_bytes = sum(path.stat().st_size for path in copies)
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import structlog
 
 from edgecache.brain.storage.buffers import BufferedBody
-from edgecache.brain.storage.journal import JOURNALED_BYTES
+from edgecache.brain.storage.segments import JOURNALED_BYTES, Body
 from edgecache.brain.storage.staging import Staging, file_error
-from edgecache.brain.storage.syncing import sync_folder, write_whole
+from edgecache.brain.storage.syncing import move, sync_folder, write_whole
 from edgecache.brain.values import Manifest, StagedFile
 
 log = structlog.get_logger(__name__)
@@ -66,9 +66,7 @@ class StoredBytes:
 
     def _write_journaled(self, bodies: Sequence[BufferedBody]) -> list[Exception | None]:
         try:
-            has_room = self._staging.journal.append(
-                [(body.manifest.sha256, body.data) for body in bodies]
-            )
+            has_room = self._staging.journal.append(_journaled(bodies))
         except OSError:
             # There may be room for some of them.
             has_room = False
@@ -110,6 +108,10 @@ def is_journaled(body: StagedFile | BufferedBody) -> bool:
     return isinstance(body, BufferedBody) and len(body.data) <= JOURNALED_BYTES
 
 
+def _journaled(bodies: Sequence[BufferedBody]) -> list[Body]:
+    return [(body.manifest.sha256, body.data) for body in bodies]
+
+
 def _write_all(
     folder: Path, bodies: Sequence[BufferedBody], *, is_durable: bool
 ) -> list[StagedFile | Exception]:
@@ -140,15 +142,12 @@ def _place_all(paths: Sequence[Path], targets: Sequence[Path]) -> list[Exception
     folders: dict[Path, list[int]] = {}
     for number, (path, target) in enumerate(zip(paths, targets, strict=True)):
         try:
-            if not target.parent.is_dir():
-                target.parent.mkdir(exist_ok=True)
-                sync_folder(target.parent.parent)
             if path == target:
                 # Placed by a transaction that failed. Whoever removes what that one left is to see
                 # that it has changed.
                 os.utime(path)
             else:
-                path.replace(target)
+                move(path, target)
         except OSError as exc:
             errors[number] = file_error(exc)
         else:

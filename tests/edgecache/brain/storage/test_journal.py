@@ -1,21 +1,25 @@
-"""Small bodies after a power cut: what was acknowledged is mended from the journal."""
+"""The journal: what it has is mended, synced before it is let go, and not brought back later."""
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from edgecache.brain.storage import journal as journals
+from edgecache.brain.storage import segments
 from edgecache.brain.storage.digests import manifest_of
-from edgecache.brain.storage.journal import HEADER, Journal
-from edgecache.brain.storage.process_folders import STARTING_S
-from edgecache.brain.values import BucketInfo, ObjectVersion
-from tests.edgecache.brain.brains import PLAIN, Brain, Rows, buffered, running, until
-from tests.edgecache.brain.children import child
+from edgecache.brain.storage.journal import Journal
+from edgecache.brain.storage.segments import HEADER
+from tests.edgecache.brain.held import held_at
 
 BODIES = [b"first", b"second", b"third"]
+# Long enough for an operation that nothing blocks.
+SHORTLY_S = 0.2
+Make = Callable[[str], Journal]
+Files = Callable[[bytes], Path]
 
 
 def body(data: bytes) -> tuple[bytes, bytes]:
@@ -24,79 +28,27 @@ def body(data: bytes) -> tuple[bytes, bytes]:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Callable[[bytes], Path]:
+def files(tmp_path: Path) -> Files:
     """Return where a hash has its file."""
     return lambda sha256: tmp_path / "origin" / sha256.hex()[:2] / sha256.hex()
 
 
 @pytest.fixture
-def make(tmp_path: Path, files: Callable[[bytes], Path]) -> Callable[[str], Journal]:
+def make(tmp_path: Path, files: Files) -> Make:
     """Return what makes the journal of a process."""
     (tmp_path / "origin").mkdir()
 
     def made(name: str) -> Journal:
-        folder = tmp_path / "temp" / name
-        folder.mkdir(parents=True)
-        return Journal(folder, files)
+        folder, temp = tmp_path / "journals" / name, tmp_path / "temp" / name
+        for each in (folder, temp):
+            each.mkdir(parents=True)
+        return Journal(folder, temp, files)
 
     return made
 
 
-@pytest.mark.parametrize("damage", ["gone", "empty", "zeros"])
-async def test_what_a_power_cut_leaves_of_files_is_mended(
-    rows: Rows, brain: Brain, damage: str
-) -> None:
-    bucket = await brain.bucket()
-    async with child(rows.url, brain.staging.root) as doomed:
-        for number, data in enumerate(BODIES):
-            await doomed.do("put", bucket=bucket.id, key=f"k{number}", data=data.decode())
-        await doomed.kill()
-    for data in BODIES:
-        path = brain.staging.origin_path(manifest_of(data).sha256)
-        if damage == "gone":
-            path.unlink()
-        else:
-            path.write_bytes(bytes(len(data)) if damage == "zeros" else b"")
-
-    # The next one that starts; or a running one, a while after the dead one began.
-    if damage == "gone":
-        for lock in brain.staging.temp.parent.glob("*/lock"):
-            os.utime(lock, (0, lock.stat().st_mtime - 2 * STARTING_S))
-        brain.staging.sync_soon()
-        await until(lambda: len(list(brain.staging.temp.parent.iterdir())) == 1)
-    else:
-        async with running(rows.url, brain.staging.root):
-            assert len(list(brain.staging.temp.parent.iterdir())) == 2
-
-    await until(lambda: not brain.coherence.peers)
-    for number, data in enumerate(BODIES):
-        assert await brain.get(bucket, f"k{number}") == data
-
-
-async def test_a_brain_that_stops_leaves_no_journal(brain: Brain, rows: Rows) -> None:
-    bucket = await brain.bucket()
-    async with running(rows.url, brain.staging.root) as other:
-        await put_all(other, bucket.id)
-        assert list(other.staging.temp.glob("journal-*"))
-        folder = other.staging.temp
-
-    assert not folder.exists()
-    assert await brain.get(bucket, "k0") == BODIES[0]
-
-
-async def put_all(brain: Brain, bucket_id: int) -> list[ObjectVersion]:
-    """Write all bodies."""
-    bucket = await brain.directory.bucket_by_id(bucket_id)
-    return [await put(brain, bucket, f"k{number}", data) for number, data in enumerate(BODIES)]
-
-
-async def put(brain: Brain, bucket: BucketInfo, key: str, data: bytes) -> ObjectVersion:
-    """Write a body that is in memory."""
-    return await brain.objects.put(bucket, key, buffered(brain, data), PLAIN)
-
-
 def test_an_earlier_turn_s_bodies_are_not_brought_back(
-    make: Callable[[str], Journal], files: Callable[[bytes], Path], tmp_path: Path
+    make: Make, files: Files, tmp_path: Path
 ) -> None:
     dead, next_one = make("dead"), make("next")
     assert dead.append([body(data) for data in BODIES])
@@ -107,34 +59,34 @@ def test_an_earlier_turn_s_bodies_are_not_brought_back(
     assert dead.append([body(b"x")])
     files(manifest_of(b"x").sha256).unlink()
 
-    next_one.adopt(tmp_path / "temp" / "dead")
+    next_one.adopt(tmp_path / "journals" / "dead")
 
     assert files(manifest_of(b"x").sha256).read_bytes() == b"x"
     assert not any(files(manifest_of(data).sha256).exists() for data in BODIES)
     next_one.end()
-    assert not list(tmp_path.glob("temp/*/journal-*"))
+    assert not list(tmp_path.glob("journals/*/journal-*"))
 
 
 @pytest.mark.parametrize("cut", [1, 3, HEADER.size, HEADER.size + 3])
 def test_a_record_that_is_not_whole_ends_the_journal(
-    make: Callable[[str], Journal], files: Callable[[bytes], Path], tmp_path: Path, cut: int
+    make: Make, files: Files, tmp_path: Path, cut: int
 ) -> None:
     dead = make("dead")
     assert dead.append([body(data) for data in BODIES])
     for data in BODIES:
         files(manifest_of(data).sha256).unlink()
-    (segment,) = (tmp_path / "temp" / "dead").glob("journal-*")
+    (segment,) = (tmp_path / "journals" / "dead").glob("journal-*")
     os.truncate(segment, segment.stat().st_size - cut)
 
-    make("next").adopt(tmp_path / "temp" / "dead")
+    make("next").adopt(tmp_path / "journals" / "dead")
 
     restored = [files(manifest_of(data).sha256).exists() for data in BODIES]
     assert restored == [True, True, False]
 
 
 def test_what_is_deleted_does_not_come_back_when_a_sync_had_failed(
-    make: Callable[[str], Journal],
-    files: Callable[[bytes], Path],
+    make: Make,
+    files: Files,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     journal = make("one")
@@ -157,29 +109,192 @@ def test_what_is_deleted_does_not_come_back_when_a_sync_had_failed(
     assert not deleted.exists()
 
 
-async def test_without_room_in_the_journal_bodies_get_files_of_their_own(
-    brain: Brain, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journals, "SEGMENTS", 0)
-    bucket = await brain.bucket()
-
-    await put_all(brain, bucket.id)
-
-    assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
-    assert await brain.get(bucket, "k2") == BODIES[2]
+def restored(files: Files) -> list[bool]:
+    """Return which of the bodies have a file."""
+    return [files(manifest_of(data).sha256).exists() for data in BODIES]
 
 
-async def test_a_journal_on_a_full_disk_does_not_fail_what_has_room(
-    brain: Brain, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_file: int) -> None:
-        raise OSError(errno.ENOSPC, "full")
+@contextmanager
+def syncs(
+    monkeypatch: pytest.MonkeyPatch, failing: Callable[[Path], bool] = lambda _path: False
+) -> Iterator[list[Path]]:
+    """Yield what is synced meanwhile; some of it fails."""
+    synced: list[Path] = []
+    real = os.fsync
 
-    bucket = await brain.bucket()
+    def fsync(file: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{file}"))  # noqa: PTH115 - no real path
+        if failing(path):
+            raise OSError(errno.EIO, "the disk")
+        real(file)
+        synced.append(path)
+
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fdatasync", fail)
-        await put_all(brain, bucket.id)
-    await put(brain, bucket, "later", b"later")
+        patch.setattr(os, "fsync", fsync)
+        yield synced
 
-    assert await brain.get(bucket, "k1") == BODIES[1]
-    assert await brain.get(bucket, "later") == b"later"
+
+def test_files_of_a_dead_process_are_written_anew_for_its_syncs_may_have_failed(
+    make: Make, files: Files, tmp_path: Path
+) -> None:
+    dead, next_one = make("dead"), make("next")
+    assert dead.append([body(data) for data in BODIES])
+    lost, deleted, _ = (files(manifest_of(data).sha256) for data in BODIES)
+    next_one.adopt(tmp_path / "journals" / "dead")
+    # What the disk has, and memory had not, when the files were compared.
+    lost.write_bytes(b"wrong")
+    deleted.unlink()
+
+    next_one.sync()
+
+    assert lost.read_bytes() == BODIES[0]
+    assert not deleted.exists()
+    assert not list(tmp_path.glob("journals/*/journal-*"))
+
+
+def test_bodies_that_are_durable_are_not_brought_back(
+    make: Make, files: Files, tmp_path: Path
+) -> None:
+    dead, next_one = make("dead"), make("next")
+    assert dead.append([body(data) for data in BODIES])
+    dead.sync()
+    for data in BODIES:
+        files(manifest_of(data).sha256).unlink()
+
+    next_one.adopt(tmp_path / "journals" / "dead")
+
+    assert restored(files) == [False] * 3
+    assert not list(tmp_path.glob("journals/*/journal-*"))
+
+
+def test_a_file_that_cannot_be_read_is_replaced(make: Make, files: Files, tmp_path: Path) -> None:
+    assert make("dead").append([body(data) for data in BODIES])
+    unreadable = files(manifest_of(BODIES[0]).sha256)
+    unreadable.unlink()
+    unreadable.symlink_to(unreadable)
+
+    make("next").adopt(tmp_path / "journals" / "dead")
+
+    assert unreadable.read_bytes() == BODIES[0]
+
+
+def test_a_file_that_cannot_be_mended_is_mended_another_time(
+    make: Make, files: Files, tmp_path: Path
+) -> None:
+    assert make("dead").append([body(data) for data in BODIES])
+    paths = [files(manifest_of(data).sha256) for data in BODIES]
+    for path in paths:
+        path.unlink()
+    (paths[0] / "bad").mkdir(parents=True)
+    next_one = make("next")
+
+    with pytest.raises(IsADirectoryError):
+        next_one.adopt(tmp_path / "journals" / "dead")
+    assert [path.is_file() for path in paths] == [False, True, True]
+    (paths[0] / "bad").rmdir()
+    paths[0].rmdir()
+    next_one.adopt(tmp_path / "journals" / "dead")
+
+    assert [path.is_file() for path in paths] == [True, True, True]
+
+
+def test_the_end_waits_for_a_thread_whose_caller_has_given_up(
+    make: Make, files: Files, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    journal = make("one")
+    assert journal.append([body(BODIES[0])])
+    last = files(manifest_of(BODIES[1]).sha256)
+    held = held_at(monkeypatch, "replace", lambda _path, target: Path(target) == last)
+    with syncs(monkeypatch) as synced, ThreadPoolExecutor(2) as threads:
+        appending = threads.submit(journal.append, [body(BODIES[1])])
+        held.wait()
+        ending = threads.submit(journal.end)
+        wait([ending], timeout=SHORTLY_S)
+        held.go_on()
+        assert appending.result()
+        ending.result()
+
+    assert {files(manifest_of(data).sha256) for data in BODIES[:2]} <= set(synced)
+    assert not list(tmp_path.glob("journals/*/journal-*"))
+    assert not journal.append([body(BODIES[2])])
+
+
+def test_the_end_waits_for_an_adoption_and_then_there_is_none(
+    make: Make, files: Files, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    journal = make("one")
+    for name in ("dead", "later"):
+        assert make(name).append([body(data) for data in BODIES])
+    held = held_at(monkeypatch, "rename", lambda path, _target: path.parent.name == "dead")
+    with syncs(monkeypatch) as synced, ThreadPoolExecutor(2) as threads:
+        adopting = threads.submit(journal.adopt, tmp_path / "journals" / "dead")
+        held.wait()
+        ending = threads.submit(journal.end)
+        wait([ending], timeout=SHORTLY_S)
+        held.go_on()
+        adopting.result()
+        ending.result()
+    with pytest.raises(OSError, match="ends"):
+        journal.adopt(tmp_path / "journals" / "later")
+
+    assert {files(manifest_of(data).sha256) for data in BODIES} <= set(synced)
+    (left,) = tmp_path.glob("journals/*/journal-*")
+    assert left.parent.name == "later"
+
+
+def test_a_sync_is_asked_for_when_a_segment_is_full(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_RECORDS", 2)
+    journal = make("one")
+    assert journal.append([body(b"a")])
+    held = held_at(monkeypatch, "posix_fadvise", lambda *_: True)
+    with ThreadPoolExecutor(1) as threads:
+        syncing = threads.submit(journal.sync)
+        held.wait()
+        asked = [journal.is_pressed]
+        for bodies in ([body(b"b")], [body(b"c"), body(b"d")]):
+            assert journal.append(bodies)
+            asked.append(journal.is_pressed)
+        held.go_on()
+        syncing.result()
+    journal.sync()
+
+    assert [*asked, journal.is_pressed] == [False, False, True, False]
+
+
+def test_a_segment_that_cannot_be_synced_does_not_keep_the_others(
+    make: Make, files: Files, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_RECORDS", 1)
+    dead = make("dead")
+    for data in BODIES:
+        assert dead.append([body(data)])
+    bad = files(manifest_of(BODIES[0]).sha256)
+    with (
+        syncs(monkeypatch, failing=lambda path: path == bad),
+        pytest.raises(OSError, match="the disk"),
+    ):
+        dead.sync()
+    for data in BODIES:
+        files(manifest_of(data).sha256).unlink()
+
+    make("next").adopt(tmp_path / "journals" / "dead")
+
+    assert restored(files) == [True, False, False]
+
+
+def test_a_segment_whose_name_cannot_be_made_durable_leaves_nothing(
+    make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    journal = make("one")
+    opened = len(list(Path("/proc/self/fd").iterdir()))
+    with (
+        syncs(monkeypatch, failing=lambda path: path.name == "one"),
+        pytest.raises(OSError, match="the disk"),
+    ):
+        journal.append([body(b"a")])
+
+    assert not list(tmp_path.glob("journals/*/journal-*"))
+    assert len(list(Path("/proc/self/fd").iterdir())) == opened
+    assert journal.append([body(b"a")])

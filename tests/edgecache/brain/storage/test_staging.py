@@ -1,6 +1,7 @@
 """Staged files: cancelled operations leave no open and no leftover files."""
 
 import asyncio
+import errno
 import os
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -107,6 +108,36 @@ async def test_a_cancellation_while_a_file_is_opened_closes_it(
     held.go_on()
 
     await until(lambda: not open_files(path.parent))
+
+
+async def test_a_sync_that_fails_is_not_tried_again_before_its_time(
+    staging: Staging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+    paused, go_on, real = asyncio.Event(), asyncio.Event(), asyncio.sleep
+
+    def fail() -> None:
+        tried.append(1)
+        raise OSError(errno.EIO, "the disk")
+
+    async def sleep(seconds: float) -> None:
+        if seconds != files.SYNC_EVERY_S:
+            await real(seconds)
+            return
+        paused.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    with monkeypatch.context() as patch:
+        patch.setattr(staging.journal, "sync", fail)
+        staging.sync_soon()
+        await until(paused.is_set)
+        staging.sync_soon()
+        await staging.run(int)
+        assert tried == [1]
+        go_on.set()
+        staging.sync_soon()
+        await until(lambda: len(tried) == 2)
 
 
 def open_files(folder: Path) -> set[str]:

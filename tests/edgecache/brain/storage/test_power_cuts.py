@@ -1,0 +1,133 @@
+"""Small bodies after a power cut: what was acknowledged is mended from the journal."""
+
+import errno
+import os
+import shutil
+
+import pytest
+
+from edgecache.brain.storage import journal as journals
+from edgecache.brain.storage.digests import manifest_of
+from edgecache.brain.storage.process_folders import STARTING_S
+from edgecache.brain.values import BucketInfo, ObjectVersion
+from tests.edgecache.brain.brains import PLAIN, Brain, Rows, buffered, running, until
+from tests.edgecache.brain.children import child
+
+BODIES = [b"first", b"second", b"third"]
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty", "zeros"])
+async def test_what_a_power_cut_leaves_of_files_is_mended(
+    rows: Rows, brain: Brain, damage: str
+) -> None:
+    bucket = await brain.bucket()
+    async with child(rows.url, brain.staging.root) as doomed:
+        for number, data in enumerate(BODIES):
+            await doomed.do("put", bucket=bucket.id, key=f"k{number}", data=data.decode())
+        await doomed.kill()
+    for data in BODIES:
+        path = brain.staging.origin_path(manifest_of(data).sha256)
+        if damage == "gone":
+            path.unlink()
+        else:
+            path.write_bytes(bytes(len(data)) if damage == "zeros" else b"")
+
+    # The next one that starts; or a running one, a while after the dead one began.
+    if damage == "gone":
+        make_old(brain)
+        brain.staging.sync_soon()
+        await until(lambda: processes(brain) == [1, 1])
+    else:
+        async with running(rows.url, brain.staging.root):
+            assert processes(brain) == [2, 2]
+
+    await until(lambda: not brain.coherence.peers)
+    for number, data in enumerate(BODIES):
+        assert await brain.get(bucket, f"k{number}") == data
+
+
+def processes(brain: Brain) -> list[int]:
+    """Return of how many processes there are folders."""
+    return [len(list((brain.staging.root / name).iterdir())) for name in ("temp", "journals")]
+
+
+def make_old(brain: Brain) -> None:
+    """Make all processes seem to have begun long ago."""
+    for lock in brain.staging.root.glob("*/*/lock"):
+        os.utime(lock, (0, lock.stat().st_mtime - 2 * STARTING_S))
+
+
+async def test_a_brain_starts_though_a_file_cannot_be_mended_yet(rows: Rows, brain: Brain) -> None:
+    bucket = await brain.bucket()
+    async with child(rows.url, brain.staging.root) as doomed:
+        for number, data in enumerate(BODIES):
+            await doomed.do("put", bucket=bucket.id, key=f"k{number}", data=data.decode())
+        await doomed.kill()
+    bad, gone, _ = (brain.staging.origin_path(manifest_of(data).sha256) for data in BODIES)
+    for path in (bad, gone):
+        path.unlink()
+    # Neither read nor replaced.
+    (bad / "bad").mkdir(parents=True)
+
+    async with running(rows.url, brain.staging.root) as next_one:
+        assert await next_one.get(bucket, "k1") == BODIES[1]
+        with pytest.raises(Exception, match="not where they should be"):
+            await next_one.get(bucket, "k0")
+    shutil.rmtree(bad)
+    make_old(brain)
+    brain.staging.sync_soon()
+
+    await until(lambda: processes(brain) == [1, 1])
+    await until(lambda: not brain.coherence.peers)
+    assert await brain.get(bucket, "k0") == BODIES[0]
+
+
+async def test_a_brain_that_stops_leaves_no_journal(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+    async with running(rows.url, brain.staging.root) as other:
+        await put_all(other, bucket.id)
+        assert list(brain.staging.root.glob("journals/*/journal-*"))
+        assert processes(brain) == [2, 2]
+
+    assert processes(brain) == [1, 1]
+    assert await brain.get(bucket, "k0") == BODIES[0]
+
+
+async def put_all(brain: Brain, bucket_id: int) -> list[ObjectVersion]:
+    """Write all bodies."""
+    bucket = await brain.directory.bucket_by_id(bucket_id)
+    return [await put(brain, bucket, f"k{number}", data) for number, data in enumerate(BODIES)]
+
+
+async def put(brain: Brain, bucket: BucketInfo, key: str, data: bytes) -> ObjectVersion:
+    """Write a body that is in memory."""
+    return await brain.objects.put(bucket, key, buffered(brain, data), PLAIN)
+
+
+async def test_without_room_in_the_journal_bodies_get_files_of_their_own(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals, "SEGMENTS", 0)
+    bucket = await brain.bucket()
+
+    await put_all(brain, bucket.id)
+
+    assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
+    assert not list(brain.staging.root.glob("journals/*/journal-*"))
+    assert await brain.get(bucket, "k2") == BODIES[2]
+
+
+async def test_a_journal_on_a_full_disk_does_not_fail_what_has_room(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_file: int) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    bucket = await brain.bucket()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", fail)
+        await put_all(brain, bucket.id)
+    await put(brain, bucket, "later", b"later")
+
+    assert await brain.get(bucket, "k1") == BODIES[1]
+    assert await brain.get(bucket, "later") == b"later"
