@@ -172,23 +172,28 @@ class GroupCommit:
     async def _write_files(self, group: Sequence[Write]) -> list[Write]:
         """Write large bodies that are in memory; return the writes that can go on.
 
-        Small ones are written in the transaction. What a store has needs no file, only a copy for
-        the workers, which may be lost.
+        Small ones are written in the transaction, if the journal has room. What a store has needs
+        no file, only a copy for the workers, which may be lost.
         """
+        small = [write for write in group if write.is_journaled]
+        bodies = [write.body for write in small if isinstance(write.body, BufferedBody)]
+        if bodies and not self._store.has_room(bodies):
+            small = []
         for is_durable in (True, False):
             writes = [
                 write
                 for write in group
-                if (write.stored is None) is is_durable and not write.is_journaled
+                if (write.stored is None) is is_durable and write not in small
             ]
-            bodies = [write.body for write in writes]
-            results = await self._store.stage(bodies, is_durable=is_durable)
+            results = await self._store.stage(
+                [write.body for write in writes], is_durable=is_durable
+            )
             for write, result in zip(writes, results, strict=True):
                 if not isinstance(result, Exception):
                     write.staged = result
                 elif is_durable:
                     _fail([write], result)
-        return [write for write in group if write.staged or write.stored or write.is_journaled]
+        return [write for write in group if not write.outcome.done()]
 
     async def _commit(self, writes: Sequence[Write], *, waits: bool) -> Outcomes:
         """Run the transaction, and hand out what became of the writes."""

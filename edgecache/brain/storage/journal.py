@@ -52,6 +52,12 @@ class Journal:
         """True if a segment became full since the last sync began: another one makes room."""
         return self._is_pressed
 
+    def has_room(self, bodies: Sequence[Body]) -> bool:
+        """True if bodies fit, unless others are appended first. Does not wait."""
+        current = self._current
+        has_spare = bool(self._free) or self._made < SEGMENTS
+        return has_spare or (current is not None and current.has_room(bodies))
+
     def append(self, bodies: Sequence[Body]) -> bool:
         """Make bodies durable and write their files; False if there is no room.
 

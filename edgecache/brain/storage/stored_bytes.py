@@ -52,6 +52,16 @@ class StoredBytes:
             self._staging.sync_soon()
         return results
 
+    def has_room(self, bodies: Sequence[BufferedBody]) -> bool:
+        """True if the journal has room for small bodies; else they should be staged.
+
+        Their files are then synced before the transaction: it has less time than that may take.
+        """
+        has_room = self._staging.journal.has_room(_journaled(bodies))
+        if not has_room:
+            self._staging.sync_soon()
+        return has_room
+
     async def place(self, files: Sequence[StagedFile]) -> list[Exception | None]:
         """Make the bytes readable by their hash; return the failure of each, None if it is durable.
 
@@ -72,16 +82,19 @@ class StoredBytes:
             has_room = False
         if has_room:
             return [None] * len(bodies)
-        return [self._write_file(body) for body in bodies]
+        return self._write_files(bodies)
 
-    def _write_file(self, body: BufferedBody) -> Exception | None:
-        (staged,) = _write_all(self._staging.temp, [body], is_durable=True)
-        if isinstance(staged, Exception):
-            return staged
-        (error,) = self._place([staged])
-        if error is not None:
-            staged.path.unlink(missing_ok=True)
-        return error
+    def _write_files(self, bodies: Sequence[BufferedBody]) -> list[Exception | None]:
+        written = _write_all(self._staging.temp, bodies, is_durable=True)
+        staged = [each for each in written if isinstance(each, StagedFile)]
+        placed = iter(self._place(staged))
+        errors: list[Exception | None] = [
+            next(placed) if isinstance(each, StagedFile) else each for each in written
+        ]
+        for each in staged:
+            # Of those that could not be placed.
+            each.path.unlink(missing_ok=True)
+        return errors
 
     def _place(self, files: Sequence[StagedFile]) -> list[Exception | None]:
         targets = [self._staging.origin_path(staged.manifest.sha256) for staged in files]

@@ -83,7 +83,7 @@ class Write:
     @property
     def is_journaled(self) -> bool:
         """True if its bytes are written in the transaction (``StoredBytes.write``)."""
-        return self.stored is None and is_journaled(self.body)
+        return self.stored is None and self.staged is None and is_journaled(self.body)
 
     @property
     def name(self) -> Name:

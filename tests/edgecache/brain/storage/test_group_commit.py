@@ -2,6 +2,8 @@
 
 import asyncio
 import errno
+import os
+import stat
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,14 +19,19 @@ from edgecache.brain.errors import (
     PreconditionFailed,
     StorageFull,
 )
-from edgecache.brain.storage import stored_bytes
+from edgecache.brain.storage import journal, stored_bytes
 from edgecache.brain.storage.buffers import LIMIT_BYTES, SHARES, Buffers
 from edgecache.brain.storage.digests import Digests, manifest_of
+from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, ObjectVersion
 from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, buffered, until
 from tests.edgecache.brain.children import child
 
 RACED = [f"k{n}" for n in range(6)]
+TRANSACTIONS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'zonal-brain'"
+    " AND datname = current_database() AND xact_start IS NOT NULL"
+)
 CREATE = Conditions(if_none_match=True)
 
 
@@ -186,6 +193,43 @@ async def test_bytes_that_cannot_be_placed_leave_no_rows(brain: Brain, rows: Row
     await put(brain, bucket, "b", data)
     assert await brain.get(bucket, "b") == data
     assert is_tidy(brain)
+
+
+async def test_bodies_that_the_journal_has_no_room_for_are_synced_before_the_transaction(
+    brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = await brain.bucket()
+    monkeypatch.setattr(journal, "SEGMENTS", 0)
+    running: list[int] = []
+    real = os.fsync
+
+    def fsync(file: int) -> None:
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            running.append(rows.value(TRANSACTIONS))
+        real(file)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        await outcomes(*(put(brain, bucket, f"k{n}", b"%d" % n) for n in range(8)))
+
+    assert running == [0] * 8
+    assert [await brain.get(bucket, f"k{n}") for n in range(8)] == [b"%d" % n for n in range(8)]
+    assert is_tidy(brain)
+
+
+async def test_without_room_one_body_that_cannot_be_placed_does_not_fail_the_others(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "SEGMENTS", 0)
+    bodies = [buffered(brain, b"%d" % n) for n in range(3)]
+    bad = brain.staging.origin_path(bodies[1].manifest.sha256)
+    bad.mkdir()
+
+    found = await StoredBytes(brain.staging).write(bodies)
+
+    assert kinds(list(found)) == [type(None), IsADirectoryError, type(None)]
+    assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
+    assert brain.staging.origin_path(bodies[2].manifest.sha256).read_bytes() == b"2"
 
 
 async def test_a_bucket_that_is_locked_holds_up_no_other(brain: Brain, rows: Rows) -> None:
