@@ -6,7 +6,7 @@ Environment variables for proxies mean nothing here.
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -16,11 +16,14 @@ from urllib.parse import urlsplit
 from edgecache.http.addresses import is_public, parse_address
 from edgecache.http.limits import NEVER
 from edgecache.http.outgoing import HeadCheck, OutgoingConnection, RequestFailed, Stale
+from edgecache.http.shares import Path as Payer
+from edgecache.http.shares import Shares
 
 SWEEP_S: Final = 0.25
 IDLE_LIMIT: Final = 128
 IDLE_S: Final = 20.0
 RUNNING_LIMIT: Final = 1024
+ALL: Final[Payer] = ("all",)
 LENGTH_DIGITS: Final = 19
 NO_CONTENT: Final = 204
 BODYLESS: Final = frozenset(("GET", "DELETE"))
@@ -46,14 +49,33 @@ class Response:
     body: bytes
 
 
+class TooManyRequests(RequestFailed):
+    """The caller's share of the connections is in use: no server has failed."""
+
+    def __init__(self) -> None:
+        super().__init__("too_many_connections")
+
+
 class HttpClient:
     """The connections of one process.
 
     stall_s: after so long without a byte of a response its connection is given up. local: the
-    address of this machine that connections come from; '' leaves it to the system.
+    address of this machine that connections come from; '' leaves it to the system. running: places
+    for requests, until their responses were read; its refusal is TooManyRequests. payer: returns
+    whose share a request is in. Idle connections are closed when their room is needed.
     """
 
-    def __init__(self, *, connect_timeout_s: float, stall_s: float, local: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        connect_timeout_s: float,
+        stall_s: float,
+        local: str = "",
+        running: Shares | None = None,
+        payer: Callable[[], Payer] = lambda: ALL,
+    ) -> None:
+        self.running = running or Shares(RUNNING_LIMIT, refusal=TooManyRequests, spare=0)
+        self._payer = payer
         self._local = (local, 0) if local else None
         self._connect_timeout_s = connect_timeout_s
         self._stall_s = stall_s
@@ -83,12 +105,36 @@ class HttpClient:
         *,
         waits_for_all: bool = False,
         stall_s: float | None = None,
+        is_patient: bool = False,
     ) -> OutgoingConnection:
         """Send a request that can be repeated; return when the response's head has come.
 
         waits_for_all: wait for the body, too, which is small. stall_s: until the response, if not
-        as usual. The caller must ``release`` the connection. Raises RequestFailed.
+        as usual. is_patient: wait for a place without a limit. The caller must ``release`` the
+        connection. Raises RequestFailed.
         """
+        payer = self._payer()
+        await self.running.take(payer, is_patient=is_patient)
+        try:
+            connection = await self._answered(
+                address, request, check, waits_for_all=waits_for_all, stall_s=stall_s
+            )
+        except BaseException:
+            self.running.give_back(payer)
+            raise
+        connection.payer = payer
+        return connection
+
+    async def _answered(
+        self,
+        address: Address,
+        request: bytes,
+        check: HeadCheck,
+        *,
+        waits_for_all: bool,
+        stall_s: float | None,
+    ) -> OutgoingConnection:
+        """Return what ``request`` does, in the caller's place. Raises RequestFailed."""
         wait_s = self._stall_s if stall_s is None else stall_s
         connection = await self._connection(address)
         try:
@@ -133,6 +179,21 @@ class HttpClient:
 
         An early response, such as an error, ends the upload.
         """
+        async with self.running.place(self._payer()):
+            return await self._uploaded(
+                address, request, body, limit_bytes=limit_bytes, timeout_s=timeout_s
+            )
+
+    async def _uploaded(
+        self,
+        address: Address,
+        request: bytes,
+        body: AsyncIterator[bytes],
+        *,
+        limit_bytes: int,
+        timeout_s: float,
+    ) -> Response:
+        """Return what ``upload`` does, in the caller's place. Raises RequestFailed."""
         connection = await self._connect(address)
         try:
             async with asyncio.timeout(timeout_s):
@@ -149,6 +210,9 @@ class HttpClient:
 
     def release(self, address: Address, connection: OutgoingConnection) -> None:
         """Keep a connection for the next request if its response was read, else close it."""
+        if connection.payer is not None:
+            self.running.give_back(connection.payer)
+            connection.payer = None
         if connection.is_spent:
             idle = self._idle.get(address)
             if idle is None:
@@ -171,8 +235,8 @@ class HttpClient:
         return await self._connect(address)
 
     async def _connect(self, address: Address) -> OutgoingConnection:
-        if len(self._all) >= RUNNING_LIMIT:
-            raise RequestFailed("too_many_connections")
+        if len(self._all) >= self.running.limit:
+            self._close_idle()
         loop = asyncio.get_running_loop()
         parts = urlsplit(address.endpoint)
         host = parts.hostname or ""
@@ -192,6 +256,12 @@ class HttpClient:
             raise RequestFailed("unreachable") from exc
         self._all.add(connection)
         return connection
+
+    def _close_idle(self) -> None:
+        """Close one connection that waits for a request, to the server with the most of these."""
+        idle = max(self._idle.values(), key=len, default=None)
+        if idle:
+            self._drop(idle.pop(0))
 
     def _drop(self, connection: OutgoingConnection) -> None:
         connection.give_up("dropped")

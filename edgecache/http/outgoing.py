@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from edgecache.http.limits import NEVER
+from edgecache.http.shares import Path
 
 HEAD_LIMIT_BYTES: Final = 16_384
 # Limit of what is read ahead of the reader.
@@ -35,13 +36,18 @@ class Stale(Exception):
 
 
 class OutgoingConnection(asyncio.Protocol):
-    """A connection. deadline: the event loop's time at which it is given up."""
+    """A connection.
+
+    deadline: the event loop's time at which it is given up. payer: in whose share of the client's
+    places its request is.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, stall_s: float) -> None:
         self.deadline = NEVER
         self.idle_since = 0.0
         self.is_open = True
         self.is_new = True
+        self.payer: Path | None = None
         self.status = 0
         self._stall_s = stall_s
         self._loop = loop

@@ -86,10 +86,10 @@ class Shares:
         """Note what the last level of a path holds, as something else has counted it."""
         self._add(path, amount - self._held.get(path, 0))
 
-    async def take(self, path: Path) -> None:
+    async def take(self, path: Path, *, is_patient: bool = False) -> None:
         """Take one place, in the queue if necessary; a cancelled caller leaves the queue.
 
-        Raises the refusal.
+        is_patient: wait without a limit. Raises the refusal.
         """
         if self.try_take(path):
             return
@@ -98,7 +98,7 @@ class Shares:
         turn: Turn = asyncio.get_running_loop().create_future()
         self._append(path, turn)
         try:
-            async with asyncio.timeout(self._wait_s):
+            async with asyncio.timeout(None if is_patient else self._wait_s):
                 await turn
         except TimeoutError:
             if not _is_granted(turn):
@@ -112,9 +112,9 @@ class Shares:
             raise
 
     @asynccontextmanager
-    async def place(self, path: Path) -> AsyncIterator[None]:
-        """Hold one place while the block runs. Raises the refusal."""
-        await self.take(path)
+    async def place(self, path: Path, *, is_patient: bool = False) -> AsyncIterator[None]:
+        """Hold one place while the block runs, taken as ``take`` does. Raises the refusal."""
+        await self.take(path, is_patient=is_patient)
         try:
             yield
         finally:

@@ -233,7 +233,10 @@ class Streamer:
         check = await self.check_for(delivery)
         for source in delivery.sources:
             try:
-                pieces = self._worker_reads.pieces(delivery, source, check, started)
+                has_begun = response.sent_bytes > 0
+                pieces = self._worker_reads.pieces(
+                    delivery, source, check, started, has_begun=has_begun
+                )
                 async with aclosing(pieces):
                     async for data in pieces:
                         response.node_id = source.node_id

@@ -11,11 +11,12 @@ from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.delivery.delivery import Delivery, Source
 from edgecache.brain.delivery.integrity import IntegrityCheck, NoCheck, WrongBytes
 from edgecache.brain.directory.directory import Directory
-from edgecache.brain.errors import DatabaseUnavailable
+from edgecache.brain.errors import DatabaseUnavailable, Overloaded
 from edgecache.brain.nodes.client import BlobPart, WorkerClient
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
+from edgecache.http.client import TooManyRequests
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 
 log = structlog.get_logger(__name__)
@@ -43,7 +44,7 @@ class WorkerReads:
         """Return all bytes that the check wants, which are few.
 
         started: ``time.perf_counter`` when the client's request came. Raises RequestFailed,
-        WrongBytes.
+        WrongBytes, Overloaded.
         """
         async with self._request(
             delivery, source, check, started, waits_for_body=True
@@ -55,14 +56,21 @@ class WorkerReads:
             return body
 
     async def pieces(
-        self, delivery: Delivery, source: Source, check: IntegrityCheck, started: float
+        self,
+        delivery: Delivery,
+        source: Source,
+        check: IntegrityCheck,
+        started: float,
+        *,
+        has_begun: bool,
     ) -> AsyncGenerator[bytes]:
         """Yield the bytes that a worker sends, as far as the check lets them pass.
 
-        Raises RequestFailed, WrongBytes.
+        has_begun: some were sent already, and the response would be cut short for want of a place.
+        Raises RequestFailed, WrongBytes, Overloaded.
         """
         async with self._request(
-            delivery, source, check, started, waits_for_body=False
+            delivery, source, check, started, waits_for_body=False, is_patient=has_begun
         ) as connection:
             while check.position < check.end:
                 data = check.accept(await connection.piece())
@@ -113,8 +121,12 @@ class WorkerReads:
         started: float,
         *,
         waits_for_body: bool,
+        is_patient: bool = False,
     ) -> AsyncGenerator[OutgoingConnection]:
-        """Request what the check wants next; yield the connection once the response's head came."""
+        """Request what the check wants next; yield the connection once the response's head came.
+
+        Raises RequestFailed, Overloaded.
+        """
         address = self._nodes.address(source.node_id)
         if address is None:
             raise RequestFailed("gone")
@@ -122,12 +134,17 @@ class WorkerReads:
         statistics.running += 1
         try:
             length = check.end - check.position
-            connection = await self._client.read(
-                address,
-                BlobPart(delivery.sha256, check.position, length, delivery.size),
-                ticket=self._ticket(delivery, source),
-                waits_for_all=waits_for_body,
-            )
+            try:
+                connection = await self._client.read(
+                    address,
+                    BlobPart(delivery.sha256, check.position, length, delivery.size),
+                    ticket=self._ticket(delivery, source),
+                    waits_for_all=waits_for_body,
+                    is_patient=is_patient,
+                )
+            except TooManyRequests:
+                # No other node and no origin should be asked instead.
+                raise Overloaded from None
             try:
                 self._nodes.succeeded(source.node_id, time.perf_counter() - started)
                 yield connection

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from edgecache.http.client import Address, HttpClient, request_head
+from edgecache.brain.fair_share import PAYER
+from edgecache.http.client import RUNNING_LIMIT, Address, HttpClient, TooManyRequests, request_head
+from edgecache.http.machine import connections_allowed
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
+from edgecache.http.shares import Shares
 from edgecache.protocol.batches import BATCH_PATH
 from edgecache.protocol.names import NONCE_PARAMETER, PROVE_PATH, TICKET_HEADER, object_path
 from platform_site.lib import tracing
@@ -20,6 +23,11 @@ ANSWER_TIMEOUT_S: Final = 15.0
 SLOWEST_BYTES_PER_S: Final = 512 * 1024
 BODY_LIMIT_BYTES: Final = 16_384
 PIECE_BYTES: Final = 2**20
+# Of the clients that a brain takes, so many may read from workers at once: each holds up to
+# 256 KiB. An organization gets half of these places, one of its buckets a third.
+CLIENTS_A_REQUEST: Final = 4
+WAITING: Final = 16_384
+WAIT_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +61,36 @@ class BlobPart:
 class WorkerClient(HttpClient):
     """The brain's connections to all workers."""
 
-    def __init__(self) -> None:
-        super().__init__(connect_timeout_s=CONNECT_TIMEOUT_S, stall_s=STALL_S)
+    def __init__(self, limit: int = 0) -> None:
+        """limit: of requests at once; 0 chooses by the machine's memory and open files."""
+        limit = limit or max(RUNNING_LIMIT, connections_allowed() // CLIENTS_A_REQUEST)
+        super().__init__(
+            connect_timeout_s=CONNECT_TIMEOUT_S,
+            stall_s=STALL_S,
+            running=Shares(limit, refusal=TooManyRequests, queue=WAITING, wait_s=WAIT_S),
+            payer=PAYER.get,
+        )
 
     async def read(
-        self, address: Address, part: BlobPart, *, ticket: str, waits_for_all: bool
+        self,
+        address: Address,
+        part: BlobPart,
+        *,
+        ticket: str,
+        waits_for_all: bool,
+        is_patient: bool = False,
     ) -> OutgoingConnection:
         """Request bytes of a blob; return the connection when the response's head has come.
 
-        waits_for_all: wait for the body, too, which is small. The caller must ``release`` the
-        connection. Raises RequestFailed.
+        waits_for_all: wait for the body, too, which is small. is_patient: wait for a place without
+        a limit. The caller must ``release`` the connection. Raises RequestFailed.
         """
         with tracing.span("worker read", "client"):
             fields = {TICKET_HEADER: ticket, **part.range_header(), **tracing.headers()}
             request = request_head(address, "GET", object_path(part.sha256), fields)
-            return await self.request(address, request, part.check, waits_for_all=waits_for_all)
+            return await self.request(
+                address, request, part.check, waits_for_all=waits_for_all, is_patient=is_patient
+            )
 
     async def store(
         self, address: Address, sha256: bytes, path: Path, *, size: int, ticket: str

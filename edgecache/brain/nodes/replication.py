@@ -27,7 +27,7 @@ from edgecache.brain.nodes.replica_queue import ReplicaQueue
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo, ObjectVersion
-from edgecache.http.client import Address
+from edgecache.http.client import Address, TooManyRequests
 from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol import batches
 from edgecache.protocol.batches import BATCH_BLOBS, BATCH_BYTES, BATCHED_BYTES
@@ -196,8 +196,9 @@ class Replication:
                     node_id, address, bucket, [requests[name] for name in hashes], bodies
                 )
             except RequestFailed as failure:
-                # A share that is in use is not the node's failure.
-                if failure.status != HTTPStatus.SERVICE_UNAVAILABLE:
+                # A share that is in use, here or there, is not the node's failure.
+                is_busy = failure.status == HTTPStatus.SERVICE_UNAVAILABLE
+                if not is_busy and not isinstance(failure, TooManyRequests):
                     self._nodes.failed(node_id, f"{failure.reason} {failure.status}")
                 return False
             return True

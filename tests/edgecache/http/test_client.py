@@ -6,8 +6,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from edgecache.http.client import Address, HttpClient, Response, request_head
-from edgecache.http.outgoing import RequestFailed
+from edgecache.http.client import (
+    Address,
+    HttpClient,
+    Response,
+    TooManyRequests,
+    request_head,
+)
+from edgecache.http.outgoing import OutgoingConnection, RequestFailed
+from edgecache.http.shares import Path, Shares
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -144,3 +151,97 @@ async def test_a_guarded_address_must_be_public(client: HttpClient) -> None:
         guarded = Address(address.endpoint, is_guarded=True)
         with pytest.raises(RequestFailed, match="address_forbidden"):
             await fetch(client, guarded)
+
+
+async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer with the head and a half of the body."""
+    while await reader.readuntil(b"\r\n\r\n"):
+        writer.write(OK[:-1])
+
+
+class Sharing:
+    """A client with few connections. payer: who sends the next request."""
+
+    def __init__(self, limit: int, *, wait_s: float = 0.01) -> None:
+        self.payer: Path = ("bob",)
+        running = Shares(limit, refusal=TooManyRequests, queue=limit, wait_s=wait_s)
+        self.client = HttpClient(
+            connect_timeout_s=2.0, stall_s=5.0, running=running, payer=lambda: self.payer
+        )
+
+    async def begin(self, address: Address, *, is_patient: bool = False) -> OutgoingConnection:
+        """Begin to read a response."""
+        head = request_head(address, "GET", "/", {})
+        return await self.client.request(address, head, lambda *_: 2, is_patient=is_patient)
+
+
+@pytest.fixture
+async def sharing() -> AsyncIterator[Sharing]:
+    """Return a client of twelve connections."""
+    one = Sharing(12)
+    await one.client.start()
+    yield one
+    await one.client.stop()
+
+
+async def test_slow_readers_of_one_organization_leave_connections(sharing: Sharing) -> None:
+    async with serving(half) as address:
+        held = [await sharing.begin(address) for _ in range(6)]
+        with pytest.raises(TooManyRequests):
+            await sharing.begin(address)
+
+        sharing.payer = ("alice",)
+        others = [await sharing.begin(address) for _ in range(3)]
+        assert sharing.client.running.taken == 9
+
+        for connection in (*held, *others):
+            sharing.client.release(address, connection)
+        assert sharing.client.running.taken == 0
+
+
+async def test_a_failed_request_gives_its_place_back(sharing: Sharing) -> None:
+    with pytest.raises(RequestFailed, match="unreachable"):
+        await sharing.begin(Address("http://127.0.0.1:1"))
+    with pytest.raises(RequestFailed, match="unreachable"):
+        await fetch(sharing.client, Address("http://127.0.0.1:1"))
+    assert sharing.client.running.taken == 0
+
+
+async def test_a_patient_request_waits_for_a_place(sharing: Sharing) -> None:
+    async with serving(half) as address:
+        held = [await sharing.begin(address) for _ in range(6)]
+        patient = asyncio.create_task(sharing.begin(address, is_patient=True))
+        with pytest.raises(TooManyRequests):
+            await sharing.begin(address)
+        assert not patient.done()
+
+        sharing.client.release(address, held.pop())
+        held.append(await patient)
+        for connection in held:
+            sharing.client.release(address, connection)
+
+
+async def test_idle_connections_are_closed_when_their_room_is_needed() -> None:
+    open_now, most = 0, 0
+
+    async def ok(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal open_now, most
+        open_now += 1
+        most = max(most, open_now)
+        try:
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(OK)
+        finally:
+            open_now -= 1
+
+    few = Sharing(4, wait_s=5.0)
+
+    async def fetch_from(address: Address) -> None:
+        assert (await fetch(few.client, address)).body == b"ok"
+
+    async with serving(ok) as first, serving(ok) as second:
+        for address in (first, second):
+            await asyncio.gather(*(fetch_from(address) for _ in range(4)))
+        assert len(few.client._all) <= 4
+    assert most <= 5
+    await few.client.stop()
