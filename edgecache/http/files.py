@@ -1,8 +1,9 @@
 """Files as bodies: sent by the kernel (sendfile), in threads, so that a disk holds up one client.
 
 Python's own choices do not fit: uvloop has no ``loop.sendfile``, and sendfile on the loop's thread
-waits for the disk. A thread sends while the client takes; it leaves a client that takes nothing
-after STALL_MS, and the loop waits for that one. So slow clients hold no threads, however many.
+waits for the disk. Organizations have a thread in turn, for 8 MiB at most. It sends while the
+client takes; it leaves a client that takes nothing after STALL_MS, and the loop waits for that one.
+So slow clients hold no threads, however many.
 """
 
 import asyncio
@@ -10,8 +11,11 @@ import os
 import select
 import socket
 from collections.abc import Callable
-from concurrent.futures import Executor
+from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
+
+from edgecache.http.shares import Path
+from edgecache.http.threads import FairThreads
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,24 +48,28 @@ class FileBody:
         descriptor: int,
         start: int,
         length: int,
-        pool: Executor,
+        threads: FairThreads,
+        payer: Path,
         is_unaltered: Callable[[], bool] = lambda: True,
     ) -> None:
-        """pool: the threads that read and send. is_unaltered: False once the file is another."""
+        """threads: that read and send, a turn for each; payer: whose turns these are.
+
+        is_unaltered: False once the file is another.
+        """
         self.descriptor = descriptor
         self.start = start
         self.length = length
         # What the client's side has taken, whole or not.
         self.sent = 0
-        self._pool = pool
+        self._threads = threads
+        self._payer = payer
         self._is_unaltered = is_unaltered
         self._running: asyncio.Future[Any] | None = None
         self._closing: list[Callable[[], None]] = [self._close_file]
 
     async def in_thread(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run something that uses the file."""
-        loop = asyncio.get_running_loop()
-        running = loop.run_in_executor(self._pool, lambda: do(*args, **kwargs))
+        running = self._threads.begin(self._payer, partial(do, *args, **kwargs))
         self._running = running
         return await asyncio.shield(running)
 

@@ -6,13 +6,16 @@ import sqlite3
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
 from edgecache.http.acknowledged import AcknowledgementWatch
 from edgecache.http.client import HttpClient
-from edgecache.http.shares import Shares
+from edgecache.http.shares import Path, Shares
+from edgecache.http.threads import FairThreads
 from edgecache.protocol.heartbeats import Problem
 from edgecache.protocol.verified_files import FileState
 from edgecache.worker.clock import BrainClock
@@ -33,7 +36,12 @@ T = TypeVar("T")
 
 DISK_THREADS: Final = 6
 SEND_THREADS: Final = 4
+# An organization has one of them at most, as a file may be large.
 VERIFY_THREADS: Final = 2
+VERIFY_SPARE: Final = 1.0
+# Who pays for work on the disk: this node itself, or whose ticket a request has.
+NODE: Final[Path] = ("node",)
+PAYER: Final[ContextVar[Path]] = ContextVar("payer", default=NODE)
 # One organization gets two thirds of these at most, one of its buckets half.
 FILLS_AT_ONCE: Final = 32
 FILLS_SPARE: Final = 0.5
@@ -50,23 +58,23 @@ class Status(StrEnum):
 
 @dataclass(slots=True)
 class Threads:
-    """Where blocking work runs: each kind has its own, so that none holds up another."""
+    """Where blocking work runs: each kind has its own, so that none holds up another.
 
-    disk: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(DISK_THREADS, "disk")
-    )
-    sending: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(SEND_THREADS, "sending")
-    )
-    verifying: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(VERIFY_THREADS, "verifying")
+    Organizations have them in turn. slow: for this node's own work alone.
+    """
+
+    disk: FairThreads = field(default_factory=lambda: FairThreads(DISK_THREADS, "disk"))
+    sending: FairThreads = field(default_factory=lambda: FairThreads(SEND_THREADS, "sending"))
+    verifying: FairThreads = field(
+        default_factory=lambda: FairThreads(VERIFY_THREADS, "verifying", spare=VERIFY_SPARE)
     )
     slow: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "slow"))
 
     def stop(self) -> None:
         """Begin nothing new."""
-        for pool in (self.disk, self.sending, self.verifying, self.slow):
-            pool.shutdown(wait=False, cancel_futures=True)
+        for threads in (self.disk, self.sending, self.verifying):
+            threads.stop()
+        self.slow.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(slots=True)
@@ -148,27 +156,29 @@ class Node:
         except (OSError, sqlite3.Error) as error:
             log.warning("discard_failed", extra={"reason": str(error)})
 
-    async def verify(self, sha256: bytes) -> FileState | None:
+    async def verify(self, sha256: bytes, payer: Path = NODE) -> FileState | None:
         """Hash a file, once for all who wait; return its state.
 
-        None if it is gone, or was wrong and is dropped. Raises OSError.
+        payer: whose turn it is. None if it is gone, or was wrong and is dropped. Raises OSError.
         """
         # A reader that leaves must not end it for the others.
-        return await asyncio.shield(self.verify_soon(sha256))
+        return await asyncio.shield(self.verify_soon(sha256, payer))
 
-    def verify_soon(self, sha256: bytes) -> asyncio.Task[FileState | None]:
+    def verify_soon(self, sha256: bytes, payer: Path = NODE) -> asyncio.Task[FileState | None]:
         """Begin to verify a file, unless that is under way."""
         running = self.verifications.get(sha256)
         if running is None:
-            running = self.verifications[sha256] = asyncio.create_task(self._verify(sha256))
+            running = asyncio.create_task(self._verify(sha256, payer))
+            self.verifications[sha256] = running
             running.add_done_callback(_retrieve)
         return running
 
-    async def _verify(self, sha256: bytes) -> FileState | None:
+    async def _verify(self, sha256: bytes, payer: Path) -> FileState | None:
         files = self.store.files
         found = files.state(sha256)
         try:
-            state = await _run(self.threads.verifying, files.verify, sha256)
+            # In the share of an organization, not of a bucket of it: there are few threads.
+            state = await self.threads.verifying.run(payer[:1], partial(files.verify, sha256))
         finally:
             del self.verifications[sha256]
         if state is None:
@@ -179,19 +189,13 @@ class Node:
         return state
 
     async def on_disk(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run something that waits for the disk."""
-        return await _run(self.threads.disk, do, *args, **kwargs)
+        """Run something that waits for the disk, in the turn of who pays for it."""
+        return await self.threads.disk.run(PAYER.get(), partial(do, *args, **kwargs))
 
     async def slowly(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run something that takes its time, one thing after another."""
-        return await _run(self.threads.slow, do, *args, **kwargs)
-
-
-async def _run(
-    pool: ThreadPoolExecutor, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-) -> T:
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(pool, lambda: do(*args, **kwargs))
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.threads.slow, partial(do, *args, **kwargs))
 
 
 def _retrieve(verification: asyncio.Task[FileState | None]) -> None:

@@ -1,13 +1,15 @@
 """Files on the brain's machine, workers' ones too, that are sent once they were verified."""
 
-import asyncio
 import os
 import time
+from functools import partial
 from typing import Final
 
 import structlog
 
 from edgecache.brain.background import BackgroundTasks
+from edgecache.brain.fair_share import PAYER
+from edgecache.http.threads import Busy, FairThreads
 from edgecache.protocol.verified_files import (
     REMEMBERED,
     FileState,
@@ -18,7 +20,11 @@ from edgecache.protocol.verified_files import (
 
 log = structlog.get_logger(__name__)
 
-# Files that wait to be verified; of others it begins when they are read again.
+# An organization verifies one file at a time, however large; another one has the other thread.
+THREADS: Final = 2
+SPARE: Final = 1.0
+# Files that wait to be verified, half of them of one organization at most; of others it begins when
+# they are read again.
 WAITING_LIMIT: Final = 256
 
 
@@ -30,7 +36,7 @@ class LocalFiles:
         # Wrong ones stay here, so that they are not hashed at each read.
         self._begun: set[FileState] = set()
         self._tasks = BackgroundTasks()
-        self._turn = asyncio.Lock()
+        self._threads = FairThreads(THREADS, "brain-verifying", spare=SPARE, queue=WAITING_LIMIT)
 
     async def start(self) -> None:
         """Verify nothing yet."""
@@ -38,6 +44,7 @@ class LocalFiles:
     async def stop(self) -> None:
         """Stop verifying."""
         await self._tasks.stop()
+        self._threads.stop()
 
     def is_verified(self, sha256: bytes, path: str) -> bool:
         """True if the file has these bytes; if that is not known, it is being verified soon."""
@@ -51,8 +58,7 @@ class LocalFiles:
         """Return ``is_verified`` of a file in this state."""
         if self._verified.knows(sha256, state):
             return True
-        is_new = state not in self._begun and is_settled(state, now_ns=time.time_ns())
-        if is_new and len(self._tasks) < WAITING_LIMIT:
+        if state not in self._begun and is_settled(state, now_ns=time.time_ns()):
             if len(self._begun) >= REMEMBERED:
                 self._begun.clear()
             self._begun.add(state)
@@ -60,8 +66,13 @@ class LocalFiles:
         return False
 
     async def _verify(self, sha256: bytes, path: str, state: FileState) -> None:
-        async with self._turn:
-            found = await asyncio.to_thread(_verified, self._verified, sha256, path)
+        # In the share of an organization, not of a bucket of it: there are few threads.
+        work = partial(_verified, self._verified, sha256, path)
+        try:
+            found = await self._threads.run(PAYER.get()[:1], work)
+        except Busy:
+            self._begun.discard(state)
+            return
         if found is None:
             log.error("worker_file_wrong", sha256=sha256.hex())
         else:

@@ -7,14 +7,16 @@ fraction of what a worker's bytes cost that pass through Python.
 import asyncio
 import os
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from edgecache.brain.delivery.delivery import Delivery
 from edgecache.brain.delivery.local_files import LocalFiles
+from edgecache.brain.fair_share import PAYER
 from edgecache.brain.storage.staging import Staging
 from edgecache.http.files import FileBody
+from edgecache.http.threads import FairThreads
 from edgecache.protocol.hot import OBJECT_LIMIT_BYTES
 from edgecache.protocol.verified_files import FileState, state_of
 
@@ -35,7 +37,7 @@ class OwnFiles:
     def __init__(self, staging: Staging, files: LocalFiles) -> None:
         self._staging = staging
         self._files = files
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="brain-sending")
+        self._threads = FairThreads(THREADS, "brain-sending")
         self._sent: OrderedDict[bytes, None] = OrderedDict()
 
     def has_sent(self, sha256: bytes) -> bool:
@@ -51,7 +53,8 @@ class OwnFiles:
         if length <= LEAST_BYTES or not sha256 or delivery.is_verified:
             return None
         paths = (self._staging.origin_path(sha256), self._staging.blob_path(sha256))
-        opening = asyncio.get_running_loop().run_in_executor(self._threads, _open, *paths)
+        payer = PAYER.get()
+        opening = self._threads.begin(payer, partial(_open, *paths))
         try:
             opened = await asyncio.shield(opening)
         except asyncio.CancelledError:
@@ -65,7 +68,7 @@ class OwnFiles:
             return None
         self._note(sha256)
         return FileBody(
-            descriptor, start, length, self._threads, lambda: state_of(descriptor) == state
+            descriptor, start, length, self._threads, payer, lambda: state_of(descriptor) == state
         )
 
     def _note(self, sha256: bytes) -> None:

@@ -12,6 +12,7 @@ from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.scope import Scope
+from edgecache.http.shares import Path
 from edgecache.protocol.names import NODE_HEADER, TICKET_HEADER, TICKET_PARAMETER
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 from edgecache.protocol.tickets import Refusal, Ticket, TicketKind, TicketRefused
@@ -25,6 +26,7 @@ from edgecache.worker.serving.refusals import (
     ticket_refused,
     unavailable,
 )
+from edgecache.worker.sync.receipts import TooManyTickets
 
 # Answered from memory in one write; more would be held for each client that takes nothing.
 AT_ONCE_BYTES: Final = 128 << 10
@@ -68,6 +70,12 @@ def admit(node: Node, text: str, *, sha256: bytes | None, kind: TicketKind) -> T
     except TicketRefused as refused:
         node.counters.add("tickets_refused")
         raise ticket_refused(refused) from None
+
+
+def payer_of(ticket: Ticket) -> Path:
+    """Return whose share of this worker a request is in."""
+    payer: Path = (ticket.organization_id, ticket.bucket_id)
+    return (*payer, ticket.client_prefix) if ticket.client_prefix else payer
 
 
 def read(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> Awaitable[None] | None:
@@ -121,7 +129,7 @@ def _send(
 
 async def _verify_and_send(node: Node, read: _Read, status: int, headers: HeaderPairs) -> None:
     """Verify a file, then send of it. Raises Refused."""
-    verified = await node.verify(read.sha256)
+    verified = await node.verify(read.sha256, payer_of(read.ticket))
     if verified is None:
         raise not_held()
     body, state = _open(node, read)
@@ -159,7 +167,7 @@ def _at_hand(node: Node, read: _Read) -> Body | None:
     if read.ticket.is_direct or read.size <= VERIFIED_FIRST_BYTES:
         body.close()
         return None
-    node.verify_soon(read.sha256)
+    node.verify_soon(read.sha256, payer_of(read.ticket))
     return body
 
 
@@ -173,9 +181,13 @@ def _open(node: Node, read: _Read) -> tuple[FileBody, FileState]:
     except FileNotFoundError:
         raise not_held() from None
     state = state_of(descriptor)
-    pool = node.threads.sending
     body = FileBody(
-        descriptor, read.start, read.length, pool, lambda: state_of(descriptor) == state
+        descriptor,
+        read.start,
+        read.length,
+        node.threads.sending,
+        payer_of(read.ticket),
+        lambda: state_of(descriptor) == state,
     )
     return body, state
 
@@ -209,10 +221,13 @@ def _check_covers(node: Node, ticket: Ticket, start: int, length: int) -> None:
 
 def _meter(node: Node, read: _Read) -> None:
     """Count what the client takes of this answer, for the receipt."""
-    if node.receipts.is_full:
-        raise unavailable("busy", "Too many tickets are in use.")
+    payer = payer_of(read.ticket)
     try:
-        use = node.receipts.begin(read.ticket, read.text, read.length, now=node.clock.now())
+        use = node.receipts.begin(
+            read.ticket, read.text, read.length, payer=payer, now=node.clock.now()
+        )
+    except TooManyTickets:
+        raise unavailable("busy", "Too many tickets are in use.") from None
     except TicketRefused as refused:
         node.counters.add("tickets_refused")
         raise ticket_refused(refused) from None

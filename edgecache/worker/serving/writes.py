@@ -8,13 +8,12 @@ from typing import Final
 
 from edgecache.http.exchange import BodyTimeout, Exchange
 from edgecache.http.scope import Scope
-from edgecache.http.shares import Path
 from edgecache.protocol import batches
 from edgecache.protocol.heartbeats import Problem
 from edgecache.protocol.tickets import Refusal, Ticket, TicketKind, TicketRefused
-from edgecache.worker.node import Node
+from edgecache.worker.node import PAYER, Node
 from edgecache.worker.receiving import receive
-from edgecache.worker.serving.reads import admit, ticket_text
+from edgecache.worker.serving.reads import admit, payer_of, ticket_text
 from edgecache.worker.serving.refusals import Refused, no_space, ticket_refused, unavailable
 from edgecache.worker.store.incoming import WrongBytes, keep_all
 from edgecache.worker.store.store import StoreFull
@@ -51,7 +50,8 @@ async def store_batch(node: Node, scope: Scope, exchange: Exchange) -> None:
 async def delete(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> None:
     """Drop an object once its lease is over; an absent one is no error. Raises Refused."""
     node.check_can_read()
-    admit(node, ticket_text(scope), sha256=sha256, kind=TicketKind.DELETE)
+    ticket = admit(node, ticket_text(scope), sha256=sha256, kind=TicketKind.DELETE)
+    PAYER.set(payer_of(ticket))
     try:
         await node.on_disk(node.store.schedule_unlink, sha256)
     except (OSError, sqlite3.Error) as error:
@@ -60,15 +60,19 @@ async def delete(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) ->
 
 
 async def _store(node: Node, exchange: Exchange, ticket: Ticket, size: int) -> HTTPStatus:
+    payer = payer_of(ticket)
+    PAYER.set(payer)
     if await node.on_disk(node.store.has, ticket.sha256):
         return HTTPStatus.OK
-    async with node.fills.place(_payer(ticket)):
+    async with node.fills.place(payer):
         is_new = await receive(node, exchange, ticket.sha256, size)
     return HTTPStatus.CREATED if is_new else HTTPStatus.OK
 
 
 async def _store_batch(node: Node, exchange: Exchange, ticket: Ticket) -> HTTPStatus:
-    async with node.fills.place(_payer(ticket)):
+    payer = payer_of(ticket)
+    PAYER.set(payer)
+    async with node.fills.place(payer):
         try:
             index, blobs = batches.decode(await exchange())
         except batches.MalformedBatch:
@@ -104,10 +108,6 @@ async def _answered(node: Node, storing: Awaitable[HTTPStatus]) -> HTTPStatus:
         ) from None
     except (OSError, sqlite3.Error) as error:
         raise _refused_by_disk(node, error) from error
-
-
-def _payer(ticket: Ticket) -> Path:
-    return ticket.organization_id, ticket.bucket_id
 
 
 def _content_length(scope: Scope) -> int:

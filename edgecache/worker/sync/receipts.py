@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from edgecache.http.shares import Path, Shares
 from edgecache.protocol.receipts import ReceiptLine
 from edgecache.protocol.tickets import LEEWAY_S, REPLAY_FACTOR, Refusal, Ticket, TicketRefused
 from edgecache.worker.store.inventory import Reader
 
-# Further tickets wait for the next write.
+# Further tickets wait for the next write. An organization gets half of them, a bucket a third, one
+# network of clients a quarter.
 OPEN_LIMIT: Final = 20_000
 # One statement for many rows: between two of them a busy event loop may keep the interpreter to
 # itself for milliseconds, while the store's lock is held.
@@ -38,11 +40,19 @@ _FORGET: Final = "DELETE FROM receipts WHERE ticket_id IN (SELECT value FROM jso
 Row = tuple[str, str, int, int, int, int, int]
 
 
+class TooManyTickets(Exception):
+    """The share of a ticket's organization is in use until the next write."""
+
+
 @dataclass(slots=True)
 class Use:
-    """What one ticket was used for. reserved: bytes that answers began with; running: answers."""
+    """What one ticket was used for.
+
+    payer: in whose share it is. reserved: bytes that answers began with; running: answers.
+    """
 
     ticket: Ticket
+    payer: Path
     text: str
     reserved: int
     served: int
@@ -70,25 +80,26 @@ class Receipts:
         """Begin with what was written."""
         self._reader = reader
         self._uses: dict[UUID, Use] = {}
+        self._open = Shares(OPEN_LIMIT, refusal=TooManyTickets)
 
     def __len__(self) -> int:
         """Return the number of tickets whose use is not written, or goes on."""
         return len(self._uses)
 
-    @property
-    def is_full(self) -> bool:
-        """True if no more tickets can be counted before the next write."""
-        return len(self._uses) >= OPEN_LIMIT
-
-    def begin(self, ticket: Ticket, text: str, length: int, *, now: float) -> Use:
+    def begin(self, ticket: Ticket, text: str, length: int, *, payer: Path, now: float) -> Use:
         """Count an answer of so many bytes that begins. now: the brain's Unix seconds.
 
+        payer: whose share of the open receipts the ticket is in.
         Raises TicketRefused when the ticket was used for too much: replaying one is for retries.
+        Raises TooManyTickets.
         """
-        use = self._uses.get(ticket.id) or self._load(ticket, text, int(now))
+        use = self._uses.get(ticket.id) or self._load(ticket, payer, text, int(now))
         if use.reserved + length > ticket.length * REPLAY_FACTOR:
             raise TicketRefused(Refusal.USED_UP)
-        self._uses[ticket.id] = use
+        if ticket.id not in self._uses:
+            if not self._open.try_take(payer):
+                raise TooManyTickets
+            self._uses[ticket.id] = use
         use.reserved += length
         use.running += 1
         use.is_written = False
@@ -110,8 +121,9 @@ class Receipts:
     def written(self, uses: Iterable[Use]) -> None:
         """Forget what was written and is not running."""
         for use in uses:
-            if use.is_written and use.running == 0:
-                self._uses.pop(use.ticket.id, None)
+            is_over = use.is_written and use.running == 0
+            if is_over and self._uses.pop(use.ticket.id, None) is not None:
+                self._open.give_back(use.payer)
 
     def not_written(self, uses: Iterable[Use]) -> None:
         """Take it back: writing failed."""
@@ -122,9 +134,9 @@ class Receipts:
         """Return the tickets whose count may still change."""
         return list(self._uses)
 
-    def _load(self, ticket: Ticket, text: str, now: int) -> Use:
+    def _load(self, ticket: Ticket, payer: Path, text: str, now: int) -> Use:
         reserved, served, started_at = self._reader.receipt(ticket.id.hex) or (0, 0, now)
-        return Use(ticket, text, reserved, served, started_at)
+        return Use(ticket, payer, text, reserved, served, started_at)
 
 
 def write(db: sqlite3.Connection, rows: list[Row]) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import ssl
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
 from edgecache.http.limits import Limits
 from edgecache.http.scope import Scope
+from edgecache.http.threads import FairThreads
 from tests.edgecache.brain.certificates import issue
 from tests.edgecache.http.support import App, connected, run, serving
 
@@ -22,10 +22,11 @@ GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 @pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
+def pool() -> Iterator[FairThreads]:
     """Return a pool of one thread."""
-    with ThreadPoolExecutor(1) as pool:
-        yield pool
+    threads = FairThreads(1, "sending")
+    yield threads
+    threads.stop()
 
 
 @pytest.fixture
@@ -36,12 +37,12 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def sending(file: Path, pool: ThreadPoolExecutor, start: int = 0, length: int = 0) -> App:
+def sending(file: Path, pool: FairThreads, start: int = 0, length: int = 0) -> App:
     """Return an application that sends bytes of a file."""
 
     async def app(_scope: Scope, exchange: Exchange) -> None:
         count = length or len(CONTENT) - start
-        body = FileBody(os.open(file, os.O_RDONLY), start, count, pool)
+        body = FileBody(os.open(file, os.O_RDONLY), start, count, pool, (1,))
         await exchange.response_file(200, [("content-length", str(count))], body)
 
     return app
@@ -67,7 +68,7 @@ async def read_answer(reader: asyncio.StreamReader, length: int) -> bytes:
 
 @pytest.mark.parametrize(("start", "length"), [(0, len(CONTENT)), (5, 3), (1 << 20, 9 << 20)])
 def test_bytes_of_a_file_arrive_in_consecutive_responses(
-    file: Path, pool: ThreadPoolExecutor, start: int, length: int
+    file: Path, pool: FairThreads, start: int, length: int
 ) -> None:
     async def main() -> None:
         app = sending(file, pool, start, length)
@@ -81,7 +82,7 @@ def test_bytes_of_a_file_arrive_in_consecutive_responses(
     run(main())
 
 
-def test_a_file_is_sent_over_tls(file: Path, pool: ThreadPoolExecutor, tmp_path: Path) -> None:
+def test_a_file_is_sent_over_tls(file: Path, pool: FairThreads, tmp_path: Path) -> None:
     authority, tls = issue(tmp_path, "127.0.0.1")
     trusting = ssl.create_default_context(cafile=str(authority))
 
@@ -97,7 +98,7 @@ def test_a_file_is_sent_over_tls(file: Path, pool: ThreadPoolExecutor, tmp_path:
 
 
 def test_clients_that_do_not_read_hold_no_thread_and_are_disconnected(
-    file: Path, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    file: Path, pool: FairThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(servers, "SWEEP_S", 0.05)
 
@@ -120,9 +121,7 @@ def test_clients_that_do_not_read_hold_no_thread_and_are_disconnected(
     run(main())
 
 
-def test_a_client_that_disconnects_leaves_no_open_file(
-    file: Path, pool: ThreadPoolExecutor
-) -> None:
+def test_a_client_that_disconnects_leaves_no_open_file(file: Path, pool: FairThreads) -> None:
     async def main() -> None:
         async with serving(sending(file, pool)) as port:
             before = open_files()
@@ -136,7 +135,7 @@ def test_a_client_that_disconnects_leaves_no_open_file(
 
 
 def test_a_file_shorter_than_announced_closes_the_connection(
-    tmp_path: Path, pool: ThreadPoolExecutor
+    tmp_path: Path, pool: FairThreads
 ) -> None:
     path = tmp_path / "short"
     path.write_bytes(b"short")

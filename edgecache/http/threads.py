@@ -1,0 +1,69 @@
+"""Threads for blocking work, that those who share them get in turn: organizations first."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from edgecache.http.shares import Path, Shares
+
+T = TypeVar("T")
+
+# More than there can be: work is not refused.
+ENDLESS: Final = 2**30
+
+
+class Busy(Exception):
+    """The caller's share of the queue is in use."""
+
+
+class FairThreads:
+    """Some threads, and a queue for them.
+
+    A thread that is free goes to the waiting organizations in turn, then to their buckets in turn,
+    and so on; so one that has much to do delays others by one piece of its work.
+    """
+
+    def __init__(self, count: int, name: str, *, spare: float = 0, queue: int = ENDLESS) -> None:
+        """spare: as that of Shares, 0 where each piece of work is short. queue: its places."""
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
+        self._turns = Shares(count, refusal=Busy, spare=spare, queue=queue, wait_s=None)
+
+    @property
+    def waiting(self) -> int:
+        """Return how many pieces of work wait."""
+        return self._turns.waiting
+
+    def begin(self, payer: Path, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Begin some work, now or in its turn; return its result to come.
+
+        Work that has begun goes on when the result is no longer wanted. The result may be Busy.
+        """
+        if self._turns.try_take(payer):
+            return self._start(payer, work)
+        return asyncio.ensure_future(self._wait(payer, work))
+
+    async def run(self, payer: Path, work: Callable[[], T]) -> T:
+        """Return what some work returns; a cancelled caller leaves the queue.
+
+        Raises what the work raises, and Busy.
+        """
+        await self._turns.take(payer)
+        return await self._start(payer, work)
+
+    def stop(self) -> None:
+        """Begin nothing new."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _wait(self, payer: Path, work: Callable[[], T]) -> T:
+        await self._turns.take(payer)
+        return await asyncio.shield(self._start(payer, work))
+
+    def _start(self, payer: Path, work: Callable[[], T]) -> asyncio.Future[T]:
+        try:
+            running = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        except BaseException:
+            self._turns.give_back(payer)
+            raise
+        running.add_done_callback(lambda _: self._turns.give_back(payer))
+        return running

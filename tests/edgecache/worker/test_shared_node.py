@@ -1,0 +1,116 @@
+"""What organizations share on a worker: its threads, and its open receipts."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from unittest.mock import Mock
+from uuid import uuid4
+
+import pytest
+
+from edgecache.protocol.tickets import Ticket, TicketKind
+from edgecache.worker import node as nodes
+from edgecache.worker.node import PAYER, Node
+from edgecache.worker.sync import receipts
+from edgecache.worker.sync.receipts import Receipts, TooManyTickets, Use
+
+GREEDY, MODEST = (1, 10), (2, 20)
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """Return what a thread waits for; it is opened at the end."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def node() -> Node:
+    """Return a worker with threads, and nothing else."""
+    return Node(*(Mock() for _ in range(8)))
+
+
+async def test_a_worker_s_disk_is_used_in_turn(
+    monkeypatch: pytest.MonkeyPatch, gate: threading.Event
+) -> None:
+    monkeypatch.setattr(nodes, "DISK_THREADS", 1)
+    one, order = node(), list[int]()
+
+    def note(organization_id: int) -> None:
+        gate.wait(20)
+        order.append(organization_id)
+
+    async def use(payer: tuple[int, int]) -> None:
+        PAYER.set(payer)
+        await one.on_disk(note, payer[0])
+
+    using = [asyncio.create_task(use(payer)) for payer in [GREEDY] * 40 + [MODEST] * 2]
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(*using)
+    one.threads.stop()
+
+    assert order[:5].count(MODEST[0]) == 2
+
+
+async def test_an_organization_verifies_one_file_at_a_time(gate: threading.Event) -> None:
+    one = node()
+
+    def verify(sha256: bytes) -> bytes:
+        if sha256.startswith(b"large"):
+            gate.wait(20)
+        return sha256
+
+    one.store.files.verify = verify  # type: ignore[method-assign, assignment] # states do not matter
+    large = [asyncio.create_task(one.verify(b"large%d" % n, GREEDY)) for n in range(5)]
+    await asyncio.sleep(0)
+
+    assert await asyncio.wait_for(one.verify(b"small", MODEST), 20)
+
+    assert not any(task.done() for task in large)
+    gate.set()
+    await asyncio.gather(*large)
+    one.threads.stop()
+
+
+def ticket(payer: tuple[int, int]) -> Ticket:
+    """Return a client's ticket."""
+    return Ticket(
+        id=uuid4(),
+        node_id=uuid4(),
+        organization_id=payer[0],
+        environment_pk=1,
+        bucket_id=payer[1],
+        sha256=bytes(32),
+        start=0,
+        length=10,
+        kind=TicketKind.READ,
+        client_prefix="203.0.113.0/24",
+        issued_at=0,
+        expires_at=30,
+        key_id="k",
+    )
+
+
+def test_direct_reads_of_one_organization_leave_receipts_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(receipts, "OPEN_LIMIT", 90)
+    open_now = Receipts(Mock(receipt=lambda _id: None))
+
+    def begin(payer: tuple[int, int]) -> Use:
+        return open_now.begin(ticket(payer), "text", 10, payer=payer, now=0)
+
+    uses = [begin(GREEDY) for _ in range(30)]
+    with pytest.raises(TooManyTickets):
+        begin(GREEDY)
+    assert [begin(MODEST).running for _ in range(10)] == [1] * 10
+
+    # A written receipt of a read that is over makes room, one of a running read does not.
+    open_now.written(open_now.unwritten())
+    with pytest.raises(TooManyTickets):
+        begin(GREEDY)
+    for use in uses[10:]:
+        open_now.end(use, 10)
+    open_now.written(open_now.unwritten())
+    assert begin(GREEDY).running == 1
