@@ -6,43 +6,74 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import StoreMissing, StoreUnavailable
-from edgecache.brain.storage.stores.store import StoredName
+from edgecache.brain.fair_share import PAYER
+from edgecache.brain.storage.stores.places import places
+from edgecache.brain.storage.stores.store import Body, StoredName
+from edgecache.http.shares import Shares
 
 log = structlog.get_logger(__name__)
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 PIECE_BYTES: Final = 2**20
 LISTED_AT_ONCE: Final = 1000
 UNFINISHED: Final = "unfinished"
+# Threads that write whole bodies; as many for all else, which is short.
+THREADS: Final = 8
 
 
 class FolderStore:
     """Files below a folder; each gets its name when it is complete and synced."""
 
+    # What file systems hold in a file.
+    largest_bytes: int = 8 * 2**40
+
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._writing = _Threads("store-writing")
+        self._others = _Threads("store")
 
-    async def put(self, name: str, body: Path | bytes, size: int) -> None:
-        """Write bytes."""
+    async def put(self, name: str, body: Body, size: int) -> None:
+        """Write bytes. Raises Overloaded."""
         del size
-        await self._run(self._put, name, body)
+        if isinstance(body, Path | bytes):
+            await self._mapped(self._writing.run(self._put, name, body))
+        else:
+            await self._put_pieces(name, body)
+
+    async def _put_pieces(self, name: str, pieces: AsyncIterator[bytes]) -> None:
+        unfinished = await self._mapped(self._writing.run(self._begin, name))
+        try:
+            async for piece in pieces:
+                await self._mapped(self._writing.run(_append, unfinished, piece, is_patient=True))
+            await self._mapped(self._writing.run(self._finish, unfinished, name, is_patient=True))
+        except BaseException:
+            await self._run(lambda: unfinished.unlink(missing_ok=True))
+            raise
 
     async def read(self, name: str, span: Span) -> AsyncIterator[bytes]:
-        """Yield bytes."""
+        """Yield bytes. Raises Overloaded before the first ones."""
         position, end = span.start, span.start + span.length
         while position < end:
-            piece = await self._run(self._piece, name, position, min(end - position, PIECE_BYTES))
+            reading = self._others.run(
+                self._piece,
+                name,
+                position,
+                min(end - position, PIECE_BYTES),
+                # A response that has begun would be cut short.
+                is_patient=position > span.start,
+            )
+            piece = await self._mapped(reading)
             if not piece:
                 raise StoreMissing
             position += len(piece)
@@ -69,24 +100,34 @@ class FolderStore:
     # --- on a thread ------------------------------------------------------------------------
 
     def _put(self, name: str, body: Path | bytes) -> None:
-        folder, _, _ = name.partition("/")
-        unfinished = self._root / f"{folder}-{UNFINISHED}" / secrets.token_hex(16)
-        target = self._root / name
-        self._make_folder(unfinished.parent)
-        self._make_folder(target.parent)
+        unfinished = self._begin(name)
         try:
-            with unfinished.open("xb") as file:
+            with unfinished.open("ab") as file:
                 if isinstance(body, bytes):
                     file.write(body)
                 else:
                     with body.open("rb") as source:
                         shutil.copyfileobj(source, file, PIECE_BYTES)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(target)
+            self._finish(unfinished, name)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
+
+    def _begin(self, name: str) -> Path:
+        """Create the file that becomes a name when it is complete."""
+        folder, _, _ = name.partition("/")
+        unfinished = self._root / f"{folder}-{UNFINISHED}" / secrets.token_hex(16)
+        self._make_folder(unfinished.parent)
+        self._make_folder((self._root / name).parent)
+        unfinished.touch(exist_ok=False)
+        return unfinished
+
+    def _finish(self, unfinished: Path, name: str) -> None:
+        """Sync a file, and give it its name."""
+        with unfinished.open("ab") as file:
+            os.fsync(file.fileno())
+        target = self._root / name
+        unfinished.replace(target)
         _sync_folder(target.parent)
 
     def _make_folder(self, folder: Path) -> None:
@@ -128,9 +169,13 @@ class FolderStore:
                     count += 1
         return count
 
-    async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _run(self, work: Callable[..., T], *args: Any) -> T:
+        return await self._mapped(self._others.run(work, *args))
+
+    async def _mapped(self, work: Awaitable[T]) -> T:
+        """Return what is done on a thread, with a store's errors."""
         try:
-            return await asyncio.to_thread(work, *args, **kwargs)
+            return await work
         except FileNotFoundError as exc:
             # A file system that is not mounted has lost nothing.
             if await asyncio.to_thread(self._root.is_dir):
@@ -140,6 +185,25 @@ class FolderStore:
         except OSError as exc:
             log.warning("store_failed", store=str(self._root), errno=exc.errno)
             raise StoreUnavailable from exc
+
+
+class _Threads:
+    """Threads for the work of one kind, shared by organization."""
+
+    def __init__(self, name: str) -> None:
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix=name)
+        self._places: Shares = places(THREADS)
+
+    async def run(self, work: Callable[..., T], *args: Any, is_patient: bool = False) -> T:
+        """Run work that blocks. Raises Overloaded, and what the work raises."""
+        async with self._places.place(PAYER.get(), is_patient=is_patient):
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._pool, lambda: work(*args))
+
+
+def _append(unfinished: Path, piece: bytes) -> None:
+    with unfinished.open("ab") as file:
+        file.write(piece)
 
 
 def _sync_folder(folder: Path) -> None:

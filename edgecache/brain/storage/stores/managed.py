@@ -1,5 +1,6 @@
 """Objects' bytes in the managed store: written before their row, checked when they are read."""
 
+import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,22 +16,26 @@ from edgecache.brain.errors import (
     NoSuchBucket,
     OriginChanged,
     OriginMissing,
+    Overloaded,
     PreconditionFailed,
     StoreMissing,
     StoreUnavailable,
 )
 from edgecache.brain.storage.buffers import BufferedBody
-from edgecache.brain.storage.digests import verified
+from edgecache.brain.storage.digests import Digests, verified
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
 from edgecache.brain.storage.stores.stored_blobs import NewBlob, StoredName
 from edgecache.brain.values import BucketInfo, Manifest, ObjectVersion, StagedFile
+from edgecache.http.shares import Shares
 
 log = structlog.get_logger(__name__)
 
-# Objects that a read brings back at once, so that workers can have them again.
+# Objects that a read brings back at once, so that workers can have them again; two of these of one
+# organization.
 RESTORED_AT_ONCE: Final = 4
+RESTORED_SPARE: Final = 1.0
 RESTORED_BYTES: Final = 2**30
 # After these the row was not written, so that the bytes can be deleted at once.
 NOT_WRITTEN: Final = (PreconditionFailed, NoSuchBucket, OriginMissing, StoreUnavailable)
@@ -53,6 +58,7 @@ class ManagedStore:
         self._stores = stores
         self._on_restored = on_restored
         self._restoring: set[bytes] = set()
+        self.restores = Shares(RESTORED_AT_ONCE, refusal=Overloaded, spare=RESTORED_SPARE)
         self._tasks = BackgroundTasks()
 
     async def stop(self) -> None:
@@ -79,12 +85,38 @@ class ManagedStore:
             except BaseException:
                 await self._staging.discard(body)
                 raise
-            try:
+            async with _kept_if_written(self._tasks, target, name):
                 at = StoredName(target.id, name)
                 yield NewBlob(tenant, body.manifest.sha256, at, began)
-            except NOT_WRITTEN:
-                self._tasks.add(delete_quietly(target, name))
-                raise
+
+    @asynccontextmanager
+    async def writing_pieces(
+        self, tenant: Tenant, pieces: AsyncIterator[bytes], size: int
+    ) -> AsyncIterator[tuple[StagedFile, NewBlob]]:
+        """Write a long body to the store as it comes, and nothing to this machine's disk.
+
+        The block commits its row. It gets a body for that, of which there is no file: workers have
+        no copy until it is read. Raises StoreUnavailable, also where there is no store but the data
+        directory, and what the pieces and the block raise.
+        """
+        with self._stores.writing() as target:
+            if target.store is None:
+                raise StoreUnavailable
+            began = stored_blobs.clock()
+            name = stored_blobs.new_name(target.tag, tenant, stored_blobs.OBJECTS)
+            digests = Digests()
+            await target.store.put(name, self._digested(digests, pieces), size)
+            body = StagedFile(self._staging.temp / secrets.token_hex(16), digests.manifest())
+            async with _kept_if_written(self._tasks, target, name):
+                at = StoredName(target.id, name)
+                yield body, NewBlob(tenant, body.manifest.sha256, at, began)
+
+    async def _digested(
+        self, digests: Digests, pieces: AsyncIterator[bytes]
+    ) -> AsyncIterator[bytes]:
+        async for piece in pieces:
+            await self._staging.run(digests.update, piece)
+            yield piece
 
     async def read(
         self, bucket: BucketInfo, found: ObjectVersion, manifest: Manifest, span: Span
@@ -110,10 +142,13 @@ class ManagedStore:
 
     def _restore(self, bucket: BucketInfo, found: ObjectVersion, manifest: Manifest) -> None:
         """Fetch a copy in the background: no worker seems to have these bytes."""
-        is_busy = len(self._restoring) >= RESTORED_AT_ONCE or found.sha256 in self._restoring
-        if not is_busy and found.size <= RESTORED_BYTES:
+        if found.sha256 in self._restoring or found.size > RESTORED_BYTES:
+            return
+        payer = (bucket.tenant.organization_id,)
+        if self.restores.try_take(payer):
             self._restoring.add(found.sha256)
-            self._tasks.add(self._restored(bucket, found, manifest))
+            task = self._tasks.add(self._restored(bucket, found, manifest))
+            task.add_done_callback(lambda _: self.restores.give_back(payer))
 
     async def _restored(self, bucket: BucketInfo, found: ObjectVersion, manifest: Manifest) -> None:
         try:
@@ -127,6 +162,18 @@ class ManagedStore:
             log.info("object_not_restored", sha256=found.sha256.hex(), kind=type(exc).__name__)
         finally:
             self._restoring.discard(found.sha256)
+
+
+@asynccontextmanager
+async def _kept_if_written(
+    tasks: BackgroundTasks, target: KnownStore, name: str
+) -> AsyncIterator[None]:
+    """Delete bytes of which the block says that their row was not written."""
+    try:
+        yield
+    except NOT_WRITTEN:
+        tasks.add(delete_quietly(target, name))
+        raise
 
 
 async def delete_quietly(target: KnownStore, *names: str) -> None:

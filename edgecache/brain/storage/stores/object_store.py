@@ -1,6 +1,5 @@
 """A store at S3, Google Cloud Storage or Azure, through obstore."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -15,22 +14,29 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import StoreMissing, StoreUnavailable
+from edgecache.brain.fair_share import PAYER
 from edgecache.brain.origins.obstores import GOOGLE, google_token
+from edgecache.brain.storage.stores.places import places
 from edgecache.brain.storage.stores.s3_uploads import S3Uploads
 from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.storage.stores.store import StoredName
+from edgecache.brain.storage.stores.store import Body, StoredName
 
 if TYPE_CHECKING:  # obstore has these for type checkers alone
     from obstore.store import AzureCredential, S3Config
 
 log = structlog.get_logger(__name__)
 
+# Stores take 10,000 parts of an object. Three of the smallest are in memory at once, or one of the
+# largest.
 PART_BYTES: Final = 16 * 2**20
+LARGEST_PART_BYTES: Final = 64 * 2**20
+PARTS: Final = 10_000
 PARTS_AT_ONCE: Final = 3
 # One request each, kept whole: a slow reader must not hold a response of the store's open.
 FIRST_WINDOW_BYTES: Final = 2**20
 WINDOW_BYTES: Final = 4 * 2**20
 LISTED_AT_ONCE: Final = 1000
+# Bodies that are written; as many requests that read.
 AT_ONCE: Final = 64
 # One request moves at most a part.
 CLIENT: Final[dict[str, Any]] = {
@@ -45,6 +51,8 @@ RETRY: Final[dict[str, Any]] = {"max_retries": 3, "retry_timeout": timedelta(sec
 class ObjectStore:
     """One bucket or container, and the prefix within it."""
 
+    largest_bytes: int = PARTS * LARGEST_PART_BYTES
+
     def __init__(
         self,
         store: S3Store | GCSStore | AzureStore,
@@ -55,26 +63,47 @@ class ObjectStore:
         self._store = store
         self._label = label
         self._uploads = uploads
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self.reads = places(AT_ONCE)
+        self.writes = places(AT_ONCE)
 
-    async def put(self, name: str, body: Path | bytes, size: int) -> None:
-        """Write bytes, in parts where they are many."""
-        async with self._places:
+    async def put(self, name: str, body: Body, size: int) -> None:
+        """Write bytes, in parts where they are many. Raises Overloaded."""
+        part_bytes = max(PART_BYTES, -(-size // PARTS))
+        at_once = max(1, PARTS_AT_ONCE * PART_BYTES // part_bytes)
+        async with self.writes.place(PAYER.get()):
+            if not isinstance(body, Path | bytes):
+                await self._put_pieces(name, body, part_bytes, at_once)
+                return
             with self._named(name):
                 await obstore.put_async(
                     self._store,
                     name,
                     body,
                     use_multipart=size > PART_BYTES,
-                    chunk_size=PART_BYTES,
-                    max_concurrency=PARTS_AT_ONCE,
+                    chunk_size=part_bytes,
+                    max_concurrency=at_once,
                 )
 
+    async def _put_pieces(
+        self, name: str, pieces: AsyncIterator[bytes], part_bytes: int, at_once: int
+    ) -> None:
+        """Write pieces as they come; what is not complete is aborted later, as after a crash."""
+        writer = obstore.open_writer_async(
+            self._store, name, buffer_size=part_bytes, max_concurrency=at_once
+        )
+        async for piece in pieces:
+            with self._named(name):
+                await writer.write(piece)
+        with self._named(name):
+            await writer.close()
+
     async def read(self, name: str, span: Span) -> AsyncIterator[bytes]:
-        """Yield bytes, some MiB with each request."""
+        """Yield bytes, some MiB with each request. Raises Overloaded before the first ones."""
         position, end, window = span.start, span.start + span.length, FIRST_WINDOW_BYTES
         while position < end:
-            async with self._places:
+            # A response that has begun would be cut short.
+            has_begun = position > span.start
+            async with self.reads.place(PAYER.get(), is_patient=has_begun):
                 with self._named(name):
                     piece = bytes(
                         await obstore.get_range_async(
@@ -88,8 +117,8 @@ class ObjectStore:
             yield piece
 
     async def size(self, name: str) -> int:
-        """Return the size that the store says."""
-        async with self._places:
+        """Return the size that the store says. Raises Overloaded."""
+        async with self.reads.place(PAYER.get()):
             with self._named(name):
                 return (await obstore.head_async(self._store, name))["size"]
 

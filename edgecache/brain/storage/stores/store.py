@@ -7,6 +7,9 @@ from typing import NamedTuple, Protocol
 
 from edgecache.brain.delivery.delivery import Span
 
+# A file, bytes, or pieces as they come.
+Body = Path | bytes | AsyncIterator[bytes]
+
 
 class StoredName(NamedTuple):
     """A line of a listing."""
@@ -16,24 +19,31 @@ class StoredName(NamedTuple):
 
 
 class Store(Protocol):
-    """A place for bytes. Every method raises StoreUnavailable when it does not answer."""
+    """A place for bytes. Every method raises StoreUnavailable when it does not answer.
 
-    async def put(self, name: str, body: Path | bytes, size: int) -> None:
-        """Write bytes; durable when it returns.
+    Overloaded: the caller's share of the places is in use.
+    """
 
-        Raises StoreUnavailable: they may be there.
+    largest_bytes: int
+
+    async def put(self, name: str, body: Body, size: int) -> None:
+        """Write bytes, at most ``largest_bytes``; durable when it returns.
+
+        A body in pieces ends the write with what it raises.
+
+        Raises Overloaded, StoreUnavailable: they may be there.
         """
 
     def read(self, name: str, span: Span) -> AsyncIterator[bytes]:
         """Yield bytes, as many as asked for.
 
-        Raises StoreMissing, StoreUnavailable.
+        Raises StoreMissing, StoreUnavailable, Overloaded before the first ones.
         """
 
     async def size(self, name: str) -> int:
         """Return how many bytes there are.
 
-        Raises StoreMissing, StoreUnavailable.
+        Raises StoreMissing, StoreUnavailable, Overloaded.
         """
 
     async def delete(self, names: Sequence[str]) -> None:

@@ -1,0 +1,200 @@
+"""One organization's requests to the managed store leave places for those of others."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from edgecache.brain.delivery.delivery import Span
+from edgecache.brain.errors import Overloaded
+from edgecache.brain.fair_share import PAYER, charge_bucket, charge_organization
+from edgecache.brain.storage.stores import folder_store as folders
+from edgecache.brain.storage.stores import managed, object_store, places
+from edgecache.brain.storage.stores.folder_store import FolderStore
+from edgecache.brain.storage.stores.object_store import ObjectStore, open_object_store
+from edgecache.brain.storage.stores.settings import StoreSettings
+from edgecache.brain.values import BucketInfo, StagedFile
+from tests.edgecache.brain.brains import ALICE, CHARLIE, Rows, running, until
+from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
+
+GREEDY: Final = 1
+MODEST: Final = 2
+MANY: Final = object_store.AT_ONCE + 20
+
+
+@dataclass
+class SlowStore(HttpOrigin):
+    """An S3 store that holds requests for names that begin with ``held`` at a gate."""
+
+    gate: Gate = field(default_factory=Gate)
+
+    async def _answer(self, asked: Asked) -> None:
+        if asked.path.startswith("/store/held"):
+            await self.gate.wait()
+        if asked.method == "PUT":
+            await asked.answer(b"", 'ETag: "e"')
+            return
+        span = asked.headers["range"].partition("=")[2]
+        fields = [f"Content-Range: bytes {span}/10", 'ETag: "e"']
+        fields.append("Last-Modified: Fri, 02 Jan 2026 03:04:05 GMT")
+        await asked.answer(b"bytes", *fields, status="206 Partial Content")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[SlowStore]:
+    """Return a store whose gate is opened at the end."""
+    async with SlowStore() as one:
+        yield one
+        one.gate.opened.set()
+
+
+@pytest.fixture
+def store(server: SlowStore) -> ObjectStore:
+    """Return the driver of that store."""
+    return open_object_store(
+        StoreSettings(url="s3://store", endpoint=server.url, access_key="key", secret_key="secret")
+    )
+
+
+async def put(store: ObjectStore, name: str) -> None:
+    """Write a few bytes."""
+    await store.put(name, b"bytes", 5)
+
+
+async def get(store: ObjectStore, name: str) -> bytes:
+    """Read them."""
+    return b"".join([piece async for piece in store.read(name, Span(0, 5))])
+
+
+WORK: Final = {"put": put, "get": get}
+
+
+async def charged(organization_id: int, work: Coroutine[Any, Any, Any]) -> Any:
+    """Do something for an organization."""
+    charge_organization(organization_id)
+    return await work
+
+
+@pytest.mark.parametrize("kind", WORK)
+async def test_slow_requests_leave_places_for_another_organization(
+    server: SlowStore, store: ObjectStore, kind: str
+) -> None:
+    working = [
+        asyncio.create_task(charged(GREEDY, WORK[kind](store, f"held-{n}"))) for n in range(MANY)
+    ]
+    await until(lambda: len(server.asked) >= object_store.AT_ONCE / 2)
+
+    async with asyncio.timeout(20):
+        await charged(MODEST, put(store, "quick"))
+        assert await charged(MODEST, get(store, "quick")) == b"bytes"
+
+    assert not any(task.done() for task in working)
+    server.gate.opened.set()
+    await asyncio.gather(*working)
+    assert server.gate.came.is_set()
+
+
+@pytest.mark.parametrize("kind", WORK)
+async def test_requests_over_the_share_are_refused_after_a_while(
+    server: SlowStore, store: ObjectStore, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(places, "WAIT_S", 0.01)
+    store = ObjectStore(store._store, "slow")
+    working = [
+        asyncio.create_task(charged(GREEDY, WORK[kind](store, f"held-{n}"))) for n in range(MANY)
+    ]
+    await until(lambda: any(task.done() for task in working))
+    server.gate.opened.set()
+    ends = await asyncio.gather(*working, return_exceptions=True)
+
+    assert {type(end) for end in ends if isinstance(end, Exception)} == {Overloaded}
+    assert sum(not isinstance(end, Exception) for end in ends) >= object_store.AT_ONCE / 2
+
+
+async def test_a_read_that_has_begun_is_not_cut_while_it_waits(
+    server: SlowStore, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "WAIT_S", 0.01)
+    monkeypatch.setattr(object_store, "FIRST_WINDOW_BYTES", 5)
+    store = ObjectStore(store._store, "slow")
+    charge_organization(GREEDY)
+    reading = store.read("quick", Span(0, 10))
+    assert await anext(reading) == b"bytes"
+    working = [asyncio.create_task(charged(GREEDY, get(store, f"held-{n}"))) for n in range(MANY)]
+    await until(lambda: any(task.done() for task in working))
+
+    rest = asyncio.ensure_future(anext(reading))
+    await until(lambda: store.reads.waiting == 1)
+    server.gate.opened.set()
+    assert await rest == b"bytes"
+    await asyncio.gather(*working, return_exceptions=True)
+
+
+class SlowFolder(FolderStore):
+    """A folder that holds bodies whose names begin with ``held`` at a gate."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.gate = threading.Event()
+
+    def _put(self, name: str, body: Path | bytes) -> None:
+        if name.startswith("held"):
+            self.gate.wait(20)
+        super()._put(name, body)
+
+
+async def test_large_bodies_in_a_folder_leave_threads_for_another_organization(
+    tmp_path: Path,
+) -> None:
+    store = SlowFolder(tmp_path)
+    many = folders.THREADS + 5
+    working = [
+        asyncio.create_task(charged(GREEDY, store.put(f"held-{n}", b"bytes", 5)))
+        for n in range(many)
+    ]
+    await asyncio.sleep(0)
+
+    async def get_quick() -> bytes:
+        return b"".join([piece async for piece in store.read("quick", Span(0, 5))])
+
+    async with asyncio.timeout(10):
+        await charged(MODEST, store.put("quick", b"bytes", 5))
+        assert await charged(MODEST, get_quick()) == b"bytes"
+    assert not any(task.done() for task in working)
+    store.gate.set()
+    await asyncio.gather(*working)
+
+
+async def test_objects_that_are_brought_back_leave_places_for_another_organization(
+    rows: Rows, tmp_path: Path, folder_store: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = asyncio.Event()
+    async with running(rows.url, tmp_path / "brain", stores=[folder_store]) as brain:
+        take, restores = brain.staging.take, brain.managed.restores
+
+        async def held(body: AsyncIterator[bytes]) -> StagedFile:
+            if PAYER.get()[0] == CHARLIE.organization_id:
+                await gate.wait()
+            return await take(body)
+
+        async def read_all(bucket: BucketInfo, count: int) -> None:
+            charge_bucket(bucket)
+            for n in range(count):
+                await brain.put(bucket, f"{n}", b"%d of %d" % (n, bucket.id))
+            for path in (brain.staging.root / "blobs").glob("*/*"):
+                path.unlink()
+            brain.kept.clear()
+            for n in range(count):
+                assert await brain.get(bucket, f"{n}") == b"%d of %d" % (n, bucket.id)
+
+        monkeypatch.setattr(brain.staging, "take", held)
+        await read_all(await brain.bucket(tenant=CHARLIE), managed.RESTORED_AT_ONCE)
+        assert restores.taken == managed.RESTORED_AT_ONCE / 2
+        await read_all(await brain.bucket(tenant=ALICE), 1)
+        await until(lambda: brain.kept)
+        gate.set()
+        await until(lambda: not restores.taken)
