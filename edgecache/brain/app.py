@@ -48,6 +48,7 @@ from edgecache.brain.s3.auth.platform_keys import PlatformKeys
 from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE, S3Parts
 from edgecache.brain.storage.garbage_collection import GarbageCollector
 from edgecache.brain.storage.parts import Parts
+from edgecache.brain.storage.parts_limit import PartsLimit
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores.managed import ManagedStore
 from edgecache.brain.storage.stores.registry import Stores
@@ -126,7 +127,7 @@ def _core(settings: BrainSettings) -> _Core:
     directory = Directory(database, coherence, index_bytes=settings.index_bytes)
     staging = Staging(settings.data_dir, limit_bytes=settings.staging_bytes)
     stores = Stores(database, coherence, settings.stores)
-    parts = Parts(staging, stores)
+    parts = Parts(staging, stores, PartsLimit(database, settings.uploads))
     # Of the object API's clients; an organization may have half of them at work.
     running = Shares(connections_allowed(), refusal=Overloaded)
     return _Core(

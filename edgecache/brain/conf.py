@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 from edgecache.brain.audits.settings import AuditSettings
 from edgecache.brain.metering.own_reads import CreditLimits
+from edgecache.brain.storage.parts_limit import UploadSettings
 from edgecache.brain.storage.stores.settings import NextStoreSettings, StoreSettings, read_stores
 from edgecache.protocol.names import LABEL
 from platform_site.env import Env, SettingError
@@ -215,6 +216,7 @@ class BrainSettings:
     geography: Geography
     audits: AuditSettings
     credit_limits: CreditLimits
+    uploads: UploadSettings
     data_dir: Path
     stores: tuple[StoreSettings, ...]
     is_production: bool
@@ -359,7 +361,7 @@ class BrainSettings:
 
 TABLES: Final = (
     *(ListenerSettings, BrainSettings, Geography, AuditSettings, CreditLimits),
-    *(StoreSettings, NextStoreSettings),
+    *(StoreSettings, NextStoreSettings, UploadSettings),
 )
 
 
@@ -379,6 +381,7 @@ def read(env: Env, *, data_dir: Path, database_url: str, is_production: bool) ->
         geography=load(Geography, env),
         audits=load(AuditSettings, env),
         credit_limits=load(CreditLimits, env),
+        uploads=load(UploadSettings, env),
         data_dir=data_dir / "brain",
         stores=read_stores(env),
         is_production=is_production,

@@ -9,6 +9,7 @@ BrainError
 ├── BucketNotEmpty         409
 ├── KeyRefused             400  a key that cannot be (NUL, too long, unspeakable to its origin)
 ├── PreconditionFailed     412
+├── TooManyParts           403  an organization's unfinished uploads hold all that they may
 ├── ServiceStopped         402  other operators' nodes have the bytes, and nobody pays for reads
 ├── Invalid                400  with errors[]: a bucket or an origin that cannot be as described
 ├── InUse                  409  an origin that buckets name
@@ -193,6 +194,25 @@ class PreconditionFailed(BrainError):
     code = "precondition_failed"
     status = 412
     sentence = "The object is not as the condition says."
+
+
+class TooManyParts(BrainError):
+    """Parts of an organization's unfinished uploads take all that they may in the store."""
+
+    code = "too_many_parts"
+    status = 403
+    sentence = "The parts of your organization's unfinished uploads take all the room they may."
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(
+            f"The parts of your organization's unfinished uploads may take {limit_bytes:,} bytes "
+            "(ZBRAIN_UPLOADS_GIB) together. Complete or abort some of these uploads."
+        )
+        self.limit_bytes = limit_bytes
+
+    def again(self) -> Self:
+        """Return a copy for another waiter."""
+        return type(self)(self.limit_bytes)
 
 
 class ServiceStopped(BrainError):

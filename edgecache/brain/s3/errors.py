@@ -163,6 +163,8 @@ CODES: Final[Mapping[str, tuple[int, str]]] = {
     "OriginFailed": (502, "The bucket's origin failed."),
     "StorageFull": (503, "There is no room for this object."),
     "OriginTimeout": (504, "The bucket's origin did not respond in time."),
+    # As Ceph and other stores with quotas have it.
+    "QuotaExceeded": (403, "Your organization's quota is used up."),
 }
 
 _BRAIN_ERRORS: Final[tuple[tuple[type[brain_errors.BrainError], str], ...]] = (
@@ -171,6 +173,7 @@ _BRAIN_ERRORS: Final[tuple[tuple[type[brain_errors.BrainError], str], ...]] = (
     (brain_errors.BucketNotEmpty, "BucketNotEmpty"),
     (brain_errors.KeyRefused, "InvalidArgument"),
     (brain_errors.PreconditionFailed, "PreconditionFailed"),
+    (brain_errors.TooManyParts, "QuotaExceeded"),
     (brain_errors.ServiceStopped, "AccountProblem"),
     (brain_errors.OriginMissing, "NoSuchKey"),
     (brain_errors.OriginReadOnly, "MethodNotAllowed"),
@@ -213,7 +216,7 @@ def from_brain_error(error: brain_errors.BrainError) -> S3Error:
         return _storage_full(error)
     for kind, code in _BRAIN_ERRORS:
         if isinstance(error, kind):
-            says = code.startswith(("Origin", "Invalid", "Account"))
+            says = code.startswith(("Origin", "Invalid", "Account", "Quota"))
             says = says or kind is brain_errors.StoreUnavailable
             detail = error.detail if says else ""
             return S3Error(code, detail)

@@ -8,14 +8,19 @@ from typing import Final, NamedTuple
 
 from edgecache.brain.delivery.delivery import Span, Tenant
 from edgecache.brain.errors import PartMissing, StoreMissing
+from edgecache.brain.storage.parts_limit import PartsLimit
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores import stored_blobs
-from edgecache.brain.storage.stores.managed import delete_quietly
+from edgecache.brain.storage.stores.managed import RESTORED_BYTES, delete_quietly
 from edgecache.brain.storage.stores.registry import Stores
-from edgecache.brain.values import StagedFile
+from edgecache.brain.values import BucketInfo, StagedFile
 
 # Absent, unreadable, too short.
 DAMAGED: Final = frozenset({errno.ENOENT, errno.EIO})
+# Shorter ones are joined on this machine, so that workers get copies of the file at once. These do
+# not, as a read would not bring them back either, or as they would take much of the room.
+STREAMED_BYTES: Final = RESTORED_BYTES
+STREAMED_SHARE: Final = 8
 
 
 class PartFile(NamedTuple):
@@ -36,15 +41,25 @@ class StoredPart(NamedTuple):
 class Parts:
     """This brain's reads and writes of parts."""
 
-    def __init__(self, staging: Staging, stores: Stores) -> None:
+    def __init__(self, staging: Staging, stores: Stores, limit: PartsLimit) -> None:
         self._staging = staging
         self._stores = stores
+        self._limit = limit
+
+    async def check_room(self, tenant: Tenant, size: int) -> None:
+        """Check before a part is received that the organization may have it.
+
+        Raises TooManyParts, StoreUnavailable, DatabaseUnavailable.
+        """
+        with self._stores.writing() as target:
+            if target.store is not None:
+                await self._limit.check(tenant.organization_id, size)
 
     @asynccontextmanager
     async def keeping(self, tenant: Tenant, staged: StagedFile) -> AsyncIterator[PartFile]:
         """Store a part; the block writes its row. The staged file is consumed.
 
-        Raises StoreUnavailable, StorageFull.
+        Raises TooManyParts, StoreUnavailable, Overloaded, StorageFull.
         """
         with self._stores.writing() as target:
             if target.store is None:
@@ -52,8 +67,11 @@ class Parts:
                 return
             began = stored_blobs.clock()
             name = stored_blobs.new_name(target.tag, tenant, stored_blobs.PARTS)
+            payer, size = tenant.organization_id, staged.manifest.size
             try:
-                await target.store.put(name, staged.path, staged.manifest.size)
+                await self._limit.check(payer, size)
+                with self._limit.arriving(payer, size):
+                    await target.store.put(name, staged.path, size)
             finally:
                 await self._staging.discard(staged)
             stored_blobs.check_fresh(began)

@@ -24,6 +24,7 @@ from edgecache.brain.storage.digests import manifest_of
 from edgecache.brain.storage.eviction import sweep
 from edgecache.brain.storage.garbage_collection import GarbageCollector
 from edgecache.brain.storage.parts import Parts
+from edgecache.brain.storage.parts_limit import PartsLimit, UploadSettings
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores.managed import ManagedStore
 from edgecache.brain.storage.stores.registry import Stores
@@ -162,6 +163,7 @@ def assemble(
     stall_timeout_s: float = 5.0,
     trust: Path | None = None,
     stores: Sequence[StoreSettings] = (StoreSettings(),),
+    uploads: UploadSettings | None = None,
 ) -> Brain:
     """Create a brain; it is not started."""
     brain_id = uuid7()
@@ -209,7 +211,7 @@ def assemble(
         ),
         stores=reached,
         managed=managed,
-        upload_parts=Parts(staging, reached),
+        upload_parts=Parts(staging, reached, PartsLimit(database, uploads)),
         kept=kept,
     )
 

@@ -12,6 +12,7 @@ async def upload_part(context: RequestContext) -> S3Response:
     """Store a part.
 
     Raises S3Error: NoSuchUpload, InvalidArgument, EntityTooLarge, what ``bodies.receive`` raises.
+    Raises TooManyParts.
     """
     context.require_write()
     bucket = await context.bucket()
@@ -26,6 +27,7 @@ async def upload_part(context: RequestContext) -> S3Response:
             f"Checksum Type mismatch occurred, expected checksum Type: {upload.algorithm}, "
             f"actual checksum Type: {named}",
         )
+    await parts.upload_parts.check_room(bucket.tenant, bodies.body_length(context))
     received = await bodies.receive(context, keep=upload.algorithm or checksums.DEFAULT)
     part = await uploads.write_part(
         parts.database, parts.upload_parts, upload, number, received.body, received.checksums

@@ -1,0 +1,82 @@
+"""Parts of unfinished uploads in a store are limited for each organization."""
+
+from pathlib import Path
+
+import pytest
+
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.errors import TooManyParts
+from edgecache.brain.fair_share import charge_bucket
+from edgecache.brain.s3.errors import from_brain_error
+from edgecache.brain.s3.multipart import uploads
+from edgecache.brain.s3.multipart.uploads import Upload
+from edgecache.brain.storage import parts_limit
+from edgecache.brain.storage.parts_limit import UploadSettings
+from edgecache.brain.storage.stores.settings import StoreSettings
+from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, PLAIN, Brain, Rows, running
+
+LIMIT = 4 * MIB
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> StoreSettings:
+    """Return a store in a folder."""
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    return StoreSettings(url=f"file://{folder}")
+
+
+async def begin(brain: Brain, tenant: Tenant) -> Upload:
+    """Begin an upload in a new bucket."""
+    bucket = await brain.bucket(tenant=tenant)
+    charge_bucket(bucket)
+    upload_id = await uploads.create(
+        brain.database, bucket, "k", PLAIN, algorithm="", checksum_type=""
+    )
+    return await uploads.find(brain.database, bucket, "k", upload_id)
+
+
+async def add(brain: Brain, upload: Upload, number: int, size: int = MIB) -> None:
+    """Upload a part."""
+    receiver = brain.staging.receive()
+    await receiver.write(bytes(size))
+    staged = await receiver.finish()
+    await uploads.write_part(brain.database, brain.upload_parts, upload, number, staged, {})
+
+
+async def test_an_organization_s_unfinished_uploads_are_limited(
+    rows: Rows, tmp_path: Path, store: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = UploadSettings(limit_bytes=LIMIT)
+    async with running(rows.url, tmp_path / "brain", stores=[store], uploads=limits) as brain:
+        greedy, modest = await begin(brain, CHARLIE), await begin(brain, ALICE)
+        for number in range(1, 5):
+            await add(brain, greedy, number)
+        with pytest.raises(TooManyParts) as caught:
+            await add(brain, greedy, 5)
+        with pytest.raises(TooManyParts):
+            await brain.upload_parts.check_room(CHARLIE, 1)
+        error = from_brain_error(caught.value.again())
+        assert (error.status, error.code) == (403, "QuotaExceeded")
+        assert f"{LIMIT:,}" in error.message
+        assert "ZBRAIN_UPLOADS_GIB" in error.message
+        assert rows.count("uploadpart") == 4
+
+        await add(brain, modest, 1)
+        await brain.upload_parts.check_room(ALICE, 3 * MIB)
+
+        # What is aborted makes room.
+        monkeypatch.setattr(parts_limit, "FRESH_BEFORE_REFUSAL_S", 0)
+        assert await uploads.remove(brain.database, brain.staging, greedy.id)
+        await brain.upload_parts.check_room(CHARLIE, LIMIT)
+
+
+async def test_parts_in_the_data_directory_count_in_its_budget_alone(
+    rows: Rows, tmp_path: Path
+) -> None:
+    limits = UploadSettings(limit_bytes=LIMIT)
+    async with running(rows.url, tmp_path / "brain", uploads=limits) as brain:
+        upload = await begin(brain, ALICE)
+        for number in range(1, 7):
+            await add(brain, upload, number)
+        assert rows.count("uploadpart") == 6
