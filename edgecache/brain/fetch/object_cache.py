@@ -240,6 +240,25 @@ class ObjectCache:
         staged = await self._staging.as_file(body)
         return await self._uncancelled(self._put(bucket, key, staged, fields, conditions))
 
+    async def put_pieces(
+        self,
+        bucket: BucketInfo,
+        key: str,
+        pieces: AsyncIterator[bytes],
+        size: int,
+        fields: Fields,
+        *,
+        conditions: Conditions = ALWAYS,
+    ) -> ObjectVersion:
+        """Write a long object to the managed store as it comes, and nothing to this disk.
+
+        Raises what ``put`` and the pieces raise.
+        """
+        async with self._managed.writing_pieces(bucket.tenant, pieces, size) as (body, stored):
+            return await self._stored_writes.put(
+                bucket, check_key(key), body, fields, conditions, stored=stored
+            )
+
     async def copy(
         self,
         source: tuple[BucketInfo, str],

@@ -35,6 +35,16 @@ class Budget:
         if not self._shares.try_take(payer, count):
             raise self._full("organization", wanted_bytes or count)
 
+    def largest_join(self, *, are_parts_here: bool) -> int:
+        """Return the largest body of a bucket that can be made of parts.
+
+        are_parts_here: they are files of the data directory, and so take as much room again. By the
+        rule of the shares, what an organization and its bucket hold together, times SPARE, is left
+        free.
+        """
+        taken, counted = (2, 3) if are_parts_here else (1, 2)
+        return int(self.limit_bytes / (taken + SPARE * counted))
+
     def give_back(self, payer: Path, count: int) -> None:
         """Count bytes out."""
         if count:

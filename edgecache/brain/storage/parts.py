@@ -87,14 +87,27 @@ class Parts:
         elif self._stores.is_known(part.store_id):
             await delete_quietly(self._stores.known(part.store_id), part.name)
 
+    def is_streamed(self, bucket: BucketInfo, size: int) -> bool:
+        """True if parts go to the store as they are joined, and need no room on this machine."""
+        is_long = size > min(STREAMED_BYTES, self._staging.limit_bytes // STREAMED_SHARE)
+        return is_long and bucket.origin_id is None and self._stores.active_store is not None
+
+    def largest_bytes(self, bucket: BucketInfo) -> int:
+        """Return the size of the largest object that can be made of parts in a bucket."""
+        store = self._stores.active_store
+        if store is not None and bucket.origin_id is None:
+            return store.largest_bytes
+        return self._staging.budget.largest_join(are_parts_here=store is None)
+
     async def join(self, parts: Sequence[StoredPart]) -> StagedFile:
         """Concatenate parts into one body; the parts stay.
 
         Raises PartMissing when one was deleted or altered, StoreUnavailable, StorageFull, OSError.
         """
-        return await self._staging.take(self._read(parts))
+        return await self._staging.take(self.read(parts))
 
-    async def _read(self, parts: Sequence[StoredPart]) -> AsyncIterator[bytes]:
+    async def read(self, parts: Sequence[StoredPart]) -> AsyncIterator[bytes]:
+        """Yield the bytes of parts, one after another. Raises as ``join`` does."""
         for index, part in enumerate(parts):
             digest = hashlib.md5(usedforsecurity=False)
             try:

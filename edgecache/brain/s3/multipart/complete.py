@@ -15,7 +15,7 @@ from edgecache.brain.s3.multipart.completion import ListedPart, invalid_part
 from edgecache.brain.s3.multipart.uploads import Upload
 from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.xml import DECLARATION, Node, document
-from edgecache.brain.values import BucketInfo, Fields, ObjectVersion
+from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion
 
 # After this the response begins: clients time out after about a minute without a byte.
 RESPONSE_AFTER_S: Final = 10.0
@@ -51,8 +51,9 @@ async def complete_multipart_upload(context: RequestContext) -> S3Response | Non
 async def _complete(
     context: RequestContext, bucket: BucketInfo, upload: Upload, listed: list[ListedPart]
 ) -> ObjectVersion:
-    request, objects, staging = context.request, context.parts.objects, context.parts.staging
+    request = context.request
     parts = await _selected(context, bucket, upload, listed)
+    completion.check_size(parts, context.parts.upload_parts.largest_bytes(bucket))
     size = request.header("x-amz-mp-object-size")
     if size and size != str(sum(part.size for part in parts)):
         raise S3Error(
@@ -69,14 +70,31 @@ async def _complete(
     )
     wanted = conditions.write_conditions(request)
     try:
-        staged = await context.parts.upload_parts.join([part.stored for part in parts])
+        version = await _join(context, bucket, upload.key, parts, fields, wanted)
     except PartMissing as exc:
         # Unless the upload was aborted meanwhile, only another upload of the part helps.
         await uploads.find(context.parts.database, bucket, upload.key, upload.id)
         raise invalid_part(parts[exc.index].number, parts[exc.index].etag) from None
-    version = await objects.put(bucket, upload.key, staged, fields, conditions=wanted)
-    await uploads.remove(context.parts.database, staging, upload.id)
+    await uploads.remove(context.parts.database, context.parts.staging, upload.id)
     return version
+
+
+async def _join(
+    context: RequestContext,
+    bucket: BucketInfo,
+    key: str,
+    parts: list[uploads.Part],
+    fields: Fields,
+    wanted: Conditions,
+) -> ObjectVersion:
+    """Write the object that parts make. Raises PartMissing."""
+    objects, upload_parts = context.parts.objects, context.parts.upload_parts
+    stored, size = [part.stored for part in parts], sum(part.size for part in parts)
+    if upload_parts.is_streamed(bucket, size):
+        pieces = upload_parts.read(stored)
+        return await objects.put_pieces(bucket, key, pieces, size, fields, conditions=wanted)
+    staged = await upload_parts.join(stored)
+    return await objects.put(bucket, key, staged, fields, conditions=wanted)
 
 
 async def _selected(

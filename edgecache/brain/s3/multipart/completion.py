@@ -68,6 +68,21 @@ def select_parts(listed: Sequence[ListedPart], parts: Sequence[Part]) -> list[Pa
     return found
 
 
+def check_size(parts: Sequence[Part], limit_bytes: int) -> None:
+    """Check that an object of these parts is not too large for where it is to be.
+
+    limit_bytes: of this bucket. Raises S3Error EntityTooLarge, which names the limit.
+    """
+    size = sum(part.size for part in parts)
+    if size > limit_bytes:
+        raise S3Error(
+            "EntityTooLarge",
+            f"An object of this bucket has at most {limit_bytes:,} bytes: its parts are joined on "
+            "the cache's disk (ZBRAIN_STAGING_MIB), or the store takes no more.",
+            extra={"ProposedSize": str(size), "MaxSizeAllowed": str(limit_bytes)},
+        )
+
+
 def invalid_part(number: int, etag: str) -> S3Error:
     """Return the error for a part that is not there as the client lists it."""
     return S3Error("InvalidPart", extra={"PartNumber": str(number), "ETag": etag[:100]})

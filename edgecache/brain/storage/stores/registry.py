@@ -127,6 +127,11 @@ class Stores(PeriodicTask):
             },
         )
 
+    @property
+    def active_store(self) -> Store | None:
+        """Return what new writes go to; None for the data directory, or while it is not known."""
+        return None if self._active is None else self._active.store
+
     @contextmanager
     def writing(self) -> Iterator[KnownStore]:
         """Return the store that a write goes to; the write ends with the block.

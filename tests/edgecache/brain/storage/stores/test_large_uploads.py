@@ -1,0 +1,136 @@
+"""Objects made of parts, larger than this brain's disk may take: they go to the store as they come.
+
+The limits of the others are named in the refusal.
+"""
+
+import hashlib
+import secrets
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from edgecache.brain.errors import PartMissing, PreconditionFailed
+from edgecache.brain.fair_share import charge_bucket
+from edgecache.brain.storage.parts import StoredPart
+from edgecache.brain.storage.stores.settings import StoreSettings
+from edgecache.brain.values import BucketInfo, Conditions
+from tests.edgecache.brain.brains import MIB, PLAIN, Brain, Rows, running
+from tests.edgecache.brain.s3.multipart.support import Upload
+from tests.edgecache.brain.s3.raw import Signer
+from tests.edgecache.cluster import Cluster
+from tests.edgecache.conftest import connect
+
+STAGING = 16 * MIB
+PART = 7 * MIB
+COUNT = 5
+
+
+@pytest.fixture
+async def small(rows: Rows, tmp_path: Path, chosen: StoreSettings) -> AsyncIterator[Brain]:
+    """Return a brain on a store of each kind, whose own disk takes two parts."""
+    async with running(rows.url, tmp_path / "brain", stores=[chosen], limit_bytes=STAGING) as brain:
+        yield brain
+
+
+async def upload(brain: Brain, bucket: BucketInfo) -> tuple[bytes, list[StoredPart]]:
+    """Upload parts; return the object's bytes, and where the parts are."""
+    charge_bucket(bucket)
+    whole, parts = b"", []
+    for _ in range(COUNT):
+        data = secrets.token_bytes(PART)
+        receiver = brain.staging.receive()
+        await receiver.write(data)
+        staged = await receiver.finish()
+        async with brain.upload_parts.keeping(bucket.tenant, staged) as kept:
+            parts.append(StoredPart(kept, PART, staged.manifest.md5))
+        whole += data
+    return whole, parts
+
+
+async def test_a_large_object_goes_to_the_store_without_this_disk(small: Brain, rows: Rows) -> None:
+    bucket = await small.bucket()
+    whole, parts = await upload(small, bucket)
+    assert small.upload_parts.is_streamed(bucket, len(whole))
+    assert len(whole) <= small.upload_parts.largest_bytes(bucket)
+
+    pieces = small.upload_parts.read(parts)
+    found = await small.objects.put_pieces(bucket, "k", pieces, len(whole), PLAIN)
+
+    assert (found.size, found.sha256) == (len(whole), hashlib.sha256(whole).digest())
+    assert rows.count("storedblob") == 1
+    assert small.staging.received_bytes == 0
+    assert await small.get(bucket, "k") == whole
+
+
+async def test_an_altered_part_writes_nothing(small: Brain, rows: Rows) -> None:
+    bucket = await small.bucket()
+    whole, parts = await upload(small, bucket)
+    parts[3] = parts[3]._replace(md5=bytes(16))
+
+    with pytest.raises(PartMissing) as caught:
+        await small.objects.put_pieces(
+            bucket, "k", small.upload_parts.read(parts), len(whole), PLAIN
+        )
+
+    assert caught.value.index == 3
+    assert rows.count("storedobject") == 0
+    assert rows.count("storedblob") == 0
+
+
+async def test_a_condition_that_does_not_hold_leaves_no_bytes_in_the_store(
+    small: Brain, rows: Rows
+) -> None:
+    bucket = await small.bucket()
+    whole, parts = await upload(small, bucket)
+    await small.put(bucket, "k", b"first")
+
+    with pytest.raises(PreconditionFailed):
+        await small.objects.put_pieces(
+            bucket,
+            "k",
+            small.upload_parts.read(parts),
+            len(whole),
+            PLAIN,
+            conditions=Conditions(if_none_match=True),
+        )
+
+    assert await small.get(bucket, "k") == b"first"
+    await small.managed._tasks.finish()
+    (known,) = [each for each in small.stores.all() if each.store is not None]
+    assert known.store is not None
+    folder = f"{known.tag}/{bucket.tenant.organization_id}/{bucket.tenant.environment_pk}/objects"
+    names = [row.name async for page in known.store.list(folder) for row in page]
+    assert names == [name for (name,) in rows.all("SELECT name FROM brain_storedblob")]
+
+
+def test_an_object_that_can_never_be_joined_is_refused_with_the_limit(
+    start: Callable[..., Cluster],
+) -> None:
+    cluster = start(variables={"ZBRAIN_STAGING_MIB": "32"})
+    keys = cluster.tenant()
+    client = connect(keys, cluster.url)
+    client.create_bucket(Bucket="docs")
+    begun = Upload(client)
+    for number in (1, 2):
+        begun.add(number, bytes(5 * MIB))
+    listed = "".join(
+        f"<Part><PartNumber>{row['PartNumber']}</PartNumber><ETag>{row['ETag']}</ETag></Part>"
+        for row in begun.parts
+    )
+
+    answer = Signer(keys, cluster.url).send(
+        "POST",
+        f"/docs/big?uploadId={begun.id}",
+        f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode(),
+    )
+
+    largest = int(32 * MIB / 3.5)
+    assert (answer.status, answer.code) == (400, "EntityTooLarge")
+    assert (answer.text("ProposedSize"), answer.text("MaxSizeAllowed")) == (
+        str(10 * MIB),
+        str(largest),
+    )
+    assert f"{largest:,}" in answer.text("Message")
+    assert "ZBRAIN_STAGING_MIB" in answer.text("Message")
+    client.close()
