@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 import yaml
 from cryptography.fernet import Fernet
 
+from accounts.organization import conf as organizations
+from platform_site.env import Env
 from sqlgateway.hardening.cluster import version_complaint
 from tests.deploy.tools import DEPLOY, NAMES, program, run
 
@@ -80,6 +82,32 @@ def test_a_backup_reads_the_objects_of_the_brain() -> None:
     }
     assert folders == {"/data"}
     assert set(services["web"]["secrets"]) < set(services["backup"]["secrets"])
+
+
+def mounts(name: str) -> dict[str, str]:
+    """Return the folders of a service's volumes, and the volume of each."""
+    rows = (row.split(":") for row in compose()["services"][name].get("volumes", ()))
+    return {row[1]: row[0] for row in rows}
+
+
+def test_the_web_server_hands_out_the_exports_that_the_task_worker_writes() -> None:
+    """Their file system is read-only, and neither container sees the other's."""
+    (data,) = re.findall(r"ZDATA_DIR=(\S+)", (DEPLOY / "Dockerfile").read_text())
+    given = Env({})
+    folder = organizations.read(given, data_dir=Path(data)).export_dir
+    services = compose()["services"]
+    for name in ("web", "worker"):
+        assert not {"ZEXPORT_DIR", "ZDATA_DIR"} & set(services[name]["environment"])
+        assert mounts(name)[str(folder)] == "exports", name
+
+
+def test_the_user_of_the_image_owns_every_volume() -> None:
+    """A new volume has the owner of the image's folder, and root's where the image has none."""
+    image = (DEPLOY / "Dockerfile").read_text()
+    (made,) = re.findall(r"install --directory --owner zonal --mode 0700 (.+)", image)
+    for name, _ in ours():
+        assert set(mounts(name)) <= set(made.split()), name
+        assert set(mounts(name).values()) <= set(compose()["volumes"]), name
 
 
 def test_every_process_of_the_image_is_contained() -> None:

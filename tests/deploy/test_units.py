@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from accounts.organization import conf as organizations
+from platform_site.env import Env
 from tests.deploy.tools import DEPLOY, program, run
 
 UNITS = {
@@ -57,6 +59,17 @@ def test_a_unit_runs_without_privileges(name: str) -> None:
     assert service["NoNewPrivileges"] == "true"
     assert service["ProtectSystem"] == "strict"
     assert service["UMask"] == "0077"
+
+
+@pytest.mark.parametrize("process", ["web", "worker"])
+def test_a_unit_may_write_the_exports_of_organizations(process: str) -> None:
+    """The rest of the system is read-only; both units have one folder, and one user."""
+    service = unit(UNITS[process])
+    (data,) = re.findall(r"ZDATA_DIR=(\S+)", service["Environment"])
+    assert data == f"/var/lib/{service['StateDirectory']}"
+    given = Env({})
+    folder = organizations.read(given, data_dir=Path(data)).export_dir
+    assert Path(folder).is_relative_to(data)
 
 
 @pytest.mark.parametrize("process", ["web", "brain"])
