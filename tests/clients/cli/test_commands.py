@@ -19,6 +19,11 @@ def test_environments_are_listed_and_created(alice: Run) -> None:
     assert (used.status, "environment cli-staging" in used.err) == (0, True)
     assert json.loads(alice("whoami", "--json").out)["environment"]["id"] == "cli-staging"
     assert alice("env", "use", "live").status == 0
+    renamed = alice("env", "rename", "cli-staging", "Rehearsal")
+    assert (renamed.status, "named Rehearsal" in renamed.err) == (0, True)
+    names = {each["id"]: each["name"] for each in json.loads(alice("env", "list", "--json").out)}
+    assert names["cli-staging"] == "Rehearsal"
+    assert alice("env", "rename", "cli-none", "Other").status == 1
     assert alice("env", "delete", "cli-staging", "--yes").status == 0
     ids = [each["id"] for each in json.loads(alice("env", "list", "--json").out)]
     assert "cli-staging" not in ids
@@ -35,6 +40,16 @@ def test_members_are_listed_and_changed(alice: Run, platform: Platform) -> None:
     assert alice("members", "remove", "frank@example.com", "--yes").status == 0
     assert alice("members", "invite", "grace@example.com", "--role", "operator").status == 0
     assert "grace@example.com" in alice("members", "invitations").out
+
+
+def test_a_member_may_have_several_roles(alice: Run, platform: Platform) -> None:
+    cast.member(platform.home, "laura@example.com", role="reader")
+    both = ("--role", "operator", "--role", "admin")
+    assert alice("members", "set", "laura@example.com", *both).status == 0
+    (laura,) = json.loads(alice("members", "list", "--email", "laura@", "--json").out)
+    assert laura["roles"] == ["admin", "operator"]
+    assert "as admin and operator" in alice("members", "invite", "ivan@example.com", *both).err
+    assert "as reader" in alice("members", "invite", "judy@example.com").err
 
 
 def test_an_api_key_is_the_only_line_of_output(

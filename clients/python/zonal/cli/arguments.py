@@ -38,10 +38,9 @@ def parser() -> argparse.ArgumentParser:
     _keys(commands)
     _members(commands)
     spent = _add(commands, "usage", "show what the organization used", resources.usage)
-    spent.add_argument("--since", metavar="DAY", help="such as 2026-11-01; a month ago without it")
-    spent.add_argument("--until", metavar="DAY")
+    _days(spent)
     shell = _add(commands, "completion", "print a script that completes commands", None)
-    shell.add_argument("shell", choices=("bash", "zsh", "fish"))
+    shell.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell it is for")
     shell.set_defaults(run=lambda _, given: completion.write(top, given.shell))
     return top
 
@@ -67,7 +66,7 @@ def _sql(commands: Sub) -> None:
     asked.add_argument("-f", "--file", action="append", metavar="FILE", help="- for stdin")
     asked.add_argument("-p", "--param", action="append", metavar="VALUE", help="of $1, $2, …")
     asked.add_argument("--csv", action="store_true", help="rows of any number as CSV")
-    asked.add_argument("--read-only", action="store_true")
+    asked.add_argument("--read-only", action="store_true", help="refuse to change anything")
 
 
 def _import(commands: Sub) -> None:
@@ -81,91 +80,131 @@ def _import(commands: Sub) -> None:
         default="match",
         help="the first line names the columns, is skipped, or is a row",
     )
-    imported.add_argument("--delimiter", choices=(",", ";", "|", "tab"), default=",")
+    imported.add_argument(
+        "--delimiter",
+        choices=(",", ";", "|", "tab"),
+        default=",",
+        metavar="CHARACTER",
+        help="between the columns: , (without it), ;, | or tab",
+    )
 
 
 def _environments(commands: Sub) -> None:
     group = _group(commands, "env", "environments")
-    _add(group, "list", "show them", resources.env_list)
-    made = _add(group, "create", "make one", resources.env_create)
-    made.add_argument("name")
+    _add(group, "list", "show environments", resources.env_list)
+    made = _add(group, "create", "make an environment", resources.env_create)
+    made.add_argument("name", help="of the new one")
     made.add_argument("--id", help="the name without it")
     made.add_argument("--copy-of", metavar="NAME", help="with a copy of another one's data")
-    _add(group, "use", "go on in another one", resources.env_use).add_argument("name")
-    _sure(_add(group, "delete", "delete one with its data", resources.env_delete), "name")
+    _add(group, "use", "go on in another environment", resources.env_use).add_argument(
+        "name", help="its name or id"
+    )
+    gone = _add(group, "delete", "delete an environment with its data", resources.env_delete)
+    _sure(gone, "name", "its id")
+    renamed = _add(group, "rename", "change an environment's name", resources.env_rename)
+    renamed.add_argument("environment", help="its id, which stays")
+    renamed.add_argument("name", help="its new name")
 
 
 def _cache(commands: Sub) -> None:
     group = _group(commands, "cache", "buckets, purges, keys of the object API")
-    _add(group, "status", "show its state", cache.status)
+    _add(group, "status", "show the cache's state", cache.status)
     buckets = _group(group, "buckets", "buckets")
-    _add(buckets, "list", "show them", cache.buckets_list)
-    made = _add(buckets, "create", "make one", cache.buckets_create)
-    made.add_argument("name")
+    _add(buckets, "list", "show buckets", cache.buckets_list)
+    made = _add(buckets, "create", "make a bucket", cache.buckets_create)
+    made.add_argument("name", help="unique in the whole platform")
     made.add_argument("--public", action="store_true", help="anyone may read its objects")
     made.add_argument("--origin", metavar="NAME", help="where its objects come from")
-    _add(buckets, "delete", "delete an empty one", cache.buckets_delete).add_argument("name")
+    gone = _add(buckets, "delete", "delete an empty bucket", cache.buckets_delete)
+    gone.add_argument("name", help="its name")
     objects = _add(group, "objects", "show the objects of a bucket", cache.objects)
-    objects.add_argument("bucket")
-    objects.add_argument("--prefix", default="")
+    objects.add_argument("bucket", help="its name")
+    objects.add_argument("--prefix", default="", help="only keys that begin so")
     shown = _add(group, "ls", "show objects", files.ls)
-    shown.add_argument("place", metavar="BUCKET[/PREFIX]")
+    shown.add_argument("place", metavar="BUCKET[/PREFIX]", help="only keys that begin so")
     put = _add(group, "put", "upload a file", files.put)
-    put.add_argument("file")
+    put.add_argument("file", help="to upload")
     put.add_argument("place", metavar="BUCKET/KEY", help="with / at its end: the file's name there")
     put.add_argument("--type", help="Content-Type; guessed from the file's name without it")
     got = _add(group, "get", "download an object", files.get)
-    got.add_argument("place", metavar="BUCKET/KEY")
+    got.add_argument("place", metavar="BUCKET/KEY", help="the object")
     got.add_argument("file", nargs="?", help="the key's last part without it; - for stdout")
     got.add_argument("--force", action="store_true", help="replace a file that is there")
     gone = _add(group, "rm", "delete objects, at their origin too", files.rm)
-    gone.add_argument("place", nargs="+", metavar="BUCKET/KEY")
+    gone.add_argument("place", nargs="+", metavar="BUCKET/KEY", help="the objects")
     gone.add_argument("--yes", action="store_true", help="do not ask")
     purge = _add(group, "purge", "remove cached copies", cache.purge)
     purge.add_argument("--key", action="append", metavar="BUCKET/KEY", help="may be repeated")
-    purge.add_argument("--prefix", metavar="BUCKET/PREFIX")
-    purge.add_argument("--all", action="store_true")
+    purge.add_argument("--prefix", metavar="BUCKET/PREFIX", help="of every key that begins so")
+    purge.add_argument("--all", action="store_true", help="of the whole environment")
     purge.add_argument("--preview", action="store_true", help="only count")
     purge.add_argument("--yes", action="store_true", help="do not ask")
     keys = _group(group, "keys", "access keys for S3 clients")
-    _add(keys, "list", "show them", cache.keys_list)
-    key = _add(keys, "create", "make one", cache.keys_create)
-    key.add_argument("label", nargs="?", default="")
-    key.add_argument("--access", choices=("read", "write"), default="write")
-    _add(keys, "delete", "delete one", cache.keys_delete).add_argument("id")
+    _add(keys, "list", "show access keys for S3 clients", cache.keys_list)
+    key = _add(keys, "create", "make an access key", cache.keys_create)
+    key.add_argument("label", nargs="?", default="", help="a note for people")
+    key.add_argument(
+        "--access", choices=("read", "write"), default="write", help="%(default)s without it"
+    )
+    _add(keys, "delete", "delete an access key", cache.keys_delete).add_argument(
+        "id", help="as `list` shows it"
+    )
     used = _add(group, "usage", "show what the organization used", resources.usage)
-    used.add_argument("--since", metavar="DAY")
-    used.add_argument("--until", metavar="DAY")
+    _days(used)
 
 
 def _keys(commands: Sub) -> None:
     group = _group(commands, "keys", "API keys")
-    listed = _add(group, "list", "show them", resources.keys_list)
-    listed.add_argument("--state", choices=("active", "expired", "revoked"))
-    made = _add(group, "create", "make one and print it", resources.keys_create)
-    made.add_argument("name")
-    made.add_argument("--role", choices=ROLES, required=True)
-    made.add_argument("--scope", action="append", choices=SCOPES, help="may be repeated")
+    listed = _add(group, "list", "show API keys", resources.keys_list)
+    listed.add_argument("--state", choices=("active", "expired", "revoked"), help="only those")
+    made = _add(group, "create", "make an API key and print it", resources.keys_create)
+    made.add_argument("name", help="a note for people")
+    made.add_argument("--role", choices=ROLES, required=True, help="the most that it may do")
+    made.add_argument(
+        "--scope",
+        action="append",
+        choices=SCOPES,
+        metavar="SCOPE",
+        help=f"may be repeated; all without it: {', '.join(SCOPES)}",
+    )
     made.add_argument("--days", type=int, metavar="N", help="until it ends; 90 without it")
-    _add(group, "revoke", "end one", resources.keys_revoke).add_argument("id")
+    _add(group, "revoke", "end an API key", resources.keys_revoke).add_argument(
+        "id", help="as `list` shows it"
+    )
 
 
 def _members(commands: Sub) -> None:
     group = _group(commands, "members", "members of the organization")
-    listed = _add(group, "list", "show them", resources.members_list)
-    listed.add_argument("--email", metavar="PART")
-    listed.add_argument("--role", choices=ROLES)
+    listed = _add(group, "list", "show members", resources.members_list)
+    listed.add_argument("--email", metavar="PART", help="only addresses that hold it")
+    listed.add_argument("--role", choices=ROLES, help="only those with it")
     invited = _add(group, "invite", "mail an invitation", resources.members_invite)
-    invited.add_argument("email")
-    invited.add_argument("--role", choices=ROLES, default="reader")
+    invited.add_argument("email", help="where the invitation goes")
+    invited.add_argument(
+        "--role", action="append", choices=ROLES, help="may be repeated; reader without it"
+    )
     _add(group, "invitations", "show invitations", resources.members_invitations)
-    changed = _add(group, "set", "change one", resources.members_set)
-    changed.add_argument("email")
-    changed.add_argument("--role", choices=ROLES)
+    changed = _add(group, "set", "change a member", resources.members_set)
+    changed.add_argument("email", help="the member's address")
+    changed.add_argument(
+        "--role",
+        action="append",
+        choices=ROLES,
+        help="in place of the present ones; may be repeated",
+    )
     able = changed.add_mutually_exclusive_group()
-    able.add_argument("--disable", dest="disabled", action="store_true", default=None)
-    able.add_argument("--enable", dest="disabled", action="store_false", default=None)
-    _sure(_add(group, "remove", "remove one", resources.members_remove), "email")
+    able.add_argument(
+        "--disable",
+        dest="disabled",
+        action="store_true",
+        default=None,
+        help="end the sessions and let nobody sign in",
+    )
+    able.add_argument(
+        "--enable", dest="disabled", action="store_false", default=None, help="take that back"
+    )
+    gone = _add(group, "remove", "remove a member", resources.members_remove)
+    _sure(gone, "email", "the member's address")
 
 
 def _group(commands: Sub, name: str, text: str) -> Sub:
@@ -181,6 +220,13 @@ def _add(commands: Sub, name: str, text: str, run: Optional[Command]) -> argpars
     return made
 
 
-def _sure(command: argparse.ArgumentParser, what: str) -> None:
-    command.add_argument(what)
+def _days(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--since", metavar="DAY", help="such as 2026-11-01; a month ago without it"
+    )
+    command.add_argument("--until", metavar="DAY", help="today without it")
+
+
+def _sure(command: argparse.ArgumentParser, what: str, text: str) -> None:
+    command.add_argument(what, help=text)
     command.add_argument("--yes", action="store_true", help="do not ask")

@@ -38,6 +38,13 @@ def env_delete(context: Context, arguments: Namespace) -> None:
     context.done(f"Deleted {arguments.name}.")
 
 
+def env_rename(context: Context, arguments: Namespace) -> None:
+    """Change an environment's name."""
+    with context.client() as client:
+        changed = client.environments.rename(arguments.environment, arguments.name)
+    context.done(f"{changed.id} is named {changed.name} now.", changed)
+
+
 def env_use(context: Context, arguments: Namespace) -> None:
     """Go on in another environment."""
     if context.place.token or "token" in context.credentials.of(context.place.url):
@@ -59,11 +66,10 @@ def members_list(context: Context, arguments: Namespace) -> None:
 
 def members_invite(context: Context, arguments: Namespace) -> None:
     """Invite somebody."""
+    roles = arguments.role or ["reader"]
     with context.client() as client:
-        invited = asking.stepped_up(
-            client, lambda: client.members.invite(arguments.email, [arguments.role])
-        )
-    context.done(f"Invited {invited.email} as {arguments.role}.", invited)
+        invited = asking.stepped_up(client, lambda: client.members.invite(arguments.email, roles))
+    context.done(f"Invited {invited.email} as {' and '.join(invited.roles)}.", invited)
 
 
 def members_invitations(context: Context, _arguments: Namespace) -> None:
@@ -75,15 +81,16 @@ def members_invitations(context: Context, _arguments: Namespace) -> None:
 
 
 def members_set(context: Context, arguments: Namespace) -> None:
-    """Change a member's role, or disable or enable the account."""
+    """Change a member's roles, or disable or enable the account."""
     if arguments.role is None and arguments.disabled is None:
         raise UsageError("Say what to change: --role, --disable or --enable.")
-    roles = None if arguments.role is None else [arguments.role]
     with context.client() as client:
         user_id = _user_id(client, arguments.email)
         changed = asking.stepped_up(
             client,
-            lambda: client.members.update(user_id, roles=roles, disabled=arguments.disabled),
+            lambda: client.members.update(
+                user_id, roles=arguments.role, disabled=arguments.disabled
+            ),
         )
     context.done(f"Changed {changed.email}.", changed)
 
