@@ -71,12 +71,25 @@ def check(lines: TextIO, rates: Rates) -> int:
     return wrong
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(
+        prog="python -m edgecache.recompute",
+        description="Recompute an operator's statement, line by line, from the public rates. A "
+        "wrong line is exit status 1.",
+    )
+    made.add_argument(
+        "statement", type=Path, metavar="FILE", help="the CSV of GET /v1/cache/statement"
+    )
+    made.add_argument(
+        "--rates", type=Path, metavar="FILE", help="rates as JSON; the published ones without it"
+    )
+    return made
+
+
 def main() -> int:
     """Check the file that the command line names."""
-    parser = argparse.ArgumentParser(description="Recompute an operator's statement.")
-    parser.add_argument("statement", type=Path)
-    parser.add_argument("--rates", type=Path)
-    options = parser.parse_args()
+    options = parser().parse_args()
     rates = json.loads(options.rates.read_text()) if options.rates else PUBLISHED
     with options.statement.open(newline="") as lines:
         return 1 if check(lines, rates) else 0

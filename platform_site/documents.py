@@ -2,8 +2,13 @@
 
 import inspect
 import re
+import sys
+from argparse import ArgumentParser
+from importlib import import_module
+from textwrap import wrap
 from typing import Final
 
+from django.conf import settings
 from django.core.management import get_commands, load_command_class
 
 from accounts import conf as accounts_conf
@@ -12,10 +17,13 @@ from accounts.oauth import conf as oauth_conf
 from accounts.oauth.providers import conf as provider_conf
 from accounts.organization import conf as organization_conf
 from edgecache import conf as cache_conf
+from edgecache import recompute
 from edgecache.billing import conf as billing_conf
 from edgecache.brain import conf as brain_conf
+from edgecache.worker import options as worker
 from environments import conf as environments_conf
 from platform_site import conf
+from platform_site.argument_pages import commands, synopsis, table
 from platform_site.backup import conf as backup_conf
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.errors import PlatformError, every_error
@@ -84,13 +92,38 @@ Written by `manage.py writedocs`; a test compares.
 
 COMMANDS_HEAD: Final = """# Commands
 
-`manage.py NAME --help` lists a command's options. While `make run` is up, a second terminal's
-`.venv/bin/python manage.py` finds its databases. Exit statuses: 0 (done), 1 (refused, nothing
-changed), 2 (called wrongly), 3 (not reachable).
+What operators run on a machine of the platform, with its settings. While `make run` is up, a second
+terminal's `.venv/bin/python manage.py` finds its databases. `--json` prints one JSON object, errors
+included; `--dry-run` checks and shows everything and keeps nothing. Django's own options
+(`--verbosity`, `--traceback`, …) are in `manage.py NAME --help`.
+Written by `manage.py writedocs`; a test compares. What users have is [`zonal`](cli.md).
+
+| exit status | |
+|---|---|
+| 0 | done |
+| 1 | refused, and nothing was changed; or what was checked is not right |
+| 2 | called wrongly |
+| 3 | the database, or another thing that the command needs, does not answer: try again |
+| 4 | begun and not complete: the message says what is left, and what to do |
+
+"""
+
+CLI_HEAD: Final = """# The command zonal
+
+What users run on their own machine: [clients](clients.md) says how to install it and shows it at
+work. Options come after the command. `--url` names the platform, such as https://zonal.example.com;
+without it `ZONAL_URL` does, or the last `zonal login`. `--json` writes JSON.
 Written by `manage.py writedocs`; a test compares.
 
-| command | what it does |
+| exit status | |
 |---|---|
+| 0 | done |
+| 1 | the platform refused; the message has its `code` and request id |
+| 2 | called wrongly, or not confirmed |
+| 3 | no answer, or a stream that was cut |
+| 4 | not signed in |
+| 130 | interrupted |
+
 """
 
 PERMISSIONS_HEAD: Final = """# Permissions
@@ -145,12 +178,37 @@ def _meaning(kind: type[PlatformError]) -> str:
 
 def commands_page() -> str:
     """Return docs/commands.md."""
-    found = (
-        (name, load_command_class(app, name).help)
+    found = [
+        load_command_class(app, name).create_parser("manage.py", name)
         for name, app in sorted(get_commands().items())
         if app.partition(".")[0] in APPS
-    )
-    return COMMANDS_HEAD + "".join(f"| `{name}` | {_one_line(text)} |\n" for name, text in found)
+    ]
+    own = "".join(_command(each.prog.split()[-1], each, each.description or "") for each in found)
+    modules = (worker.parser(), recompute.parser())
+    others = "".join(_command(each.prog, each, each.description or "") for each in modules)
+    return (COMMANDS_HEAD + own + others).rstrip("\n") + "\n"
+
+
+def cli_page() -> str:
+    """Return docs/cli.md. The client is a project of its own, which is not installed here."""
+    folder = str(settings.BASE_DIR / "clients" / "python")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    top = import_module("zonal.cli.arguments").parser()
+    parts = (_command(each.prog, each, _sentence(text)) for each, text in commands(top))
+    return (CLI_HEAD + "".join(parts)).rstrip("\n") + "\n"
+
+
+def _command(title: str, parser: ArgumentParser, text: str) -> str:
+    """Return a section about a command."""
+    said = "\n".join(wrap(_one_line(text), 100, break_long_words=False, break_on_hyphens=False))
+    parts = (f"## {title}", said, f"```text\n{synopsis(parser)}\n```", table(parser).rstrip("\n"))
+    return "\n\n".join(filter(None, parts)) + "\n\n"
+
+
+def _sentence(text: str) -> str:
+    """Return a command's few words as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def permissions_page() -> str:
@@ -170,6 +228,7 @@ def pages() -> dict[str, str]:
         "errors.md": errors_page(),
         "audit.md": audit_page(),
         "commands.md": commands_page(),
+        "cli.md": cli_page(),
         "permissions.md": permissions_page(),
     }
 

@@ -73,15 +73,15 @@ class Options:
 
 def parse(arguments: Sequence[str] | None = None) -> Options:
     """Read the command line; print what is wrong and exit with 2 when something is."""
-    parser = _parser()
-    given = parser.parse_args(arguments)
+    command_line = parser()
+    given = command_line.parse_args(arguments)
     if (given.tls_cert is None) != (given.tls_key is None):
-        parser.error("--tls-cert and --tls-key go together")
+        command_line.error("--tls-cert and --tls-key go together")
     # A default is not checked by argparse, and these come from the environment.
     if given.log_format not in LOG_FORMATS:
-        parser.error(f"ZLOG_FORMAT must be one of {', '.join(LOG_FORMATS)}")
+        command_line.error(f"ZLOG_FORMAT must be one of {', '.join(LOG_FORMATS)}")
     if given.log_level not in LOG_LEVELS:
-        parser.error(f"ZLOG_LEVEL must be one of {', '.join(LOG_LEVELS)}")
+        command_line.error(f"ZLOG_LEVEL must be one of {', '.join(LOG_LEVELS)}")
     host, port = given.listen
     return Options(
         brain=given.brain,
@@ -107,18 +107,19 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the worker's command line."""
+    made = argparse.ArgumentParser(
         prog="python -m edgecache.worker",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    _add_required(parser)
-    _add_network(parser.add_argument_group("network"))
-    _add_limits(parser.add_argument_group("limits and care of the store"))
-    logs = parser.add_argument_group("logs (standard error)")
+    _add_required(made)
+    _add_network(made.add_argument_group("network"))
+    _add_limits(made.add_argument_group("limits and care of the store"))
+    logs = made.add_argument_group("logs (standard error)")
     logs.add_argument(
         "--log-format",
         choices=LOG_FORMATS,
@@ -132,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
         default=os.environ.get("ZLOG_LEVEL", "info"),
         help="default: ZLOG_LEVEL, else info",
     )
-    return parser
+    return made
 
 
 def _add_required(parser: argparse.ArgumentParser) -> None:

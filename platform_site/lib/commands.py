@@ -19,7 +19,7 @@ DATABASE_AWAY: Final = 3
 UNFINISHED: Final = 4
 EXITS: Final = (
     "Exit status: 0 done; 1 refused, and nothing was changed; 2 called wrongly; 3 the database "
-    "does not answer, so try again."
+    "does not answer, so try again; 4 begun and not complete, as the message says."
 )
 
 

@@ -66,9 +66,7 @@ def test_the_help_is_sentences(name: str) -> None:
     text = loaded(name).help
     assert len(text) > 30
     assert text.strip().endswith(".")
-    # Django's own options come without our words; ours all have some.
-    ours = [action for action in parser_of(name)._actions if action.option_strings]
-    assert [action.dest for action in ours if not action.help] == []
+    assert [action.dest for action in parser_of(name)._actions if not action.help] == []
 
 
 @pytest.mark.parametrize("name", sorted({*COMMANDS} - PROCESSES))

@@ -31,6 +31,13 @@ def test_a_generated_page_is_as_the_code_has_it(name: str) -> None:
     assert (ROOT / "docs" / name).read_text() == documents.pages()[name]
 
 
+@pytest.mark.parametrize("name", ["commands.md", "cli.md"])
+def test_every_argument_of_a_command_is_explained(name: str) -> None:
+    rows = re.findall(r"^\| (`.+) \| (.*) \|$", documents.pages()[name], re.MULTILINE)
+    assert len(rows) > 40
+    assert [argument for argument, text in rows if not text.strip()] == []
+
+
 def test_each_page_is_in_the_navigation_of_the_site() -> None:
     """`make docs` would refuse it, much later."""
     navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]

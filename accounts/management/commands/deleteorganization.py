@@ -34,7 +34,7 @@ class Command(OpsCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take which one, its name as a proof that it is meant, and when."""
-        parser.add_argument("organization", type=int, metavar="ID")
+        parser.add_argument("organization", type=int, metavar="ID", help="Which one.")
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("--name", help="Name: proves that it is meant.")
         what.add_argument("--cancel", action="store_true", help="Keep it.")

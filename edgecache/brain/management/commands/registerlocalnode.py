@@ -28,7 +28,9 @@ class Command(OpsCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the folder and what the node is."""
-        parser.add_argument("folder", type=Path, metavar="FOLDER")
+        parser.add_argument(
+            "folder", type=Path, metavar="FOLDER", help="Where its id and secret are kept."
+        )
         parser.add_argument("--region", required=True, type=_region, help="As eu-central.")
         parser.add_argument(
             "--port", type=int, default=local_nodes.FIRST_PORT, help="Its port on 127.0.0.1."
