@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from accounts.delivery.metrics import Deliveries
+from accounts.webhooks.metrics import WEBHOOKS
 from platform_site.backup.records import BACKUPS
 from platform_site.lib import problems
 from platform_site.lib.errors import NotFound, PlatformError
@@ -91,7 +92,7 @@ def exposition(request: HttpRequest) -> HttpResponse:
 
 
 def _subjects() -> list[Subject]:
-    subjects = [TASKS, connection_metrics.DATABASE, BACKUPS]
+    subjects = [TASKS, connection_metrics.DATABASE, BACKUPS, WEBHOOKS]
     if settings.HAS_CACHE:
         from edgecache.billing.metrics import LEDGER  # noqa: PLC0415 - only with the feature
 

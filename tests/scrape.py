@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from accounts.webhooks.metrics import WEBHOOKS
 from edgecache.billing.metrics import LEDGER
 from platform_site.backup.records import BACKUPS
 from platform_site.lib.metrics.connections import DATABASE
@@ -42,7 +43,7 @@ def parse(text: str) -> Scrape:
 
 def scrape() -> Scrape:
     """Return what /metrics shows now; nothing that an earlier scrape kept."""
-    for subject in (TASKS, DATABASE, LEDGER, BACKUPS):
+    for subject in (TASKS, DATABASE, LEDGER, BACKUPS, WEBHOOKS):
         subject.forget()
     answer = Caller().get("/metrics")
     assert answer.status == 200

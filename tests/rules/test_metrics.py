@@ -13,11 +13,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from edgecache.brain.metering import prometheus as brain_metrics
 from edgecache.brain.metering.latencies import Latencies
+from edgecache.worker import options
+from edgecache.worker.counters import Counters
+from edgecache.worker.serving import pages
 from tests.cast import Caller
 from tests.scrape import scrape
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "deploy/prometheus/rules.yml"
+RULE_TESTS = ROOT / "deploy/prometheus/rules_test.yml"
+SCRAPES = ROOT / "deploy/prometheus/prometheus.yml"
 DASHBOARD = ROOT / "deploy/grafana/zonal.json"
 DOCUMENT = ROOT / "docs/observability.md"
 NAME: Final = re.compile(r"\bzonal_[a-z_]+\b")
@@ -37,10 +42,25 @@ def brain_text() -> str:
     return brain_metrics.text(nodes, meters).decode()
 
 
+def worker_text() -> str:
+    """Return what a cache worker shows that holds nothing."""
+    held = SimpleNamespace(used_bytes=0, objects=0, evictions=0)
+    node: Any = SimpleNamespace(
+        store=SimpleNamespace(held=lambda: held),
+        options=SimpleNamespace(capacity_bytes=1),
+        is_brain_up=True,
+        acknowledged=SimpleNamespace(transfers=0),
+        receipts=(),
+        problems=SimpleNamespace(now=list),
+        counters=Counters(),
+    )
+    return pages.metrics_text(node)
+
+
 def families() -> dict[str, str]:
     """Return the type of each of Zonal's metrics, those without samples too."""
     scrape()
-    text = Caller().get("/metrics").raw.content.decode() + brain_text()
+    text = Caller().get("/metrics").raw.content.decode() + brain_text() + worker_text()
     return {
         family.name: family.type
         for family in text_string_to_metric_families(text)
@@ -100,3 +120,23 @@ def test_every_alert_says_what_to_do() -> None:
             assert rule["annotations"]["summary"].endswith(".")
             assert rule["annotations"]["action"].endswith(".")
             assert rule["for"]
+
+
+def test_every_alert_has_a_case_that_fires_and_one_that_does_not() -> None:
+    """`make check-deploy` runs them."""
+    groups = yaml.safe_load(RULES.read_text())["groups"]
+    alerts = {rule["alert"] for group in groups for rule in group["rules"]}
+    cases = [
+        case
+        for test in yaml.safe_load(RULE_TESTS.read_text())["tests"]
+        for case in test["alert_rule_test"]
+    ]
+    assert {case["alertname"] for case in cases if case.get("exp_alerts")} == alerts
+    assert {case["alertname"] for case in cases if not case.get("exp_alerts")} == alerts
+
+
+def test_prometheus_asks_every_process_that_has_metrics() -> None:
+    jobs = yaml.safe_load(SCRAPES.read_text())["scrape_configs"]
+    ports = {job["static_configs"][0]["targets"][0].rpartition(":")[2] for job in jobs}
+    # The defaults of ZBIND, ZBRAIN_PORT and of a worker's --listen.
+    assert ports == {"8000", "8081", str(options.PORT)}

@@ -36,6 +36,11 @@ def metrics(node: Node, scope: Scope, exchange: Exchange) -> None:
     """Return the counters to this machine, or to who has the node's credential. Raises Refused."""
     if not _may_see(node, scope):
         raise Refused(HTTPStatus.FORBIDDEN, "forbidden", "Ask from this machine, or authenticate.")
+    _send(exchange, HTTPStatus.OK, metrics_text(node), "text/plain; version=0.0.4; charset=utf-8")
+
+
+def metrics_text(node: Node) -> str:
+    """Return the counters and gauges as Prometheus reads them."""
     held = node.store.held()
     gauges = {
         "used_bytes": ("What objects take on the disk, whole blocks.", held.used_bytes),
@@ -50,8 +55,7 @@ def metrics(node: Node, scope: Scope, exchange: Exchange) -> None:
         "tickets_in_use": ("Clients' tickets whose use is not written.", len(node.receipts)),
         "problems": ("Problems there are now.", len(node.problems.now())),
     }
-    text = node.counters.text(gauges)
-    _send(exchange, HTTPStatus.OK, text, "text/plain; version=0.0.4; charset=utf-8")
+    return node.counters.text(gauges)
 
 
 def _may_see(node: Node, scope: Scope) -> bool:

@@ -3,7 +3,17 @@
 from collections import Counter
 from typing import Any, Final
 
-from platform_site.doctor import addresses, backups, cache, clusters, database, delivery, host, keys
+from platform_site.doctor import (
+    addresses,
+    backups,
+    cache,
+    clusters,
+    database,
+    delivery,
+    host,
+    keys,
+    webhooks,
+)
 from platform_site.doctor.findings import Check, Finding, Level, run
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
@@ -24,6 +34,7 @@ OF_DATABASE: Final[dict[str, Check]] = {
 OF_TABLES: Final[dict[str, Check]] = {
     "queue": database.check_queue,
     "deliveries": delivery.check_deliveries,
+    "webhooks": webhooks.check_webhooks,
     "keys": keys.check_keys,
     "backups": backups.check_backups,
     "clusters": clusters.check_clusters,
@@ -37,9 +48,9 @@ class Command(OpsCommand):
     requires_system_checks = ()
     help = (
         "Check the database, its migrations, the task queue, the servers of tenants' databases, "
-        "the cache, keys, backups, clock, disk, mail, text messages, passkeys, TLS and settings. "
-        "Reads only, sends nothing. Each line says what to do. Something that failed is exit "
-        "status 1; warnings are not."
+        "the cache, keys, backups, clock, disk, mail, text messages, webhooks, passkeys, TLS and "
+        "settings. Reads only, sends nothing. Each line says what to do. Something that failed is "
+        "exit status 1; warnings are not."
     )
 
     def run(self, options: dict[str, Any]) -> Outcome:
