@@ -161,6 +161,10 @@ class AccountTag(AuditTag):
         "sync:member:update",
         "A member's memberships at a provider changed their roles.",
     )
+    SYSTEM_KEY_SEE = (
+        "system:key:see",
+        "The platform used a key for the first time; it is kept to tell the key's age.",
+    )
     SYSTEM_MEMBER_DELETE = (
         "system:member:delete",
         "The platform deleted an account that had no address for 30 days.",

@@ -3,6 +3,7 @@
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
+from platform_site.doctor import key_ages
 from platform_site.staff import activity
 
 
@@ -12,3 +13,10 @@ from platform_site.staff import activity
 def roll_up_activity(timestamp: int) -> None:
     """Add the dashboard's samples."""
     activity.roll_up(now=timezone.now())
+
+
+@app.periodic(cron="13 * * * *")
+@app.task(queueing_lock="platform_record_keys")
+def record_keys(timestamp: int) -> None:
+    """Write down keys that are new, so that their age is known."""
+    key_ages.record()

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from accounts.audit_tags import AccountTag
 from accounts.models import AuditEvent
 
 COLUMNS: Final = (
@@ -68,13 +69,17 @@ def rows(events: QuerySet[AuditEvent]) -> Iterator[dict[str, Any]]:
 
 
 def prune(*, retention_days: int, now: datetime) -> int:
-    """Delete events that are older than the retention; return their number. 0 days keeps all."""
+    """Delete events that are older than the retention; return their number. 0 days keeps all.
+
+    When a key was first seen is kept: it tells the key's age.
+    """
     if not retention_days:
         return 0
     cutoff = now - max(timedelta(days=retention_days), LEAST_RETENTION)
+    ended = AuditEvent.objects.filter(at__lt=cutoff).exclude(tag=AccountTag.SYSTEM_KEY_SEE)
     deleted = 0
     while True:
-        old = AuditEvent.objects.filter(at__lt=cutoff).order_by("at").values("pk")[:BATCH]
+        old = ended.order_by("at").values("pk")[:BATCH]
         number, _ = AuditEvent.objects.filter(pk__in=old).delete()
         deleted += number
         if number < BATCH:

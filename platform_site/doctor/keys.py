@@ -1,4 +1,4 @@
-"""The keys of tokens and stored secrets: when were they rotated, which can be removed?"""
+"""The keys of tokens and stored secrets: how old are they, which can be removed?"""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -6,19 +6,27 @@ from typing import Final
 
 from django.conf import settings
 
-from accounts.audit_tags import AccountTag
-from accounts.models import AuditEvent
 from accounts.tokens import key_rotation
+from platform_site.doctor import key_ages
 from platform_site.doctor.findings import Finding, Level
 
 SUBJECT: Final = "keys"
 OLD: Final = timedelta(days=365)
+TOKENS: Final = "Run `manage.py rotatekeys`; no one is signed out."
+ADVICE: Final = {
+    "SECRET_KEY": "Set a new one and restart: staff signs in again, and open forms are sent again.",
+    "ZSECRET_KEYS": "Put a new key in front and keep the others (docs/production.md, Keys).",
+    "ZJWT_SECRET": TOKENS,
+    "ZJWT_REFRESH_SECRET": TOKENS,
+    "ZMFA_SECRET": "Move it to ZMFA_SECRET_PREVIOUS and set a new one (docs/production.md, Keys).",
+    "ZCACHE_BRAIN_SECRET": "Change it as docs/cache-operations.md says; nothing pauses.",
+}
 
 
 def check_keys() -> Iterator[Finding]:
-    """Check the age of the signing keys, and for former ones that verify nothing any more."""
+    """Check the age of each key, and for former ones that verify nothing any more."""
     now = datetime.now(UTC)
-    yield _age(now)
+    yield from _ages(now)
     accounts = settings.ACCOUNTS
     for name, ring in zip(
         key_rotation.ROTATED, (accounts.access_keys, accounts.refresh_keys), strict=True
@@ -33,15 +41,19 @@ def check_keys() -> Iterator[Finding]:
             yield Finding(SUBJECT, Level.WARNING, message, "Remove it from the setting.")
 
 
-def _age(now: datetime) -> Finding:
-    events = AuditEvent.objects.filter(tag=AccountTag.CLI_KEY_ROTATE)
-    latest = events.order_by("-at").first()
-    advice = "Run `manage.py rotatekeys` once a year, and after a person with access leaves."
-    if latest is None:
-        message = "The audit trail has no rotation of the tokens' keys."
-        return Finding(SUBJECT, Level.SKIPPED, message, advice)
-    age = now - latest.at
-    message = f"The tokens' keys were rotated {age.days} days ago."
-    if age > OLD:
-        return Finding(SUBJECT, Level.WARNING, message, advice)
-    return Finding(SUBJECT, Level.OK, message)
+def _ages(now: datetime) -> Iterator[Finding]:
+    if not key_ages.current():
+        message = "Each process makes keys of its own: everybody is signed out at a restart."
+        yield Finding(SUBJECT, Level.SKIPPED, message, "Set SECRET_KEY and the others.")
+    for name, since in key_ages.since():
+        if since is None:
+            message = f"The age of {name} is not known yet."
+            advice = "A task worker writes it down within an hour: run `manage.py doctor` again."
+            yield Finding(SUBJECT, Level.SKIPPED, message, advice)
+            continue
+        age = now - since
+        message = f"{name} has been in use for {age.days} days."
+        if age > OLD:
+            yield Finding(SUBJECT, Level.WARNING, message, ADVICE[name])
+        else:
+            yield Finding(SUBJECT, Level.OK, message)

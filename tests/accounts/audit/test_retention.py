@@ -47,6 +47,12 @@ def test_events_older_than_the_retention_are_deleted() -> None:
     assert kept() == 2
 
 
+def test_what_tells_the_age_of_a_key_is_kept() -> None:
+    aged(4000, "system:key:see")
+    assert trail.prune(retention_days=365, now=timezone.now()) == 0
+    assert kept() == 1
+
+
 def test_a_retention_of_zero_deletes_no_event() -> None:
     aged(4000)
     assert trail.prune(retention_days=0, now=timezone.now()) == 0

@@ -28,46 +28,14 @@ from accounts.audit_tags import AccountTag
 from accounts.delivery import outbox
 from accounts.models import Delivery, User
 from accounts.tokens import key_rotation
-from edgecache.api import client
 from tests.accounts.delivery.support import Mailbox, smtp_options, smtp_server
-from tests.commands import facts, refused, run
-from tests.edgecache.api.brain import SECRET, STATUS, ScriptedBrain
+from tests.commands import facts, run
+from tests.edgecache.api.brain import STATUS, ScriptedBrain
+from tests.platform_site.doctor.support import findings
 from tests.ports import free_port
 
 pytestmark = pytest.mark.django_db
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
-
-
-@pytest.fixture
-def brain(settings: Settings) -> Iterator[ScriptedBrain]:
-    """Return a scripted brain that is available."""
-    scripted = ScriptedBrain()
-    settings.CACHE = replace(settings.CACHE, brain_url=scripted.url, secret=SECRET, timeout_s=1)
-    client.breaker.succeeded()
-    yield scripted
-    client.breaker.succeeded()
-    client._sessions.clear()
-    scripted.close()
-
-
-@pytest.fixture(autouse=True)
-def healthy(brain: ScriptedBrain, settings: Settings) -> None:
-    """Provide what a healthy platform has."""
-    settings.PUBLIC_URL = "http://localhost:8000"
-    settings.TWOFACTOR = replace(settings.TWOFACTOR, webauthn_origins=(settings.PUBLIC_URL,))
-    brain.say("GET /v1/status", 200, STATUS | {"total_nodes": 2, "online_nodes": 2})
-    with connection.cursor() as cursor:
-        cursor.execute("INSERT INTO procrastinate_workers DEFAULT VALUES")
-
-
-def findings(subject: str, *, is_healthy: bool) -> list[tuple[str, str, str]]:
-    """Return level, message and advice of each finding about a subject."""
-    report = facts("doctor") if is_healthy else refused("doctor")[1]
-    return [
-        (one["level"], one["message"], one["advice"])
-        for one in report["findings"]
-        if one["subject"] == subject
-    ]
 
 
 def test_a_healthy_platform_passes() -> None:
@@ -84,7 +52,8 @@ def test_a_healthy_platform_passes() -> None:
         "keys",
         "mail",
     }
-    assert set(levels) == subjects | {"migrations", "passkeys", "queue", "settings", "sms", "tls"}
+    subjects |= {"migrations", "passkeys", "queue", "settings", "sms", "tls", "webhooks"}
+    assert set(levels) == subjects
     assert report["failed"] == 0
     assert "OK       queue: A task worker runs" in run("doctor")
 
