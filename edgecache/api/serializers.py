@@ -239,12 +239,26 @@ class BucketRequestSerializer(BucketChangeSerializer):
     origin_prefix = serializers.CharField(max_length=1024, required=False, allow_blank=True)
 
 
+class HostRecordSerializer(serializers.Serializer[Any]):
+    """A DNS record to create and to keep."""
+
+    type = serializers.CharField()
+    name = serializers.CharField()
+    value = serializers.CharField()
+
+
 class HostSerializer(serializers.Serializer[Any]):
-    """A host of a bucket. gone_since: when its DNS record was first missing, else null."""
+    """A host of a bucket. gone_since: when its DNS record was first missing, else null.
+
+    record: the TXT record that proves it. cname: the record that leads clients to the object API;
+    null where that has an address and no name.
+    """
 
     host = serializers.CharField()
     proved_at = serializers.DateTimeField(allow_null=True)
     gone_since = serializers.DateTimeField(allow_null=True)
+    record = HostRecordSerializer()
+    cname = HostRecordSerializer(allow_null=True)
 
 
 class HostRequestSerializer(StrictSerializer):

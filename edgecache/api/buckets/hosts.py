@@ -40,7 +40,21 @@ def all_of(scope: Scope, bucket_name: str) -> list[Row]:
     """
     path = _path(scope, bucket_name)
     rows: list[Row] = client.call("GET", path, query=tenant(scope))["hosts"]
-    return rows
+    return [row | records_of(scope, bucket_name, row["host"]) for row in rows]
+
+
+def find(scope: Scope, bucket_name: str, host: str) -> Row:
+    """Return a host without a look-up; ``proved_at`` is None if it is not the bucket's.
+
+    Raises BucketNotFound, InvalidRequest.
+    """
+    rows = all_of(scope, bucket_name)
+    name = _read(host)
+    unproved = {"host": name, "proved_at": None, "gone_since": None}
+    return next(
+        (row for row in rows if row["host"] == name),
+        unproved | records_of(scope, bucket_name, name),
+    )
 
 
 def prove(scope: Scope, bucket_name: str, host: str, *, now: datetime) -> Row:
@@ -68,7 +82,7 @@ def prove(scope: Scope, bucket_name: str, host: str, *, now: datetime) -> Row:
     body = {"host": name, "token": token, "seen": seen[:TOKENS]}
     proved: Row = client.call("POST", path, query=tenant(scope), body=body)
     _audit_lapsed(proved.pop("lapsed"))
-    return proved
+    return proved | records_of(scope, bucket_name, name)
 
 
 def remove(scope: Scope, bucket_name: str, host: str) -> None:
@@ -81,6 +95,19 @@ def remove(scope: Scope, bucket_name: str, host: str) -> None:
     if not DOMAIN.fullmatch(name):
         raise HostNotFound
     client.call("DELETE", f"{path}/{name}", query=tenant(scope))
+
+
+def records_of(scope: Scope, bucket_name: str, host: str) -> Row:
+    """Return the DNS records of a host: the one that proves it, and the one that clients follow."""
+    return {"record": record_of(scope, bucket_name, host), "cname": cname_of(host)}
+
+
+def cname_of(host: str) -> dict[str, str] | None:
+    """Return the record that leads to the object API; None if that has only an address."""
+    target = urlsplit(settings.CACHE.s3_url).hostname or ""
+    if not DOMAIN.fullmatch(target):
+        return None
+    return {"type": "CNAME", "name": host, "value": target}
 
 
 def record_of(scope: Scope, bucket_name: str, host: str) -> dict[str, str]:

@@ -51,6 +51,13 @@ HOST: Final = {
     "host": "files.example.com",
     "proved_at": "2026-11-22T18:38:00.383420+00:00",
     "gone_since": None,
+    "record": {
+        "type": "TXT",
+        "name": "_zonal-cache.files.example.com",
+        "value": "zonal-cache-verification="
+        "0d5cbd0c3b3b1d6a3ac9f3a0f1f8b1f4cf9a62cf6a0c6a5f0fb2cf3e7d4f9a11",
+    },
+    "cname": {"type": "CNAME", "name": "files.example.com", "value": "s3.example.net"},
 }
 NEW_ORIGIN: Final = {
     "name": "media",
@@ -108,6 +115,9 @@ OPERATIONS: Final[Operations] = {
         DnsUnavailable,
         request={"host": "files.example.com"},
         response=HOST,
+    ),
+    "GET /v1/cache/buckets/{bucket_name}/hosts/{host}": _operation(
+        BucketNotFound, response=HOST | {"proved_at": None}
     ),
     "DELETE /v1/cache/buckets/{bucket_name}/hosts/{host}": _operation(BucketNotFound, HostNotFound),
     "GET /v1/cache/origins": _operation(response={"results": [ORIGIN]}),

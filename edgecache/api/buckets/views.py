@@ -46,6 +46,13 @@ NO_BUCKET: Final[Row] = {
     "forwarded_headers": [],
     "created_at": None,
 }
+NO_HOST: Final[Row] = {
+    "host": "",
+    "proved_at": None,
+    "gone_since": None,
+    "record": {"type": "TXT", "name": "", "value": ""},
+    "cname": None,
+}
 NO_KEY: Final[Row] = {
     "access_key_id": "",
     "secret_access_key": "",
@@ -74,6 +81,7 @@ class BucketViewSet(CacheResource):
         "partial_update": needs("buckets", "update"),
         "destroy": needs("buckets", "delete"),
         "hosts": needs("buckets", "read"),
+        "host": needs("buckets", "read"),
         "add_host": needs("buckets", "create"),
         "remove_host": needs("buckets", "delete"),
     }
@@ -86,6 +94,7 @@ class BucketViewSet(CacheResource):
     response_serializers = {
         "list": BucketListSerializer,
         "hosts": HostListSerializer,
+        "host": HostSerializer,
         "add_host": HostSerializer,
         "remove_host": None,
     }
@@ -149,15 +158,27 @@ class BucketViewSet(CacheResource):
         host = self.read()["host"]
         row = self.if_enabled(
             lambda: hosts.prove(self.principal.scope, bucket_name, host, now=timezone.now()),
-            {"host": host, "proved_at": None, "gone_since": None},
+            NO_HOST | {"host": host},
         )
         audit.record(
             self.platform_request, CacheTag.BUCKET_HOST_CREATE, bucket=bucket_name, host=row["host"]
         )
         return self.respond(row)
 
+    @extend_schema(operation_id="cache_hosts_retrieve", summary="Read a host")
+    @action(detail=True, url_path="hosts/<str:host>")
+    def host(self, request: Request, bucket_name: str, host: str) -> Response:
+        """Return a host with its DNS records, before it is proved as well.
+
+        Of a host that is not the bucket's, `proved_at` is null. Nothing is looked up.
+        """
+        row = self.if_enabled(
+            lambda: hosts.find(self.principal.scope, bucket_name, host), NO_HOST | {"host": host}
+        )
+        return self.respond(row)
+
     @extend_schema(summary="Remove a host from a bucket")
-    @action(detail=True, methods=["delete"], url_path="hosts/<str:host>")
+    @host.mapping.delete
     def remove_host(self, request: Request, bucket_name: str, host: str) -> Response:
         """Stop serving the bucket at a host name, at once."""
         self.if_enabled(lambda: hosts.remove(self.principal.scope, bucket_name, host), None)

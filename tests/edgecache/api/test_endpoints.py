@@ -258,6 +258,7 @@ CALLS: list[tuple[str, str, Any, int]] = [
     ("DELETE", "/v1/cache/buckets/media", None, 204),
     ("GET", "/v1/cache/buckets/media/hosts", None, 200),
     ("POST", "/v1/cache/buckets/media/hosts", {"host": "files.example.com"}, 201),
+    ("GET", "/v1/cache/buckets/media/hosts/files.example.com", None, 200),
     ("DELETE", "/v1/cache/buckets/media/hosts/files.example.com", None, 204),
     ("GET", "/v1/cache/access-keys", None, 200),
     ("POST", "/v1/cache/access-keys", {"label": "app"}, 201),

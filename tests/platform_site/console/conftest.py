@@ -12,8 +12,11 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
+from edgecache.api import client
+from tests.edgecache.cluster import Cluster
 from tests.platform_site.console import browser as driven
 from tests.platform_site.console.browser import Visitor
+from tests.platform_site.console.layout import NARROW, SIZES
 
 
 @pytest.fixture(scope="package")
@@ -49,9 +52,10 @@ def visit(chromium: Browser, site: str) -> Iterator[Callable[..., Visitor]]:
 
 
 @pytest.fixture
-def visitor(visit: Callable[..., Visitor]) -> Visitor:
-    """Return one visitor."""
-    return visit()
+def visitor(visit: Callable[..., Visitor], request: pytest.FixtureRequest) -> Visitor:
+    """Return one visitor, of the size that a test asks for (layout.ON_BOTH_SIZES)."""
+    size = getattr(request, "param", None)
+    return visit(**SIZES[size]) if size else visit()
 
 
 @pytest.fixture
@@ -61,6 +65,24 @@ def picture() -> Callable[[Page, str], None]:
 
     def keep(page: Page, name: str) -> None:
         if folder:
-            driven.keep(page, Path(folder), name)
+            width = (page.viewport_size or {"width": 1280})["width"]
+            is_named = width > NARROW["viewport"]["width"] or "narrow" in name
+            driven.keep(page, Path(folder), name if is_named else f"{name}-narrow")
 
     return keep
+
+
+@pytest.fixture
+def over_a_brain(cluster: Cluster, settings: Settings) -> Iterator[None]:
+    """Connect the platform to the brain."""
+    settings.CACHE = replace(
+        settings.CACHE,
+        brain_url=f"http://127.0.0.1:{cluster.internal_port}",
+        s3_url=cluster.url,
+        secret=cluster.secret,
+        is_enabled=True,
+    )
+    client._sessions.clear()
+    client.breaker.succeeded()
+    yield
+    client._sessions.clear()

@@ -1,9 +1,15 @@
 """What every page is held to: accessible, within a narrow screen, fields that browsers know."""
 
+import pytest
+
 from tests.platform_site.console.accessibility import violations
 from tests.platform_site.console.browser import SCHEMES, Visitor
 
 NARROW = {"viewport": {"width": 390, "height": 844}}
+WIDE = {"viewport": {"width": 1440, "height": 900}}
+# The main journey of each page goes on both.
+SIZES = {"wide": WIDE, "narrow": NARROW}
+ON_BOTH_SIZES = pytest.mark.parametrize("visitor", SIZES, indirect=True)
 
 OVERFLOWING = """() => {
   const width = document.documentElement.clientWidth;

@@ -168,6 +168,33 @@ def test_a_refusal_names_the_missing_record(names: NameServer, mine: Site, host:
     assert ask(mine.cluster, host).code == "AccessDenied"
 
 
+def test_a_host_s_records_are_shown_before_and_after_its_proof(
+    names: NameServer, mine: Site, settings: Settings, host: str
+) -> None:
+    settings.CACHE = replace(settings.CACHE, s3_url="https://objects.example.net:9000")
+    unproved = mine.caller.get(f"{mine.path}/{host.upper()}.").body
+    assert (unproved["host"], unproved["proved_at"], unproved["gone_since"]) == (host, None, None)
+    assert unproved["cname"] == {"type": "CNAME", "name": host, "value": "objects.example.net"}
+    assert (names.asked, mine.hosts()) == ([], [])
+    names.records[unproved["record"]["name"]] = [unproved["record"]["value"]]
+    proved = mine.claim(host).body
+    assert proved["proved_at"] is not None
+    assert proved["record"] == unproved["record"]
+    assert mine.caller.get(f"{mine.path}/{host}").body == proved
+    assert mine.caller.get(mine.path).body["results"] == [proved]
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9000", "http://[::1]:9000", "http://localhost"])
+def test_there_is_no_cname_to_an_address(mine: Site, settings: Settings, url: str) -> None:
+    settings.CACHE = replace(settings.CACHE, s3_url=url)
+    assert mine.caller.get(f"{mine.path}/files.example.com").body["cname"] is None
+
+
+def test_an_invalid_host_has_no_records(mine: Site) -> None:
+    answer = mine.caller.get(f"{mine.path}/localhost")
+    assert (answer.status, answer.body["errors"][0]["field"]) == (400, "host")
+
+
 def test_a_record_verifies_one_host_for_one_bucket_of_one_environment(
     names: NameServer, mine: Site, theirs: Site, alice: User, host: str
 ) -> None:

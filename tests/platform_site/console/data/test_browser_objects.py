@@ -3,7 +3,7 @@
 import re
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,6 @@ from playwright.sync_api import Page, Route, expect
 from pytest_django import Settings
 
 from accounts.models import AuditEvent, User
-from edgecache.api import client
-from tests.accounts.oauth.domains.nameserver import NameServer
-from tests.edgecache.cluster import Cluster
 from tests.platform_site.console.browser import Visitor, held
 from tests.platform_site.console.journeys import sign_up
 from tests.platform_site.console.layout import hold, hold_panel
@@ -23,26 +20,11 @@ from tests.platform_site.console.layout import hold, hold_panel
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("over_a_brain"),
 ]
 MIB = 2**20
 NARROW = {"viewport": {"width": 390, "height": 844}}
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>document.title='owned'</script></svg>"
-
-
-@pytest.fixture(autouse=True)
-def over_a_brain(cluster: Cluster, settings: Settings) -> Iterator[None]:
-    """Connect the platform to the brain."""
-    settings.CACHE = replace(
-        settings.CACHE,
-        brain_url=f"http://127.0.0.1:{cluster.internal_port}",
-        s3_url=cluster.url,
-        secret=cluster.secret,
-        is_enabled=True,
-    )
-    client._sessions.clear()
-    client.breaker.succeeded()
-    yield
-    client._sessions.clear()
 
 
 def png() -> bytes:
@@ -191,15 +173,6 @@ def test_what_others_stored_runs_nowhere(visitor: Visitor) -> None:
     assert "owned" not in visitor.page.title()
 
 
-@pytest.fixture
-def names(settings: Settings) -> Iterator[None]:
-    """Have the platform ask a name server that knows nothing."""
-    with NameServer() as server:
-        settings.OAUTH = replace(settings.OAUTH, dns_resolvers=(server.address,))
-        yield
-
-
-@pytest.mark.usefixtures("names")
 def test_a_bucket_is_configured_and_deleted(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
@@ -223,9 +196,6 @@ def test_a_bucket_is_configured_and_deleted(
     visitor.press("Save")
     visitor.agrees("Make public")
     visitor.sees_status("The settings are saved.")
-    visitor.fill("Add a host name", "files.example.com")
-    visitor.press("Check")
-    visitor.sees("_zonal-cache.files.example.com")
     picture(visitor.page, "objects-settings")
     visitor.press("Delete bucket")
     visitor.agrees("Delete")

@@ -61,11 +61,19 @@ export function follow(show) {
 }
 
 /**
+ * Return the path of a bucket in the API.
+ * @param {string} bucket
+ */
+export function bucketPath(bucket) {
+  return `${BUCKETS}/${encodeURIComponent(bucket)}`;
+}
+
+/**
  * Return the path of a bucket's objects in the API.
  * @param {string} bucket
  */
 export function objectsOf(bucket) {
-  return `${BUCKETS}/${encodeURIComponent(bucket)}/objects`;
+  return `${bucketPath(bucket)}/objects`;
 }
 
 /**
