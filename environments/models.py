@@ -87,3 +87,29 @@ class Environment(TenantModel):
     def __str__(self) -> str:
         """Return the public id."""
         return self.slug
+
+
+class RequestHour(TenantModel):
+    """API requests of an organization in one hour, kept for eight days (request_activity.py).
+
+    hour: its beginning. refused: answers of 400 to 499. failed: of 500 and above.
+    """
+
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    hour = models.DateTimeField(db_index=True)
+    requests = models.BigIntegerField()
+    refused = models.BigIntegerField()
+    failed = models.BigIntegerField()
+
+    class Meta(TenantModel.Meta):
+        """One row for an hour of an organization."""
+
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["organization", "hour"], name="request_hour_unique")
+        ]
+
+    def __str__(self) -> str:
+        """Return whose and when."""
+        return f"{self.organization_id}, {self.hour:%Y-%m-%d %H:%M}"

@@ -80,6 +80,18 @@ OPERATIONS: Final[Operations] = {
             "created_at": "2026-11-22T18:39:17.971246Z",
         },
     ),
+    "GET /v1/organization/activity": Operation(
+        tag="Organization",
+        response={
+            "since": "2026-11-22T19:00:00Z",
+            "requests": 5210,
+            "refused": 12,
+            "failed": 0,
+            "hours": [
+                {"hour": "2026-11-22T19:00:00Z", "requests": 5210, "refused": 12, "failed": 0}
+            ],
+        },
+    ),
     "GET /v1/environments/{environment_id}/contents": Operation(
         tag="Environments",
         problems=(EnvironmentNotFound,),

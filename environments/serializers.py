@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from environments.environments import SLUG, SLUG_RULE
-from environments.models import Environment, Organization
+from environments.models import Environment, Organization, RequestHour
 from platform_site.lib.api import StrictSerializer
 
 DATABASE_STATES: Final = ("none", "ready", "moving", "copying", "failed")
@@ -133,3 +133,23 @@ class EnvironmentUpdateSerializer(StrictSerializer):
     """What may change."""
 
     name = LabelField()
+
+
+class RequestHourSerializer(serializers.Serializer[RequestHour]):
+    """The requests of one hour; hours without any are left out."""
+
+    hour = serializers.DateTimeField()
+    requests = serializers.IntegerField()
+    refused = serializers.IntegerField(help_text="Answers of 400 to 499.")
+    failed = serializers.IntegerField(help_text="Answers of 500 and above.")
+
+
+@extend_schema_serializer(many=False)
+class RequestActivitySerializer(serializers.Serializer[Any]):
+    """The organization's API requests of the last day, with their sums."""
+
+    since = serializers.DateTimeField()
+    requests = serializers.IntegerField()
+    refused = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    hours = RequestHourSerializer(many=True)

@@ -12,7 +12,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from environments import environments
+from environments import environments, request_activity
 from environments.audit_tags import EnvironmentTag
 from environments.errors import EnvironmentNotFound
 from environments.models import Environment, Organization
@@ -24,6 +24,7 @@ from environments.serializers import (
     EnvironmentUpdateSerializer,
     OrganizationSerializer,
     OrganizationUpdateSerializer,
+    RequestActivitySerializer,
 )
 from platform_site.lib import audit
 from platform_site.lib.errors import InvalidRequest
@@ -133,9 +134,14 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
 class OrganizationViewSet(PlatformViewSet):
     """The caller's organization."""
 
-    access = {"organization": MEMBER, "rename": needs("organization", "update")}
+    access = {
+        "organization": MEMBER,
+        "rename": needs("organization", "update"),
+        "activity": needs("organization", "read"),
+    }
     serializer_class = OrganizationSerializer
     request_serializers = {"rename": OrganizationUpdateSerializer}
+    response_serializers = {"activity": RequestActivitySerializer}
 
     @extend_schema(summary="Read the organization")
     @action(detail=False)
@@ -159,3 +165,17 @@ class OrganizationViewSet(PlatformViewSet):
                 **{"from": before, "to": name},
             )
         return self.respond(organization)
+
+    @extend_schema(operation_id="organization_activity", summary="Read the last day's requests")
+    @action(detail=False, url_path="organization/activity")
+    def activity(self, request: Request) -> Response:
+        """Count the API requests of the last 24 hours by hour, in all environments.
+
+        Those of members, the console's included, of API keys and development tokens; requests whose
+        credentials were refused belong to no organization. The newest are some seconds old.
+        """
+        since = request_activity.first_hour(now=timezone.now())
+        hours = request_activity.hours(self.principal.organization_id, since=since)
+        names = ("requests", "refused", "failed")
+        sums = {name: sum(getattr(row, name) for row in hours) for name in names}
+        return self.respond({"since": since, "hours": hours} | sums)

@@ -14,6 +14,7 @@ from platform_site.lib.database.watchdog import WATCHDOG
 from platform_site.lib.ids import uuid7
 from platform_site.lib.logs import line_logger
 from platform_site.lib.metrics import http
+from platform_site.lib.metrics.organization_tally import ORGANIZATIONS
 from platform_site.lib.principals import PlatformRequest
 from platform_site.lib.web import clients
 
@@ -73,6 +74,10 @@ def _route(request: HttpRequest) -> str:
 def _observe(request: HttpRequest, response: HttpResponse, elapsed_s: float) -> None:
     route = _route(request)
     http.observe_request(request.method or "", route, response.status_code, elapsed_s)
+    # Not there where an outer middleware refused the request.
+    principal = getattr(request, "principal", None)
+    if principal is not None:
+        ORGANIZATIONS.count(principal.organization_id, response.status_code)
     if request.path not in QUIET:
         log.info(
             "request",

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from accounts.audit_tags import AccountTag
+from environments import request_activity
 from platform_site.models import ActiveOrganization, ActivitySample
 from platform_site.staff import http_activity
 
@@ -64,6 +65,7 @@ def roll_up(*, now: datetime) -> None:
             cursor.execute(SAMPLES, values)
             cursor.execute(ACTIVE, values)
     http_activity.delete_old(now=now)
+    request_activity.delete_old(now=now)
     ActivitySample.objects.filter(begins_at__lt=until - KEPT).delete()
     ActiveOrganization.objects.filter(day__lt=(until - DAYS_KEPT).date()).delete()
 

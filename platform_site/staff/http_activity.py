@@ -13,6 +13,7 @@ from typing import Final, LiteralString
 import structlog
 from django.db import Error, connection
 
+from environments import request_activity
 from platform_site.lib.metrics.http_tally import BOUNDS_MS, TALLY
 from platform_site.models import HttpSample
 
@@ -47,7 +48,7 @@ def write() -> None:
 
 
 def keep_writing() -> None:
-    """Write every few seconds from now on."""
+    """Write this, and the requests of each organization, every few seconds from now on."""
     threading.Thread(target=_write_forever, name="http-activity", daemon=True).start()
 
 
@@ -55,6 +56,7 @@ def _write_forever() -> None:
     while True:
         time.sleep(WRITE_EVERY_S)
         write()
+        request_activity.write()
         # A connection of a pool goes back; one of the thread's own is not kept.
         connection.close()
 

@@ -6,11 +6,13 @@ from uuid import UUID
 
 import pytest
 from django.db import transaction
+from django.db.models import Sum
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
-from environments.models import Environment
+from environments import request_activity
+from environments.models import Environment, RequestHour
 from sqlgateway.models import SqlRecord
 from sqlgateway.records import retention
 from tests.edgecache.billing.support import line, store
@@ -50,6 +52,16 @@ def a_day_of_work(live: Environment) -> None:
         read = {"hits": 400 + hour * 11, "misses": 20, "bytes_served": 40_000_000}
         lines.append(line(live.organization_id, **read, **place))
     SqlRecord.unscoped.bulk_create(rows)
+    RequestHour.unscoped.bulk_create(
+        RequestHour(
+            organization_id=live.organization_id,
+            hour=request_activity.first_hour(now=now) + timedelta(hours=hour),
+            requests=200 + abs(12 - hour) * 25,
+            refused=3,
+            failed=1 if hour == 20 else 0,
+        )
+        for hour in range(24)
+    )
     with transaction.atomic():
         store(*lines, now=now)
 
@@ -77,6 +89,10 @@ def test_the_last_day_is_shown_by_hour(
     count = SqlRecord.unscoped.count()
     expect(figures.locator('[data-slot="sql"]')).to_have_text(f"{count:,}")
     expect(figures.locator('[data-slot="failures"]')).to_have_text("1 failed")
+    asked = RequestHour.unscoped.aggregate(all=Sum("requests"))["all"]
+    expect(figures.locator('[data-slot="requests"]')).to_have_text(f"{asked:,}")
+    expect(figures.locator('[data-slot="errors"]')).to_have_text("72 refused, 1 failed")
+    expect(visitor.page.get_by_role("img", name="API requests. succeeded")).to_be_visible()
     expect(figures.locator('[data-slot="ratio"]')).to_have_text("96.3% from the cache")
     expect(visitor.page.get_by_role("img", name="SQL requests. succeeded")).to_be_visible()
     picture(visitor.page, "overview")

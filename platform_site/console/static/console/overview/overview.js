@@ -35,6 +35,7 @@ await openPage(async (who) => {
 async function read() {
   const paths = {
     compliance: "/v1/auth/2fa/compliance",
+    requests: "/v1/organization/activity",
     sql: "/v1/sql/activity",
     disk: "/v1/sql/usage",
     running: "/v1/sql/running",
@@ -48,10 +49,12 @@ async function read() {
 }
 
 /** @param {Record<string, any>} facts */
-function showFigures({ sql, disk, running, cache, status, balance }) {
+function showFigures({ requests, sql, disk, running, cache, status, balance }) {
   const traffic = sumOf(cache?.hours ?? []);
   const asked = traffic.hits + traffic.misses;
   fill(byId("figures"), {
+    requests: requests ? number(requests.requests) : "–",
+    errors: requests ? errorsOf(requests) : "",
     sql: sql ? number(sql.requests) : "–",
     failures: sql ? `${number(sql.failures)} failed` : "",
     objects: cache ? number(asked) : "–",
@@ -70,15 +73,24 @@ function showFigures({ sql, disk, running, cache, status, balance }) {
   byId("state-database").className = `health ${disk?.disk.exceeded ? "offline" : "online"}`;
   byId("state-cache").className = `health ${status?.online_nodes ? "online" : "offline"}`;
   show(byId("credits"), balance !== null);
-  showCharts(sql, cache);
+  showCharts(requests, sql, cache);
 }
 
 /**
+ * Return how many requests were answered with an error.
+ * @param {{refused: number, failed: number}} requests
+ */
+function errorsOf({ refused, failed }) {
+  return [`${number(refused)} refused`, failed ? `${number(failed)} failed` : ""].filter(Boolean).join(", ");
+}
+
+/**
+ * @param {any} requests
  * @param {any} sql
  * @param {any} cache
  */
-function showCharts(sql, cache) {
-  const since = sql?.since ?? cache?.since;
+function showCharts(requests, sql, cache) {
+  const since = sql?.since ?? cache?.since ?? requests?.since;
   show(byId("charts"), Boolean(since));
   if (!since) return;
   const moments = Array.from({ length: 24 }, (_, hour) => new Date(Date.parse(since) + hour * HOUR_MS));
@@ -91,6 +103,20 @@ function showCharts(sql, cache) {
     const found = new Map(hours.map((row) => [Date.parse(row.hour), value(row)]));
     return moments.map((moment) => found.get(moment.getTime()) ?? 0);
   };
+  show(byId("chart-requests"), requests !== null);
+  if (requests) {
+    draw(byId("chart-requests"), {
+      title: "API requests",
+      moments,
+      write,
+      stacked: true,
+      lines: [
+        { name: "succeeded", values: byHour(requests.hours, (row) => row.requests - row.refused - row.failed) },
+        { name: "refused", values: byHour(requests.hours, (row) => row.refused) },
+        { name: "failed", values: byHour(requests.hours, (row) => row.failed) },
+      ],
+    });
+  }
   const statements = sql?.hours ?? [];
   draw(byId("chart-sql"), {
     title: "SQL requests",
