@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from accounts.audit import trail
-from accounts.models import ApiKey, Domain, Identity, Invitation, User
+from accounts.models import ApiKey, Domain, Identity, Invitation, User, WebhookEndpoint
 from environments.models import Environment, Organization
 from platform_site.lib.archives import Archive
 
@@ -20,6 +20,10 @@ IDENTITY: Final = (
     *("user_id", "provider", "subject", "email", "username", "name", "memberships"),
     *("created_at", "last_used_at"),
 )
+WEBHOOK: Final = (
+    *("id", "url", "description", "events", "state", "disabled_reason", "failing_since"),
+    *("created_by", "created_at"),
+)
 TABLES: Final[Mapping[str, tuple[Any, tuple[str, ...]]]] = {
     "members": (User, MEMBER),
     "identities": (Identity, IDENTITY),
@@ -30,11 +34,12 @@ TABLES: Final[Mapping[str, tuple[Any, tuple[str, ...]]]] = {
         ApiKey,
         ("id", "name", "hint", "role", "scopes", "created_at", "expires_at", "revoked_at"),
     ),
+    "webhooks": (WebhookEndpoint, WEBHOOK),
 }
 
 
 def write(organization_id: int, archive: Archive) -> None:
-    """Add the organization, its policy, members, environments and audit trail."""
+    """Add the organization, its policy, members, environments, webhooks and audit trail."""
     row = Organization.objects.filter(pk=organization_id).values(*ORGANIZATION)
     archive.records("organization.ndjson", row)
     for name, (model, columns) in TABLES.items():

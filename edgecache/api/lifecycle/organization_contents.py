@@ -1,11 +1,13 @@
 """What the edge cache holds of an organization, without secrets (settings.ORGANIZATION_CONTENTS).
 
-Objects are listed, not contained: they may be larger than any archive, and S3 clients read them.
-Those of an origin stay there, and are not listed.
+Objects are listed, not contained: they may be larger than any archive, and S3 clients read them; a
+README says by which line. Those of an origin stay there, and are not listed.
 """
 
 from collections.abc import Iterator
 from typing import Any, Final
+
+from django.conf import settings
 
 from edgecache.api import client, nodes
 from edgecache.api.bucket_objects import bucket_objects
@@ -18,6 +20,20 @@ from platform_site.lib.principals import Scope
 PAGE: Final = 1000
 # Of all buckets together.
 MOST_OBJECTS: Final = 1_000_000
+README: Final = """\
+Objects are listed in this folder, and not contained. To copy their bytes, create an access key that
+reads in each environment (console: Objects, Access keys), and run with rclone 1.56 or later:
+
+"""
+# Credentials from the environment, since others see a program's arguments.
+COPY: Final = (
+    "AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=… rclone copy --checksum"
+    " ':s3,provider=Other,env_auth=true,endpoint=\"{endpoint}\":' objects/{slug}\n"
+)
+AFTERWARDS: Final = """
+Each line copies all buckets of its environment; run again, it copies what is new or has changed.
+Buckets with an origin of your own (origins.ndjson) list nothing here: copy from that origin.
+"""
 
 
 def write(organization_id: int, archive: Archive) -> None:
@@ -30,16 +46,19 @@ def write(organization_id: int, archive: Archive) -> None:
     own = (node for node in nodes.all_seen_by(organization_id) if node["is_own"])
     archive.records("cache/nodes.ndjson", own)
     left = MOST_OBJECTS
-    live = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
-    for environment in live.order_by("pk"):
+    rows = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
+    live = list(rows.order_by("pk"))
+    with archive.entry("cache/README.txt") as write_text:
+        write_text(readme([environment.slug for environment in live]).encode())
+    for environment in live:
         place = Scope(organization_id, environment.pk)
         folder = f"cache/{environment.slug}"
-        rows = buckets.all_of(place)
-        with_hosts = (row | {"hosts": hosts.all_of(place, row["name"])} for row in rows)
+        held = buckets.all_of(place)
+        with_hosts = (row | {"hosts": hosts.all_of(place, row["name"])} for row in held)
         archive.records(f"{folder}/buckets.ndjson", with_hosts)
         archive.records(f"{folder}/origins.ndjson", origins.all_of(place))
         archive.records(f"{folder}/access_keys.ndjson", access_keys.all_of(place))
-        for row in rows:
+        for row in held:
             if not row["origin"]:
                 listed = _Objects(place, row["name"], most=left)
                 # By its number: a name is the tenant's text.
@@ -48,6 +67,12 @@ def write(organization_id: int, archive: Archive) -> None:
                 if listed.is_cut:
                     archive.note(f"Objects after the first {MOST_OBJECTS}: list them by S3.")
                     return
+
+
+def readme(slugs: list[str]) -> str:
+    """Return how to copy the objects of these environments."""
+    copies = (COPY.format(endpoint=settings.CACHE.s3_url, slug=slug) for slug in slugs)
+    return README + "".join(copies) + AFTERWARDS
 
 
 class _Objects:

@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import shutil
+import subprocess
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import boto3
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
@@ -75,6 +79,8 @@ def filled(user: User, text: str) -> None:
     body = {"name": "site", "kind": "http", "config": config, "secret": {"authorization": SECRET}}
     origins.create(place, body)
     signed_in(user).post("/v1/api-keys", {"name": "nightly", "role": "reader"})
+    hook = {"url": "https://hooks.example.com/a", "events": ["member.added"]}
+    assert signed_in(user).post("/v1/webhooks", hook).status == 201
 
 
 def test_an_admin_gets_everything_of_the_organization_and_of_no_other(
@@ -93,6 +99,9 @@ def test_an_admin_gets_everything_of_the_organization_and_of_no_other(
     assert [row["slug"] for row in lines(archive, "environments.ndjson")] == ["live", "sandbox"]
     assert [row["name"] for row in lines(archive, "cache/live/buckets.ndjson")] == ["media"]
     assert [row["name"] for row in lines(archive, "api_keys.ndjson")] == ["nightly"]
+    (hook,) = lines(archive, "webhooks.ndjson")
+    assert (hook["url"], hook["events"]) == ("https://hooks.example.com/a", ["member.added"])
+    assert hook.keys().isdisjoint({"secret", "previous_secret"})
     assert archive.read("databases/live.dump").startswith(b"PGDMP")
     assert "databases/sandbox.dump" not in archive.namelist()
     tags = {row["tag"] for row in lines(archive, "audit.ndjson")}
@@ -119,6 +128,30 @@ def test_the_dump_is_restored_with_pg_restore(alice: User, tmp_path: Path) -> No
         "/v1/sql", {"query": "SELECT body FROM notes"}
     )
     assert answer.body["rows"] == [{"body": "hers"}]
+
+
+@pytest.mark.skipif(shutil.which("rclone") is None, reason="rclone is a program of the reader's")
+def test_the_line_of_the_archive_copies_the_objects(
+    alice: User, charlie: User, tmp_path: Path
+) -> None:
+    filled(alice, "hers")
+    filled(charlie, "his")
+    caller = signed_in(alice)
+    key = caller.post("/v1/cache/access-keys", {"access": "write"}).body
+    made = {"aws_access_key_id": key["access_key_id"]}
+    made["aws_secret_access_key"] = key["secret_access_key"]
+    s3 = boto3.client("s3", endpoint_url=key["endpoint"], region_name="auto", **made)
+    s3.put_object(Bucket="media", Key="2026/a b.txt", Body=b"hers")
+    archive = content(caller.get(f"{PATH}/{exported(alice)}/archive"))
+    text = archive.read("cache/README.txt").decode()
+    (line,) = [line for line in text.splitlines() if line.endswith(" objects/live")]
+    for name, value in made.items():
+        line = line.replace(f"{name.upper()}=…", f"{name.upper()}={value}")
+    nothing_of_ours = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    subprocess.run(["sh", "-c", line], check=True, timeout=60, cwd=tmp_path, env=nothing_of_ours)
+    copied = [each for each in (tmp_path / "objects").rglob("*") if each.is_file()]
+    assert copied == [tmp_path / "objects/live/media/2026/a b.txt"]
+    assert copied[0].read_bytes() == b"hers"
 
 
 def test_only_admins_with_a_recent_proof_get_it(alice: User, bob: User, charlie: User) -> None:

@@ -73,9 +73,9 @@ def test_an_admin_exports_everything_and_downloads_it(
     settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, export_dir=str(tmp_path))
     sign_up(visitor)
     visitor.go("/console/organization")
-    visitor.press("Export everything")
+    visitor.press("Export databases and records")
     visitor.sees("queued")
-    expect(visitor.page.get_by_role("button", name="Export everything")).to_be_disabled()
+    expect(visitor.page.get_by_role("button", name="Export databases and records")).to_be_disabled()
     exports.run(OrganizationExport.unscoped.get().pk)
     # The page looks again by itself.
     visitor.sees("ready")
