@@ -110,6 +110,45 @@ def test_files_are_uploaded_browsed_shared_and_deleted(
     assert {"api:object:share", "api:object:upload", "api:object:delete"} <= tags
 
 
+DRAG = """([types, ...names]) => {
+  const carried = new DataTransfer();
+  const type = "text/plain";
+  for (const name of names) carried.items.add(new File([`of ${name}`], name, { type }));
+  for (const each of types.split(" ")) {
+    const event = new DragEvent(each, { dataTransfer: carried, bubbles: true, cancelable: true });
+    document.querySelector("#file-table").dispatchEvent(event);
+  }
+}"""
+DROP = "dragenter dragover drop"
+
+
+def test_files_are_dropped_into_a_folder(
+    visitor: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    visitor.go("/console/objects?bucket=media&prefix=2026/")
+    visitor.page.evaluate(DRAG, ["dragenter dragover", "a.txt"])
+    expect(visitor.page.locator("#drop.dragged")).to_contain_text("Drop to upload into media/2026/")
+    picture(visitor.page, "objects-drop")
+    visitor.page.evaluate(DRAG, ["dragleave", "a.txt"])
+    expect(visitor.page.locator("#drop.dragged")).to_have_count(0)
+    visitor.page.evaluate(DRAG, [DROP, "a.txt", "b c.txt"])
+    visitor.sees_status("2 files uploaded")
+    expect(visitor.page.locator("#drop.dragged")).to_have_count(0)
+    open_object(visitor, "b c.txt")
+    expect(visitor.page.locator("#preview pre")).to_have_text("of b c.txt")
+    visitor.press("Close")
+    # The same name again asks first.
+    visitor.page.evaluate(DRAG, [DROP, "a.txt"])
+    visitor.agrees("Cancel")
+    User.unscoped.update(roles=["reader"])
+    visitor.go("/console/objects?bucket=media&prefix=2026/")
+    visitor.page.evaluate(DRAG, [DROP, "c.txt"])
+    expect(visitor.page.get_by_role("button", name="a.txt")).to_be_visible()
+    assert visitor.page.locator("#upload-list > li").count() == 0
+
+
 def test_a_large_file_goes_in_parts_and_a_lost_part_is_repeated(visitor: Visitor) -> None:
     sign_up(visitor)
     new_bucket(visitor)

@@ -4,12 +4,14 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
+from procrastinate.contrib.django.models import ProcrastinateJob
 
 from accounts.models import User
 from environments.models import Environment
+from sqlgateway.tasks import clone_database
 from tests.platform_site.console.browser import Visitor
-from tests.platform_site.console.journeys import sign_up
-from tests.platform_site.console.layout import hold
+from tests.platform_site.console.journeys import run_sql, sign_up
+from tests.platform_site.console.layout import ON_BOTH_SIZES, hold
 
 pytestmark = [
     pytest.mark.browser,
@@ -27,6 +29,7 @@ def create(visitor: Visitor, slug: str) -> None:
     visitor.settle()
 
 
+@ON_BOTH_SIZES
 def test_an_environment_is_created_renamed_and_deleted(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
@@ -54,6 +57,33 @@ def test_an_environment_is_created_renamed_and_deleted(
     visitor.fill("Type its id to confirm", "staging")
     visitor.press("Delete environment")
     expect(visitor.page.locator(".worlds > li")).to_have_count(2)
+
+
+def test_an_environment_is_copied_with_its_data(
+    visitor: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    sign_up(visitor)
+    visitor.go("/console/sql")
+    run_sql(visitor, "CREATE TABLE lakes AS SELECT 'Vättern' AS name")
+    expect(visitor.page.locator("#result-summary")).to_contain_text("SELECT, 1 row")
+    visitor.go("/console/environments")
+    visitor.press("Copy: live")
+    expect(visitor.field("Data")).to_have_value("live")
+    visitor.fill("Id", "staging")
+    visitor.press("Create")
+    row = visitor.page.locator(".worlds > li").filter(has_text="staging")
+    expect(row).to_contain_text("its database is being copied")
+    picture(visitor.page, "environments-copying")
+    for job in ProcrastinateJob.objects.filter(task_name="sqlgateway.tasks.clone_database"):
+        clone_database(**job.args)
+    # The page looks again by itself.
+    expect(row).not_to_contain_text("being copied")
+    expect(row.locator('[data-slot="tables"]')).to_have_text("1")
+    visitor.press("Switch to it: staging")
+    expect(visitor.page.locator("#environment-menu summary")).to_contain_text("staging")
+    visitor.go("/console/sql")
+    run_sql(visitor, "SELECT name FROM lakes")
+    expect(visitor.page.get_by_role("grid", name="Rows")).to_contain_text("Vättern")
 
 
 def test_the_environment_that_one_is_in_can_be_deleted(visitor: Visitor) -> None:

@@ -1,12 +1,16 @@
 """In a browser: members invited, changed, disabled, removed; an invitation accepted."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyotp
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Page, expect
+from pytest_django import Settings
 
-from accounts.models import Domain, Invitation, User
+from accounts.models import Domain, Identity, Invitation, User
+from accounts.oauth.providers.conf import ProviderSettings
 from environments.models import Organization
 from tests import inbox
 from tests.cast import member
@@ -282,3 +286,29 @@ def test_a_domain_is_claimed_with_its_record_and_removed(visitor: Visitor) -> No
     visitor.press("Remove lakes.example")
     visitor.agrees("Remove")
     expect(visitor.page.locator("#domain-list")).to_have_text("There are none.")
+
+
+def test_an_admin_sees_which_providers_sign_members_in(
+    visitor: Visitor, settings: Settings, picture: Picture
+) -> None:
+    sign_up(visitor)
+    visitor.go("/console/members")
+    expect(visitor.page.locator("#provider-list")).to_contain_text("The platform offers none")
+    google = ProviderSettings(client_id="x", client_secret="y", base_url="https://google.example")
+    settings.OAUTH = replace(settings.OAUTH, providers={"google": google})
+    for number, email in enumerate((EMAIL, GUEST)):
+        user = User.unscoped.filter(email=email).first() or member(home_of(), email, role="reader")
+        for provider in ("google", "github")[: 2 - number]:
+            Identity.unscoped.create(
+                organization_id=user.organization_id,
+                user=user,
+                provider=provider,
+                subject=str(number),
+                created_at=timezone.now(),
+            )
+    visitor.go("/console/members")
+    rows = visitor.page.locator("#provider-list li")
+    expect(rows).to_contain_text(
+        [f"Google offered 2 members: {EMAIL}, {GUEST}", f"GitHub switched off 1 member: {EMAIL}"]
+    )
+    picture(visitor.page, "members-providers")

@@ -5,7 +5,7 @@ import { kindOf, openPage, switchTo } from "../frame/shell.js";
 import { call, get, post } from "../lib/api.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
 import { restoreDraft } from "../lib/drafts.js";
-import { bytes, count, dated } from "../lib/format.js";
+import { bytes, count, dated, share } from "../lib/format.js";
 import { clearProblem, mark, onPress, onSubmit } from "../lib/forms.js";
 import { announce, tell } from "../lib/status.js";
 import { tellOthers } from "../lib/tabs.js";
@@ -22,6 +22,8 @@ const STATES = new Map([
   ["copying", "its database is being copied"],
   ["failed", "its copy failed"],
 ]);
+/** A copy and a move end by themselves: the page looks again. */
+const LOOK_MS = 2000;
 
 /** @type {Place | null} of the open dialog */
 let chosen = null;
@@ -88,12 +90,29 @@ async function showContents(row, place) {
   const path = `${PATH}/${encodeURIComponent(place.id)}`;
   const [held, detail] = await Promise.all([get(`${path}/contents`), get(path)]);
   fill(row, {
-    about: [`since ${dated(detail.created_at)}`, STATES.get(detail.database_state)].filter(Boolean).join(", "),
+    about: [`since ${dated(detail.created_at)}`, stateOf(detail)].filter(Boolean).join(", "),
     tables: known(held.tables, String),
     database: known(held.database_bytes, bytes),
     objects: held.objects === null ? "unknown" : `${held.objects.toLocaleString()} (${bytes(held.object_bytes)})`,
   });
   within(row, ".numbers").removeAttribute("aria-busy");
+  if (["moving", "copying"].includes(detail.database_state)) setTimeout(() => look(row, place), LOOK_MS);
+}
+
+/**
+ * @param {HTMLElement} row
+ * @param {Place} place
+ */
+function look(row, place) {
+  // Of a page in the background nobody sees how far it is.
+  if (document.hidden) setTimeout(() => look(row, place), LOOK_MS);
+  else void showContents(row, place).catch(tell);
+}
+
+/** @param {{database_state: string, database_progress: number | null}} detail */
+function stateOf({ database_state: state, database_progress: progress }) {
+  const said = STATES.get(state);
+  return said && progress !== null ? `${said} (${share(progress)})` : said;
 }
 
 /**

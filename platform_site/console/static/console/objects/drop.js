@@ -23,11 +23,23 @@ export function bindDrop(area, taken) {
   }
   area.addEventListener("drop", async (event) => {
     turn(0);
-    const items = [...(event.dataTransfer?.items ?? [])];
-    const entries = items.map((item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
-    const files = (await Promise.all(entries.map((entry) => filesOf(entry, "")))).flat();
+    // Taken before the first pause: after it the browser has emptied the list.
+    const items = [...(event.dataTransfer?.items ?? [])].map(foundIn);
+    const files = (await Promise.all(items)).flat();
     if (files.length) taken(files);
   });
+}
+
+/**
+ * Return the files of a dropped item. What is no file of the disk, such as a picture of another page,
+ * has no entry.
+ * @param {DataTransferItem} item
+ * @returns {Promise<Dropped[]>}
+ */
+async function foundIn(item) {
+  const [entry, file] = [item.webkitGetAsEntry(), item.getAsFile()];
+  if (entry) return filesOf(entry, "");
+  return file ? [{ file, path: file.name }] : [];
 }
 
 /**
