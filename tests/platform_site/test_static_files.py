@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.contrib.staticfiles.storage import staticfiles_storage
-from django.test import override_settings
+from django.test import Client, override_settings
 
 from platform_site import static_files
 from platform_site.templatetags import modules
@@ -24,7 +24,15 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "staticfiles": {"BACKEND": "platform_site.static_files.HashedFiles"},
     }
     finder = "django.contrib.staticfiles.finders.FileSystemFinder"
-    with override_settings(STATIC_ROOT=str(root), STORAGES=storages, STATICFILES_FINDERS=[finder]):
+    changed = {
+        "STATIC_ROOT": str(root),
+        "STORAGES": storages,
+        "STATICFILES_FINDERS": [finder],
+        # As with a STATIC_ROOT from the beginning.
+        "WHITENOISE_USE_FINDERS": False,
+        "WHITENOISE_AUTOREFRESH": False,
+    }
+    with override_settings(**changed):
         assert static_files.collect_if_changed()
         assert not static_files.collect_if_changed()
         yield root
@@ -51,3 +59,18 @@ def test_a_page_names_every_module_that_it_will_import() -> None:
     assert {"console/frame/shell.js", "console/lib/tabs.js"} < set(named)
     assert PAGE not in named
     assert "console/cache/cache.js" not in named
+
+
+def test_hashed_files_are_kept_for_good_and_others_looked_at_again(collected: Path) -> None:
+    (collected / "unhashed.js").write_text("1;")
+    client = Client()
+    for name in (PAGE, "console/css/parts.css", "vendor/codemirror.js"):
+        answer = client.get(staticfiles_storage.url(name), headers={"Accept-Encoding": "gzip"})
+        assert answer.status_code == 200
+        assert answer.headers["Cache-Control"] == "max-age=315360000, public, immutable"
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert b"".join(answer.streaming_content)  # type: ignore[attr-defined]  # of a file
+    answer = client.get(f"{settings.STATIC_URL}unhashed.js")
+    assert answer.status_code == 200
+    assert "immutable" not in answer.headers["Cache-Control"]
+    assert b"".join(answer.streaming_content) == b"1;"  # type: ignore[attr-defined]  # of a file
