@@ -318,6 +318,14 @@ class OriginRequestSerializer(StrictSerializer):
     )
 
 
+class OriginChangeSerializer(StrictSerializer):
+    """New credentials of an origin, all of them; null: it is read anonymously from now on."""
+
+    secret = serializers.DictField(
+        child=serializers.CharField(max_length=16384, trim_whitespace=False), allow_null=True
+    )
+
+
 # Whole lists: the limits of an environment keep them short.
 
 

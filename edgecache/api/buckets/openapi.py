@@ -122,5 +122,10 @@ OPERATIONS: Final[Operations] = {
     "DELETE /v1/cache/buckets/{bucket_name}/hosts/{host}": _operation(BucketNotFound, HostNotFound),
     "GET /v1/cache/origins": _operation(response={"results": [ORIGIN]}),
     "POST /v1/cache/origins": _operation(OriginTaken, request=NEW_ORIGIN, response=ORIGIN),
+    "PATCH /v1/cache/origins/{origin_name}": _operation(
+        OriginNotFound,
+        request={"secret": {"access_key_id": "AKIAEXAMPLE2", "secret_access_key": "example"}},
+        response=ORIGIN,
+    ),
     "DELETE /v1/cache/origins/{origin_name}": _operation(OriginNotFound, OriginInUse),
 }

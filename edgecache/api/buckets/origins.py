@@ -39,6 +39,16 @@ def create(scope: Scope, body: Mapping[str, Any]) -> Row:
     return created
 
 
+def change_secret(scope: Scope, name: str, secret: Mapping[str, str] | None) -> Row:
+    """Replace an origin's credentials; None: it is read anonymously.
+
+    Raises OriginNotFound, InvalidRequest.
+    """
+    path = f"/v1/origins/{find(scope, name)['id']}"
+    changed: Row = client.call("PATCH", path, query=tenant(scope), body={"secret": secret or {}})
+    return changed
+
+
 def delete(scope: Scope, name: str) -> None:
     """Delete an origin that no bucket uses.
 

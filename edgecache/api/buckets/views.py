@@ -24,6 +24,7 @@ from edgecache.api.serializers import (
     HostRequestSerializer,
     HostSerializer,
     NewAccessKeySerializer,
+    OriginChangeSerializer,
     OriginListSerializer,
     OriginRequestSerializer,
     OriginSerializer,
@@ -229,10 +230,15 @@ class OriginViewSet(CacheResource):
     access = {
         "list": needs("buckets", "read"),
         "create": needs("buckets", "create"),
+        # Buckets in use would be cut off, or read what somebody else's credentials show.
+        "partial_update": needs("buckets", "update").fresh(),
         "destroy": needs("buckets", "delete"),
     }
     serializer_class = OriginSerializer
-    request_serializers = {"create": OriginRequestSerializer}
+    request_serializers = {
+        "create": OriginRequestSerializer,
+        "partial_update": OriginChangeSerializer,
+    }
     response_serializers = {"list": OriginListSerializer}
     lookup_url_kwarg = "origin_name"
 
@@ -250,6 +256,25 @@ class OriginViewSet(CacheResource):
             lambda: origins.create(self.principal.scope, body), NO_ORIGIN | shown
         )
         audit.record(self.platform_request, CacheTag.ORIGIN_CREATE, origin=body["name"])
+        return self.respond(origin)
+
+    @extend_schema(summary="Replace an origin's credentials")
+    def partial_update(self, request: Request, origin_name: str) -> Response:
+        """Replace the credentials of an origin, in use or not; every brain uses them at once.
+
+        Where the origin is stays: another place is another origin.
+        """
+        secret = self.read()["secret"]
+        origin = self.if_enabled(
+            lambda: origins.change_secret(self.principal.scope, origin_name, secret),
+            NO_ORIGIN | {"name": origin_name},
+        )
+        audit.record(
+            self.platform_request,
+            CacheTag.ORIGIN_UPDATE,
+            origin=origin_name,
+            has_secret=bool(secret),
+        )
         return self.respond(origin)
 
     @extend_schema(summary="Delete an origin")

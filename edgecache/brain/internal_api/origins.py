@@ -29,6 +29,13 @@ def routes(catalog: Catalog) -> list[Route]:
         row = await catalog.create(tenant, name, kind, config, secret or None)
         return JsonResponse(row, 201)
 
+    async def change_secret(call: JsonCall) -> JsonResponse:
+        tenant = tenant_of(call.query)
+        body = Fields(call.body)
+        secret = body.mapping("secret")
+        body.finish()
+        return JsonResponse(await catalog.change_secret(tenant, number(call), secret or None))
+
     async def delete(call: JsonCall) -> JsonResponse:
         await catalog.delete(tenant_of(call.query), number(call))
         return JsonResponse(status=204)
@@ -36,5 +43,6 @@ def routes(catalog: Catalog) -> list[Route]:
     return [
         Route("GET", "/v1/origins", listing),
         Route("POST", "/v1/origins", create),
+        Route("PATCH", "/v1/origins/{id}", change_secret),
         Route("DELETE", "/v1/origins/{id}", delete),
     ]

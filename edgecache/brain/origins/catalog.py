@@ -1,4 +1,4 @@
-"""Origins as tenants see them: create, list and delete. Secrets are never returned."""
+"""Origins as tenants see them: create, list, new credentials, delete. No secret is returned."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import InUse, NoSuchOrigin, OriginExists
-from edgecache.brain.origins.config import parse
+from edgecache.brain.origins.config import OriginConfig, parse
 from platform_site.lib.crypto import encrypt
 
 
@@ -63,7 +63,6 @@ class Catalog:
         Raises Invalid with the fields, OriginExists, DatabaseUnavailable.
         """
         parsed = parse(kind, config, secret, allows_private=self._allows_private)
-        kept = encrypt(orjson.dumps(dict(parsed.secret)).decode()) if parsed.secret else ""
         try:
             row = await self._database.one(
                 "INSERT INTO brain_origin"
@@ -72,12 +71,39 @@ class Catalog:
                 " RETURNING id, name, kind, config, secret <> '' AS has_secret, created_at",
                 [
                     *(tenant.organization_id, tenant.environment_pk, name, parsed.kind),
-                    *(Jsonb(dict(parsed.config)), kept),
+                    *(Jsonb(dict(parsed.config)), _kept(parsed)),
                 ],
             )
         except postgres.UniqueViolation:
             raise OriginExists from None
         return OriginInfo(*(row or ()))
+
+    async def change_secret(
+        self, tenant: Tenant, origin_id: int, secret: Mapping[str, Any] | None
+    ) -> OriginInfo:
+        """Replace an origin's credentials, which its next requests use; None makes it anonymous.
+
+        Where it is never changes: else who may change it could have the credentials sent elsewhere.
+        Raises NoSuchOrigin, Invalid with the fields, DatabaseUnavailable.
+        """
+        whose = [tenant.organization_id, tenant.environment_pk, origin_id]
+        async with self._coherence.change() as change:
+            row = await change.one(
+                "SELECT kind, config FROM brain_origin"
+                " WHERE organization_id = %s AND environment_pk = %s AND id = %s FOR UPDATE",
+                whose,
+            )
+            if row is None:
+                raise NoSuchOrigin
+            parsed = parse(row.kind, row.config, secret, allows_private=self._allows_private)
+            changed = await change.one(
+                "UPDATE brain_origin SET secret = %s"
+                " WHERE organization_id = %s AND environment_pk = %s AND id = %s"
+                " RETURNING id, name, kind, config, secret <> '' AS has_secret, created_at",
+                [_kept(parsed), *whose],
+            )
+            change.announce("origin", origin_id)
+        return OriginInfo(*(changed or ()))
 
     async def delete(self, tenant: Tenant, origin_id: int) -> None:
         """Remove an origin that no bucket names.
@@ -96,3 +122,8 @@ class Catalog:
                 change.announce("origin", origin_id)
         except postgres.ForeignKeyViolation:
             raise InUse("A bucket still has this origin.") from None
+
+
+def _kept(parsed: OriginConfig) -> str:
+    """Return the credentials as they are stored, '' for none."""
+    return encrypt(orjson.dumps(dict(parsed.secret)).decode()) if parsed.secret else ""

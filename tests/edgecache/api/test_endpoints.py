@@ -265,6 +265,7 @@ CALLS: list[tuple[str, str, Any, int]] = [
     ("DELETE", "/v1/cache/access-keys/ZK1234", None, 204),
     ("GET", "/v1/cache/origins", None, 200),
     ("POST", "/v1/cache/origins", {"name": "files", "kind": "http"}, 201),
+    ("PATCH", "/v1/cache/origins/files", {"secret": {"authorization": "x"}}, 200),
     ("DELETE", "/v1/cache/origins/files", None, 204),
     ("GET", "/v1/cache/metrics/history", None, 200),
 ]

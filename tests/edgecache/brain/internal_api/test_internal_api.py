@@ -290,6 +290,9 @@ def test_an_origin_of_another_environment_cannot_be_used(call: Internal) -> None
     said = call("POST", f"/v1/buckets?{CHARLIE}", {"name": "docs", "origin_id": number})
     assert said.code == "origin_not_found"
     assert call("DELETE", f"/v1/origins/{number}?{CHARLIE}").code == "origin_not_found"
+    stolen = {"secret": {"authorization": "x"}}
+    assert call("PATCH", f"/v1/origins/{number}?{CHARLIE}", stolen).code == "origin_not_found"
+    assert not call("GET", f"/v1/origins?{ALICE}").body["origins"][0]["has_secret"]
     assert call("GET", f"/v1/origins?{CHARLIE}").body["origins"] == []
     assert call("POST", f"/v1/buckets?{ALICE}", {"name": "docs", "origin_id": number}).status == 201
     assert call("DELETE", f"/v1/origins/{number}?{ALICE}").code == "origin_in_use"

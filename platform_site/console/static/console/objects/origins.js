@@ -5,7 +5,7 @@ import { call, get, post } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
 import { restoreDraft } from "../lib/drafts.js";
-import { onPress, onSubmit } from "../lib/forms.js";
+import { clearProblem, onPress, onSubmit } from "../lib/forms.js";
 import { announce } from "../lib/status.js";
 
 const PATH = "/v1/cache/origins";
@@ -39,6 +39,8 @@ const FIELDS = {
 };
 
 let mayChange = false;
+/** Whose credentials the open form replaces. */
+let changed = "";
 
 /** @param {boolean} isAdmin */
 export function bindOrigins(isAdmin) {
@@ -63,6 +65,32 @@ export function bindOrigins(isAdmin) {
     announce(`${values.name} is created.`);
     await showOrigins();
   });
+  bindSecrets();
+}
+
+/** Bind the form of one origin's new credentials. */
+function bindSecrets() {
+  const dialog = /** @type {HTMLDialogElement} */ (byId("secret-dialog"));
+  dialog.addEventListener("close", () => byId("secret-fields").replaceChildren());
+  onSubmit(/** @type {HTMLFormElement} */ (byId("secret-form")), async (values) => {
+    const { secret } = secretOf(values);
+    if (!secret) await confirm(`Read ${changed} without credentials?`, "Buckets that use it show only what is public there.", "Remove credentials");
+    await call("PATCH", pathOf(changed), { secret: secret ?? null });
+    dialog.close();
+    announce(`${changed} ${secret ? "has new credentials" : "is read without credentials"}.`);
+    await showOrigins();
+  });
+}
+
+/** @param {{name: string, kind: string}} origin */
+function openSecrets({ name, kind }) {
+  changed = name;
+  byId("secret-dialog-title").textContent = `New credentials of ${name}`;
+  const form = /** @type {HTMLFormElement} */ (byId("secret-form"));
+  clearProblem(form);
+  const fields = FIELDS[kind].filter((field) => field.name.startsWith("secret."));
+  byId("secret-fields").replaceChildren(...fields.map(fieldOf));
+  /** @type {HTMLDialogElement} */ (byId("secret-dialog")).showModal();
 }
 
 export async function showOrigins() {
@@ -74,16 +102,18 @@ export async function showOrigins() {
 
 /** @param {any} origin */
 function row(origin) {
-  const made = stamp("thing-row");
+  const made = stamp("origin-row");
   const where = Object.values(origin.config).join(", ");
   const how = origin.has_secret ? "with credentials" : "without credentials";
   fill(made, { name: origin.name, about: `${origin.kind}: ${where}, ${how}` });
   show(within(made, ".actions"), mayChange);
-  const button = within(made, "button");
-  button.setAttribute("aria-label", `Remove ${origin.name}`);
-  onPress(button, byId("origins"), async () => {
+  const [secrets, remove] = ["secrets", "remove"].map((name) => within(made, `[data-action="${name}"]`));
+  secrets.setAttribute("aria-label", `Replace the credentials of ${origin.name}`);
+  secrets.addEventListener("click", () => openSecrets(origin));
+  remove.setAttribute("aria-label", `Remove ${origin.name}`);
+  onPress(remove, byId("origins"), async () => {
     await confirm(`Remove ${origin.name}?`, "Only an origin that no bucket uses can be removed.", "Remove");
-    await call("DELETE", `${PATH}/${encodeURIComponent(origin.name)}`);
+    await call("DELETE", pathOf(origin.name));
     announce(`${origin.name} is removed.`);
     await showOrigins();
   });
@@ -121,4 +151,9 @@ function part(values, name) {
 function secretOf(values) {
   const secret = part(values, "secret");
   return Object.keys(secret).length ? { secret } : {};
+}
+
+/** @param {string} name */
+function pathOf(name) {
+  return `${PATH}/${encodeURIComponent(name)}`;
 }

@@ -1,0 +1,95 @@
+"""Credentials of origins: replaced while buckets read through them, and never shown."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import AuditEvent, Session, User
+from tests.cast import Caller, signed_in
+from tests.edgecache.brain.cdn.conftest import Origin, OriginAnswer
+from tests.edgecache.brain.s3 import raw
+from tests.edgecache.cluster import Cluster
+
+pytestmark = pytest.mark.usefixtures("over_a_brain")
+PATH = "/v1/cache/origins/web"
+OLD, NEW = "Bearer the-old-one", "Bearer the-new-one"
+
+
+@pytest.fixture
+def web() -> Iterator[Origin]:
+    """Return an origin whose answers nobody may keep."""
+    server = Origin()
+    server.said["/a"] = OriginAnswer(200, {"Cache-Control": "no-store"})
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def owner(alice: User, web: Origin) -> Caller:
+    """Return Alice, whose bucket reads through the origin with the old credentials."""
+    caller = signed_in(alice)
+    body = {"name": "web", "kind": "http", "config": {"url": web.url}}
+    made = caller.post("/v1/cache/origins", body | {"secret": {"authorization": OLD}})
+    assert (made.status, made.body["has_secret"]) == (201, True)
+    bucket = {"name": "site", "origin": "web", "is_public": True}
+    assert caller.post("/v1/cache/buckets", bucket).status == 201
+    return caller
+
+
+def sent_by(owner: Caller, cluster: Cluster, web: Origin) -> str | None:
+    """Return the credentials that a read of the bucket's sends to the origin."""
+    name = owner.get("/v1/cache/buckets/site").body["public_name"]
+    assert raw.send(cluster.url, "GET", f"/p/{name}/a").status == 200
+    return web.asked[-1].headers.get("authorization")
+
+
+def test_credentials_are_replaced_while_a_bucket_uses_them(
+    owner: Caller, cluster: Cluster, web: Origin, alice: User
+) -> None:
+    assert sent_by(owner, cluster, web) == OLD
+    answer = owner.call("PATCH", PATH, {"secret": {"authorization": NEW}})
+    assert (answer.status, answer.body["has_secret"]) == (200, True)
+    assert answer.body["config"] == {"url": web.url}
+    assert sent_by(owner, cluster, web) == NEW
+    assert owner.call("PATCH", PATH, {"secret": None}).body["has_secret"] is False
+    assert sent_by(owner, cluster, web) is None
+    for shown in (answer.body, owner.get("/v1/cache/origins").body):
+        assert "the-" not in str(shown)
+    events = AuditEvent.objects.filter(tag="api:origin:update").order_by("pk")
+    assert [event.data for event in events] == [
+        {"origin": "web", "has_secret": True},
+        {"origin": "web", "has_secret": False},
+    ]
+    assert {event.organization_id for event in events} == {alice.organization_id}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "secret"),
+        ({"secret": {"access_key_id": "x"}}, "secret.access_key_id"),
+        ({"secret": {"authorization": "two\nlines"}}, "secret.authorization"),
+        ({"secret": None, "config": {"url": "https://elsewhere.example/"}}, "config"),
+    ],
+)
+def test_wrong_credentials_change_nothing(
+    owner: Caller, cluster: Cluster, web: Origin, body: dict[str, object], field: str
+) -> None:
+    answer = owner.call("PATCH", PATH, body)
+    assert answer.status == 400
+    assert field in {error["field"] for error in answer.body["errors"]}
+    assert sent_by(owner, cluster, web) == OLD
+
+
+def test_only_an_admin_of_the_organization_with_a_recent_proof_replaces_them(
+    owner: Caller, cluster: Cluster, web: Origin, bob: User, charlie: User
+) -> None:
+    body = {"secret": {"authorization": NEW}}
+    assert signed_in(bob).call("PATCH", PATH, body).code == "permission_denied"
+    assert signed_in(charlie).call("PATCH", PATH, body).code == "origin_not_found"
+    Session.unscoped.update(auth_time=timezone.now() - timedelta(hours=1))
+    assert owner.call("PATCH", PATH, body).code == "step_up_required"
+    assert sent_by(owner, cluster, web) == OLD
