@@ -73,6 +73,13 @@ def test_a_newcomer_sees_what_to_do_first_and_lines_to_paste(visitor: Visitor) -
     expect(actions).to_contain_text("Add a second factor")
     lines = visitor.page.get_by_label("Lines that run a query").first
     expect(lines).to_contain_text(f"{visitor.base}/v1/sql")
+    # A password alone opens no session where a second factor is on: no step takes one.
+    expect(visitor.page.locator("#steps")).not_to_contain_text("password")
+    login = visitor.page.get_by_label("Lines that sign in with zonal").first
+    expect(login).to_contain_text(f"zonal login --url {visitor.base} --environment live")
+    visitor.page.locator("#steps").get_by_role("link", name="API key").click()
+    visitor.is_at("/console/api-keys")
+    visitor.go("/console/")
     actions.get_by_role("link", name="Set one up").click()
     visitor.is_at("/console/security")
 

@@ -1,7 +1,7 @@
 // @ts-check
-/** The command palette (Ctrl K): pages, environments, members and actions by a few letters. */
+/** The command palette (Ctrl K): pages, environments, data, members and actions by a few letters. */
 
-import { list } from "../lib/api.js";
+import { tell } from "../lib/status.js";
 import { byId, element, show, within } from "../lib/dom.js";
 
 const SHOWN = 12;
@@ -18,16 +18,18 @@ let commands = [];
 /** @type {Command[]} */
 let shown = [];
 let chosen = 0;
-let hasMembers = false;
+/** @type {() => Promise<Command[]>[]} */
+let look = () => [];
+let hasLooked = false;
 
 /**
  * Bind the palette and its keys.
  * @param {Command[]} actions besides the pages of the sidebar
- * @param {boolean} seesMembers
+ * @param {() => Promise<Command[]>[]} findable asked once, when somebody looks for something
  */
-export function bindPalette(actions, seesMembers) {
+export function bindPalette(actions, findable) {
   commands = [...pages(), ...actions];
-  hasMembers = !seesMembers;
+  look = findable;
   byId("palette-open").addEventListener("click", open);
   document.addEventListener("keydown", (event) => {
     if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;
@@ -68,7 +70,7 @@ function open() {
   input.value = "";
   dialog().showModal();
   search("");
-  if (!hasMembers) void loadMembers();
+  if (!hasLooked) void loadMore();
 }
 
 /** @returns {Command[]} */
@@ -81,26 +83,25 @@ function pages() {
   }));
 }
 
-/** Members are fetched when somebody looks for something, once. */
-async function loadMembers() {
-  hasMembers = true;
-  try {
-    const members = await list("/v1/members");
-    const found = members.map((/** @type {any} */ member) => ({
-      kind: "Member",
-      name: member.email ?? member.user_id,
-      run: () => location.assign("/console/members"),
-    }));
-    commands = [...commands, ...found];
-    if (dialog().open) {
-      // What the arrow keys have chosen meanwhile stays chosen.
-      const before = shown[chosen];
-      search(valueOf(byId("palette-query")));
-      choose(Math.max(0, shown.indexOf(before)));
-    }
-  } catch {
-    hasMembers = false;
-  }
+/** Add what is not on the page, each kind as soon as it is there. */
+async function loadMore() {
+  hasLooked = true;
+  const all = await Promise.allSettled(look().map((found) => found.then(add)));
+  const failed = /** @type {PromiseRejectedResult | undefined} */ (all.find((one) => one.status === "rejected"));
+  if (!failed) return;
+  hasLooked = false;
+  tell(failed.reason);
+}
+
+/** @param {Command[]} found */
+function add(found) {
+  const known = new Set(commands.map(({ kind, name }) => `${kind} ${name}`));
+  commands = [...commands, ...found.filter(({ kind, name }) => !known.has(`${kind} ${name}`))];
+  if (!found.length || !dialog().open) return;
+  // What the arrow keys have chosen meanwhile stays chosen.
+  const before = shown[chosen];
+  search(valueOf(byId("palette-query")));
+  choose(Math.max(0, shown.indexOf(before)));
 }
 
 /** @param {string} text */

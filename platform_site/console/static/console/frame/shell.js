@@ -8,6 +8,7 @@ import { onClick } from "../lib/forms.js";
 import { ACCOUNT, HOME, restrictedTo, signIn } from "../lib/navigation.js";
 import { Problem, sentenceOf } from "../lib/problem.js";
 import { broken, ready, tell } from "../lib/status.js";
+import { findable } from "./findable.js";
 import { bindPalette } from "./palette.js";
 import { stepUp } from "./stepup.js";
 import { listen, tellOthers } from "../lib/tabs.js";
@@ -87,7 +88,8 @@ function frame(who) {
   for (const button of document.querySelectorAll("dialog [data-close]")) {
     button.addEventListener("click", () => button.closest("dialog")?.close());
   }
-  bindPalette(commandsOf(who), !who.roles.every((role) => role === "reader"));
+  const seesMembers = !who.roles.every((role) => role === "reader");
+  bindPalette(commandsOf(who), () => findable({ environment: who.environment.id, seesMembers }));
 }
 
 /**

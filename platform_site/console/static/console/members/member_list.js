@@ -44,6 +44,8 @@ export function bindMembers(userId, mayChange) {
   ownId = userId;
   isAdmin = mayChange;
   const search = /** @type {HTMLFormElement} */ (byId("search"));
+  // The palette leads to one member.
+  /** @type {HTMLInputElement} */ (byId("search-email")).value = new URLSearchParams(location.search).get("email") ?? "";
   let timer = 0;
   search.addEventListener("input", () => {
     clearTimeout(timer);

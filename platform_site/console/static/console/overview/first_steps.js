@@ -10,13 +10,9 @@ import { bindCopies } from "../lib/clipboard.js";
  */
 export function showSteps(who, isOpen) {
   const base = location.origin;
-  const environment = who.environment.id;
   const lines = {
-    "step-token": [
-      `TOKEN=$(curl -s ${base}/v1/auth/login -H 'Content-Type: application/json' \\`,
-      `  -d '{"email": "${who.email}", "password": "…", "environment": "${environment}"}' \\`,
-      `  | python3 -c 'import json, sys; print(json.load(sys.stdin)["access_token"])')`,
-    ],
+    "step-token": ["TOKEN='zk_…'"],
+    "step-login": [`zonal login --url ${base} --environment ${who.environment.id}`, "zonal sql -c 'SELECT 40 + 2 AS answer'"],
     "step-sql": [
       `curl -s ${base}/v1/sql -H "Authorization: Bearer $TOKEN" \\`,
       `  -H 'Content-Type: application/json' -d '{"query": "SELECT 40 + 2 AS answer"}'`,

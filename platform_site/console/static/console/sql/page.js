@@ -101,6 +101,8 @@ await openPage(async (who) => {
 
   const permissions = (await get("/v1/permissions/effective")).permissions;
   saved = new SavedQueries(editor, permissions.sql?.includes("create") ?? false);
+  const named = new URLSearchParams(location.search).get("saved");
+  if (named) await saved.openById(named);
   const open = (/** @type {string} */ text) => editor.replace(text);
   bindHistory(open);
   bindExports(results, () => ran);

@@ -63,6 +63,18 @@ export class SavedQueries {
     return item;
   }
 
+  /**
+   * Open the saved query that an address names, once: a reload shows what is typed from then on.
+   * @param {string} id
+   */
+  async openById(id) {
+    await this.load();
+    const row = this.rows.find((each) => each.id === id);
+    history.replaceState(null, "", location.pathname);
+    if (row) this.#open(row);
+    else announce("The saved query is not there any more.");
+  }
+
   /** @param {Saved} row */
   #open(row) {
     this.editor.replace(row.query);

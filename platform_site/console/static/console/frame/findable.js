@@ -1,0 +1,54 @@
+// @ts-check
+/** What the palette finds besides pages and actions: members, buckets, tables, saved queries. */
+
+import { get, list } from "../lib/api.js";
+import { optional } from "../lib/optional.js";
+
+/** @typedef {import("./palette.js").Command} Command */
+
+/**
+ * Return what there is to find, of each kind as soon as it is known; kinds that the role may not see,
+ * or that are away, are left out.
+ * @param {{environment: string, seesMembers: boolean}} where
+ * @returns {Promise<Command[]>[]}
+ */
+export function findable({ environment, seesMembers }) {
+  return [...(seesMembers ? [members()] : []), buckets(), tables(environment), savedQueries()];
+}
+
+async function members() {
+  const rows = (await optional(list("/v1/members"))) ?? [];
+  return rows.map((/** @type {any} */ { email, user_id }) => command("Member", email || user_id, "members", email ? { email } : {}));
+}
+
+async function buckets() {
+  const found = await optional(get("/v1/cache/buckets"));
+  return (found?.results ?? []).map((/** @type {any} */ { name }) => command("Bucket", name, "objects", { bucket: name }));
+}
+
+/** @param {string} environment */
+async function tables(environment) {
+  const place = await optional(get(`/v1/environments/${encodeURIComponent(environment)}`));
+  // To ask for the schema of a database that is not there would make it.
+  if (place?.database_state !== "ready") return [];
+  const found = await optional(get("/v1/sql/schema"));
+  return (found?.tables ?? []).map((/** @type {any} */ { schema, name }) =>
+    command("Table", schema === "public" ? name : `${schema}.${name}`, "tables", { schema, table: name }),
+  );
+}
+
+async function savedQueries() {
+  const rows = (await optional(list("/v1/sql/queries"))) ?? [];
+  return rows.map((/** @type {any} */ { id, name }) => command("Saved query", name, "sql", { saved: id }));
+}
+
+/**
+ * @param {string} kind
+ * @param {string} name
+ * @param {string} page
+ * @param {Record<string, string>} query of the page's address
+ * @returns {Command}
+ */
+function command(kind, name, page, query) {
+  return { kind, name, run: () => location.assign(`/console/${page}?${new URLSearchParams(query)}`) };
+}
