@@ -7,6 +7,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.utils.module_loading import import_string
 
+from accounts import staff_access
 from accounts.delivery.templates import NOTICES
 from accounts.models import (
     ApiKey,
@@ -188,8 +189,19 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(ReadOnlyAdmin):
-    """Mail and text messages on their way; never their content."""
+class DeliveryAdmin(ActionsAdmin):
+    """Mail and text messages on their way, and again if they failed; never their content."""
+
+    staff_actions = (
+        StaffAction(
+            "retry",
+            "Send again",
+            "Each is attempted again now, and up to ten times, as soon as the cause is gone. One "
+            "whose content was wiped, since it was sent or is too old, stays as it is.",
+            staff_access.retry_delivery,
+            label=lambda row: f"{row.kind} {row.template} to {row.hint} ({row.state}: {row.error})",
+        ),
+    )
 
     list_display = (
         *("id", "kind", "template", "hint", "state", "attempts", "error"),

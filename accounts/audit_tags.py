@@ -151,6 +151,7 @@ class AccountTag(AuditTag):
         "admin:user:unlock",
         "Staff let a user try again at once, after wrong passwords or codes.",
     )
+    ADMIN_DELIVERY_RETRY = ("admin:delivery:retry", "Staff had a mail or a text sent again.")
     ADMIN_SESSION_CREATE = ("admin:session:create", "Staff signed in to the admin by a passkey.")
     ADMIN_SESSION_DELETE = ("admin:session:delete", "Staff ended a user's sessions in the admin.")
     SYNC_DOMAIN_LAPSE = (

@@ -9,9 +9,9 @@ from accounts import account_lifecycle, limits
 from accounts.api_keys import api_keys
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
-from accounts.delivery import notices
+from accounts.delivery import maintenance, notices
 from accounts.members.members import event_data
-from accounts.models import User
+from accounts.models import Delivery, User
 from accounts.sessions import sessions
 from accounts.webhooks import events
 from platform_site.lib.admin.actions import ConfirmedAction
@@ -100,3 +100,26 @@ def refuse_oneself(deed: ConfirmedAction, user: User) -> None:
     """Raise Conflict if the user is the member of staff who acts."""
     if user.pk == deed.request.user.pk:
         raise Conflict("Another member of staff has to do this to your account.")
+
+
+def retry_delivery(deed: ConfirmedAction, delivery: Delivery) -> bool:
+    """Attempt a failed mail or text message again, now; False for one that did not fail.
+
+    Raises Conflict where its content is gone.
+    """
+    if delivery.state != Delivery.State.FAILED:
+        return False
+    try:
+        with transaction.atomic():
+            maintenance.retry(delivery, now=timezone.now())
+            audit.record_staff(
+                deed.request,
+                AccountTag.ADMIN_DELIVERY_RETRY,
+                organization_id=delivery.organization_id,
+                delivery=str(delivery.pk),
+                template=delivery.template,
+                reason=deed.reason,
+            )
+    except maintenance.NotRetryable as exc:
+        raise Conflict(f"It cannot be sent again: {exc}.") from exc
+    return True

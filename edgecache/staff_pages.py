@@ -17,10 +17,12 @@ from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.dateparse import parse_datetime
+from django.utils.html import format_html
 from django.views.decorators.http import require_GET, require_http_methods
 
 from edgecache.api import staff_overview
 from edgecache.api.staff_overview import OverviewQuery, Page
+from environments.models import Environment, Organization
 from platform_site.lib.admin import actions
 from platform_site.lib.admin.actions import ConfirmedAction, StaffAction
 from platform_site.lib.admin.columns import link_to_organization
@@ -99,7 +101,7 @@ def _list_view(site: AdminSite, listing: Listing) -> Callable[..., HttpResponse]
                     "cells": [cell(row) for cell in listing.columns.values()],
                     "decisions": _decisions(request, row),
                 }
-                for row in page.rows
+                for row in _named(page.rows)
             ],
             "next": _next_page(request, page),
         }
@@ -157,6 +159,24 @@ def _next_page(request: HttpRequest, page: Page) -> str:
     return query.urlencode()
 
 
+def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add the names that the brain does not know, with one query for each kind."""
+    owners = {row["organization_id"] for row in rows} - {None}
+    places = {row["environment_pk"] for row in rows if "environment_pk" in row}
+    organizations = dict(Organization.objects.filter(pk__in=owners).values_list("pk", "name"))
+    # unscoped: staff see every tenant's
+    live = Environment.unscoped.filter(pk__in=places)
+    environments = dict(live.values_list("pk", "slug"))
+    return [
+        row
+        | {
+            "organization": organizations.get(row["organization_id"], ""),
+            "environment": environments.get(row.get("environment_pk")),
+        }
+        for row in rows
+    ]
+
+
 def _text(name: str, *, empty: str = "–") -> Cell:
     return lambda row: empty if row[name] in {None, ""} else row[name]
 
@@ -178,7 +198,15 @@ def _yes(name: str) -> Cell:
 
 
 def _organization(row: dict[str, Any]) -> Any:
-    return link_to_organization(row["organization_id"])
+    return link_to_organization(row["organization_id"], row["organization"])
+
+
+def _environment(row: dict[str, Any]) -> Any:
+    if row["environment"] is None:
+        # Its rows are gone, and what is left in the brain goes next.
+        return f"deleted ({row['environment_pk']})"
+    path = reverse("admin:environments_environment_change", args=[row["environment_pk"]])
+    return format_html('<a href="{}">{}</a>', path, row["environment"])
 
 
 def _config(row: dict[str, Any]) -> str:
@@ -191,7 +219,7 @@ def _page_of(kind: str) -> Callable[[OverviewQuery], Page]:
 
 OWNER: Final[dict[str, Cell]] = {
     "Organization": _organization,
-    "Environment": _text("environment_pk"),
+    "Environment": _environment,
 }
 LISTINGS: Final = (
     Listing(
@@ -224,7 +252,7 @@ LISTINGS: Final = (
         {
             "Name": _text("name"),
             **OWNER,
-            "Origin": _text("origin_id", empty="built in"),
+            "Origin": _text("origin", empty="built in"),
             "Public": _yes("is_public"),
             "Public name": _text("public_name"),
             "Created": _time("created_at"),

@@ -1,6 +1,12 @@
 """Organizations and environments in the admin, read-only; environments.py changes them."""
 
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
 from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.utils.module_loading import import_string
 
 from environments.models import Environment, Organization
 from platform_site.lib.admin.filters import BY_ORGANIZATION
@@ -20,6 +26,18 @@ class OrganizationAdmin(ReadOnlyAdmin):
     search_fields = ("name", "=id")
     search_help_text = "Name or number"
     ordering = ("-id",)
+    change_form_outer_before_template = "admin/organization_facts.html"
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Show what the organization has, of all layers, with the lists behind it."""
+        facts: Callable[[str], Any] = import_string(settings.STAFF_ORGANIZATION_FACTS)
+        more = {"organization_facts": facts(object_id)}
+        page: HttpResponse = super().change_view(
+            request, object_id, form_url, more | (extra_context or {})
+        )
+        return page
 
 
 @admin.register(Environment)

@@ -216,6 +216,7 @@ OTHER_SIGN_IN_METHODS: Final = ["twofactor.webauthn.passkeys.can_sign_in"]
 # Exempts a trusted device from the throttle that wrong passwords put on an account.
 TRUSTED_DEVICE_CHECK: Final = "twofactor.trusted_devices.devices.is_from_trusted_device"
 # What staff may do with users in the admin.
+STAFF_ORGANIZATION_FACTS: Final = "platform_site.staff.organization.facts"
 STAFF_USER_ACTIONS: Final = "recovery.staff_actions.USER_ACTIONS"
 FRESH_PROOF_GUARD: Final = "twofactor.challenges.step_up.require_recent_proof"
 AUDIT_RECORDER: Final = "accounts.audit.audit.record_request"

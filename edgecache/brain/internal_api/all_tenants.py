@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 
 from edgecache.brain.database import Database, Row
-from edgecache.brain.directory.directory import BUCKET, bucket_of
+from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.internal_api import buckets
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.values import BucketInfo
 from edgecache.protocol.fields import Fields
 
 PAGE: Final = 100
@@ -46,9 +47,19 @@ class Listing:
         return self.statement + self.id + " > %s" + wanted + " ORDER BY " + self.id + " LIMIT %s"
 
 
+# As directory.BUCKET, with the origin's name.
+BUCKETS: Final[LiteralString] = (
+    "SELECT * FROM (SELECT b.id, b.organization_id, b.environment_pk, b.name, b.public_name,"
+    " b.origin_id, b.origin_prefix, b.is_public, b.allows_redirect, b.verifies_reads,"
+    " b.forwards_writes, b.forwarded_headers, b.created_at, o.name AS origin"
+    " FROM brain_bucket b LEFT JOIN brain_origin o ON o.id = b.origin_id) AS bucket WHERE "
+)
+
+
 def _bucket(row: Any) -> dict[str, Any]:
     owner = {"organization_id": row.organization_id, "environment_pk": row.environment_pk}
-    return buckets.shape(bucket_of(row)) | owner
+    info = BucketInfo(row.id, Tenant(**owner), *row[3:-1])
+    return buckets.shape(info) | owner | {"origin": row.origin}
 
 
 def _plain(row: Any) -> dict[str, Any]:
@@ -57,7 +68,7 @@ def _plain(row: Any) -> dict[str, Any]:
 
 
 LISTINGS: Final = (
-    Listing("buckets", BUCKET, "id", "name", has_number=True, shape=_bucket),
+    Listing("buckets", BUCKETS, "id", "name", has_number=True, shape=_bucket),
     Listing(
         "access-keys",
         "SELECT id AS access_key_id, organization_id, environment_pk, label, access, created_at,"

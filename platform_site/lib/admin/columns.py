@@ -8,12 +8,15 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 
-def link_to_organization(organization_id: int | None) -> str | SafeString:
-    """Return a link to an organization's page, without reading its row."""
+def link_to_organization(organization_id: int | None, name: str = "") -> str | SafeString:
+    """Return a link to an organization's page, without reading its row.
+
+    name: where it is known; else the link shows the number.
+    """
     if organization_id is None:
         return "platform"
     path = reverse("admin:environments_organization_change", args=[organization_id])
-    return format_html('<a href="{}">{}</a>', path, organization_id)
+    return format_html('<a href="{}">{}</a>', path, name or organization_id)
 
 
 @admin.display(description="Organization", ordering="organization_id")

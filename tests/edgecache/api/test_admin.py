@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import pytest
 from django.test import Client
-from pytest_django import Settings
+from django.utils.html import escape
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from accounts.models import AuditEvent, User
 from edgecache.brain.internal_api import all_tenants
+from environments.models import Environment
 from tests.cast import signed_in
 from tests.edgecache.cluster import Cluster
 from tests.ports import free_port
@@ -60,6 +62,28 @@ def test_staff_see_what_every_tenant_has_without_secrets(
         assert f"of {name}" in keys
         assert f"{name}-origin" in origins
     assert not any(secret in buckets + keys + origins for secret in hidden)
+
+
+def test_environments_origins_and_organizations_are_shown_by_their_names(
+    inside: Client, alice: User, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    caller = signed_in(alice, "sandbox")
+    named = ORIGIN | {"name": "from-afar"}
+    assert caller.post("/v1/cache/origins", named).status == 201
+    for number in range(3):
+        bucket = {"name": f"named-{number}", "origin": "from-afar"}
+        assert caller.post("/v1/cache/buckets", bucket).status == 201
+    caller.post("/v1/cache/access-keys", {"label": "named"})
+    with django_assert_max_num_queries(8):
+        buckets = page(inside, "buckets", "?search=named-")
+    assert buckets.count("<td>from-afar</td>") == 3
+    for text in (buckets, page(inside, "keys", "?search=named")):
+        assert ">sandbox</a>" in text
+        assert f">{escape(alice.organization.name)}</a>" in text
+    place = Environment.unscoped.get(organization_id=alice.organization_id, slug="sandbox")
+    number = place.pk
+    place.delete()
+    assert f"deleted ({number})" in page(inside, "buckets", "?search=named-")
 
 
 def test_lists_are_searched_and_limited_to_an_organization(

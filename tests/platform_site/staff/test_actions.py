@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from accounts.models import AuditEvent, Session, User
+from accounts.delivery import notices
+from accounts.models import AuditEvent, Delivery, Session, User
 from tests import inbox
 from tests.cast import Caller, signed_in
 from tests.staff import EMAIL, staff_inside
@@ -120,3 +122,47 @@ def test_at_most_a_hundred_rows_are_acted_on(inside: Client, alice: User) -> Non
     page = inside.post(USERS, sent, follow=True).content.decode()
     assert "At most 100 rows" in page
     assert User.unscoped.filter(is_active=False).count() == 0
+
+
+MAILS = "/admin/accounts/delivery/"
+
+
+def failed_mail(user: User) -> Delivery:
+    """Return a mail to a user that could not be sent."""
+    row = notices.queue(user, "account_enabled", by="platform staff")
+    Delivery.unscoped.filter(pk=row.pk).update(
+        state="failed", attempts=10, error="mail_refused", finished_at=timezone.now()
+    )
+    return row
+
+
+def retry(browser: Client, row: Delivery, **more: str) -> str:
+    """Send the action of the list of mails."""
+    sent = {"action": "retry", "_selected_action": [str(row.pk)], **more}
+    return browser.post(MAILS, sent, follow=True).content.decode()
+
+
+def test_a_failed_mail_is_sent_again_once(inside: Client, alice: User) -> None:
+    row = failed_mail(alice)
+    listed = inside.get(f"{MAILS}?state__exact=failed").content.decode()
+    assert "Send again" in listed
+    page = retry(inside, row)
+    assert 'name="reason"' in page
+    assert "mail_refused" in page
+    deed = {"confirmed": "1", "reason": "the relay is back"}
+    assert "done for 1 of 1" in retry(inside, row, **deed)
+    row.refresh_from_db()
+    assert (row.state, row.attempts_allowed) == ("queued", 20)
+    assert "nothing to do" in retry(inside, row, **deed)
+    (event,) = AuditEvent.objects.filter(tag="admin:delivery:retry")
+    assert event.organization_id == alice.organization_id
+    assert event.data["reason"] == "the relay is back"
+
+
+def test_a_mail_whose_content_is_gone_stays(inside: Client, alice: User) -> None:
+    row = failed_mail(alice)
+    Delivery.unscoped.update(payload="")
+    page = retry(inside, row, confirmed="1", reason="x")
+    assert "its content is gone" in page
+    assert Delivery.unscoped.get(pk=row.pk).state == "failed"
+    assert not AuditEvent.objects.filter(tag="admin:delivery:retry").exists()

@@ -1,0 +1,95 @@
+"""What one organization has and uses: its page in the admin (STAFF_ORGANIZATION_FACTS)."""
+
+from datetime import datetime
+from typing import Final
+
+from django.apps import apps
+from django.conf import settings
+from django.db.models import Count, Q, Sum
+from django.template.defaultfilters import filesizeformat
+from django.utils import timezone
+
+from accounts.models import ApiKey, Session, User, WebhookEndpoint
+from edgecache.billing.money import credits_text
+from environments import request_activity
+from environments.models import Environment, RequestHour
+from platform_site.staff.board import Card, link
+from sqlgateway.models import Database
+
+BALANCES: Final = ("granted", "paid", "debt")
+
+
+def facts(object_id: str) -> list[Card]:
+    """Return a card for each kind of thing, with the list behind it; none for what is no number.
+
+    Each asks one question that an index answers.
+    """
+    if not object_id.isdecimal():
+        return []
+    number = int(object_id)
+    cards = [*_people(number), *_data(number, now=timezone.now())]
+    return [*cards, *_cache(number)] if settings.HAS_CACHE else cards
+
+
+def _people(number: int) -> list[Card]:
+    users = User.scoped.within_organization(number).aggregate(
+        all=Count("pk"), active=Count("pk", filter=Q(is_active=True))
+    )
+    sessions = Session.scoped.within_organization(number).filter(ended_at=None).count()
+    keys = ApiKey.scoped.within_organization(number).filter(revoked_at=None).count()
+    hooks = WebhookEndpoint.scoped.within_organization(number).count()
+    return [
+        _card("Users", users["all"], f"{users['active']} active", "accounts_user", number),
+        _card("Open sessions", sessions, "", "accounts_session", number),
+        _card("API keys", keys, "not revoked", "accounts_apikey", number),
+        _card("Webhooks", hooks, "", "accounts_webhookendpoint", number),
+        Card("Audit trail", "Events", "", link("accounts_auditevent_changelist", f"q={number}")),
+    ]
+
+
+def _data(number: int, *, now: datetime) -> list[Card]:
+    places = Environment.scoped.within_organization(number).filter(deleted_at=None).count()
+    databases = Database.scoped.within_organization(number).aggregate(
+        all=Count("pk"),
+        size=Sum("size_bytes"),
+        full=Count("pk", filter=Q(is_over_quota=True)),
+    )
+    asked = (
+        RequestHour.scoped.within_organization(number)
+        .filter(hour__gte=request_activity.first_hour(now=now))
+        .aggregate(all=Sum("requests"), refused=Sum("refused"), failed=Sum("failed"))
+    )
+    over = f", {databases['full']} over the quota" if databases["full"] else ""
+    size = f"{filesizeformat(databases['size'] or 0)}{over}"
+    errors = f"{asked['refused'] or 0} refused, {asked['failed'] or 0} failed"
+    return [
+        _card("Environments", places, "", "environments_environment", number),
+        _card("Databases", databases["all"], size, "sqlgateway_database", number),
+        Card("API requests, 24 h", str(asked["all"] or 0), errors, ""),
+    ]
+
+
+def _cache(number: int) -> list[Card]:
+    # Only with the feature, as its application is.
+    account = apps.get_model("billing", "Account")
+    owned = account.objects.filter(organization_id=number, kind__in=BALANCES)
+    balance = owned.aggregate(sum=Sum("balance_ucr"))["sum"] or 0
+    of_it = f"organization_id={number}"
+    return [
+        Card("Buckets", "List", "", link("edgecache_buckets", of_it)),
+        Card("Origins", "List", "", link("edgecache_origins", of_it)),
+        Card("Access keys", "List", "", link("edgecache_keys", of_it)),
+        Card("Nodes", "List", "", link("edgecache_nodes", of_it)),
+        Card(
+            "Credits",
+            credits_text(balance),
+            "granted and paid, less debts",
+            link("billing_account_changelist", f"q={number}"),
+        ),
+        Card("Usage", "Lines", "", link("billing_usageline_changelist", f"q={number}")),
+    ]
+
+
+def _card(title: str, value: int, note: str, model: str, number: int) -> Card:
+    of_it = f"organization__id__exact={number}"
+    return Card(title, str(value), note, link(f"{model}_changelist", of_it))
