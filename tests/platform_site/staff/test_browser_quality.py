@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from django.utils import timezone
+from playwright.sync_api import expect
 
 from accounts.models import User
 from platform_site.models import ActivitySample
@@ -75,3 +76,20 @@ def test_the_charts_begin_at_zero(visit: Callable[..., Visitor]) -> None:
     lowest = visitor.page.evaluate(drawn)
     assert lowest
     assert set(lowest) == {0}
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_sign_in_is_readable_and_fits_the_screen(
+    visit: Callable[..., Visitor], width: int
+) -> None:
+    visitor = visit(viewport={"width": width, "height": 844})
+    for scheme in SCHEMES:
+        visitor.page.emulate_media(color_scheme=scheme)
+        visitor.page.goto(f"{visitor.base}/admin/login/")
+        assert violations(visitor.page) == [], scheme
+        for name, text in (("username", EMAIL), ("password", "wrong"), ("code", "000000")):
+            visitor.page.locator(f"[name={name}]").fill(text)
+        visitor.page.get_by_role("button", name="Log in").click()
+        expect(visitor.page.get_by_text("Please enter the correct").first).to_be_visible()
+        assert violations(visitor.page) == [], scheme
+        assert not visitor.page.evaluate(SCROLLS)
