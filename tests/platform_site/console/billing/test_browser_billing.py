@@ -23,6 +23,7 @@ from tests.edgecache.billing.support import line, store
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.data.test_browser_cache import brain
 from tests.platform_site.console.journeys import sign_up
+from tests.platform_site.console.layout import ON_BOTH_SIZES
 
 __all__ = ["brain"]
 pytestmark = [
@@ -32,6 +33,7 @@ pytestmark = [
 BY = {"reason": "test", "actor": "staff"}
 
 
+@ON_BOTH_SIZES
 def test_usage_is_charted_and_listed_by_bucket_with_a_forecast(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
@@ -88,6 +90,7 @@ def test_usage_is_charted_and_listed_by_bucket_with_a_forecast(
     assert not TopUp.objects.exists()
 
 
+@ON_BOTH_SIZES
 def test_a_node_is_registered_with_the_lines_to_paste_and_its_audits_are_shown(
     visitor: Visitor,
     brain: ScriptedBrain,

@@ -17,6 +17,7 @@ from tests.edgecache.api.brain import METRICS, SECRET, ScriptedBrain
 from tests.edgecache.api.test_endpoints import MINE, THEIRS, node
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import sign_up
+from tests.platform_site.console.layout import ON_BOTH_SIZES
 
 pytestmark = [
     pytest.mark.browser,
@@ -65,6 +66,7 @@ def an_eventful_day() -> None:
     CacheSample.objects.bulk_create(rows)
 
 
+@ON_BOTH_SIZES
 def test_the_page_shows_the_state_of_the_cache(
     visitor: Visitor, brain: ScriptedBrain, picture: Callable[[Page, str], None]
 ) -> None:

@@ -15,7 +15,7 @@ from pytest_django import Settings
 from accounts.models import AuditEvent, User
 from tests.platform_site.console.browser import Visitor, held
 from tests.platform_site.console.journeys import sign_up
-from tests.platform_site.console.layout import hold, hold_panel
+from tests.platform_site.console.layout import ON_BOTH_SIZES, hold, hold_panel
 
 pytestmark = [
     pytest.mark.browser,
@@ -64,6 +64,7 @@ def open_object(visitor: Visitor, name: str) -> None:
     expect(visitor.page.locator("#preview")).not_to_contain_text("Loading")
 
 
+@ON_BOTH_SIZES
 def test_files_are_uploaded_browsed_shared_and_deleted(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:

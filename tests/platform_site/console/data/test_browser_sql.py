@@ -10,6 +10,7 @@ from accounts.models import Session, User
 from sqlgateway.models import SavedQuery
 from tests.platform_site.console.browser import Visitor, held
 from tests.platform_site.console.journeys import run_sql, sign_out, sign_up, write_sql
+from tests.platform_site.console.layout import SIZES
 
 pytestmark = [
     pytest.mark.browser,
@@ -17,18 +18,19 @@ pytestmark = [
 ]
 
 PHONE = {"viewport": {"width": 390, "height": 844}}
-WIDE = {"viewport": {"width": 1440, "height": 900}}
 
 
 @pytest.fixture
-def sql(visit: Callable[..., Visitor]) -> Visitor:
+def sql(visit: Callable[..., Visitor], request: pytest.FixtureRequest) -> Visitor:
     """Return a visitor on the SQL page."""
-    visitor = visit(**WIDE, permissions=["clipboard-read", "clipboard-write"])
+    size = SIZES[getattr(request, "param", "wide")]
+    visitor = visit(**size, permissions=["clipboard-read", "clipboard-write"])
     sign_up(visitor)
     visitor.go("/console/sql")
     return visitor
 
 
+@pytest.mark.parametrize("sql", SIZES, indirect=True)
 def test_each_statement_has_a_result_and_an_error_leaves_none(
     sql: Visitor, picture: Callable[[Page, str], None]
 ) -> None:

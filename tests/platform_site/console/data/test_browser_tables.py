@@ -9,13 +9,14 @@ from playwright.sync_api import Locator, Page, expect
 from accounts.models import User
 from tests.platform_site.console.browser import Visitor, held
 from tests.platform_site.console.journeys import run_sql, sign_up
+from tests.platform_site.console.layout import SIZES
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
 ]
 
-WIDE = {"viewport": {"width": 1440, "height": 900}}
+ON_BOTH_SIZES = pytest.mark.parametrize("tables", SIZES, indirect=True)
 # Every name would end a statement that did not quote it.
 TABLES = """
 CREATE TABLE "a""b; drop" ("id'; --" int PRIMARY KEY, "va""lue" text, price numeric);
@@ -26,9 +27,9 @@ INSERT INTO keyless SELECT n FROM generate_series(1, 101) AS n;
 
 
 @pytest.fixture
-def tables(visit: Callable[..., Visitor]) -> Visitor:
+def tables(visit: Callable[..., Visitor], request: pytest.FixtureRequest) -> Visitor:
     """Return a visitor on the Tables page of an environment with tables."""
-    visitor = visit(**WIDE)
+    visitor = visit(**SIZES[getattr(request, "param", "wide")])
     sign_up(visitor)
     visitor.go("/console/sql")
     run_sql(visitor, TABLES)
@@ -61,6 +62,7 @@ def elsewhere(visitor: Visitor, query: str) -> None:
     )
 
 
+@ON_BOTH_SIZES
 def test_rows_are_read_page_by_page_in_the_order_of_their_type(
     tables: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
@@ -109,6 +111,7 @@ def test_filters_are_values_and_a_wrong_one_leaves_no_rows(tables: Visitor) -> N
     expect(tables.page.get_by_role("gridcell")).to_have_count(0)
 
 
+@ON_BOTH_SIZES
 def test_a_value_is_changed_and_a_change_meanwhile_is_not_overwritten_unseen(
     tables: Visitor,
 ) -> None:
@@ -134,6 +137,7 @@ def test_a_value_is_changed_and_a_change_meanwhile_is_not_overwritten_unseen(
     tables.sees("This row is not there any more")
 
 
+@ON_BOTH_SIZES
 def test_rows_are_inserted_and_deleted(tables: Visitor) -> None:
     page = tables.page
     tables.press("Insert row")
@@ -154,6 +158,7 @@ def test_rows_are_inserted_and_deleted(tables: Visitor) -> None:
     expect(cell(tables, 1, 2)).to_have_text("7")
 
 
+@ON_BOTH_SIZES
 def test_a_table_is_created_and_filled_from_a_file(tables: Visitor, tmp_path: Path) -> None:
     page = tables.page
     tables.press("New table")

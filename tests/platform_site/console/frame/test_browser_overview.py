@@ -18,6 +18,7 @@ from sqlgateway.records import retention
 from tests.edgecache.billing.support import line, store
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import sign_up
+from tests.platform_site.console.layout import ON_BOTH_SIZES
 
 pytestmark = [
     pytest.mark.browser,
@@ -84,6 +85,7 @@ def test_a_newcomer_sees_what_to_do_first_and_lines_to_paste(visitor: Visitor) -
     visitor.is_at("/console/security")
 
 
+@ON_BOTH_SIZES
 def test_the_last_day_is_shown_by_hour(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:

@@ -17,6 +17,7 @@ from tests.platform_site.console.journeys import (
     sign_out,
     sign_up,
 )
+from tests.platform_site.console.layout import ON_BOTH_SIZES
 
 pytestmark = [
     pytest.mark.browser,
@@ -79,6 +80,7 @@ def test_a_new_code_is_mailed_after_a_minute(visitor: Visitor) -> None:
     visitor.sees("Too many codes were mailed. Try again in")
 
 
+@ON_BOTH_SIZES
 def test_a_changed_address_is_used_and_the_former_one_is_notified(
     visitor: Visitor, picture: Picture
 ) -> None:

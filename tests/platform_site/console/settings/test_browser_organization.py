@@ -15,7 +15,7 @@ from accounts.organization import exports
 from environments.models import Organization
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import EMAIL, PASSWORD, sign_up
-from tests.platform_site.console.layout import hold
+from tests.platform_site.console.layout import ON_BOTH_SIZES, hold
 
 pytestmark = [
     pytest.mark.browser,
@@ -66,6 +66,7 @@ def test_an_admin_has_it_deleted_and_keeps_it_after_all(
     assert not Organization.objects.exclude(deletion_due_at=None).exists()
 
 
+@ON_BOTH_SIZES
 def test_an_admin_exports_everything_and_downloads_it(
     visitor: Visitor, settings: Settings, tmp_path: Path
 ) -> None:

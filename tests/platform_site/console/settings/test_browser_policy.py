@@ -10,6 +10,7 @@ from environments.models import Organization
 from tests.cast import member
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import set_up_app, sign_up
+from tests.platform_site.console.layout import ON_BOTH_SIZES
 
 pytestmark = [
     pytest.mark.browser,
@@ -17,6 +18,7 @@ pytestmark = [
 ]
 
 
+@ON_BOTH_SIZES
 def test_an_admin_sets_the_policy_and_sees_members_without_a_factor(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:

@@ -10,6 +10,7 @@ from accounts.webhooks import dispatch
 from tests.accounts.webhooks.receiver import receiving
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import sign_up
+from tests.platform_site.console.layout import ON_BOTH_SIZES
 
 pytestmark = [
     pytest.mark.browser,
@@ -18,6 +19,7 @@ pytestmark = [
 PATH = "/console/webhooks"
 
 
+@ON_BOTH_SIZES
 def test_a_webhook_is_added_tested_and_removed(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:

@@ -9,6 +9,7 @@ from accounts.models import ApiKey, User
 from tests.cast import Caller
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import sign_up
+from tests.platform_site.console.layout import ON_BOTH_SIZES
 
 pytestmark = [
     pytest.mark.browser,
@@ -17,6 +18,7 @@ pytestmark = [
 PATH = "/console/api-keys"
 
 
+@ON_BOTH_SIZES
 def test_a_key_is_made_shown_once_and_revoked(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:

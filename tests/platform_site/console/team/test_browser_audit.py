@@ -11,6 +11,7 @@ from accounts.models import User
 from tests.accounts.audit.test_trail import happened
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import EMAIL, sign_up
+from tests.platform_site.console.layout import ON_BOTH_SIZES
 
 pytestmark = [
     pytest.mark.browser,
@@ -18,6 +19,7 @@ pytestmark = [
 ]
 
 
+@ON_BOTH_SIZES
 def test_an_admin_filters_the_audit_trail(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:

@@ -21,6 +21,7 @@ from tests.platform_site.console.journeys import (
     age_proofs,
     sign_up,
 )
+from tests.platform_site.console.layout import ON_BOTH_SIZES
 from tests.twofactor.webauthn.authenticator import Authenticator
 from tests.twofactor.webauthn.holder import with_passkey
 from twofactor.factors import holdings
@@ -54,6 +55,7 @@ def invite(visitor: Visitor, email: str = GUEST, role: str = "Operator") -> None
     visitor.sees_status(f"An invitation is on its way to {email}.")
 
 
+@ON_BOTH_SIZES
 def test_from_an_invitation_to_a_member(
     visitor: Visitor, visit: Callable[..., Visitor], picture: Picture
 ) -> None:
@@ -163,6 +165,7 @@ def test_a_wrong_invitation_is_marked_where_it_is_wrong(visitor: Visitor) -> Non
     assert not Invitation.unscoped.exists()
 
 
+@ON_BOTH_SIZES
 def test_a_member_is_changed_disabled_and_removed(visitor: Visitor, picture: Picture) -> None:
     sign_up(visitor)
     bob = member(home_of(), "bob@example.com", role="reader")
