@@ -80,12 +80,9 @@ def test_migrations_that_wait_come_before_what_reads_tables() -> None:
 
 
 def test_a_server_of_tenants_that_is_away_fails() -> None:
-    Cluster.objects.create(
-        name="gone",
-        url=f"postgresql://zonal@127.0.0.1:{free_port()}/",
-        capacity=10,
-        server_version=180007,
-    )
+    cluster = Cluster(name="gone", capacity=10, server_version=180007)
+    cluster.url = f"postgresql://zonal@127.0.0.1:{free_port()}/"
+    cluster.save()
     found = findings("clusters", is_healthy=False)
     [(_, message, advice)] = [row for row in found if row[0] == "failed"]
     assert message.startswith("gone does not answer")
