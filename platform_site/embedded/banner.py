@@ -63,7 +63,7 @@ def show_banner(
             say(f"  {line}")
     if address.cache is not None and address.cache.key_id:
         say()
-        say("And with the AWS CLI (a development key; boto3 takes the same values), or curl alone:")
+        say("Objects, with curl or the AWS CLI (a development key; boto3 takes the same values):")
         say()
         for line in object_lines(address.cache):
             say(f"  {line}")
@@ -82,7 +82,7 @@ def curl_lines(address: Address) -> list[str]:
 
 
 def object_lines(cache: CacheAddress) -> list[str]:
-    """Return two commands: store this project's README, read it back."""
+    """Return three commands: store this project's README, read it back, store it by the AWS CLI."""
     keys = {"AWS_ACCESS_KEY_ID": cache.key_id, "AWS_SECRET_ACCESS_KEY": cache.secret}
     values = [*(f"{name}={value}" for name, value in keys.items()), "AWS_DEFAULT_REGION=us-east-1"]
     target = f"s3://{cache.bucket}/README.md"
@@ -90,7 +90,8 @@ def object_lines(cache: CacheAddress) -> list[str]:
     curl = ["curl", "-s", "--aws-sigv4", "aws:amz:us-east-1:s3"]
     curl += ["-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD"]
     curl += ["--user", f"{cache.key_id}:{cache.secret}", f"{cache.s3_url}/{cache.bucket}/README.md"]
-    return [" ".join((*values, shlex.join(aws))), shlex.join(curl)]
+    upload = [*curl[:2], "-T", "README.md", *curl[2:]]
+    return [shlex.join(upload), shlex.join(curl), " ".join((*values, shlex.join(aws)))]
 
 
 def _curl(address: Address, path: str, *, body: dict[str, str] | None = None) -> str:

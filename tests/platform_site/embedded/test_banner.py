@@ -32,8 +32,9 @@ def test_the_brains_ports_and_a_line_for_objects_are_shown(
         assert word in text
 
 
-def test_both_lines_can_be_pasted_into_a_shell() -> None:
-    aws, curl = (shlex.split(line) for line in object_lines(CACHE))
+def test_the_lines_can_be_pasted_into_a_shell() -> None:
+    upload, curl, aws = (shlex.split(line) for line in object_lines(CACHE))
+    assert [word for word in upload if word not in {"-T", "README.md"}] == curl
     assert "AWS_SECRET_ACCESS_KEY=a/secret+with=signs" in aws
     assert aws[-1] == "s3://development/README.md"
     assert "ZKEXAMPLE:a/secret+with=signs" in curl

@@ -117,6 +117,13 @@ def test_the_banner_s_values_work_and_killed_processes_restart(run: Run) -> None
             return False
         return bool(body == b"world")
 
+    lines = re.findall(r"^  (curl .*--aws-sigv4 .*)$", run.said(), re.MULTILINE)
+    upload, download = (
+        subprocess.run(shlex.split(line), cwd=PROJECT, capture_output=True, check=True)
+        for line in lines
+    )
+    assert upload.stdout == b""
+    assert download.stdout == (PROJECT / "README.md").read_bytes()
     client.put_object(Bucket="development", Key="hello", Body=b"world")
     assert reads()
     token = re.findall(r"^  Token +(\S+)", run.said(), re.MULTILINE)[0]
