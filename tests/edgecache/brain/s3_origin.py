@@ -1,7 +1,9 @@
 """An S3 origin that checks every signature with botocore instead of our own code."""
 
 import hashlib
+import re
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from email.utils import formatdate
 from typing import Any
 from urllib.parse import parse_qsl, quote_plus, unquote
@@ -34,10 +36,16 @@ class Stored:
 
 @dataclass
 class S3Origin(HttpOrigin):
-    """One bucket named ``store``. wrong: the signature errors it found."""
+    """One bucket named ``store``. wrong: the signature errors it found.
+
+    takes_ranges: False: they are ignored. listed_at: when objects were modified, by listings;
+    empty: when the listing was asked for.
+    """
 
     store: dict[str, Stored] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
+    takes_ranges: bool = False
+    listed_at: str = "2026-01-02T03:04:05.000Z"
 
     @property
     def config(self) -> dict[str, str]:
@@ -72,12 +80,14 @@ class S3Origin(HttpOrigin):
             await asked.answer(b"<Error><Code>NoSuchKey</Code></Error>", status="404 Not Found")
             return
         kept = (f"{name}: {value}" for name, value in stored.headers.items())
-        await asked.answer(
-            stored.data,
-            f'ETag: "{stored.etag}"',
-            f"Last-Modified: {formatdate(1e9, usegmt=True)}",
-            *kept,
-        )
+        fields = [f'ETag: "{stored.etag}"', f"Last-Modified: {formatdate(1e9, usegmt=True)}", *kept]
+        span = re.fullmatch(r"bytes=(\d+)-(\d+)", asked.headers.get("range", ""))
+        if span is None or not self.takes_ranges:
+            await asked.answer(stored.data, *fields)
+            return
+        first, last = int(span[1]), min(int(span[2]), len(stored.data) - 1)
+        fields.append(f"Content-Range: bytes {first}-{last}/{len(stored.data)}")
+        await asked.answer(stored.data[first : last + 1], *fields, status="206 Partial Content")
 
     _head = _get
 
@@ -128,8 +138,10 @@ class S3Origin(HttpOrigin):
         else:
             limit = -1
         is_encoded = given.get("encoding-type") == "url"
+        at = self.listed_at or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.000Z}"
         rows = "".join(
-            _row(_encoded(name) if is_encoded else name, stored) for name, stored in items.items()
+            _row(_encoded(name) if is_encoded else name, stored, at)
+            for name, stored in items.items()
         )
         await asked.answer(
             f"<ListBucketResult>{'<EncodingType>url</EncodingType>' if is_encoded else ''}"
@@ -158,14 +170,14 @@ class S3Origin(HttpOrigin):
         return ""
 
 
-def _row(name: str, stored: Stored | None) -> str:
+def _row(name: str, stored: Stored | None, at: str) -> str:
     text = escape(name)
     if stored is None:
         return f"<CommonPrefixes><Prefix>{text}</Prefix></CommonPrefixes>"
     return (
         f"<Contents><Key>{text}</Key><Size>{len(stored.data)}</Size>"
         f"<ETag>&quot;{stored.etag}&quot;</ETag>"
-        f"<LastModified>2026-01-02T03:04:05.000Z</LastModified></Contents>"
+        f"<LastModified>{at}</LastModified></Contents>"
     )
 
 

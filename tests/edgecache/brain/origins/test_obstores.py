@@ -2,19 +2,12 @@
 
 import base64
 import hashlib
-import hmac
-import re
 import ssl
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote
-from xml.sax.saxutils import escape
 
-import jwt
 import orjson
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from edgecache.brain.errors import (
     KeyRefused,
@@ -27,10 +20,10 @@ from edgecache.brain.errors import (
 from edgecache.brain.values import BucketInfo, Conditions, Fields
 from tests.edgecache.brain import certificates
 from tests.edgecache.brain.brains import Brain, Rows, running, settled
+from tests.edgecache.brain.cloud_origins import ACCOUNT_KEY, Azure, Google, service_account
 from tests.edgecache.brain.http_origin import Asked
 from tests.edgecache.brain.s3_origin import S3Origin, Stored
 
-ACCOUNT_KEY = base64.b64encode(b"azure account key").decode()
 AMBIENT = {
     "AWS_ACCESS_KEY_ID": "AKIAAMBIENT",
     "AWS_SECRET_ACCESS_KEY": "ambient",
@@ -52,107 +45,6 @@ AMBIENT = {
     "ALL_PROXY": "http://127.0.0.1:1",
     "NO_PROXY": "127.0.0.1",
 }
-
-
-class Google(S3Origin):
-    """Cloud Storage's XML API, similar to S3. public: the service account's public key."""
-
-    public: rsa.RSAPublicKey | None = None
-
-    def _refusal(self, asked: Asked, path: str, query: str) -> str:
-        given = asked.headers.get("authorization", "")
-        if self.public is None:
-            return given and "a credential where none was configured"
-        claims = jwt.decode(given.removeprefix("Bearer "), self.public, ["RS256"])
-        return "" if claims["iss"] == "brain@example.com" else "another account"
-
-
-class Azure(S3Origin):
-    """Azure Blob Storage, as far as the driver uses it."""
-
-    def _refusal(self, asked: Asked, path: str, query: str) -> str:
-        given = asked.headers.get("authorization", "")
-        headers = "".join(
-            f"{name}:{asked.headers[name]}\n"
-            for name in sorted(asked.headers)
-            if name[:5] == "x-ms-"
-        )
-        fields = [asked.method, *(asked.headers.get(name, "") for name in SIGNED)]
-        fields[3] = "" if fields[3] == "0" else fields[3]
-        resource = f"/acc{path}" + "".join(
-            f"\n{name.lower()}:{value}"
-            for name, value in sorted(parse_qsl(query, keep_blank_values=True))
-        )
-        text = "\n".join(fields) + "\n" + headers + resource
-        digest = hmac.digest(b"azure account key", text.encode(), "sha256")
-        expected = f"SharedKey acc:{base64.b64encode(digest).decode()}"
-        return "" if given == expected else f"wrong signature: {asked.method} {asked.target}"
-
-    async def _put(self, asked: Asked, key: str) -> None:
-        names = {
-            "x-ms-blob-content-type": "content-type",
-            "x-ms-blob-cache-control": "cache-control",
-        }
-        for name, plain in names.items():
-            if name in asked.headers:
-                asked.headers[plain] = asked.headers[name]
-        if asked.headers.get("if-none-match") == "*" and key in self.store:
-            await asked.answer(b"", status="409 Conflict")
-            return
-        kept = {
-            name: value
-            for name, value in asked.headers.items()
-            if name in {"content-type", "cache-control"} or name.startswith("x-ms-meta-")
-        }
-        self.store[key] = Stored(asked.body, kept)
-        await asked.answer(b"", f'ETag: "{self.store[key].etag}"', status="201 Created")
-
-    async def _answer(self, asked: Asked) -> None:
-        if "comp=batch" in asked.target:
-            await self._batch(asked)
-        else:
-            await super()._answer(asked)
-
-    async def _batch(self, asked: Asked) -> None:
-        parts = []
-        for number, path in enumerate(re.findall(rb"DELETE /store/(\S+) HTTP", asked.body)):
-            found = self.store.pop(unquote(path.decode()), None)
-            status = "202 Accepted" if found else "404 Not Found"
-            parts.append(
-                f"--batch\r\nContent-Type: application/http\r\nContent-ID: {number}\r\n\r\n"
-                f"HTTP/1.1 {status}\r\nx-ms-request-id: 1\r\n\r\n"
-            )
-        body = "".join(parts) + "--batch--\r\n"
-        await asked.answer(
-            body.encode(), "Content-Type: multipart/mixed; boundary=batch", status="202 Accepted"
-        )
-
-    async def _list(self, asked: Asked, given: dict[str, str]) -> None:
-        prefix, delimiter = given.get("prefix", ""), given.get("delimiter", "")
-        rows, groups = [], []
-        for key, stored in sorted(self.store.items()):
-            if not key.startswith(prefix) or key < given.get("startFrom", ""):
-                continue
-            cut = key.find(delimiter, len(prefix)) if delimiter else -1
-            if cut < 0:
-                rows.append(
-                    f"<Blob><Name>{escape(key)}</Name><Properties>"
-                    f"<Last-Modified>Fri, 02 Jan 2026 03:04:05 GMT</Last-Modified>"
-                    f"<Content-Length>{len(stored.data)}</Content-Length>"
-                    f"<Content-Type>a/b</Content-Type><Etag>{stored.etag}</Etag>"
-                    f"</Properties></Blob>"
-                )
-            elif key[: cut + 1] not in groups:
-                groups.append(key[: cut + 1])
-        found = "".join(f"<BlobPrefix><Name>{escape(name)}</Name></BlobPrefix>" for name in groups)
-        body = f"<EnumerationResults><Blobs>{''.join(rows)}{found}</Blobs></EnumerationResults>"
-        await asked.answer(body.encode(), "Content-Type: application/xml")
-
-
-SIGNED = (
-    *("content-encoding", "content-language", "content-length", "content-md5", "content-type"),
-    *("date", "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range"),
-)
 
 
 @pytest.fixture
@@ -186,22 +78,11 @@ async def origin(
 
 def google(brain: Brain, tmp_path: Path) -> tuple[Google, dict[str, str], dict[str, str]]:
     """Create a service account and its origin."""
-    key = rsa.generate_private_key(65537, 2048)
-    pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    ).decode()
-    account = {
-        "client_email": "brain@example.com",
-        "private_key": pem,
-        "private_key_id": "k1",
-        # The key file also contains these URLs, which must not be used.
-        "token_uri": "https://127.0.0.1:1/token",
-        "gcs_base_url": "https://127.0.0.1:1",
-    }
+    account, public = service_account()
+    # The key file also contains these URLs, which must not be used.
+    account |= {"token_uri": "https://127.0.0.1:1/token", "gcs_base_url": "https://127.0.0.1:1"}
     server = Google(tls=serving(brain, tmp_path))
-    server.public = key.public_key()
+    server.public = public
     return server, {"bucket": "store"}, {"service_account": orjson.dumps(account).decode()}
 
 

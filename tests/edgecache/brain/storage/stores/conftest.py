@@ -1,17 +1,24 @@
-"""Stores on this machine: folders, and buckets of another brain's object API."""
+"""Stores on this machine: folders, buckets of another brain's object API, and local servers.
+
+The last speak the protocols of Google Cloud Storage and of Azure, as far as small objects need.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import orjson
 import pytest
 
 from edgecache.brain.storage.stores.settings import StoreSettings
 from tests.edgecache.brain.brains import Brain, Rows, running
+from tests.edgecache.brain.cloud_origins import ACCOUNT_KEY, Azure, Google, service_account
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect
 
-KINDS = ("file", "s3")
+# Those that take bodies of any size, and all.
+COMPLETE = ("file", "s3")
+KINDS = (*COMPLETE, "gs", "az")
 
 
 @pytest.fixture
@@ -37,12 +44,43 @@ def folder_store(tmp_path: Path) -> StoreSettings:
     return StoreSettings(url=f"file://{folder}")
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture
+async def gs_store() -> AsyncIterator[StoreSettings]:
+    """Return a store at Google Cloud Storage: a local server."""
+    account, public = service_account()
+    async with Google(takes_ranges=True, listed_at="") as server:
+        server.public = public
+        yield StoreSettings(
+            url="gs://store/some/prefix",
+            endpoint=server.url,
+            secret_key=orjson.dumps(account).decode(),
+        )
+        assert server.wrong == []
+
+
+@pytest.fixture
+async def az_store() -> AsyncIterator[StoreSettings]:
+    """Return a store at Azure: a local server."""
+    async with Azure(takes_ranges=True, listed_at="") as server:
+        yield StoreSettings(
+            url="az://acc/store/some/prefix", endpoint=server.url, secret_key=ACCOUNT_KEY
+        )
+        assert server.wrong == []
+
+
+@pytest.fixture
 def chosen(request: pytest.FixtureRequest) -> StoreSettings:
-    """Return the settings of a store of each kind."""
-    name = {"file": "folder_store", "s3": "s3_store"}[request.param]
+    """Return the settings of a store of each kind that the test is for."""
+    name = {"file": "folder_store"}.get(request.param, f"{request.param}_store")
     settings: StoreSettings = request.getfixturevalue(name)
     return settings
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests of stores with each kind, large bodies with those that take them."""
+    if "chosen" in metafunc.fixturenames:
+        kinds = COMPLETE if metafunc.module.__name__.endswith("test_large_uploads") else KINDS
+        metafunc.parametrize("chosen", kinds, indirect=True)
 
 
 @pytest.fixture
