@@ -1,8 +1,10 @@
 """What organizations share on a worker: its threads, and its open receipts."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from unittest.mock import Mock
 from uuid import uuid4
 
@@ -11,6 +13,7 @@ import pytest
 from edgecache.protocol.tickets import Ticket, TicketKind
 from edgecache.worker import node as nodes
 from edgecache.worker.node import PAYER, Node
+from edgecache.worker.serving import reads
 from edgecache.worker.sync import receipts
 from edgecache.worker.sync.receipts import Receipts, TooManyTickets, Use
 
@@ -90,6 +93,34 @@ def ticket(payer: tuple[int, int]) -> Ticket:
         expires_at=30,
         key_id="k",
     )
+
+
+async def test_a_worker_s_files_are_sent_in_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: threading.Event
+) -> None:
+    monkeypatch.setattr(nodes, "SEND_THREADS", 1)
+    (tmp_path / "file").write_bytes(b"0123456789")
+    one, order = node(), list[int]()
+    one.store.files.open = lambda _: os.open(tmp_path / "file", os.O_RDONLY)  # type: ignore[method-assign, assignment] # the only file
+
+    def turn(organization_id: int) -> None:
+        gate.wait(20)
+        order.append(organization_id)
+
+    sending = []
+    for payer in [GREEDY] * 30 + [MODEST] * 2:
+        shown = ticket(payer)
+        read = reads._Read(Mock(), shown, "text", shown.sha256, 0, 10, 10)
+        body, _ = reads._open(one, read)
+        sending.append((body, asyncio.create_task(body.in_thread(turn, payer[0]))))
+    await asyncio.sleep(0)
+    gate.set()
+    for body, task in sending:
+        await task
+        body.close()
+    one.threads.stop()
+
+    assert order[:5].count(MODEST[0]) == 2
 
 
 def test_direct_reads_of_one_organization_leave_receipts_for_another(
