@@ -15,6 +15,7 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from tests.cast import PASSWORD
+from tests.documents.blocks import ROOT
 from tests.edgecache.cluster import Cluster
 from tests.live_site import over_a_brain
 
@@ -29,9 +30,10 @@ class Terminal:
     objects: str
     folder: Path
 
-    def paste(self, script: str, **variables: str) -> str:
+    def paste(self, script: str, *, stdin: str = "", **variables: str) -> str:
         """Run commands as they are printed; return their output.
 
+        stdin: what a reader types.
         A command that fails, and a request that is refused, ends the script and the test.
         """
         printed = {"http://127.0.0.1:8000": self.site, "http://127.0.0.1:9000": self.objects}
@@ -41,7 +43,8 @@ class Terminal:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
             cwd=self.folder,
-            env=os.environ | {"PATH": search, "ZONAL": self.site} | variables,
+            env=os.environ | self._variables() | {"PATH": search} | variables,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=LONGEST_S,
@@ -49,6 +52,15 @@ class Terminal:
         )
         assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
         return done.stdout
+
+    def _variables(self) -> dict[str, str]:
+        """Return what finds the platform, and the client that a reader has installed."""
+        return {
+            "ZONAL": self.site,
+            "PYTHONPATH": str(ROOT / "clients" / "python"),
+            "XDG_CONFIG_HOME": str(self.folder / "config"),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+        }
 
     def post(self, path: str, body: object, token: str = "") -> Any:
         """Send a request of the test's own preparation."""
@@ -74,5 +86,8 @@ def terminal(
     options = r"--fail-with-body --show-error --write-out '\n'"
     curl.write_text(f'#!/bin/sh\nexec {which("curl")} {options} "$@"\n')
     curl.chmod(0o700)
+    command = programs / "zonal"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m zonal "$@"\n')
+    command.chmod(0o700)
     with over_a_brain(live_server, cluster, settings) as site:
         yield Terminal(site, cluster.url, tmp_path)

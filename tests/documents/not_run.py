@@ -4,14 +4,18 @@ from typing import Final
 
 MACHINE: Final = "It changes the machine: services, containers or users."
 PROJECT: Final = "It runs, builds or installs the project itself, as CI does."
-TESTED: Final = "The command has tests of its own, which prepare what it acts on."
+TESTED: Final = (
+    "It acts on what its own tests prepare; test_command_lines.py parses it as it is printed."
+)
+TERMINAL: Final = "It asks at a terminal or in a browser; test_command_lines.py parses it."
 SETTING: Final = "A setting's value, not a command."
 
 # What a block begins with.
 PROGRAMS: Final[dict[str, str]] = {
     **dict.fromkeys(("systemctl ", "docker ", "useradd ", "pgbackrest "), MACHINE),
     **dict.fromkeys(("make ", "pip "), PROJECT),
-    **dict.fromkeys(("manage.py ", ".venv/bin/python manage.py ", "zonal "), TESTED),
+    **dict.fromkeys(("manage.py ", ".venv/bin/python manage.py "), TESTED),
+    "zonal login ": TERMINAL,
 }
 # A page and what is in the block's text.
 NOT_RUN: Final[dict[tuple[str, str], str]] = {
@@ -27,7 +31,6 @@ NOT_RUN: Final[dict[tuple[str, str], str]] = {
         "docs/sql.md",
         "report-2026-11",
     ): "What is to be cancelled may have ended: either answer is right.",
-    ("docs/webhooks.md", "hooks.example.com"): "It looks up the name of a host outside.",
     ("docs/worker.md", "edgecache.worker"): PROJECT,
 }
 
