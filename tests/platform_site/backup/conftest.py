@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from pytest_django.fixtures import Settings
 
 from environments.models import Organization
@@ -35,3 +36,9 @@ def home(store: Path, transactional_db: None) -> Iterator[Organization]:
     """Return Alice's organization, with one of every kind."""
     yield fill()
     _take_back()
+    # Django empties the tables of its own models alone.
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "TRUNCATE procrastinate_jobs, procrastinate_workers, procrastinate_periodic_defers"
+            " CASCADE"
+        )

@@ -2,21 +2,26 @@
 
 import hashlib
 import secrets
-from typing import Any
+import uuid
+from typing import Any, Final
 
+from django.apps import apps
 from django.conf import settings
+from django.db import connection, models
 from django.utils import timezone
 
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
+from accounts.delivery import outbox
 from accounts.models import User
-from edgecache.billing.models import Payout, PayoutMethod
+from edgecache.billing.models import Charge, Journal, Payout, PayoutMethod, UsageLine
 from edgecache.brain.models import AccessKey, Blob, Bucket, StoredObject
 from edgecache.brain.storage.stores.archived_bytes import path_of
 from environments import environments
 from environments.models import Organization
 from platform_site.lib.crypto import encrypt
 from tests import cast, commands
+from tests.platform_site.staff import rows
 from twofactor.models import BackupCode, Factor, Passkey, TrustedDevice
 
 OBJECTS = 12
@@ -26,6 +31,22 @@ INSERT INTO notes VALUES (1, 'kept'), (2, 'as well');
 CREATE TABLE salaries (amount int);
 REVOKE ALL ON salaries FROM PUBLIC;
 CREATE EXTENSION hstore;
+CREATE TABLE counted (id int GENERATED ALWAYS AS IDENTITY, owner text DEFAULT 'alice');
+INSERT INTO counted DEFAULT VALUES;
+INSERT INTO counted DEFAULT VALUES;
+CREATE SEQUENCE tickets START 7 INCREMENT 5;
+SELECT nextval('tickets');
+CREATE VIEW bodies AS SELECT upper(body) AS body FROM notes;
+CREATE FUNCTION doubled(n int) RETURNS int LANGUAGE sql AS 'SELECT 2 * n';
+ALTER TABLE counted ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON counted FOR SELECT USING (owner = 'alice');
+"""
+# Bytes that a made-up store has: they would be looked for, or deleted.
+NOT_MADE: Final = frozenset({"brain.StoredBlob", "brain.DiscardedBytes"})
+QUEUE: Final = """
+INSERT INTO procrastinate_workers DEFAULT VALUES;
+INSERT INTO procrastinate_periodic_defers (task_name, defer_timestamp, periodic_id)
+VALUES ('a task', 1, '');
 """
 
 
@@ -40,10 +61,35 @@ def fill() -> Organization:
         answer = cast.signed_in(user, environment).post("/v1/sql", {"query": TABLES})
         assert answer.status == 200, answer.body
     audit.add(None, AccountTag.CLI_MEMBER_CREATE, organization_id=home.pk)
+    code: dict[str, str | int | bool | None] = {"code": "493817", "purpose": "to sign in"}
+    outbox.send_mail(
+        alice.email, "email_code", code | {"minutes": 10}, organization_id=alice.organization_id
+    )
     _factors(alice)
     _money(home.pk)
     _objects(home.pk)
+    commands.run("setquota", str(home.pk), "--disk-bytes", str(2**40))
+    _rest()
     return home
+
+
+def _rest() -> None:
+    """Add a row of each model that has none; a model that is new gets one, too."""
+    made = [
+        model
+        for model in apps.get_models(include_auto_created=True)
+        if model._meta.managed and model._meta.label not in NOT_MADE
+    ]
+    owners: dict[type[models.Model], models.Model] = {}
+    for model in made:
+        first = model._base_manager.order_by("pk").first()
+        if first is not None:
+            owners[model] = first
+    for model in made:
+        if model not in owners:
+            rows.add(model, 1, owners=owners)
+    with connection.cursor() as cursor:
+        cursor.execute(QUEUE)
 
 
 def _factors(user: User) -> None:
@@ -89,6 +135,34 @@ def _money(organization_id: int) -> None:
         currency="usd",
         state="debited",
         requested_by="alice@example.com",
+    )
+    _charge(organization_id)
+
+
+def _charge(organization_id: int) -> None:
+    """Add ten hits that were charged; their days' sums follow by triggers."""
+    line = UsageLine.objects.create(
+        line_id=uuid.uuid4(),
+        kind="hit",
+        used_at=timezone.now(),
+        organization_id=organization_id,
+        environment_pk=1,
+        bucket_id=1,
+        node_id=uuid.uuid4(),
+        operator_id=organization_id,
+        quantity=10,
+    )
+    Charge.objects.create(
+        line=line,
+        organization_id=organization_id,
+        journal=Journal.objects.order_by("pk")[0],
+        rate_ucr=100,
+        charge_ucr=1000,
+        granted_ucr=1000,
+        paid_ucr=0,
+        unpaid_ucr=0,
+        share_ppm=0,
+        share_ucr=0,
     )
 
 

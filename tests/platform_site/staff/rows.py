@@ -62,10 +62,13 @@ def _value(field: Any, number: int, owners: Mapping[type[models.Model], models.M
 
 
 def _of_kind(field: Any, number: int) -> Any:
+    if isinstance(field, ArrayField):
+        is_text = isinstance(field.base_field, models.CharField)
+        return ["admin" if is_text else _of_kind(field.base_field, number)]
     kinds: list[tuple[type[models.Field[Any, Any]], Any]] = [
-        (ArrayField, ["admin"]),
         (models.BooleanField, False),
         (models.DateTimeField, timezone.now() - datetime.timedelta(seconds=number)),
+        (models.DateField, timezone.now().date() - datetime.timedelta(days=number)),
         (models.UUIDField, uuid.uuid4()),
         (models.IntegerField, number),
         (models.FloatField, 1.0),
