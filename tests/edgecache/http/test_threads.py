@@ -74,10 +74,10 @@ async def test_work_that_fails_gives_its_thread_back() -> None:
     threads = FairThreads(1, "shared")
 
     def fail() -> None:
-        raise OSError
+        raise OSError("the disk")
 
     for _ in range(3):
-        with pytest.raises(OSError):  # noqa: PT011 - any
+        with pytest.raises(OSError, match="the disk"):
             await threads.begin(ALICE, fail)
     assert await threads.run(BOB, lambda: "done") == "done"
     threads.stop()
