@@ -42,12 +42,14 @@ export function bindSettings(isAdmin) {
 
 export async function showSettings() {
   const name = here().bucket;
+  const form = /** @type {HTMLFormElement} */ (byId("switches"));
+  // They show another bucket's settings until these are there, which would replace a change.
+  for (const input of form.querySelectorAll("input")) input.disabled = true;
   bucket = await get(bucketPath(name));
   const heading = within(byId("settings"), "h2 a");
   heading.textContent = name;
   heading.setAttribute("href", address({ bucket: name }));
   showFacts();
-  const form = /** @type {HTMLFormElement} */ (byId("switches"));
   for (const input of form.querySelectorAll("input")) {
     input.disabled = !mayChange;
     if (SWITCHES.includes(input.name)) input.checked = bucket[input.name];
