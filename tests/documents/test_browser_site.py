@@ -2,15 +2,14 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.documents.blocks import ROOT
-from tests.platform_site.console.conftest import chromium
-
-__all__ = ["chromium"]
+from tests.platform_site.console.browser import launch
 
 pytestmark = pytest.mark.browser
 
@@ -31,8 +30,17 @@ def site(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_search_answers_without_a_server(chromium: Browser, site: Path) -> None:
-    with chromium.new_context() as context:
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    """Yield a Chromium for one test: while Playwright's loop is there no other one can run."""
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        yield browser
+        browser.close()
+
+
+def test_the_search_answers_without_a_server(browser: Browser, site: Path) -> None:
+    with browser.new_context() as context:
         page = context.new_page()
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
