@@ -11,6 +11,9 @@ T = TypeVar("T")
 
 # More than there can be: work is not refused.
 ENDLESS: Final = 2**30
+# Short pieces of work begun for each thread: one that has ended the first takes the second at once
+# and does not wait for the event loop to choose.
+AHEAD: Final = 2
 
 
 class Busy(Exception):
@@ -27,7 +30,8 @@ class FairThreads:
     def __init__(self, count: int, name: str, *, spare: float = 0, queue: int = ENDLESS) -> None:
         """spare: as that of Shares, 0 where each piece of work is short. queue: its places."""
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
-        self._turns = Shares(count, refusal=Busy, spare=spare, queue=queue, wait_s=None)
+        turns = count if spare else AHEAD * count
+        self._turns = Shares(turns, refusal=Busy, spare=spare, queue=queue, wait_s=None)
 
     @property
     def waiting(self) -> int:

@@ -177,7 +177,7 @@ async def test_large_files_are_sent_in_turn(
     for _, file in bodies:
         file.close()
 
-    assert order[:5].count(MODEST) == 2
+    assert order[:6].count(MODEST) == 2
 
 
 @pytest.fixture
