@@ -47,9 +47,9 @@ def enable(deed: ConfirmedAction, user: User) -> bool:
 def set_active(user: User, *, is_active: bool, by: str, now: datetime) -> bool:
     """Let a user in or not, the last admin of an organization too; True if that is a change.
 
-    Whoever may no longer come in loses sessions, trusted devices and the API keys it made. The
-    user gets a mail, and the organization's webhooks an event; the caller records it, in the same
-    transaction. by: who does it, for the mail.
+    A user who may no longer sign in loses sessions, trusted devices and API keys. The user gets a
+    mail, and the organization's webhooks an event; the caller records it, in the same transaction.
+    by: who does it, for the mail.
     """
     rows = User.unscoped.select_for_update(no_key=True)  # unscoped: staff act on every tenant
     row = rows.get(pk=user.pk)

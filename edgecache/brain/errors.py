@@ -10,7 +10,7 @@ BrainError
 ├── KeyRefused             400  a key that cannot be (NUL, too long, unspeakable to its origin)
 ├── PreconditionFailed     412
 ├── TooManyParts           403  an organization's unfinished uploads hold all that they may
-├── ServiceStopped         402  other operators' nodes have the bytes, and nobody pays for reads
+├── ServiceStopped         402  the bytes are on other operators' nodes, which would not be paid
 ├── Invalid                400  with errors[]: a bucket or an origin that cannot be as described
 ├── InUse                  409  an origin that buckets name
 └── OriginError            502

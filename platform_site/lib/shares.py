@@ -9,7 +9,7 @@ class Shares:
 
     With spare 1 a holder gets half of an empty pool and the next one half of the rest; with spare 3
     a quarter and so on. A first amount is granted while there is any, so that those who hold all
-    they may keep out nobody who holds nothing until many of them have filled the pool.
+    they keep out no key that holds nothing until many of them have filled the pool.
     Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
     switches".
     """

@@ -103,7 +103,7 @@ class ClientShares:
             self._memory.give_back(conn.memory_key, size)
 
     def key_of_request(self, conn: Connection) -> str | None:
-        """Return whose share a request takes, once its head is there; None for nobody's."""
+        """Return whose share a request takes, once its head is there; None for no one's."""
         claimed = forwarded_for(conn.received) if self._trusted_proxies else ""
         return self._key(
             address_behind(_peer(conn), claimed, trusted_proxies=self._trusted_proxies)

@@ -147,7 +147,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
                 return False
             self._shares.replace(conn)
         if self.nr_conns >= self.worker_connections:
-            # Otherwise this process would accept nobody any more.
+            # Otherwise this process would accept no more connections.
             idle = chain(tuple(self.pending_conns), tuple(self.keepalived_conns))
             self._close_idle(idle)
         return True

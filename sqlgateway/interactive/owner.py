@@ -36,7 +36,7 @@ def ask(row: InteractiveTransaction, question: Mapping[str, Any]) -> dict[str, A
         return _call(asked)
     timeout_s = settings.SQL.timeout_ms / 1000 + EXTRA_S
     try:
-        # What becomes of a commit must be heard, whoever is still there to be told.
+        # The result of a commit must be read, even if its caller has gone.
         answer = dict(
             channel.ask(
                 row.owner,

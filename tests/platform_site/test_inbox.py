@@ -1,4 +1,4 @@
-"""A developer reads mails in the browser; nobody else does."""
+"""A developer reads mails in the browser; no one else can."""
 
 from pathlib import Path
 

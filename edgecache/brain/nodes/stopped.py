@@ -1,4 +1,4 @@
-"""Organizations whose objects other operators' nodes do not serve: nobody would pay for it.
+"""Organizations whose objects other operators' nodes do not serve, since no one would pay for it.
 
 The platform decides and announces it (``PUT /v1/organizations/{id}/service``); a later decision
 has a higher version, so that calls may arrive twice and in any order.

@@ -117,7 +117,8 @@ def _empty(folder: Path) -> None:
 def _remove(folder: Path) -> None:
     """Remove an empty folder, whose lock is held.
 
-    Raises OSError, also if there is a file in it: it stays, and whoever finds it ends the folder.
+    Raises OSError, also if there is a file in it: it stays, and the process that finds it ends the
+    folder.
     """
     (folder / LOCK).unlink()
     folder.rmdir()

@@ -156,7 +156,7 @@ def _place_all(paths: Sequence[Path], targets: Sequence[Path]) -> list[Exception
     for number, (path, target) in enumerate(zip(paths, targets, strict=True)):
         try:
             if path == target:
-                # Placed by a transaction that failed. Whoever removes what that one left is to see
+                # Placed by a transaction that failed. The removal of what that one left is to see
                 # that it has changed.
                 os.utime(path)
             else:

@@ -31,7 +31,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folders(folders: Iterable[Path]) -> None:
-    """Make folders durable, whoever has made them: another process may not have synced them yet."""
+    """Make folders durable, those of other processes too, which may not have synced them yet."""
     parents = set()
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

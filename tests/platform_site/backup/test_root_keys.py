@@ -1,4 +1,4 @@
-"""No root key is in a backup, whoever can decrypt it."""
+"""No root key is in a backup, not even for those who can decrypt it."""
 
 import subprocess
 from collections.abc import Iterator

@@ -17,7 +17,7 @@ HEAD_READ_BYTES: Final = 8 * 1024
 
 
 class BoundedHeads(httpcore.AsyncNetworkStream):
-    """A stream to a server. Whoever reads a response calls ``head_came`` after its head."""
+    """A stream to a server. The reader of a response calls ``head_came`` after its head."""
 
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self._stream = stream

@@ -226,7 +226,7 @@ def test_a_request_that_is_not_possible_is_a_conflict_and_moves_nothing(
 
 
 def test_an_amount_of_ones_own_is_refused(bank: type[Bank], alice: User) -> None:
-    """A payout is of all that is payable: nobody asks for more."""
+    """A payout is of all that is payable, and never of more."""
     home = alice.organization_id
     methods.replace(home, "bank", ACCOUNT, by="x", now=timezone.now() - timedelta(days=4))
     earn(300 * CENT, home)

@@ -76,7 +76,7 @@ def test_a_rented_network_earns_up_to_a_limit_for_each_bucket_and_hour() -> None
     assert earned("192.0.2.1", 2) + earned("192.0.2.254", 4) == 3
     assert earned("192.0.3.1") == earned("192.0.2.1", bucket=2) == 3
     assert earned("192.0.4.1", size=500) == 2
-    # Whoever hides the address shares one limit with all who do.
+    # Clients who hide their address share one limit with all who do.
     assert earned("", 2) + earned("unknown", 4) == 3
     clock.now += 3600
     assert earned("192.0.2.1") == 3

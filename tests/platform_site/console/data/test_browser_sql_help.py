@@ -63,7 +63,7 @@ def test_tables_columns_and_keywords_are_completed(
     page.keyboard.press("Control+Space")
     expect(offered.filter(has_text="depth_m")).to_contain_text("numeric")
     picture(page, "sql-completion")
-    # CodeMirror ignores keys for 75 ms, so that nobody accepts what has just appeared.
+    # CodeMirror ignores keys for 75 ms, so that none is accepted that has just appeared.
     page.wait_for_timeout(100)
     page.keyboard.press("Tab")
     editor = page.get_by_role("textbox", name="SQL")

@@ -104,7 +104,7 @@ async function showContents(row, place) {
  * @param {Place} place
  */
 function look(row, place) {
-  // Of a page in the background nobody sees how far it is.
+  // A page in the background shows its progress to no one.
   if (document.hidden) setTimeout(() => look(row, place), LOOK_MS);
   else void showContents(row, place).catch(tell);
 }

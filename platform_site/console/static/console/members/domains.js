@@ -50,7 +50,7 @@ function rowOf({ id, domain, role, status, record }) {
     announce(`${domain} is verified.`);
   });
   onPress(remove, byId("domains"), async () => {
-    await confirm(`Remove ${domain}?`, "Nobody joins by it any more. Members who have joined stay.", "Remove");
+    await confirm(`Remove ${domain}?`, "New members can no longer join by it. Members who have joined stay.", "Remove");
     await call("DELETE", `${PATH}/${id}`);
     await showDomains();
     announce(`${domain} is removed.`);

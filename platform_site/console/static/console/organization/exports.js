@@ -51,7 +51,7 @@ async function showExports() {
 }
 
 function look() {
-  // Of a page in the background nobody sees how far it is.
+  // A page in the background shows its progress to no one.
   if (document.hidden) timer = setTimeout(look, LOOK_MS);
   else void attempt(byId("exports"), showExports);
 }

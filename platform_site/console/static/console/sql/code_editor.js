@@ -227,7 +227,7 @@ function features() {
     highlightSelectionMatches(),
     search({ top: true }),
     EditorView.lineWrapping,
-    // Tab leaves the editor unless a completion is open: nobody is caught in it.
+    // Tab leaves the editor unless a completion is open: keyboard users can leave it.
     keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap]),
   ];
 }
