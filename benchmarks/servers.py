@@ -27,7 +27,7 @@ class Shape:
     workers: int = 2
     threads: int = 64
     pool: int = 0
-    lanes: int = 4
+    lanes: int = 1
 
     def __str__(self) -> str:
         """Return a short name."""

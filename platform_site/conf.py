@@ -114,8 +114,9 @@ class ServerSettings:
         Integer(
             "ZWEB_LANES",
             "Requests of one web server process that compute at once; those that wait for a "
-            "database or a client do not count.",
-            default=4,
+            "database or a client do not count. More than one take the interpreter lock from each "
+            "other.",
+            default=1,
             minimum=1,
             maximum=256,
         ),

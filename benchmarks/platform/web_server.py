@@ -16,9 +16,9 @@ from benchmarks.servers import PLATFORM, Shape, serve
 
 # Together they stay below the throw-away cluster's max_connections.
 CANDIDATES = (
-    Shape(lanes=4),
-    Shape(lanes=1),
+    Shape(),
     Shape(lanes=2),
+    Shape(lanes=4),
     Shape("gthread", threads=8),
 )
 # What a request costs is measured, not whose turn it is.

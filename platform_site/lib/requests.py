@@ -3,10 +3,11 @@
 import re
 import time
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import structlog
 from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.http import HttpRequest, HttpResponse
 
 from platform_site.lib import tracing
@@ -17,6 +18,7 @@ from platform_site.lib.metrics import http
 from platform_site.lib.metrics.organization_tally import ORGANIZATIONS
 from platform_site.lib.principals import PlatformRequest
 from platform_site.lib.web import clients
+from platform_site.lib.web.compute_slots import waiting
 
 log = line_logger("zonal.request", settings.LOG_FORMAT, settings.LOG_LEVEL)
 
@@ -40,7 +42,11 @@ class RequestMiddleware:
         started = time.perf_counter()
         structlog.contextvars.bind_contextvars(request_id=request.request_id)
         try:
-            with WATCHDOG.watching(), tracing.root("request") as span:
+            with (
+                WATCHDOG.watching(),
+                connections[DEFAULT_DB_ALIAS].execute_wrapper(_wait_outside),
+                tracing.root("request") as span,
+            ):
                 response = self.get_response(request)
                 if span is not None:
                     span.update_name(f"{_method(request)} {_route(request)}")
@@ -54,6 +60,12 @@ class RequestMiddleware:
         finally:
             structlog.contextvars.clear_contextvars()
         return response
+
+
+def _wait_outside(execute: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a statement on the control database while another request computes."""
+    with waiting():
+        return execute(*arguments)
 
 
 def _request_id(request: HttpRequest) -> str:

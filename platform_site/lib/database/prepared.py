@@ -1,6 +1,7 @@
 """A query of the hot path, planned once per connection to the control database."""
 
 import hashlib
+import select
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -9,11 +10,16 @@ import structlog
 from django.db import DEFAULT_DB_ALIAS, ProgrammingError, connections
 from psycopg import errors
 from psycopg.pq import ConnStatus, ExecStatus
-from psycopg.pq.abc import PGresult
+from psycopg.pq.abc import PGconn, PGresult
+
+from platform_site.lib.web.compute_slots import waiting
 
 # Errors behind a pooler that gives each transaction another server connection: the prepared
 # statement does not exist, or exists already.
 NOT_KEPT: Final = frozenset({"26000", "42P05"})
+
+# Most answers come within this time: giving the slot to another request would take longer.
+HOLD_MS: Final = 1
 
 log = structlog.get_logger(__name__)
 
@@ -66,7 +72,28 @@ class PreparedQuery:
         if connection not in self._prepared_on:
             _checked(connection, pgconn.prepare(self._name, self._text))
             self._prepared_on.add(connection)
-        return _checked(connection, pgconn.exec_prepared(self._name, values))
+        return _checked(connection, _answered(pgconn, self._name, values))
+
+
+def _answered(pgconn: PGconn, name: bytes, values: tuple[bytes, ...]) -> PGresult:
+    """Run a prepared statement; another request computes while the server is slow.
+
+    Raises psycopg.OperationalError for a connection that is lost.
+    """
+    pgconn.send_query_prepared(name, values)
+    poll = select.poll()
+    poll.register(pgconn.socket, select.POLLIN)
+    while pgconn.flush() or pgconn.is_busy():
+        if not poll.poll(HOLD_MS):
+            with waiting():
+                poll.poll()
+        pgconn.consume_input()
+    answer = pgconn.get_result()
+    while pgconn.get_result() is not None:
+        pass
+    if answer is None:
+        raise psycopg.OperationalError("the connection was lost")
+    return answer
 
 
 def _checked(connection: psycopg.Connection[Any], result: PGresult) -> PGresult:

@@ -14,7 +14,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import structlog
 
@@ -41,7 +41,51 @@ class _Runner:
 # The key, and what ``work`` is called with.
 _Job = tuple[Hashable | None, Any]
 
+T = TypeVar("T")
+
 _local = threading.local()
+
+
+class _Turns(Generic[T]):
+    """Queues, one for each key; the keys take turns."""
+
+    def __init__(self) -> None:
+        self._queues: OrderedDict[Hashable | None, deque[T]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._queues.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+    def append(self, key: Hashable | None, item: T) -> None:
+        """Append to the queue of a key."""
+        self._queues.setdefault(key, deque()).append(item)
+
+    def pop(
+        self, accept: Callable[[Hashable | None], bool] = lambda _: True
+    ) -> tuple[Hashable | None, T] | None:
+        """Return the first of the next key that is accepted; None without one."""
+        for key, items in self._queues.items():
+            if not accept(key):
+                continue
+            item = items.popleft()
+            if items:
+                self._queues.move_to_end(key)
+            else:
+                del self._queues[key]
+            return key, item
+        return None
+
+    def remove(self, key: Hashable | None, item: T) -> bool:
+        """Take an item out of its queue; False if it is not there any more."""
+        items = self._queues.get(key)
+        if items is None or item not in items:
+            return False
+        items.remove(item)
+        if not items:
+            del self._queues[key]
+        return True
 
 
 @contextmanager
@@ -71,9 +115,9 @@ class ComputeSlots:
         self._threads_left = threads
         self._busy = Shares(threads)
         self._lock = threading.Lock()
-        self._queue: OrderedDict[Hashable | None, deque[Any]] = OrderedDict()
+        self._queue = _Turns[Any]()
         self._idle: list[_Runner] = []
-        self._returning: deque[_Runner] = deque()
+        self._returning = _Turns[_Runner]()
         self._holders: set[_Runner] = set()
 
     @property
@@ -84,7 +128,7 @@ class ComputeSlots:
     def submit(self, job: Any, key: Hashable | None) -> None:
         """Run a job as soon as there is a slot and a thread for it."""
         with self._lock:
-            self._queue.setdefault(key, deque()).append(job)
+            self._queue.append(key, job)
             self._dispatch()
 
     def shutdown(self, *, wait: bool) -> None:
@@ -105,17 +149,20 @@ class ComputeSlots:
             self._dispatch()
 
     def take_again(self, runner: _Runner) -> None:
-        """Wait for a slot, before any job that has not begun, for LONGEST_HOLD_S at most."""
+        """Wait for a slot, before any job that has not begun, for LONGEST_HOLD_S at most.
+
+        Keys take turns here as well.
+        """
+        key = cast(_Job, runner.job)[0]
         with self._lock:
             if len(self._holders) < self._limit:
                 self._grant(runner)
                 return
-            self._returning.append(runner)
+            self._returning.append(key, runner)
         if runner.wake.acquire(timeout=LONGEST_HOLD_S):
             return
         with self._lock:
-            if runner in self._returning:
-                self._returning.remove(runner)
+            if self._returning.remove(key, runner):
                 return
         # The slot was granted at the moment the wait ended.
         runner.wake.acquire()
@@ -126,8 +173,8 @@ class ComputeSlots:
 
     def _dispatch(self) -> None:
         while len(self._holders) < self._limit:
-            if self._returning:
-                runner = self._returning.popleft()
+            if returning := self._returning.pop():
+                runner = returning[1]
                 self._grant(runner)
                 runner.wake.release()
             elif (job := self._next_job()) is None:
@@ -144,16 +191,7 @@ class ComputeSlots:
         """Return the first job whose key may hold one more thread; None without one."""
         if not (self._idle or self._threads_left):
             return None
-        for key, jobs in self._queue.items():
-            if not self._busy.try_take(key):
-                continue
-            job = jobs.popleft()
-            if jobs:
-                self._queue.move_to_end(key)
-            else:
-                del self._queue[key]
-            return key, job
-        return None
+        return self._queue.pop(self._busy.try_take)
 
     def _start(self, job: _Job) -> None:
         self._threads_left -= 1

@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from platform_site.lib.web.compute_slots import ComputeSlots, waiting
+from tests.waiting import wait_until
 
 Job = tuple[Callable[[], object], "Future[object]"]
 
@@ -28,6 +29,10 @@ class Pool:
         future: Future[object] = Future()
         self.slots.submit((function, future), key)
         return future
+
+    def returning(self, count: int) -> bool:
+        """True if so many wait for a slot after something else."""
+        return len(self.slots._returning) == count
 
     def gate(self) -> threading.Event:
         """Return an event that the test's end sets."""
@@ -102,6 +107,31 @@ def test_callers_take_turns(pool: Pool) -> None:
     held = [pool.hold(), pool.hold()]
     jobs = [pool.run(lambda: order.append("alice"), "alice") for _ in range(3)]
     jobs.append(pool.run(lambda: order.append("charlie"), "charlie"))
+    held[0].set()
+    for job in jobs:
+        job.result(10)
+
+    assert order == ["alice", "charlie", "alice", "alice"]
+
+
+def test_callers_that_return_from_a_wait_take_turns(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform_site.lib.web.compute_slots.LONGEST_HOLD_S", 10.0)
+    order: list[str] = []
+
+    def wait(caller: str, end: threading.Event) -> None:
+        with waiting():
+            end.wait(10)
+        order.append(caller)
+
+    callers = ["alice", "alice", "alice", "charlie"]
+    ends = [pool.gate() for _ in callers]
+    jobs = [pool.run(partial(wait, *one), one[0]) for one in zip(callers, ends, strict=True)]
+    held = [pool.hold(), pool.hold()]
+    for number, end in enumerate(ends, start=1):
+        end.set()
+        wait_until(partial(pool.returning, number))
     held[0].set()
     for job in jobs:
         job.result(10)
