@@ -35,6 +35,7 @@ FOLDERS = {
         "observability",
         "python_client",
         "admin",
+        "backup",
     ),
 }
 MODULES = {

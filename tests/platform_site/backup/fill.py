@@ -67,7 +67,7 @@ def fill() -> Organization:
     )
     _factors(alice)
     _money(home.pk)
-    _objects(home.pk)
+    add_objects(home.pk, OBJECTS)
     commands.run("setquota", str(home.pk), "--disk-bytes", str(2**40))
     _rest()
     return home
@@ -166,12 +166,13 @@ def _charge(organization_id: int) -> None:
     )
 
 
-def _objects(organization_id: int) -> None:
+def add_objects(organization_id: int, count: int) -> None:
+    """Add a bucket with so many objects, of up to 140 kB."""
     environment = environments.find(organization_id, "live")
     mine = {"organization_id": organization_id, "environment_pk": environment.pk}
     bucket = Bucket.objects.create(**mine, name="files", public_name=secrets.token_hex(8))
     AccessKey.objects.create(id="ZKTEST", **mine, secret=encrypt("secret"))
-    for number in range(OBJECTS):
+    for number in range(count):
         body = f"object {number}\n".encode() * (number + 1)
         digest = hashlib.sha256(body)
         path = path_of(settings.BRAIN.data_dir, digest.hexdigest())
