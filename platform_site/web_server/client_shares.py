@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
-from platform_site.lib.shares import Shares
+from platform_site.lib.fair_limiter import FairLimiter
 from platform_site.lib.web.addresses import address_behind, network_of
 from platform_site.web_server.connection import RECEIVE_BYTES, Connection
 from platform_site.web_server.framing import forwarded_for
@@ -24,9 +24,9 @@ class ClientShares:
 
     def __init__(self, *, connections: int, streams: int, trusted_proxies: int) -> None:
         self._trusted_proxies = trusted_proxies
-        self._connections = Shares(connections)
-        self._streams = Shares(streams)
-        self._memory = Shares(RECEIVING_LIMIT_BYTES)
+        self._connections = FairLimiter(connections)
+        self._streams = FairLimiter(streams)
+        self._memory = FairLimiter(RECEIVING_LIMIT_BYTES)
         self._of_address: dict[str, OrderedDict[Connection, None]] = {}
 
     # --- connections ----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Final
 
 from django.conf import settings
 
-from platform_site.lib.shares import Shares
+from platform_site.lib.fair_limiter import FairLimiter
 from sqlgateway.errors import SqlBusy
 
 # What any request may hold, in libpq or in its answer.
@@ -28,7 +28,7 @@ class LargeResults:
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._shares = Shares(0, spare=SPARE)
+        self._shares = FairLimiter(0, spare=SPARE)
 
     @property
     def taken(self) -> int:

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 import structlog
 
-from platform_site.lib.shares import Shares
+from platform_site.lib.fair_limiter import FairLimiter
 
 LONGEST_HOLD_S: Final = 0.025
 
@@ -113,7 +113,7 @@ class ComputeSlots:
         self._work = work
         self._limit = slots
         self._threads_left = threads
-        self._busy = Shares(threads)
+        self._busy = FairLimiter(threads)
         self._lock = threading.Lock()
         self._queue = _Turns[Any]()
         self._idle: list[_Runner] = []

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Hashable
 
 
-class Shares:
+class FairLimiter:
     """Places, or bytes, of which a holder takes at most a part of what it leaves free.
 
     With spare 1 a holder gets half of an empty pool and the next one half of the rest; with spare 3
