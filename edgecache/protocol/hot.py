@@ -2,19 +2,20 @@
 
 import hashlib
 import threading
-from collections import OrderedDict
 from typing import Final
+
+from edgecache.protocol.fair_cache import FairCache
 
 LIMIT_BYTES: Final = 64 << 20
 OBJECT_LIMIT_BYTES: Final = 128 << 10
 # What an object takes beside its bytes: tiny ones without end must not fill the memory.
-ENTRY_BYTES: Final = 256
+ENTRY_BYTES: Final = 352
 # Hashes that were read lately; the second time an object comes in.
 SEEN_LIMIT: Final = 16_384
 
 
 class Hot:
-    """The hottest small objects of one process, least recently used first out.
+    """The hottest small objects of one process, in fair parts for their organizations.
 
     Bytes are compared with their hash before they are stored, so reads from memory are correct
     even if the disk has changed them since. A caller that removes a file has to ``drop`` it here.
@@ -22,10 +23,8 @@ class Hot:
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         """Hold nothing yet. limit_bytes: of all objects, each with its entry."""
-        self._limit_bytes = limit_bytes
-        self._used_bytes = 0
-        self._objects: OrderedDict[bytes, bytes] = OrderedDict()
-        self._seen: OrderedDict[bytes, bool] = OrderedDict()
+        self._objects: FairCache[bytes, bytes] = FairCache(limit_bytes)
+        self._seen: FairCache[bytes, bool] = FairCache(SEEN_LIMIT)
         self._lock = threading.Lock()
         self.drops = 0
 
@@ -36,46 +35,44 @@ class Hot:
     def get(self, sha256: bytes) -> bytes | None:
         """Return an object's bytes, None when it is not here."""
         with self._lock:
-            found = self._objects.get(sha256)
-            if found is not None:
-                self._objects.move_to_end(sha256)
-            return found
+            return self._objects.get(sha256)
 
-    def offer(self, sha256: bytes, data: bytes | bytearray, *, drops: int | None = None) -> None:
+    def offer(
+        self,
+        sha256: bytes,
+        data: bytes | bytearray,
+        *,
+        organization_id: int,
+        drops: int | None = None,
+    ) -> None:
         """Take in what was just read, if it is right and not read for the first time.
 
+        organization_id: whose part of the memory the object takes, whoever reads it later.
         drops: as it was before the reading, where objects are dropped: what was removed meanwhile
         must not come back.
         """
-        if len(data) > OBJECT_LIMIT_BYTES or not self._is_wanted(sha256):
+        if len(data) > OBJECT_LIMIT_BYTES or not self._is_wanted(sha256, organization_id):
             return
         if hashlib.sha256(data).digest() != sha256:
             # The scrub will see to it; here it is not looked at again for a while.
-            self._seen[sha256] = False
+            self._seen.put(organization_id, sha256, False)
             return
         with self._lock:
             if drops not in {None, self.drops} or sha256 in self._objects:
                 return
-            self._objects[sha256] = bytes(data)
-            self._used_bytes += ENTRY_BYTES + len(data)
-            while self._used_bytes > self._limit_bytes:
-                _, oldest = self._objects.popitem(last=False)
-                self._used_bytes -= ENTRY_BYTES + len(oldest)
+            cost = ENTRY_BYTES + len(data)
+            self._objects.put(organization_id, sha256, bytes(data), cost=cost)
 
     def drop(self, sha256: bytes) -> None:
         """Forget an object: its file is about to go, or to come anew. From any thread."""
         with self._lock:
             self.drops += 1
-            found = self._objects.pop(sha256, None)
-            if found is not None:
-                self._used_bytes -= ENTRY_BYTES + len(found)
+            self._objects.pop(sha256)
 
-    def _is_wanted(self, sha256: bytes) -> bool:
+    def _is_wanted(self, sha256: bytes, organization_id: int) -> bool:
         """True if it was seen before, and is not known to be wrong. For one thread alone."""
         is_right = self._seen.get(sha256)
         if is_right is None:
-            self._seen[sha256] = True
-            if len(self._seen) > SEEN_LIMIT:
-                self._seen.popitem(last=False)
+            self._seen.put(organization_id, sha256, True)
             return False
         return is_right

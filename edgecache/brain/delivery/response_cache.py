@@ -15,6 +15,7 @@ from edgecache.brain.directory.directory import Directory
 from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.values import BucketInfo, ObjectVersion
+from edgecache.protocol.fair_cache import FairCache
 
 # Each takes about 3 KiB; with a long key, or more headers than most, three times that.
 ENTRY_LIMIT: Final = 4096
@@ -48,14 +49,14 @@ class CachedPlan:
 
 
 class ResponseCache:
-    """The decisions of one brain."""
+    """The decisions of one brain, in fair parts for their organizations."""
 
     def __init__(self, directory: Directory, nodes: Nodes, objects: ObjectCache) -> None:
         self._directory = directory
         self._coherence = directory.coherence
         self._nodes = nodes
         self._flights = objects.singleflight.running
-        self._entries: dict[ResponseKey, CachedPlan] = {}
+        self._entries: FairCache[ResponseKey, CachedPlan] = FairCache(ENTRY_LIMIT)
 
     def find(self, key: ResponseKey, bucket: BucketInfo) -> CachedPlan | None:
         """Return the entry if deciding anew would come to the same.
@@ -69,7 +70,7 @@ class ResponseCache:
         stamp = self._stamp()
         is_same_bucket = entry.bucket is bucket or entry.bucket == bucket
         if not is_same_bucket or (entry.stamp != stamp and not self._is_valid(entry)):
-            del self._entries[key]
+            self._entries.pop(key)
             return None
         entry.stamp = stamp
         return entry
@@ -101,9 +102,7 @@ class ResponseCache:
         )
         if not self._is_valid(entry):
             return
-        if len(self._entries) >= ENTRY_LIMIT:
-            del self._entries[next(iter(self._entries))]
-        self._entries[key] = entry
+        self._entries.put(bucket.tenant.organization_id, key, entry)
 
     def _stamp(self) -> int:
         # Both only rise.

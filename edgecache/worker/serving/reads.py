@@ -158,7 +158,8 @@ def _at_hand(node: Node, read: _Read) -> Body | None:
     """
     files = node.store.files
     if read.length <= AT_ONCE_BYTES:
-        piece = files.cached(read.sha256, read.start, read.length, read.size)
+        payer = read.ticket.organization_id
+        piece = files.cached(read.sha256, read.start, read.length, read.size, organization_id=payer)
         if piece is not None:
             return piece
     body, state = _open(node, read)

@@ -66,10 +66,13 @@ class Files:
             return None
         return found.st_size if stat.S_ISREG(found.st_mode) else None
 
-    def cached(self, sha256: bytes, start: int, length: int, size: int) -> bytes | bytearray | None:
+    def cached(
+        self, sha256: bytes, start: int, length: int, size: int, *, organization_id: int
+    ) -> bytes | bytearray | None:
         """Return bytes of a blob that are in memory; None if its file must be read or verified.
 
-        size: the whole blob's. It never waits; for the event loop's thread alone.
+        size: the whole blob's. organization_id: who reads. It never waits; for the event loop's
+        thread alone.
         """
         whole = self.hot.get(sha256)
         if whole is not None:
@@ -77,7 +80,7 @@ class Files:
         drops = self.hot.drops
         piece = self._in_page_cache(sha256, start, length, size)
         if piece is not None and length == size:
-            self.hot.offer(sha256, piece, drops=drops)
+            self.hot.offer(sha256, piece, organization_id=organization_id, drops=drops)
         return piece
 
     def open(self, sha256: bytes) -> int:

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from edgecache.protocol.hot import ENTRY_BYTES, OBJECT_LIMIT_BYTES, Hot
+from edgecache.protocol.hot import ENTRY_BYTES, OBJECT_LIMIT_BYTES, SEEN_LIMIT, Hot
 
 CONTENT = b"hot" * 1000
 
@@ -12,10 +12,12 @@ def sha(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()
 
 
-def offer(hot: Hot, content: bytes, *, times: int = 2) -> None:
+def offer(hot: Hot, content: bytes, *, times: int = 2, organization_id: int = 1) -> None:
     """Read bytes this many times."""
     for _ in range(times):
-        hot.offer(sha(content), bytearray(content), drops=hot.drops)
+        hot.offer(
+            sha(content), bytearray(content), organization_id=organization_id, drops=hot.drops
+        )
 
 
 def test_an_object_read_once_does_not_evict_one_read_often() -> None:
@@ -38,6 +40,28 @@ def test_the_least_recently_used_object_is_evicted() -> None:
     assert [sha(each) in hot for each in (first, second, third)] == [True, False, True]
 
 
+def test_a_hot_object_stays_while_another_organization_reads_many() -> None:
+    hot = Hot(limit_bytes=10 * (8 + ENTRY_BYTES))
+    mine = b"12345678"
+    offer(hot, mine, organization_id=1)
+    for number in range(1000):
+        offer(hot, number.to_bytes(8), organization_id=2)
+
+    assert hot.get(sha(mine)) == mine
+    assert hot.get(sha((999).to_bytes(8))) is not None
+
+
+def test_an_object_read_twice_comes_in_while_another_organization_reads_many() -> None:
+    hot = Hot()
+    mine = b"12345678"
+    offer(hot, mine, times=1, organization_id=1)
+    for number in range(SEEN_LIMIT + 1):
+        offer(hot, number.to_bytes(8), times=1, organization_id=2)
+    offer(hot, mine, times=1, organization_id=1)
+
+    assert hot.get(sha(mine)) == mine
+
+
 def test_many_tiny_objects_do_not_exceed_the_limit() -> None:
     hot = Hot(limit_bytes=10 * (1 + ENTRY_BYTES))
     tiny = [bytes([number]) for number in range(100)]
@@ -50,7 +74,7 @@ def test_many_tiny_objects_do_not_exceed_the_limit() -> None:
 def test_bytes_that_do_not_match_their_hash_are_not_stored() -> None:
     hot = Hot()
     for _ in range(3):
-        hot.offer(sha(CONTENT), bytearray(b"x" * 3000), drops=hot.drops)
+        hot.offer(sha(CONTENT), bytearray(b"x" * 3000), organization_id=1, drops=hot.drops)
 
     assert sha(CONTENT) not in hot
 
@@ -68,7 +92,7 @@ def test_an_object_dropped_during_a_read_is_not_stored() -> None:
     offer(hot, CONTENT, times=1)
     drops = hot.drops
     hot.drop(sha(CONTENT))
-    hot.offer(sha(CONTENT), bytearray(CONTENT), drops=drops)
+    hot.offer(sha(CONTENT), bytearray(CONTENT), organization_id=1, drops=drops)
 
     assert sha(CONTENT) not in hot
 

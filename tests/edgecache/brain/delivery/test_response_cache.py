@@ -3,9 +3,7 @@
 import hashlib
 import os
 import re
-import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -14,98 +12,18 @@ import pytest
 
 from edgecache.brain.delivery import nginx_offload
 from edgecache.brain.directory.coherence import CHANNEL
+from tests.edgecache.brain.delivery.shelf import BODY, Shelf, direct_shelf, hash_of, sha256_of
 from tests.edgecache.brain.s3.raw import Answer, Signer, md5, send
 from tests.edgecache.cluster import Cluster, Keys, until
 
-BODY = os.urandom(5000)
 OTHER = os.urandom(5001)
 CLIENT = "203.0.113.9"
-
-
-@dataclass
-class Shelf:
-    """A public bucket of a tenant. headers: of each anonymous request, as nginx sends them."""
-
-    cluster: Cluster
-    keys: Keys
-    row: dict[str, Any]
-    headers: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def signer(self) -> Signer:
-        """Return the owner's signatures."""
-        return Signer(self.keys, self.cluster.url)
-
-    @property
-    def hits(self) -> int:
-        """Return how many responses the cache has decided."""
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.cluster.internal_port}/metrics",
-            headers={"Authorization": f"Bearer {self.cluster.secret}"},
-        )
-        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - http, as above
-            found = re.search(
-                r"^zonal_cache_repeated_total (\d+)", answer.read().decode(), re.MULTILINE
-            )
-        assert found is not None
-        return int(found[1])
-
-    def path(self, key: str) -> str:
-        """Return the path at which anonymous clients find an object."""
-        return f"/{self.row['public_name']}/{key}"
-
-    def put(self, key: str, body: bytes, **headers: str) -> None:
-        """Write an object."""
-        assert self.signer.send("PUT", f"/shelf/{key}", body, headers).status == 200
-
-    def get(self, key: str = "k", **headers: str) -> Answer:
-        """Read an object anonymously, with more headers."""
-        more = {name.replace("_", "-"): value for name, value in headers.items()}
-        return send(self.cluster.url, "GET", self.path(key), self.headers | more)
-
-    def get_signed(self, key: str = "k", **headers: str) -> Answer:
-        """Read an object as its owner, with more headers."""
-        return self.signer.send("GET", f"/shelf/{key}", headers=headers)
-
-    def sha256(self, key: str = "k") -> str:
-        """Return the hash of the bytes that a client gets."""
-        answer = self.get(key)
-        assert answer.status == 200, answer
-        return _sha256(answer)
-
-    def warm(self, key: str = "k") -> None:
-        """Read an object until the cache decides."""
-
-        def is_hit() -> bool:
-            before = self.hits
-            self.get(key)
-            return self.hits > before
-
-        until(is_hit)
-
-    def change(self, **switches: bool) -> None:
-        """Change the bucket."""
-        self.cluster.call("PATCH", f"/v1/buckets/{self.row['id']}?{self.keys.scope}", switches)
-
-
-def _sha256(answer: Answer) -> str:
-    """Return the hash of what a client gets: nginx sends a file, or the brain sends the bytes."""
-    file = answer.headers.get("x-accel-redirect", "")
-    return file.rpartition("/")[2] if file else _hash(answer.body)
-
-
-def _hash(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()
 
 
 @pytest.fixture
 def direct(cluster: Cluster, keys: Keys) -> Shelf:
     """Return a bucket with one cached object, which the brain serves from memory."""
-    row = cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": "shelf", "is_public": True})
-    made = Shelf(cluster, keys, row)
-    made.put("k", BODY, **{"content-type": "text/x-k"})
-    made.warm()
-    return made
+    return direct_shelf(cluster, keys)
 
 
 @pytest.fixture
@@ -145,7 +63,7 @@ def test_a_cached_response_has_the_headers_of_a_decided_one(shelf: Shelf) -> Non
     assert cached["content-length"] == "0"
     assert cached == decided | {"date": cached["date"]}
     assert set(cached) >= {"etag", "content-type", "accept-ranges", "date"}
-    assert cached["x-accel-redirect"].endswith(_hash(BODY))
+    assert cached["x-accel-redirect"].endswith(hash_of(BODY))
     ids = {shelf.get().headers["x-amz-request-id"] for _ in range(20)}
     assert len(ids) == 20
     assert all(re.fullmatch("[0-9A-F]{16}", each) for each in ids)
@@ -156,8 +74,8 @@ def test_an_entry_ends_with_what_it_follows_from(way: str, request: pytest.Fixtu
     shelf: Shelf = request.getfixturevalue(way)
     for body in (OTHER, BODY, OTHER):
         shelf.put("k", body)
-        assert {shelf.sha256() for _ in range(5)} == {_hash(body)}
-        assert {_sha256(shelf.get_signed()) for _ in range(5)} == {_hash(body)}
+        assert {shelf.sha256() for _ in range(5)} == {hash_of(body)}
+        assert {sha256_of(shelf.get_signed()) for _ in range(5)} == {hash_of(body)}
         shelf.warm()
     # The same bytes with another description.
     shelf.put("k", OTHER, **{"content-type": "text/x-new"})
@@ -210,7 +128,7 @@ def test_an_entry_ends_with_what_another_brain_announces(shelf: Shelf) -> None:
         "DELETE FROM brain_location WHERE blob_id = %s AND node_id = ANY(%s)",
         hashlib.sha256(BODY).digest(),
         node_ids,
-        said=f'["blob","{_hash(BODY)}"]',
+        said=f'["blob","{hash_of(BODY)}"]',
     )
     until(lambda: shelf.get().body == BODY)
     assert "x-accel-redirect" not in shelf.get().headers
@@ -359,7 +277,7 @@ def test_headers_that_change_nothing_do_not_keep_the_cache_from_deciding(shelf: 
     before = shelf.hits
     more = {"User-Agent": "a", "Accept": "*/*", "cookie": "a=b", "X-New": "1"}
     answers = [shelf.get(**more) for _ in range(20)]
-    assert {_sha256(answer) for answer in answers} == {_hash(BODY)}
+    assert {sha256_of(answer) for answer in answers} == {hash_of(BODY)}
     assert shelf.hits > before + 10
     closing = shelf.get(connection="close")
     assert closing.headers["connection"] == "close"

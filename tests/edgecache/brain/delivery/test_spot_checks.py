@@ -25,7 +25,7 @@ async def from_memory(*, owner: int | None, start: int = 0, length: int = len(BL
     streamer = Streamer(Mock(), worker_reads, Mock(), offload, own_files, on_read=Mock())
     streamer._send_small = AsyncMock()  # type: ignore[method-assign] # in place of a worker
     for _ in range(2):
-        streamer.hot.offer(SHA256, BLOB)
+        streamer.hot.offer(SHA256, BLOB, organization_id=1)
     delivery = Delivery(
         tenant=Tenant(1, 1),
         bucket_id=1,

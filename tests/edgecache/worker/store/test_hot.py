@@ -16,7 +16,7 @@ def files(tmp_path: Path) -> Files:
     files = Files(tmp_path)
     keep(files)
     for _ in range(3):
-        assert files.cached(name(CONTENT), 0, 3000, 3000) == CONTENT
+        assert files.cached(name(CONTENT), 0, 3000, 3000, organization_id=1) == CONTENT
     assert name(CONTENT) in files.hot
     return files
 
@@ -30,14 +30,14 @@ def keep(files: Files) -> None:
 
 
 def test_a_range_of_a_hot_object_is_correct(files: Files) -> None:
-    assert files.cached(name(CONTENT), 1, 5, 3000) == CONTENT[1:6]
+    assert files.cached(name(CONTENT), 1, 5, 3000, organization_id=1) == CONTENT[1:6]
     files.close()
 
 
 def test_removing_a_file_drops_its_bytes_from_memory(files: Files) -> None:
     files.unlink(name(CONTENT))
 
-    assert files.cached(name(CONTENT), 0, 3000, 3000) is None
+    assert files.cached(name(CONTENT), 0, 3000, 3000, organization_id=1) is None
     files.close()
 
 
@@ -45,7 +45,7 @@ def test_a_file_that_was_stored_again_is_read_again(files: Files) -> None:
     keep(files)
 
     assert name(CONTENT) not in files.hot
-    assert files.cached(name(CONTENT), 0, 3000, 3000) == CONTENT
+    assert files.cached(name(CONTENT), 0, 3000, 3000, organization_id=1) == CONTENT
     files.close()
 
 

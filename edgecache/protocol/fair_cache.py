@@ -1,0 +1,104 @@
+"""A bounded cache whose room organizations share: who reads the most evicts its own."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final, Generic, NamedTuple, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+# Who has used nothing for so long keeps nothing from others.
+IDLE_S: Final = 600.0
+
+
+class FairCache(Generic[K, V]):
+    """Values by key, each with an owner. limit: of their costs.
+
+    When it is full, the owner that holds the most loses what it has not used for the longest time.
+    So one owner alone has all of it, several active ones have equal parts in the end, and one that
+    needs less than its part keeps it whatever the others do. For one thread at a time.
+    """
+
+    def __init__(self, limit: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Hold nothing yet. clock: seconds."""
+        self._limit = limit
+        self._clock = clock
+        self._used = 0
+        self._entries: dict[K, _Entry[K, V]] = {}
+        self._owners: OrderedDict[Hashable, _Held[K]] = OrderedDict()
+        self._largest: _Held[K] = _Held(None, 0.0)
+
+    def __contains__(self, key: K) -> bool:
+        """True if there is a value."""
+        return key in self._entries
+
+    def get(self, key: K) -> V | None:
+        """Return a value, which counts as a use; None if there is none."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        entry.held.keys.move_to_end(key)
+        entry.held.used_at = self._clock()
+        return entry.value
+
+    def put(self, owner: Hashable, key: K, value: V, *, cost: int = 1) -> None:
+        """Store a value, and evict others where there is no room."""
+        self.pop(key)
+        held = self._owners.get(owner)
+        if held is None:
+            held = self._owners[owner] = _Held(owner, self._clock())
+        self._entries[key] = _Entry(value, cost, held)
+        held.keys[key] = None
+        held.used_at = self._clock()
+        held.cost += cost
+        self._used += cost
+        if held.cost > self._largest.cost:
+            self._largest = held
+        while self._used > self._limit:
+            self.pop(next(iter(self._victim().keys)))
+
+    def pop(self, key: K) -> V | None:
+        """Remove a value and return it; None if there is none."""
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return None
+        held = entry.held
+        del held.keys[key]
+        held.cost -= entry.cost
+        self._used -= entry.cost
+        if not held.keys:
+            del self._owners[held.owner]
+        return entry.value
+
+    def _victim(self) -> "_Held[K]":
+        """Return an idle owner, of whom one is looked at each time, else the largest."""
+        owner, held = next(iter(self._owners.items()))
+        if held.used_at < self._clock() - IDLE_S:
+            return held
+        self._owners.move_to_end(owner)
+        # Only who gains becomes larger, so the largest is known until it has lost all that is more
+        # than an equal part. Then all are looked at: rarely, for it had to lose that much first.
+        if self._largest.cost * len(self._owners) <= self._limit:
+            self._largest = max(self._owners.values(), key=lambda each: each.cost)
+        return self._largest
+
+
+class _Held(Generic[K]):
+    """What an owner holds. keys: those not used for the longest time first."""
+
+    __slots__ = ("cost", "keys", "owner", "used_at")
+
+    def __init__(self, owner: Hashable, now: float) -> None:
+        self.owner = owner
+        self.keys: OrderedDict[K, None] = OrderedDict()
+        self.cost = 0
+        self.used_at = now
+
+
+class _Entry(NamedTuple, Generic[K, V]):
+    """A value, and whose it is."""
+
+    value: V
+    cost: int
+    held: _Held[K]

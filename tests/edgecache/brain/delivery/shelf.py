@@ -1,0 +1,98 @@
+"""A public bucket, whose responses the brain decides once and then repeats."""
+
+import hashlib
+import os
+import re
+import urllib.request
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.edgecache.brain.s3.raw import Answer, Signer, send
+from tests.edgecache.cluster import Cluster, Keys, until
+
+BODY = os.urandom(5000)
+
+
+@dataclass
+class Shelf:
+    """A public bucket of a tenant. headers: of each anonymous request, as nginx sends them."""
+
+    cluster: Cluster
+    keys: Keys
+    row: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def signer(self) -> Signer:
+        """Return the owner's signatures."""
+        return Signer(self.keys, self.cluster.url)
+
+    @property
+    def hits(self) -> int:
+        """Return how many responses the cache has decided."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.cluster.internal_port}/metrics",
+            headers={"Authorization": f"Bearer {self.cluster.secret}"},
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - http, as above
+            found = re.search(
+                r"^zonal_cache_repeated_total (\d+)", answer.read().decode(), re.MULTILINE
+            )
+        assert found is not None
+        return int(found[1])
+
+    def path(self, key: str) -> str:
+        """Return the path at which anonymous clients find an object."""
+        return f"/{self.row['public_name']}/{key}"
+
+    def put(self, key: str, body: bytes, **headers: str) -> None:
+        """Write an object."""
+        assert self.signer.send("PUT", f"/shelf/{key}", body, headers).status == 200
+
+    def get(self, key: str = "k", **headers: str) -> Answer:
+        """Read an object anonymously, with more headers."""
+        more = {name.replace("_", "-"): value for name, value in headers.items()}
+        return send(self.cluster.url, "GET", self.path(key), self.headers | more)
+
+    def get_signed(self, key: str = "k", **headers: str) -> Answer:
+        """Read an object as its owner, with more headers."""
+        return self.signer.send("GET", f"/shelf/{key}", headers=headers)
+
+    def sha256(self, key: str = "k") -> str:
+        """Return the hash of the bytes that a client gets."""
+        answer = self.get(key)
+        assert answer.status == 200, answer
+        return sha256_of(answer)
+
+    def warm(self, key: str = "k") -> None:
+        """Read an object until the cache decides."""
+
+        def is_hit() -> bool:
+            before = self.hits
+            self.get(key)
+            return self.hits > before
+
+        until(is_hit)
+
+    def change(self, **switches: bool) -> None:
+        """Change the bucket."""
+        self.cluster.call("PATCH", f"/v1/buckets/{self.row['id']}?{self.keys.scope}", switches)
+
+
+def sha256_of(answer: Answer) -> str:
+    """Return the hash of what a client gets: nginx sends a file, or the brain sends the bytes."""
+    file = answer.headers.get("x-accel-redirect", "")
+    return file.rpartition("/")[2] if file else hash_of(answer.body)
+
+
+def hash_of(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+def direct_shelf(cluster: Cluster, keys: Keys) -> Shelf:
+    """Return a bucket with one cached object, which the brain serves from memory."""
+    row = cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": "shelf", "is_public": True})
+    made = Shelf(cluster, keys, row)
+    made.put("k", BODY, **{"content-type": "text/x-k"})
+    made.warm()
+    return made
