@@ -1,6 +1,7 @@
 """The budget of a brain's disk: unfinished bodies and parts of uploads, shared by organization."""
 
 from collections.abc import Mapping
+from pathlib import Path as FilePath
 from typing import Final
 
 from edgecache.brain.errors import StorageFull
@@ -23,6 +24,8 @@ class Budget:
         # Of this process: who is charged for each part, and its size.
         self._parts: dict[str, tuple[Path, int]] = {}
         self._counted: frozenset[int] = frozenset()
+        # Received files: who is charged for each until it is moved or removed, and its size.
+        self._files: dict[FilePath, tuple[Path, int]] = {}
 
     def take(self, payer: Path, count: int, *, wanted_bytes: int = 0) -> None:
         """Count bytes in. wanted_bytes: of the whole body, as far as it came.
@@ -49,6 +52,16 @@ class Budget:
         """Count bytes out."""
         if count:
             self._shares.give_back(payer, count)
+
+    def charge_file(self, path: FilePath, payer: Path, size: int) -> None:
+        """Note what bytes that were counted in have become."""
+        self._files[path] = (payer, size)
+
+    def give_back_file(self, path: FilePath) -> int:
+        """Count a received file out; return its size, 0 if it is not counted any more."""
+        payer, size = self._files.pop(path, ((), 0))
+        self.give_back(payer, size)
+        return size
 
     def take_part(self, name: str, size: int) -> None:
         """Count a part of an upload in. Raises StorageFull."""

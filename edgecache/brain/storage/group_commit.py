@@ -213,11 +213,14 @@ class GroupCommit:
 
     def _end(self, writes: Iterable[Write]) -> None:
         """Let go of the bodies and the keys, and begin with what waited for them."""
-        leftovers = []
+        leftovers: list[StagedFile] = []
         for write in writes:
             self._busy.discard(write.name)
             if isinstance(write.body, BufferedBody):
                 write.body.release()
+            elif write.staged is None:
+                # It failed before it came to the files.
+                leftovers.append(write.body)
             if write.staged is not None and not write.is_placed:
                 leftovers.append(write.staged)
         for staged in leftovers:

@@ -140,7 +140,14 @@ class Staging:
         if isinstance(body, BufferedBody):
             body.release()
         else:
-            await asyncio.shield(self.run(body.path.unlink, missing_ok=True))
+            try:
+                await asyncio.shield(self.run(body.path.unlink, missing_ok=True))
+            finally:
+                self.count_out(body.path)
+
+    def count_out(self, path: Path) -> None:
+        """No longer count a received file: it has been moved, or is being removed."""
+        self.received_bytes -= self.budget.give_back_file(path)
 
     async def as_file(self, body: StagedFile | BufferedBody) -> StagedFile:
         """Return a body as a file; it is consumed.
@@ -237,16 +244,19 @@ class Staging:
     # --- parts of uploads -------------------------------------------------------------------
 
     async def keep_part(self, staged: StagedFile) -> str:
-        """Store a part of an upload; return the name for ``UploadPart.file``.
+        """Store a part of an upload; return the name for ``UploadPart.file``. The body is consumed.
 
         Raises StorageFull, OSError.
         """
         name = secrets.token_hex(16)
-        self.budget.take_part(name, staged.manifest.size)
         try:
+            # In one step, for a part is not to need twice its size.
+            self.count_out(staged.path)
+            self.budget.take_part(name, staged.manifest.size)
             await self.run(self.place, staged, self.part_path(name))
         except BaseException:
             self.budget.give_back_part(name)
+            await self.discard(staged)
             raise
         return name
 
@@ -286,8 +296,8 @@ class Staging:
 class Receiver:
     """Writes one body to disk and computes its digests.
 
-    size: bytes received. written: of these, in the file, for readers of the growing file at
-    ``path``.
+    size: bytes received, 0 once it is finished. written: of these, in the file, for readers of the
+    growing file at ``path``.
     """
 
     def __init__(self, staging: Staging) -> None:
@@ -323,24 +333,25 @@ class Receiver:
         self.written += await self._staging.run(self._append, pieces)
 
     async def finish(self) -> StagedFile:
-        """Return the complete, synced body.
+        """Return the complete, synced body, which counts until it is moved or removed.
 
         Raises StorageFull, OSError.
         """
         pieces, self._buffer, self._buffered = self._buffer, [], 0
         self.written += await self._staging.run(self._append, pieces, is_last=True)
-        self._release()
+        self._staging.budget.charge_file(self.path, self._payer, self.size)
+        self.size = 0
         return StagedFile(self.path, self._digests.manifest())
 
     async def discard(self) -> None:
         """Remove the file; harmless afterwards."""
-        self._release()
-        await asyncio.shield(self._staging.run(self._remove))
-
-    def _release(self) -> None:
         self._staging.received_bytes -= self.size
         self._staging.budget.give_back(self._payer, self.size)
         self.size = 0
+        try:
+            await asyncio.shield(self._staging.run(self._remove))
+        finally:
+            self._staging.count_out(self.path)
 
     def _append(self, pieces: list[bytes], *, is_last: bool = False) -> int:
         with self._at_work:

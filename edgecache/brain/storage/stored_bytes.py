@@ -67,12 +67,18 @@ class StoredBytes:
 
         The blobs' rows are held: garbage collection removes none of these files meanwhile.
         """
-        return await self._staging.run(self._place, files)
+        errors = await self._staging.run(self._place, files)
+        for staged, error in zip(files, errors, strict=True):
+            if error is None:
+                self._staging.count_out(staged.path)
+        return errors
 
     async def keep_copies(self, files: Sequence[StagedFile]) -> None:
         """Keep bytes that a store has, so that workers can have them; they may be evicted."""
         if files:
             await self._staging.run(self._keep_copies, files)
+            for staged in files:
+                self._staging.count_out(staged.path)
 
     def _write_journaled(self, bodies: Sequence[BufferedBody]) -> list[Exception | None]:
         try:
@@ -106,6 +112,7 @@ class StoredBytes:
                 self._staging.keep_copy(staged)
             except OSError:
                 log.warning("copy_not_kept", sha256=staged.manifest.sha256.hex())
+                staged.path.unlink(missing_ok=True)
 
     def placed(self, manifest: Manifest) -> StagedFile:
         """Return a body that was placed, to be placed again."""

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from typing import Final
 
@@ -73,7 +73,12 @@ class ManagedStore:
 
         None: the body belongs to the files. Raises StoreUnavailable, and what the block raises.
         """
-        with self._stores.writing() as target:
+        with ExitStack() as stack:
+            try:
+                target = stack.enter_context(self._stores.writing())
+            except StoreUnavailable:
+                await self._staging.discard(body)
+                raise
             if target.store is None:
                 yield None
                 return
@@ -154,9 +159,11 @@ class ManagedStore:
         try:
             body = self.read(bucket, found, manifest, Span(0, found.size))
             staged = await self._staging.take(body)
-            await self._staging.run(
-                self._staging.place, staged, self._staging.blob_path(found.sha256)
-            )
+            try:
+                path = self._staging.blob_path(found.sha256)
+                await self._staging.run(self._staging.place, staged, path)
+            finally:
+                await self._staging.discard(staged)
             self._on_restored(bucket, found)
         except (BrainError, OSError) as exc:
             log.info("object_not_restored", sha256=found.sha256.hex(), kind=type(exc).__name__)

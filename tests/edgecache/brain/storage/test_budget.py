@@ -1,14 +1,18 @@
 """The disk's budget is shared by organization, and counts parts of uploads."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from edgecache.brain.errors import StorageFull
-from edgecache.brain.fair_share import charge_organization
+from edgecache.brain.fair_share import charge_bucket, charge_organization
+from edgecache.brain.storage.stores.settings import StoreSettings
+from edgecache.brain.storage.stores.store import Body
 from edgecache.brain.values import StagedFile
-from tests.edgecache.brain.brains import ALICE, MIB, Brain, Rows, running
+from tests.edgecache.brain.brains import ALICE, MIB, Brain, Rows, running, until
+from tests.edgecache.brain.http_origin import Gate
 
 LIMIT = 12 * MIB
 
@@ -58,6 +62,54 @@ async def test_a_budget_that_all_have_filled_is_named(small: Brain) -> None:
     with pytest.raises(StorageFull) as caught:
         await receive(small)
     assert caught.value.again().pool == "staging"
+
+
+@pytest.mark.parametrize("kind", ["object", "part"])
+async def test_a_body_counts_until_the_managed_store_has_it(
+    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    (tmp_path / "mounted").mkdir()
+    settings = StoreSettings(url=f"file://{tmp_path}/mounted")
+    async with running(rows.url, tmp_path / "b", limit_bytes=LIMIT, stores=[settings]) as brain:
+        gate, store = Gate(), brain.stores.active_store
+        assert store is not None
+        put = store.put
+
+        async def slow(name: str, data: Body, size: int) -> None:
+            await gate.wait()
+            await put(name, data, size)
+
+        monkeypatch.setattr(store, "put", slow)
+        bucket = await brain.bucket()
+        charge_bucket(bucket)
+
+        async def write() -> None:
+            if kind == "object":
+                await brain.put(bucket, "k", bytes(4 * MIB))
+                return
+            staged = await receive(brain, 4 * MIB)
+            async with brain.upload_parts.keeping(bucket.tenant, staged):
+                pass
+
+        writing = asyncio.create_task(write())
+        await gate.came.wait()
+        assert brain.staging.used_bytes == 4 * MIB
+        with pytest.raises(StorageFull):
+            await receive(brain, 4 * MIB)
+
+        gate.opened.set()
+        await writing
+        await until(lambda: brain.staging.used_bytes == 0)
+        assert await receive(brain, 4 * MIB)
+
+
+async def test_a_body_that_is_removed_counts_no_more(small: Brain) -> None:
+    charge_organization(1)
+    for _ in range(20):
+        staged = await receive(small, 4 * MIB)
+        assert small.staging.used_bytes == 4 * MIB
+        await small.staging.discard(staged)
+        assert small.staging.used_bytes == 0
 
 
 async def test_parts_of_other_processes_are_counted(small: Brain, rows: Rows) -> None:
