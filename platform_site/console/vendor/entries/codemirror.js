@@ -8,7 +8,7 @@ export {
   completionKeymap,
 } from "@codemirror/autocomplete";
 export { defaultKeymap, history, historyKeymap, toggleComment } from "@codemirror/commands";
-export { PostgreSQL, SQLDialect, sql } from "@codemirror/lang-sql";
+export { PostgreSQL, SQLDialect, keywordCompletionSource, schemaCompletionSource } from "@codemirror/lang-sql";
 export {
   HighlightStyle,
   bracketMatching,

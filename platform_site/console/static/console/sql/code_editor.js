@@ -25,10 +25,11 @@ import {
   historyKeymap,
   indentOnInput,
   keymap,
+  keywordCompletionSource,
   lineNumbers,
+  schemaCompletionSource,
   search,
   searchKeymap,
-  sql,
   syntaxTree,
 } from "../../vendor/codemirror.js";
 import { clearMark, errorMark, markAt } from "./error_mark.js";
@@ -197,6 +198,13 @@ const dialect = SQLDialect.define({
   keywords: PostgreSQL.spec.keywords.split(" ").filter((/** @type {string} */ word) => !NAMES.has(word)).join(" "),
 });
 
+/**
+ * Keywords, but behind a dot, where only what the name before it has can follow: CodeMirror's own source
+ * leaves them out at the dot alone, and offers them again at the next letter.
+ */
+const keywords = keywordCompletionSource(dialect, true);
+const keywordsUndotted = (/** @type {any} */ context) => (context.matchBefore(/\.[\p{L}\p{N}_$]*/u) ? null : keywords(context));
+
 /** @param {any[]} tables */
 function languageOf(tables) {
   /** @type {Record<string, Record<string, any[]>>} */
@@ -209,7 +217,9 @@ function languageOf(tables) {
     }));
     (schema[table.schema] ??= {})[table.name] = columns;
   }
-  return sql({ dialect, schema, defaultSchema: "public", upperCaseKeywords: true });
+  const names = schemaCompletionSource({ dialect, schema, defaultSchema: "public" });
+  const { data } = dialect.language;
+  return [dialect.extension, data.of({ autocomplete: names }), data.of({ autocomplete: keywordsUndotted })];
 }
 
 function features() {
