@@ -41,7 +41,10 @@ def enter_password(visitor: Visitor, password: str = PASSWORD) -> None:
 
 
 def sign_out(visitor: Visitor) -> None:
-    """Sign out."""
+    """Sign out; on a narrow screen, in the drawer."""
+    drawer = visitor.page.get_by_role("button", name="Navigation", exact=True)
+    if drawer.is_visible():
+        drawer.click()
     visitor.press("Sign out")
     visitor.is_at("/console/sign-in")
 

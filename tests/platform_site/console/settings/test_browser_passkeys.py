@@ -15,6 +15,7 @@ from tests.platform_site.console.journeys import (
     sign_out,
     sign_up,
 )
+from tests.platform_site.console.layout import ON_BOTH_SIZES
 from twofactor.models import Passkey
 
 pytestmark = [
@@ -32,6 +33,7 @@ def add_passkey(visitor: Visitor, name: str = "My key") -> None:
     visitor.sees_status("Your passkey is added.")
 
 
+@ON_BOTH_SIZES
 def test_a_passkey_is_added_signs_in_confirms_and_is_removed(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
