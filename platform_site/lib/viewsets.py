@@ -116,8 +116,14 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
         return ApiView.initialize_request(self, request, *args, **kwargs)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Enforce ``access``, and refuse a body that the action would not read."""
+        """Enforce ``access``, and refuse a body that the action would not read.
+
+        A path with a NUL names nothing: PostgreSQL refuses such text, also in the audit trail, with
+        an error that is not a ValueError.
+        """
         super().initial(request, *args, **kwargs)
+        if any("\0" in str(value) for value in kwargs.values()):
+            raise self.not_found
         is_json = self.parser_classes is ApiView.parser_classes
         if self.action and is_json and self.action not in self.request_serializers:
             refuse_body(request.stream)
@@ -131,9 +137,6 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
 
         A malformed id, such as one that is no UUID, is not found either.
         """
-        # PostgreSQL refuses text with a NUL, with an error that is not a ValueError.
-        if any("\0" in str(value) for value in self.kwargs.values()):
-            raise self.not_found
         try:
             return super().get_object()
         except Http404:

@@ -279,6 +279,25 @@ def test_with_the_cache_disabled_every_call_succeeds_and_does_nothing(
     assert (answer.status, answer.headers["X-Cache-Disabled"]) == (status, "1"), answer.body
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PATCH", "/v1/cache/origins/a%00b", {"secret": None}),
+        ("DELETE", "/v1/cache/origins/a%00b", None),
+        ("PATCH", "/v1/cache/buckets/a%00b", {"is_public": True}),
+        ("DELETE", "/v1/cache/buckets/a%00b", None),
+        ("DELETE", "/v1/cache/buckets/media/hosts/a%00b", None),
+        ("DELETE", "/v1/cache/access-keys/a%00b", None),
+    ],
+)
+def test_with_the_cache_disabled_a_name_with_a_nul_is_not_found(
+    switched_off: None, alice: User, method: str, path: str, body: Any
+) -> None:
+    """The audit trail, which no brain's refusal comes before, cannot hold it."""
+    answer = signed_in(alice).call(method, path, body)
+    assert (answer.status, answer.code) == (404, "not_found")
+
+
 @pytest.mark.parametrize(("method", "path", "body", "status"), CALLS)
 def test_with_the_cache_disabled_a_token_is_still_required(
     switched_off: None, anyone: Caller, db: None, method: str, path: str, body: Any, status: int
