@@ -229,7 +229,8 @@ class OriginViewSet(CacheResource):
 
     access = {
         "list": needs("buckets", "read"),
-        "create": needs("buckets", "create"),
+        # Credentials are given here, too. A program has no second factor: the scope alone counts.
+        "create": needs("buckets", "create").fresh().for_keys("buckets:write"),
         # Buckets in use would be cut off, or read what somebody else's credentials show.
         "partial_update": needs("buckets", "update").fresh(),
         "destroy": needs("buckets", "delete"),

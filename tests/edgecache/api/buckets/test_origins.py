@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Session, User
+from tests.accounts.api_keys.support import holder
 from tests.cast import Caller, signed_in
 from tests.edgecache.brain.cdn.conftest import Origin, OriginAnswer
 from tests.edgecache.brain.s3 import raw
 from tests.edgecache.cluster import Cluster
+from tests.parallel import at_once
+from tests.twofactor.holder import with_totp
 
 pytestmark = pytest.mark.usefixtures("over_a_brain")
 PATH = "/v1/cache/origins/web"
@@ -66,6 +70,20 @@ def test_credentials_are_replaced_while_a_bucket_uses_them(
     assert {event.organization_id for event in events} == {alice.organization_id}
 
 
+@pytest.mark.django_db(transaction=True)
+def test_of_replacements_at_once_one_counts_and_none_is_shown(
+    owner: Caller, cluster: Cluster, web: Origin, caplog: pytest.LogCaptureFixture
+) -> None:
+    secrets = [f"Bearer the-new-one-{number}" for number in range(4)]
+    deeds = [partial(owner.call, "PATCH", PATH, {"secret": {"authorization": s}}) for s in secrets]
+    answers = at_once(*deeds)
+    assert {answer.status for answer in answers} == {200}
+    assert sent_by(owner, cluster, web) in secrets
+    said = [str(answer.body) for answer in answers] + [caplog.text, cluster.log]
+    said += [str(event.data) for event in AuditEvent.objects.all()]
+    assert [text for text in said if "the-new-one" in text or OLD in text] == []
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -82,6 +100,36 @@ def test_wrong_credentials_change_nothing(
     assert answer.status == 400
     assert field in {error["field"] for error in answer.body["errors"]}
     assert sent_by(owner, cluster, web) == OLD
+
+
+def test_only_an_admin_with_a_recent_proof_creates_an_origin(
+    alice: User, bob: User, charlie: User
+) -> None:
+    body = {"name": "web", "kind": "http", "config": {"url": "https://files.example.com/"}}
+    owner = signed_in(alice)
+    Session.unscoped.update(auth_time=timezone.now() - timedelta(hours=1))
+    for wanted in (body, body | {"secret": {"authorization": NEW}}):
+        assert owner.post("/v1/cache/origins", wanted).code == "step_up_required"
+        assert signed_in(bob).post("/v1/cache/origins", wanted).code == "permission_denied"
+    assert owner.get("/v1/cache/origins").body["results"] == []
+    assert signed_in(alice).post("/v1/cache/origins", body).status == 201
+    assert signed_in(charlie).get("/v1/cache/origins").body["results"] == []
+
+
+def test_a_second_factor_is_what_counts_where_there_is_one(alice: User) -> None:
+    with_totp(alice)
+    body = {"name": "web", "kind": "http", "config": {"url": "https://files.example.com/"}}
+    refused = signed_in(alice).post("/v1/cache/origins", body)
+    assert (refused.code, refused.body["proof"]) == ("step_up_required", "second_factor")
+
+
+def test_an_api_key_creates_an_origin_but_replaces_no_credentials(alice: User) -> None:
+    body = {"name": "web", "kind": "http", "config": {"url": "https://files.example.com/"}}
+    writes, reads = (holder(alice, scopes=[f"buckets:{each}"]) for each in ("write", "read"))
+    assert reads.post("/v1/cache/origins", body).code == "permission_denied"
+    assert writes.post("/v1/cache/origins", body).status == 201
+    change = {"secret": {"authorization": NEW}}
+    assert writes.call("PATCH", PATH, change).code == "api_key_forbidden"
 
 
 def test_only_an_admin_of_the_organization_with_a_recent_proof_replaces_them(

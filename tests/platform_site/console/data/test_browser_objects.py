@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from accounts.models import AuditEvent, User
 from tests.platform_site.console.browser import Visitor, held
-from tests.platform_site.console.journeys import sign_up
+from tests.platform_site.console.journeys import PASSWORD, age_proofs, sign_up
 from tests.platform_site.console.layout import ON_BOTH_SIZES, hold, hold_panel
 
 pytestmark = [
@@ -221,7 +221,10 @@ def test_a_bucket_is_configured_and_deleted(
     visitor.press("New origin")
     visitor.fill("Name", "site")
     visitor.page.get_by_label("URL").fill("https://origin.example.com/")
+    age_proofs()
     visitor.press("Create")
+    visitor.page.get_by_role("dialog").get_by_label("Password", exact=True).fill(PASSWORD)
+    visitor.press("Confirm")
     visitor.sees("http: https://origin.example.com/, without credentials")
     visitor.press("Replace the credentials of site")
     visitor.fill("Authorization header optional", "two\nlines\x7f")
