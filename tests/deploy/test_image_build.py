@@ -29,8 +29,9 @@ REMOVE = {"docker": "image rm -f", "podman": "image rm -f", "buildah": "rmi -f"}
 def builder() -> str:
     """Return the builder that answers; skip the test without one.
 
-    In CI, too: a builder needs a daemon or user namespaces, which Debian's packages do not bring.
-    What is in the build's context and its instructions is tested in test_image.py everywhere.
+    In CI, too: it takes a registry that has the base image. Debian's `buildah` builds as root with
+    BUILDAH_ISOLATION=chroot where there is neither a daemon nor a user namespace. What is in the
+    build's context and its instructions is tested in test_image.py everywhere.
     """
     for name in BUILDERS:
         command = shutil.which(name)
