@@ -1,6 +1,7 @@
 """The base of every API view: strict bodies, one way to authenticate, one to page."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar, Final, cast
 
 from django.conf import settings
@@ -65,6 +66,17 @@ def _has_number_for_text(field: Any, value: Any) -> bool:
 
 
 TEXTS: Final = (serializers.CharField, serializers.UUIDField)
+
+
+@cache
+def _shared(serializer: type[StrictSerializer]) -> StrictSerializer:
+    """Return the instance that validates all bodies of its kind.
+
+    Validation changes nothing in it, and a new one copies every field first: 0.3 ms for those of
+    ``POST /v1/sql``. A body's serializer must not need the request.
+    """
+    return serializer()
+
 
 # Stateless, so one of each serves all requests.
 RENDERER: Final = OrjsonRenderer()
@@ -146,9 +158,7 @@ class ApiView(APIView):
 
     def validated(self, serializer: type[StrictSerializer], body: Any) -> dict[str, Any]:
         """Return the validated data of a body, or raise InvalidRequest naming each wrong field."""
-        bound = serializer(data=body, context={"request": self.request})
-        bound.is_valid(raise_exception=True)
-        return cast(dict[str, Any], bound.validated_data)
+        return cast(dict[str, Any], _shared(serializer).run_validation(body))
 
     def read_query(self, serializer: type[StrictSerializer]) -> dict[str, Any]:
         """Return the validated query string without paging, or raise InvalidRequest naming a field.
@@ -160,9 +170,7 @@ class ApiView(APIView):
             for name, value in self.request.query_params.items()
             if name not in CursorPages.NAMES
         }
-        bound = serializer(data=given, context={"request": self.request})
-        bound.is_valid(raise_exception=True)
-        return cast(dict[str, Any], bound.validated_data)
+        return self.validated(serializer, given)
 
 
 class CursorPages(CursorPagination):
