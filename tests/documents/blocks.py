@@ -13,10 +13,10 @@ BLOCK: Final = re.compile(
     r"|(?:^\n|\A)(?P<indented>(?:^    .*\n|^\n(?=    ))+)",
     re.MULTILINE,
 )
-# What a line of a shell begins with on these pages: a program, or a variable that is set.
+# What a line of a shell begins with on these pages: a program, or a variable or function to set.
 PROGRAM: Final = re.compile(
-    r"(?:[A-Z_]+=|(?:aws|cat|cp|curl|docker|echo|export|make|manage\.py|npm|pip|python3?|sh|sudo"
-    r"|systemctl|apt-get|useradd|zonal|age-keygen|gunicorn|pgbackrest|psql)\s"
+    r"(?:[A-Z_]+=|\w+\(\) \{|(?:api|aws|cat|cp|curl|docker|echo|export|make|manage\.py|npm|pip"
+    r"|python3?|sh|sudo|systemctl|apt-get|useradd|zonal|age-keygen|gunicorn|pgbackrest|psql)\s"
     r"|\.venv/bin/|deploy/[\w./-]+|clients/[\w./-]+)"
 )
 

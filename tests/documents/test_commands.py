@@ -3,6 +3,7 @@
 import gzip
 import re
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,9 +15,12 @@ from tests.cast import PASSWORD
 from tests.documents.blocks import blocks, pages, shell_blocks
 from tests.documents.conftest import Terminal
 from tests.documents.not_run import NOT_RUN, reason
+from tests.edgecache.cluster import until
 from tests.twofactor.holder import with_totp
 
 TUTORIAL, SQL, CACHE = "docs/tutorial.md", "docs/sql.md", "docs/cache.md"
+# The request that one of the commands on SQL cancels.
+CANCELLED = "report-2026-11"
 WEBHOOKS, CLIENTS = "docs/webhooks.md", "docs/clients.md"
 # These pages print a gap in the place of the reader's token.
 GAPS = ("Bearer …", "Bearer zonal_dev_…")
@@ -29,9 +33,13 @@ RUN = [TUTORIAL, SQL, CACHE, *("docs/api-keys.md", "docs/authentication.md", "do
 RUN += ["docs/external-sign-in.md", "README.md", WEBHOOKS, CLIENTS]
 
 
-def script_of(page: str) -> str:
-    """Return the page's commands in their order, without those that are not run."""
+def script_of(page: str, *, only: str = "", but: str = "") -> str:
+    """Return the page's commands in their order, without those that are not run.
+
+    only, but: what the blocks hold that are wanted, or are not.
+    """
     chosen = [each.text for each in shell_blocks(page) if not reason(page, each.text)]
+    chosen = [text for text in chosen if only in text and not (but and but in text)]
     script = "\n".join(chosen)
     for gap in GAPS:
         script = script.replace(f"'Authorization: {gap}'", '"Authorization: Bearer $TOKEN"')
@@ -120,9 +128,26 @@ def test_the_commands_of_sql_work(terminal: Terminal) -> None:
     token = terminal.sign_up()
     terminal.post("/v1/sql", {"query": PREPARED_SQL}, token)
     (terminal.folder / "items.csv").write_text("id,name\n1,first\n2,second\n")
-    said = terminal.paste(script_of(SQL), TOKEN=token)
+    said = terminal.paste(script_of(SQL, but=CANCELLED), TOKEN=token)
     assert '"row_count":2' in said
     assert '"state":"committed"' in said
+
+
+def test_the_command_that_cancels_ends_a_statement_that_runs(terminal: Terminal) -> None:
+    """Its count would take longer than a test may."""
+    token = terminal.sign_up()
+    rows = "INSERT INTO items SELECT n, 'many' FROM generate_series(100, 100000) AS n"
+    terminal.post("/v1/sql", {"query": f"{PREPARED_SQL}; {rows}"}, token)
+    slow, cancel = script_of(SQL, only=CANCELLED).split(" &\n")
+
+    def refused_by_curl(command: str) -> str:
+        return terminal.paste(f"{command.strip()} || test $? = 22", TOKEN=token)
+
+    with ThreadPoolExecutor(1) as first_terminal:
+        told = first_terminal.submit(refused_by_curl, slow)
+        # As the page says: the call is repeated while no such request runs yet.
+        until(lambda: "request_not_running" not in refused_by_curl(cancel))
+        assert '"code":"query_cancelled"' in told.result().replace(": ", ":")
 
 
 def test_the_commands_of_the_cache_work(terminal: Terminal) -> None:
