@@ -77,14 +77,31 @@ class Jobs(Message):
 class JobDone(Message):
     """How a job ended; error: a short code, empty when it went well."""
 
+    id: int
     ok: bool
     error: str = ""
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
-        """Read it strictly."""
-        message = cls(
-            ok=fields.boolean("ok"), error=fields.text("error", limit=ERROR_LIMIT, default="")
+        """Read it."""
+        found = cls(
+            id=fields.integer("id"),
+            ok=fields.boolean("ok"),
+            error=fields.text("error", limit=ERROR_LIMIT, default=""),
         )
+        fields.refuse_unknown()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class JobsDone(Message):
+    """Jobs that have ended, whose effect is durable; the brain ignores those it does not know."""
+
+    jobs: tuple[JobDone, ...]
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """Read it strictly."""
+        message = cls(fields.objects("jobs", JobDone.read, limit=JOB_BATCH))
         fields.finish(allow_unknown=False)
         return message

@@ -28,6 +28,8 @@ CAPACITY_LIMIT_BYTES: Final = 2**60
 INVENTORY_PAGE: Final = 1000
 RECEIPT_BATCH: Final = 500
 JOB_BATCH: Final = 100
+# On this path of the brain's a worker says which jobs have ended.
+JOBS_DONE: Final = "jobs/done"
 MESSAGE_LIMIT_BYTES: Final = 1 << 20
 
 
@@ -72,8 +74,3 @@ def parse_object_path(path: str) -> bytes | None:
 def worker_path(node_id: UUID, name: str) -> str:
     """Return a path of the brain's worker API: ``/v1/workers/{id}/heartbeat`` and the like."""
     return f"/v1/workers/{node_id}/{name}"
-
-
-def job_done_path(node_id: UUID, job_id: int) -> str:
-    """Return the path on which a worker says how a job ended."""
-    return worker_path(node_id, f"jobs/{job_id}/done")

@@ -42,7 +42,25 @@ TAKE: Final[LiteralString] = """
 POSTPONE: Final[LiteralString] = """
     UPDATE brain_nodejob SET attempts = attempts + 1,
         not_before = clock_timestamp() + make_interval(secs => %s * (2 ^ attempts))
-    WHERE id = %s AND node_id = %s AND attempts < %s
+    WHERE id = ANY(%s) AND node_id = %s
+"""
+GIVE_UP: Final[LiteralString] = """
+    DELETE FROM brain_nodejob WHERE id = ANY(%s) AND node_id = %s AND attempts >= %s
+"""
+# In the order in which others lock them (``directory.KEEP_REPLICAS``).
+FINISH: Final[LiteralString] = """
+    DELETE FROM brain_nodejob WHERE id IN (
+        SELECT id FROM brain_nodejob WHERE id = ANY(%s) AND node_id = %s AND kind = ANY(%s)
+        ORDER BY id FOR UPDATE)
+    RETURNING kind, sha256
+"""
+LOSE: Final[LiteralString] = """
+    DELETE FROM brain_location WHERE node_id = %s AND blob_id = ANY(%s) RETURNING blob_id
+"""
+GAIN: Final[LiteralString] = """
+    INSERT INTO brain_location (blob_id, node_id)
+    SELECT sha256, %s FROM brain_blob WHERE sha256 = ANY(%s) ORDER BY sha256 FOR KEY SHARE
+    ON CONFLICT DO NOTHING
 """
 
 
@@ -103,43 +121,43 @@ async def drop(database: Database, ids: Sequence[int]) -> None:
         await database.run("DELETE FROM brain_nodejob WHERE id = ANY(%s)", [list(ids)])
 
 
-async def finish(change: Change, node_id: UUID, job_id: int) -> None:
-    """Delete a job that was done, and record its result in the locations.
+async def finish(coherence: Coherence, node_id: UUID, ids: Sequence[int]) -> None:
+    """Delete jobs that were done, and record their results in the locations.
 
-    Does nothing if it is not, or no longer, this node's job.
+    Does nothing for those that are not, or no longer, this node's jobs.
+    Raises DatabaseUnavailable: some may have been recorded.
     """
-    job = await change.one(
-        "DELETE FROM brain_nodejob WHERE id = %s AND node_id = %s RETURNING kind, sha256",
-        [job_id, node_id],
-    )
-    if job is None:
-        return
-    is_due = True
-    if job.kind == JobKind.DELETE:
+    left = len(ids)
+    # Apart, for they wait for others in different orders: one adds locations, the others remove
+    # them. Most messages have jobs of one kind only.
+    for kinds in ((JobKind.DELETE, JobKind.VERIFY), (JobKind.REPLICATE,)):
+        if left:
+            async with coherence.change(waits=False) as change:
+                left -= await _finish(change, node_id, ids, kinds)
+
+
+async def _finish(
+    change: Change, node_id: UUID, ids: Sequence[int], kinds: Sequence[JobKind]
+) -> int:
+    """Finish the jobs of some kinds; return how many there were."""
+    jobs = await change.all(FINISH, [list(ids), node_id, list(kinds)])
+    hashes = {kind: sorted({job.sha256 for job in jobs if job.kind == kind}) for kind in kinds}
+    due = {sha256 for kind, each in hashes.items() if kind != JobKind.DELETE for sha256 in each}
+    if deleted := hashes.get(JobKind.DELETE):
         # Usually the location ended when the job was made. One that is there was made since: the
         # node deleted what it was asked to keep again.
-        is_due = bool(
-            await change.run(
-                "DELETE FROM brain_location WHERE blob_id = %s AND node_id = %s",
-                [job.sha256, node_id],
-            )
-        )
-    elif job.kind == JobKind.REPLICATE:
-        await change.run(
-            "INSERT INTO brain_location (blob_id, node_id)"
-            " SELECT sha256, %s FROM brain_blob WHERE sha256 = %s FOR KEY SHARE"
-            " ON CONFLICT DO NOTHING",
-            [node_id, job.sha256],
-        )
-    if is_due:
-        # A replica is missing, or another node may have come back with its own meanwhile.
-        request_check(change, [job.sha256])
-    change.announce("blob", job.sha256.hex())
+        due.update(row.blob_id for row in await change.all(LOSE, [node_id, deleted]))
+    if added := hashes.get(JobKind.REPLICATE):
+        await change.run(GAIN, [node_id, added])
+    # A replica is missing, or another node may have come back with its own meanwhile.
+    request_check(change, sorted(due))
+    for sha256 in sorted(due):
+        change.announce("blob", sha256.hex())
+    return len(jobs)
 
 
-async def postpone(database: Database, node_id: UUID, job_id: int) -> None:
-    """Postpone a failed job, longer each time; after six failures it is deleted."""
-    if not await database.run(POSTPONE, [FIRST_WAIT_S, job_id, node_id, ATTEMPTS]):
-        await database.run(
-            "DELETE FROM brain_nodejob WHERE id = %s AND node_id = %s", [job_id, node_id]
-        )
+async def postpone(database: Database, node_id: UUID, ids: Sequence[int]) -> None:
+    """Postpone failed jobs, longer each time; after six failures they are deleted."""
+    if ids:
+        await database.run(GIVE_UP, [list(ids), node_id, ATTEMPTS])
+        await database.run(POSTPONE, [FIRST_WAIT_S, list(ids), node_id])

@@ -1,4 +1,4 @@
-"""``GET /v1/workers/{id}/jobs`` and ``POST …/jobs/{job}/done``: work for a node."""
+"""``GET /v1/workers/{id}/jobs`` and ``POST …/jobs/done``: work for a node."""
 
 import time
 
@@ -6,14 +6,13 @@ import structlog
 
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
-from edgecache.brain.json_errors import NotFound
 from edgecache.brain.nodes import jobs as node_jobs
 from edgecache.brain.nodes.jobs import JobRow
 from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.nodes.tickets import TicketGrant
 from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.protocol.fields import Fields
-from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobSource
+from edgecache.protocol.jobs import Job, JobKind, Jobs, JobsDone, JobSource
 from edgecache.protocol.names import JOB_BATCH
 from edgecache.protocol.tickets import TicketKind
 
@@ -31,26 +30,23 @@ def routes(parts: WorkersApiParts) -> list[Route]:
         pointless = [task.id for task in tasks if _is_pointless(node, task)]
         await node_jobs.drop(parts.database, pointless)
         jobs = [_job(parts, node, task) for task in tasks if task.id not in pointless]
-        for job in jobs:
-            if not _can_be_done(job):
-                await node_jobs.postpone(parts.database, node.id, job.id)
+        later = [job.id for job in jobs if not _can_be_done(job)]
+        await node_jobs.postpone(parts.database, node.id, later)
         return JsonResponse(Jobs(tuple(job for job in jobs if _can_be_done(job))).as_json())
 
     async def done(call: JsonCall) -> JsonResponse:
-        message = JobDone.read(Fields(call.body))
+        message = JobsDone.read(Fields(call.body))
         node: NodeRow = call.caller
-        job_id = _number(call.captures["job_id"])
-        if message.ok:
-            async with parts.coherence.change(waits=False) as change:
-                await node_jobs.finish(change, node.id, job_id)
-        else:
-            log.warning("node_job_failed", node_id=str(node.id), job=job_id, error=message.error)
-            await node_jobs.postpone(parts.database, node.id, job_id)
+        await node_jobs.finish(parts.coherence, node.id, [job.id for job in message.jobs if job.ok])
+        failed = [job for job in message.jobs if not job.ok]
+        for job in failed:
+            log.warning("node_job_failed", node_id=str(node.id), job=job.id, error=job.error)
+        await node_jobs.postpone(parts.database, node.id, [job.id for job in failed])
         return JsonResponse({})
 
     return [
         Route("GET", "/v1/workers/{node_id}/jobs", waiting),
-        Route("POST", "/v1/workers/{node_id}/jobs/{job_id}/done", done),
+        Route("POST", "/v1/workers/{node_id}/jobs/done", done),
     ]
 
 
@@ -92,9 +88,3 @@ def _sources(parts: WorkersApiParts, node: NodeRow, task: JobRow) -> tuple[JobSo
         )
         for source in holders[:3]
     )
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal() or len(text) > 18:
-        raise NotFound
-    return int(text)

@@ -11,11 +11,11 @@ from typing import Final
 from edgecache.http.client import Address, request_head
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 from edgecache.protocol.fields import MalformedMessage
-from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobSource
+from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobsDone, JobSource
 from edgecache.protocol.names import (
     JOB_BATCH,
+    JOBS_DONE,
     TICKET_HEADER,
-    job_done_path,
     object_path,
     worker_path,
 )
@@ -28,8 +28,10 @@ from edgecache.worker.sync.brain import BrainError, NodeRemoved
 
 log = logging.getLogger(__name__)
 
-# Jobs that are done and reported at once, each with a connection to the brain.
+# Jobs that are done at once.
 AT_ONCE: Final = 2
+# A job that has ended is reported after this, with those that have ended meanwhile.
+REPORT_S: Final = 0.5
 
 
 class SourceFailed(Exception):
@@ -57,18 +59,38 @@ async def _do_some(node: Node) -> bool:
     path = worker_path(node.options.node_id, f"jobs?limit={JOB_BATCH}")
     waiting = Jobs.read(await node.brain.call("GET", path)).jobs
     at_once = asyncio.Semaphore(AT_ONCE)
+    ended: list[JobDone] = []
 
-    async def do(job: Job) -> JobDone:
+    async def do(job: Job) -> None:
         async with at_once:
-            done = await _do(node, job)
-            path = job_done_path(node.options.node_id, job.id)
-            await node.brain.call("POST", path, done.as_json())
-        return done
+            ended.append(await _do(node, job))
 
-    done = await asyncio.gather(*(do(job) for job in waiting))
-    node.counters.add("jobs", len(done))
+    doing = asyncio.gather(*(do(job) for job in waiting))
+    are_well = await _report(node, doing, ended)
+    node.counters.add("jobs", len(waiting))
     # Failed ones come again: not at once.
-    return len(waiting) == JOB_BATCH and all(one.ok for one in done)
+    return len(waiting) == JOB_BATCH and are_well
+
+
+async def _report(node: Node, doing: asyncio.Future[list[None]], ended: list[JobDone]) -> bool:
+    """Report jobs until all have ended; return whether all went well.
+
+    The quick ones of a batch go in one message; a slow one holds up no other for long.
+    """
+    are_well = True
+    try:
+        while not doing.done() or ended:
+            await asyncio.wait({doing}, timeout=REPORT_S)
+            done, ended[:] = tuple(ended), ()
+            if done:
+                path = worker_path(node.options.node_id, JOBS_DONE)
+                await node.brain.call("POST", path, JobsDone(done).as_json())
+                are_well = are_well and all(one.ok for one in done)
+        await doing
+    finally:
+        # What was not reported is handed out again, which is harmless.
+        doing.cancel()
+    return are_well
 
 
 async def _do(node: Node, job: Job) -> JobDone:
@@ -81,13 +103,13 @@ async def _do(node: Node, job: Job) -> JobDone:
         else:
             await replicate(node, job)
     except SourceFailed as error:
-        return JobDone(ok=False, error=str(error))
+        return JobDone(job.id, ok=False, error=str(error))
     except StoreFull:
-        return JobDone(ok=False, error="store_full")
+        return JobDone(job.id, ok=False, error="store_full")
     except (OSError, sqlite3.Error) as error:
         problem = node.problems.report_disk(error)
-        return JobDone(ok=False, error=str(problem or "busy"))
-    return JobDone(ok=True)
+        return JobDone(job.id, ok=False, error=str(problem or "busy"))
+    return JobDone(job.id, ok=True)
 
 
 async def replicate(node: Node, job: Job) -> None:

@@ -11,7 +11,7 @@ from edgecache.protocol import names
 from edgecache.protocol.fields import Fields, MalformedMessage, parse
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, TicketKey
 from edgecache.protocol.inventories import HeldBlob, Inventory, InventoryAnswer
-from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobSource
+from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobsDone, JobSource
 from edgecache.protocol.receipts import ReceiptLine, Receipts, ReceiptsAnswer, RefusedReceipt
 from tests.edgecache.protocol.strategies import HASH, NUMBER
 
@@ -77,7 +77,9 @@ MESSAGES = st.one_of(
             max_size=3,
         ).map(tuple),
     ),
-    st.builds(JobDone, st.booleans(), WORD),
+    st.builds(
+        JobsDone, st.lists(st.builds(JobDone, NUMBER, st.booleans(), WORD), max_size=3).map(tuple)
+    ),
 )
 BEAT: dict[str, Any] = {
     "incarnation": "a",

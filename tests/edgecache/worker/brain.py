@@ -20,7 +20,7 @@ from edgecache.protocol.credentials import authorization
 from edgecache.protocol.fields import parse
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, TicketKey
 from edgecache.protocol.inventories import Inventory, InventoryAnswer
-from edgecache.protocol.jobs import Job, JobDone, Jobs
+from edgecache.protocol.jobs import Job, JobDone, Jobs, JobsDone
 from edgecache.protocol.receipts import ReceiptLine, Receipts, ReceiptsAnswer, RefusedReceipt
 from edgecache.protocol.tickets import MAC_KEY_BYTES, Ticket, TicketKind, decode, encode, key_id
 
@@ -87,6 +87,7 @@ class FakeBrain:
         self.receipts: list[ReceiptLine] = []
         self.batches: list[list[str]] = []
         self.done: dict[int, JobDone] = {}
+        self.reports: list[tuple[JobDone, ...]] = []
         self.requests = 0
         self.drops_connections = False
         self.garbage: bytes | None = None
@@ -160,9 +161,11 @@ class FakeBrain:
                 return 200, self._receipts(Receipts.read(parse(body)))
             case "GET", ["jobs"]:
                 return 200, Jobs(tuple(self.jobs)).as_json()
-            case "POST", ["jobs", number, "done"]:
-                self.done[int(number)] = JobDone.read(parse(body))
-                self.jobs = [job for job in self.jobs if job.id != int(number)]
+            case "POST", ["jobs", "done"]:
+                ended = JobsDone.read(parse(body)).jobs
+                self.reports.append(ended)
+                self.done |= {job.id: job for job in ended}
+                self.jobs = [job for job in self.jobs if job.id not in self.done]
                 return 200, {}
         return 404, {"code": "not_found"}
 

@@ -26,7 +26,7 @@ def test_a_job_is_issued_once_a_minute_until_it_is_done(
     assert (job["kind"], job["sha256"], job["sources"]) == ("delete", blob.hex(), [])
     assert node.say("jobs", method="GET").body["jobs"] == []
 
-    assert node.say(f"jobs/{job['id']}/done", {"ok": True}).status == 200
+    assert node.say("jobs/done", {"jobs": [{"id": job["id"], "ok": True}]}).status == 200
     assert cluster_rows.value("SELECT count(*) FROM brain_nodejob WHERE sha256 = %s", blob) == 0
 
 
@@ -43,7 +43,7 @@ def test_a_failing_job_is_retried_later_and_finally_dropped(
     while cluster_rows.value("SELECT count(*) FROM brain_nodejob"):
         cluster_rows.run("UPDATE brain_nodejob SET not_before = now()")
         (job,) = node.say("jobs", method="GET").body["jobs"]
-        node.say(f"jobs/{job['id']}/done", {"ok": False, "error": "disk_full"})
+        node.say("jobs/done", {"jobs": [{"id": job["id"], "ok": False, "error": "disk_full"}]})
         found = cluster_rows.all("SELECT extract(epoch FROM not_before - now()) FROM brain_nodejob")
         waits += [float(wait) for (wait,) in found]
 
@@ -64,9 +64,38 @@ def test_a_node_cannot_end_another_node_s_job(
     )
     number = cluster_rows.value("SELECT id FROM brain_nodejob")
     for ok in (True, False):
-        other.say(f"jobs/{number}/done", {"ok": ok})
+        other.say("jobs/done", {"jobs": [{"id": number, "ok": ok}]})
     assert cluster_rows.all("SELECT attempts FROM brain_nodejob") == [(0,)]
-    assert other.say("jobs/x/done", {"ok": True}).status == 404
+    wrong = other.say("jobs/done", {"jobs": [{"id": "x", "ok": True}]})
+    assert (wrong.status, wrong.fields) == (400, {"jobs[0].id"})
+
+
+def test_many_jobs_are_ended_by_one_message(
+    bare_cluster: Cluster, cluster_rows: ClusterRows, put: Put
+) -> None:
+    node, other = register(bare_cluster, port=9101), register(bare_cluster, port=9102)
+    node.beat()
+    blob = put(b"verified")
+    node.hold((blob, 8))
+    made = [(node.id, "delete", secrets.token_bytes(32)) for _ in range(5)]
+    made += [(node.id, "verify", blob), (node.id, "replicate", blob)]
+    made += [(other.id, "delete", secrets.token_bytes(32))]
+    cluster_rows.run("DELETE FROM brain_nodejob")
+    for row in made:
+        cluster_rows.run(
+            "INSERT INTO brain_nodejob (node_id, kind, sha256) VALUES (%s, %s, %s)", *row
+        )
+    ids = [number for (number,) in cluster_rows.all("SELECT id FROM brain_nodejob ORDER BY id")]
+
+    said = [{"id": number, "ok": True} for number in (2**62, *ids)]
+    said[1] |= {"ok": False, "error": "disk_full"}
+    assert node.say("jobs/done", {"jobs": said}).status == 200
+
+    left = "SELECT id, attempts FROM brain_nodejob WHERE kind <> 'replicate' ORDER BY id"
+    assert cluster_rows.all(left) == [(ids[0], 1), (ids[-1], 0)]
+    assert node.id in cluster_rows.holders(blob)
+    # To say it again is harmless.
+    assert node.say("jobs/done", {"jobs": said}).status == 200
 
 
 def test_a_copy_is_fetched_with_a_ticket_from_a_holder(
@@ -90,7 +119,7 @@ def test_a_copy_is_fetched_with_a_ticket_from_a_holder(
     assert (job["size"], job["sources"][0]["url"]) == (7, "http://127.0.0.1:9101")
     ticket = TicketSigner(bare_cluster.secret).verify(job["sources"][0]["ticket"])
     assert (ticket.kind, ticket.node_id, ticket.sha256) == (TicketKind.REPLICATE, holder.id, blob)
-    asker.say(f"jobs/{job['id']}/done", {"ok": True})
+    asker.say("jobs/done", {"jobs": [{"id": job["id"], "ok": True}]})
     assert asker.id in cluster_rows.holders(blob)
 
 

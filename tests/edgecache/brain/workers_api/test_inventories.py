@@ -116,7 +116,7 @@ def test_a_copy_from_an_unneeded_fetch_is_deleted(
     )
 
     (job,) = nodes[2].say("jobs", method="GET").body["jobs"]
-    nodes[2].say(f"jobs/{job['id']}/done", {"ok": True})
+    nodes[2].say("jobs/done", {"jobs": [{"id": job["id"], "ok": True}]})
 
     wait_until(lambda: [node.beat() for node in nodes] and len(cluster_rows.holders(blob)) == 2)
 
@@ -146,7 +146,7 @@ def test_a_copy_that_a_node_lost_is_made_again(
         )
         (job,) = nodes[0].say("jobs", method="GET").body["jobs"]
         nodes[0].hold((blob, len(how)), full=False)
-        nodes[0].say(f"jobs/{job['id']}/done", {"ok": True})
+        nodes[0].say("jobs/done", {"jobs": [{"id": job["id"], "ok": True}]})
 
     query = "SELECT kind FROM brain_nodejob WHERE sha256 = %s AND node_id = %s"
     wait_until(

@@ -31,11 +31,15 @@ def source(brain: FakeBrain, workers: Callable[..., Worker]) -> Iterator[Worker]
 
 
 class BadSource:
-    """A server in a worker's place that sends the same response on every connection."""
+    """A server in a worker's place that sends the same response on every connection.
 
-    def __init__(self, answer: bytes) -> None:
+    gate: it does not respond before.
+    """
+
+    def __init__(self, answer: bytes, gate: threading.Event | None = None) -> None:
         """Listen."""
         self._answer = answer
+        self._gate = gate
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.asked = 0
         threading.Thread(target=self._serve, daemon=True).start()
@@ -52,6 +56,8 @@ class BadSource:
             # A worker that refuses the head hangs up.
             with client, suppress(ConnectionError):
                 client.recv(65_536)
+                if self._gate is not None:
+                    self._gate.wait(20)
                 client.sendall(self._answer)
 
 
@@ -80,7 +86,7 @@ def give(brain: FakeBrain, job: Job) -> JobDone:
 
 
 def test_a_blob_is_fetched_from_another_worker(source: Worker, worker: Worker) -> None:
-    assert give(worker.brain, copy_from(offer(source))) == JobDone(ok=True)
+    assert give(worker.brain, copy_from(offer(source))) == JobDone(7, ok=True)
     assert worker.get(CONTENT).body == CONTENT
     worker.brain.wait_for(lambda: name(CONTENT) in worker.brain.held())
     assert worker.metric("stores_total") == 1
@@ -111,7 +117,7 @@ def test_a_source_with_wrong_bytes_or_an_error_leaves_nothing(
 ) -> None:
     # A job is done once: each has its own number.
     job = copy_from(BadSource(answer).offer, job_id=len(lasting.brain.done) + 1)
-    assert give(lasting.brain, job) == JobDone(ok=False, error=error)
+    assert give(lasting.brain, job) == JobDone(job.id, ok=False, error=error)
     assert lasting.get(CONTENT).status == 404
     assert lasting.incoming() == []
     assert lasting.metric("used_bytes") == 0
@@ -128,9 +134,9 @@ def test_a_job_without_a_source_or_space_reports_its_failure(
     brain: FakeBrain, workers: Callable[..., Worker]
 ) -> None:
     worker = workers(capacity="1MiB").start()
-    assert give(brain, copy_from()) == JobDone(ok=False, error="no_source")
+    assert give(brain, copy_from()) == JobDone(7, ok=False, error="no_source")
     bad = BadSource(whole(CONTENT))
-    assert give(brain, copy_from(bad.offer, job_id=8)) == JobDone(ok=False, error="store_full")
+    assert give(brain, copy_from(bad.offer, job_id=8)) == JobDone(8, ok=False, error="store_full")
     assert worker.health() == 200
 
 
@@ -142,9 +148,24 @@ def test_a_deletion_is_reported_at_once(worker: Worker) -> None:
     assert give(worker.brain, Job(10, JobKind.DELETE, name(b"absent"), 0)).ok
 
 
-def test_all_of_many_jobs_are_done(worker: Worker) -> None:
+def test_all_of_many_jobs_are_done_and_reported_together(worker: Worker) -> None:
     worker.brain.jobs = [Job(number, JobKind.DELETE, bytes(32), 0) for number in range(100)]
     worker.brain.wait_for(lambda: len(worker.brain.done) == 100)
+    assert len(worker.brain.reports) < 50
+
+
+def test_a_slow_job_does_not_hold_up_the_report_of_others(worker: Worker) -> None:
+    gate = threading.Event()
+    slow = BadSource(whole(CONTENT), gate)
+    deletion = Job(8, JobKind.DELETE, name(b"absent"), 0)
+    worker.brain.jobs = [copy_from(slow.offer), deletion]
+    try:
+        worker.brain.wait_for(lambda: 8 in worker.brain.done)
+        assert 7 not in worker.brain.done
+    finally:
+        gate.set()
+    worker.brain.wait_for(lambda: 7 in worker.brain.done)
+    assert worker.brain.done[7].ok
 
 
 def test_a_deletion_that_the_disk_refuses_is_reported_as_failed(worker: Worker) -> None:
