@@ -16,8 +16,8 @@ from django.core.management.base import CommandError
 
 from edgecache.brain.delivery import nginx_offload
 from tests.edgecache.alterations import flip
+from tests.edgecache.brain.s3.programs import program
 from tests.edgecache.brain.s3.raw import Signer, md5, send
-from tests.edgecache.brain.s3.test_clients import program
 from tests.edgecache.cluster import Cluster, Keys, until
 from tests.edgecache.conftest import ROOT, connect
 from tests.ports import free_port

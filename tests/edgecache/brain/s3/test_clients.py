@@ -6,7 +6,6 @@ Each puts, gets, heads, ranges, lists, copies, uploads in parts, presigns and de
 import io
 import json
 import os
-import shutil
 import subprocess
 import sys
 import urllib.request
@@ -19,6 +18,7 @@ from boto3.s3.transfer import TransferConfig
 from minio import Minio
 from minio.commonconfig import CopySource
 
+from tests.edgecache.brain.s3.programs import fetched, packaged, run
 from tests.edgecache.cluster import Cluster, Keys, until
 
 SMALL = b"hello, edge"
@@ -54,65 +54,12 @@ def seen(cluster: Cluster, keys: Keys) -> Callable[[], None]:
     return lambda: until(lambda: all(each & asked() for each in NINE.values()))
 
 
-def program(name: str) -> str:
-    """Return the path of a tool: of this environment, else of the machine."""
-    own = Path(sys.executable).parent / name
-    found = str(own) if own.exists() else shutil.which(name)
-    assert found, f"{name} is not installed"
-    return found
-
-
-@pytest.fixture
-def environment(keys: Keys, cluster: Cluster, tmp_path: Path) -> dict[str, str]:
-    """Return the environment of a tool with the tenant's keys and no other configuration."""
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-        "LANG": "C.UTF-8",
-        "AWS_ACCESS_KEY_ID": keys.access_key,
-        "AWS_SECRET_ACCESS_KEY": keys.secret_key,
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": cluster.url,
-        "AWS_MAX_ATTEMPTS": "1",
-        "S3_ENDPOINT_URL": cluster.url,
-        "RCLONE_CONFIG_EDGE_TYPE": "s3",
-        "RCLONE_CONFIG_EDGE_PROVIDER": "Other",
-        "RCLONE_CONFIG_EDGE_ENDPOINT": cluster.url,
-        "RCLONE_CONFIG_EDGE_ACCESS_KEY_ID": keys.access_key,
-        "RCLONE_CONFIG_EDGE_SECRET_ACCESS_KEY": keys.secret_key,
-        "RCLONE_LOW_LEVEL_RETRIES": "1",
-        "RCLONE_RETRIES": "1",
-        "RCLONE_CONFIG": "/dev/null",
-    }
-
-
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     """Return a folder with a small and a big file."""
     (tmp_path / "small").write_bytes(SMALL)
     (tmp_path / "big").write_bytes(BIG)
     return tmp_path
-
-
-def fetched(url: str) -> bytes:
-    """Return what a plain HTTP client gets."""
-    with urllib.request.urlopen(url, timeout=20) as answer:  # noqa: S310 - loopback
-        content: bytes = answer.read()
-    return content
-
-
-def run(environment: dict[str, str], *command: str) -> bytes:
-    """Run a tool; give its output."""
-    done = subprocess.run(
-        [program(command[0]), *command[1:]],
-        env=environment,
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, (command, done.stdout[-2000:], done.stderr[-2000:])
-    return done.stdout
 
 
 def sent(url: str, body: bytes) -> None:
@@ -236,8 +183,10 @@ def test_s5cmd(
 def test_rclone(
     environment: dict[str, str], files: Path, bucket: str, seen: Callable[[], None]
 ) -> None:
+    path = packaged("rclone", package="rclone")
+
     def rclone(*command: str) -> bytes:
-        return run(environment, "rclone", *command)
+        return run(environment, path, *command)
 
     parts = ("--s3-upload-cutoff", "5M", "--s3-chunk-size", "5M")
     rclone("copyto", f"{files}/small", f"edge:{bucket}/{KEY}")
