@@ -95,12 +95,12 @@ async def test_a_body_counts_until_the_managed_store_has_it(
         await gate.came.wait()
         assert brain.staging.used_bytes == 4 * MIB
         with pytest.raises(StorageFull):
-            await receive(brain, 4 * MIB)
+            await receive(brain, 9 * MIB)
 
         gate.opened.set()
         await writing
         await until(lambda: brain.staging.used_bytes == 0)
-        assert await receive(brain, 4 * MIB)
+        assert await receive(brain, 9 * MIB)
 
 
 async def test_a_body_that_is_removed_counts_no_more(small: Brain) -> None:
