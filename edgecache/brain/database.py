@@ -42,6 +42,8 @@ QUEUE_S: Final = 2.0
 LONG_SHARE: Final = 2
 LONG_SPARE: Final = 1
 LONG_QUEUE_S: Final = 10.0
+# More than there can be: what has begun to wait patiently is not refused.
+PATIENT_QUEUE: Final = 2**30
 AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed)
 
 
@@ -95,6 +97,13 @@ class Database:
             spare=LONG_SPARE,
             queue=QUEUE,
             wait_s=LONG_QUEUE_S,
+        )
+        self._patient = Shares(
+            max(1, max_connections // LONG_SHARE),
+            refusal=DatabaseBusy,
+            spare=SPARE,
+            queue=PATIENT_QUEUE,
+            wait_s=None,
         )
         self._pool: AsyncConnectionPool[RawConnection] = AsyncConnectionPool(
             url,
@@ -153,6 +162,14 @@ class Database:
         Raises DatabaseBusy.
         """
         return self._long.place(PAYER.get())
+
+    def patient(self) -> AbstractAsyncContextManager[None]:
+        """Hold a place among those that wait for a connection however long it takes.
+
+        For what would be lost otherwise, such as the bytes of a fetch; it leaves places to
+        statements that are not patient.
+        """
+        return self._patient.place(PAYER.get()[:2])
 
     @asynccontextmanager
     async def transaction(

@@ -20,6 +20,7 @@ from edgecache.brain.directory.index import Index, Name, Tombstone
 from edgecache.brain.directory.joined_reads import JoinedReads
 from edgecache.brain.directory.locations import Holders
 from edgecache.brain.errors import NoSuchBucket
+from edgecache.brain.grouped_calls import GroupedCalls
 from edgecache.brain.values import BucketInfo, Manifest, ObjectVersion
 
 # Above every generation: a version that was read before a loss is not remembered after it.
@@ -41,8 +42,10 @@ FIND: Final = (
     " o.cached_at, b.crc32,"
     " ARRAY(SELECT l.node_id FROM brain_location l WHERE l.blob_id = o.blob_id"
     " ORDER BY l.node_id) AS nodes"
-    " FROM brain_cachedobject o JOIN brain_blob b ON b.sha256 = o.blob_id"
-    " WHERE o.bucket_id = %s AND o.key = %s AND o.variant = %s AND NOT EXISTS ("
+    " FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS wanted (bucket_id, key, variant)"
+    " JOIN brain_cachedobject o USING (bucket_id, key, variant)"
+    " JOIN brain_blob b ON b.sha256 = o.blob_id"
+    " WHERE NOT EXISTS ("
     "SELECT FROM brain_purgerecord p WHERE p.bucket_id = o.bucket_id AND NOT p.is_done"
     " AND p.generation > o.generation"
     " AND CASE WHEN p.is_prefix THEN starts_with(o.key, p.pattern) ELSE o.key = p.pattern END)"
@@ -59,8 +62,10 @@ ADD_LOCATIONS: Final = (
     " ON CONFLICT DO NOTHING"
 )
 KEEP_REPLICAS: Final = (
-    "DELETE FROM brain_nodejob j USING unnest(%b::bytea[], %b::uuid[]) held (sha256, node_id)"
-    " WHERE j.sha256 = held.sha256 AND j.node_id = held.node_id AND j.kind = 'delete'"
+    "DELETE FROM brain_nodejob WHERE id IN (SELECT j.id FROM brain_nodejob j"
+    " JOIN unnest(%b::bytea[], %b::uuid[]) held (sha256, node_id)"
+    " ON j.sha256 = held.sha256 AND j.node_id = held.node_id AND j.kind = 'delete'"
+    " ORDER BY j.id FOR UPDATE OF j)"
 )
 
 # A bucket is looked up by tenant and name, by public name or by id.
@@ -96,6 +101,7 @@ class Directory:
         self._buckets: CoherentCache[BucketName, BucketInfo] = CoherentCache(coherence, "bucket")
         self._loads: set[KeyWatch] = set()
         self._joined: dict[Name, KeyWatch] = {}
+        self._rows: GroupedCalls[Name, Row] = GroupedCalls(self._find_all)
         self._finds: JoinedReads[Name, ObjectVersion | None] = JoinedReads()
         self._looks: JoinedReads[bytes, tuple[UUID, ...]] = JoinedReads()
         self._sweeps = BackgroundTasks()
@@ -305,15 +311,19 @@ class Directory:
             self.holders.put(sha256, nodes)
         return nodes
 
+    async def _find_all(self, names: list[Name]) -> dict[Name, Row]:
+        rows = await self._database.all(FIND, [list(each) for each in zip(*names, strict=True)])
+        return {(row.bucket_id, row.key, row.variant): row for row in rows}
+
     async def _load(self, watch: KeyWatch) -> ObjectVersion | None:
         may_keep = self.coherence.is_current
         self._loads.add(watch)
         try:
-            row = await self._database.one(FIND, watch.name)
+            row = await self._rows.get(watch.name)
             while row is None and 0 < watch.newest < NEVER:
                 # A fetch may have stored it while the query ran.
                 watch.newest = 0
-                row = await self._database.one(FIND, watch.name)
+                row = await self._rows.get(watch.name)
             if row is None:
                 return None
             found = found_of(row)

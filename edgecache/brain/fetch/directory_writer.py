@@ -1,5 +1,6 @@
 """Writing the outcome of a fetch into the directory."""
 
+from edgecache.brain.database import Database
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
@@ -10,9 +11,15 @@ from edgecache.brain.values import ObjectVersion, StagedFile, fields_of
 
 
 class DirectoryWriter:
-    """Writes for one fetch. began: the generation when it began; newer changes of the key win."""
+    """Writes for one fetch. began: the generation when it began; newer changes of the key win.
 
-    def __init__(self, directory: Directory, staging: Staging, name: Name, began: int) -> None:
+    Thousands of fetches may end together, when a slow origin comes back: they wait for one another.
+    """
+
+    def __init__(
+        self, database: Database, directory: Directory, staging: Staging, name: Name, began: int
+    ) -> None:
+        self._database = database
         self._directory = directory
         self._staging = staging
         self._name = name
@@ -37,11 +44,15 @@ class DirectoryWriter:
             version.last_modified,
             cacheability.http,
         )
+        async with self._database.patient():
+            return await self._commit(staged, row)
+
+    async def _commit(self, staged: StagedFile, row: commits.VersionRow) -> ObjectVersion | None:
         target = self._staging.blob_path(staged.manifest.sha256)
-        name = (bucket_id, key, cacheability.variant)
+        name = (row.bucket_id, row.key, row.variant)
         with self._directory.watch(name) as watch:
             async with self._directory.coherence.change(waits=False) as change:
-                await commits.lock_keys(change, bucket_id, [key])
+                await commits.lock_keys(change, row.bucket_id, [row.key])
                 if await commits.is_overtaken(change, name, self._began):
                     return None
                 await commits.hold_blob(change, staged.manifest)
@@ -57,11 +68,17 @@ class DirectoryWriter:
         """
         bucket_id, key, _ = self._name
         name = (bucket_id, key, stale.variant)
-        with self._directory.watch(name) as watch:
-            async with self._directory.coherence.change(waits=False) as change:
-                await commits.lock_keys(change, bucket_id, [key])
-                if await commits.is_overtaken(change, name, self._began):
-                    raise OriginChanged
-                kept = await commits.refresh_cached(change, stale, cacheability.http)
-            self._directory.remember(kept, watch)
+        async with self._database.patient():
+            with self._directory.watch(name) as watch:
+                kept = await self._refresh(name, stale, cacheability)
+                self._directory.remember(kept, watch)
         return kept
+
+    async def _refresh(
+        self, name: Name, stale: ObjectVersion, cacheability: Cacheability
+    ) -> ObjectVersion:
+        async with self._directory.coherence.change(waits=False) as change:
+            await commits.lock_keys(change, name[0], [name[1]])
+            if await commits.is_overtaken(change, name, self._began):
+                raise OriginChanged
+            return await commits.refresh_cached(change, stale, cacheability.http)

@@ -1,11 +1,12 @@
 """Fetch leases: one brain fetches a key, the others wait for what it stores.
 
 A lease is valid as long as its brain is (``coherence``), so that a fetch that waits for a slow
-origin renews nothing. And one statement a second looks for all waiters of a brain together, however
-many they are.
+origin renews nothing. Leases of a bucket that are wanted together are taken with one statement, and
+one a second looks for all waiters of a brain together, however many they are.
 """
 
 import asyncio
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import DatabaseUnavailable
+from edgecache.brain.grouped_calls import GroupedCalls
 
 # Longer than a fetch may last: it ends with its release, or with its brain.
 LEASE_S: Final = 7 * 3600
@@ -24,15 +26,21 @@ LIVES: Final = (
     "held.expires_at > clock_timestamp() AND EXISTS (SELECT FROM brain_braininstance i"
     " WHERE i.id = held.brain_id AND i.lease_until > clock_timestamp())"
 )
+# In the order of the names, for an insertion waits for another one of the same name.
 ACQUIRE: Final = (
     "INSERT INTO brain_filllease AS held (bucket_id, key, variant, brain_id, expires_at)"  # noqa: S608 - constants
-    " VALUES (%s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s))"
+    " SELECT bucket_id, key, variant, %s, clock_timestamp() + make_interval(secs => %s)"
+    " FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS wanted (bucket_id, key, variant)"
+    " ORDER BY bucket_id, key, variant"
     " ON CONFLICT (bucket_id, key, variant) DO UPDATE SET brain_id = EXCLUDED.brain_id,"
-    f" expires_at = EXCLUDED.expires_at WHERE NOT ({LIVES}) RETURNING id"
+    f" expires_at = EXCLUDED.expires_at WHERE NOT ({LIVES}) RETURNING bucket_id, key, variant"
 )
+# In the same order, for others acquire them meanwhile.
 RELEASE: Final = (
-    "DELETE FROM brain_filllease"
-    " WHERE bucket_id = %s AND key = %s AND variant = %s AND brain_id = %s"
+    "DELETE FROM brain_filllease WHERE id IN (SELECT held.id FROM brain_filllease held"
+    " JOIN unnest(%s::bigint[], %s::text[], %s::text[]) AS done (bucket_id, key, variant)"
+    " USING (bucket_id, key, variant) WHERE held.brain_id = %s"
+    " ORDER BY bucket_id, key, variant FOR UPDATE OF held)"
 )
 HELD: Final = (
     "SELECT held.bucket_id, held.key, held.variant FROM brain_filllease held"  # noqa: S608 - constants
@@ -48,6 +56,10 @@ class Leases:
         self._database = database
         self._coherence = coherence
         self._brain_id = brain_id
+        self._acquiring: GroupedCalls[Name, bool] = GroupedCalls(self._acquire)
+        # A lease is for one fetch, also among those of this brain that want it together.
+        self._wanted: set[Name] = set()
+        self._ended: GroupedCalls[Name, bool] = GroupedCalls(self._release)
         self._waiting: dict[Name, set[asyncio.Event]] = {}
         self._looking: asyncio.Task[None] | None = None
         self._releasing = BackgroundTasks()
@@ -61,12 +73,21 @@ class Leases:
         await self._releasing.stop()
 
     async def acquire(self, name: Name) -> "Lease | None":
-        """Return the lease, or None when another brain holds it.
+        """Return the lease, or None when another fetch holds it, or is about to.
 
         Raises DatabaseUnavailable.
         """
-        row = await self._database.one(ACQUIRE, [*name, self._brain_id, LEASE_S])
-        return None if row is None else Lease(self, name)
+        if name in self._wanted:
+            return None
+        self._wanted.add(name)
+        acquiring = asyncio.create_task(self._acquiring.get(name))
+        acquiring.add_done_callback(lambda _: self._wanted.discard(name))
+        try:
+            is_held = await asyncio.shield(acquiring)
+        except asyncio.CancelledError:
+            acquiring.add_done_callback(partial(self._give_up, name))
+            raise
+        return Lease(self, name) if is_held else None
 
     async def wait(self, name: Name) -> None:
         """Wait until the lease is free, or was a moment ago."""
@@ -85,22 +106,34 @@ class Leases:
     async def release(self, name: Name) -> None:
         """End the lease and announce it; while the database is away, try again behind."""
         try:
-            await self._release(name)
+            await self._ended.get(name)
         except DatabaseUnavailable:
             self._releasing.add(self._release_later(name))
 
-    async def _release(self, name: Name) -> None:
+    async def _acquire(self, names: list[Name]) -> dict[Name, bool]:
+        rows = await self._database.all(ACQUIRE, [self._brain_id, LEASE_S, *_columns(names)])
+        return {(row.bucket_id, row.key, row.variant): True for row in rows}
+
+    def _give_up(self, name: Name, acquiring: "asyncio.Task[bool | None]") -> None:
+        """Release what was acquired for a fetch that has been cancelled meanwhile."""
+        if not acquiring.cancelled() and acquiring.exception() is None and acquiring.result():
+            self._releasing.add(self.release(name))
+
+    async def _release(self, names: list[Name]) -> dict[Name, bool]:
         async with self._coherence.change(waits=False) as change:
-            await change.run(RELEASE, [*name, self._brain_id])
-            change.announce("fill", *name)
+            await change.run(RELEASE, [*_columns(names), self._brain_id])
+            for name in names:
+                change.announce("fill", *name)
+        return {}
 
     async def _release_later(self, name: Name) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             try:
-                return await self._release(name)
+                await self._ended.get(name)
             except DatabaseUnavailable:
                 continue
+            return
 
     async def _look(self) -> None:
         """Wake those whose lease is free, until none waits."""
@@ -111,9 +144,7 @@ class Leases:
                 self._looking = None
                 return
             try:
-                rows = await self._database.all(
-                    HELD, [list(each) for each in zip(*names, strict=True)]
-                )
+                rows = await self._database.all(HELD, _columns(names))
             except DatabaseUnavailable:
                 # Those who wait find out by themselves what they can do without it.
                 rows = []
@@ -125,6 +156,10 @@ class Leases:
     def _on_fill(self, bucket_id: int, key: str, variant: str) -> None:
         for event in self._waiting.get((bucket_id, key, variant), ()):
             event.set()
+
+
+def _columns(names: list[Name]) -> list[list[int | str]]:
+    return [list(each) for each in zip(*names, strict=True)]
 
 
 class Lease:

@@ -25,6 +25,7 @@ from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.fetch.leases import Leases
 from edgecache.brain.fetch.negative_cache import NegativeCache
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
+from edgecache.brain.grouped_calls import GroupedCalls
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo, ObjectVersion
@@ -81,6 +82,7 @@ class Singleflight:
         self.shares = Shares(limit, refusal=Overloaded, spare=SPARE, queue=limit, wait_s=QUEUE_S)
         self._tasks = BackgroundTasks()
         self._checks: JoinedReads[tuple[Name, int], bool] = JoinedReads()
+        self._generations: GroupedCalls[None, int] = GroupedCalls(self._next_generation)
         self._leases = Leases(database, self._coherence, brain_id)
         self._coherence.subscribe("key", self._on_key)
         self._coherence.subscribe("prefix", self._on_prefix)
@@ -204,11 +206,15 @@ class Singleflight:
             await asyncio.sleep(LOOK_S)
 
     async def _writer(self, fetch: SharedFetch) -> DirectoryWriter:
-        row = await self._database.one("SELECT nextval('brain_generation') AS generation")
-        if row is None:
+        began = fetch.began = await self._generations.get(None)
+        if began is None:
             raise DatabaseUnavailable
-        fetch.began = row.generation
-        return DirectoryWriter(self._directory, self._staging, fetch.name, row.generation)
+        return DirectoryWriter(self._database, self._directory, self._staging, fetch.name, began)
+
+    async def _next_generation(self, names: list[None]) -> dict[None, int]:
+        """Return a number above all earlier ones; fetches that begin together may share it."""
+        row = await self._database.one("SELECT nextval('brain_generation') AS generation")
+        return {} if row is None else dict.fromkeys(names, row.generation)
 
     def _end(self, bucket: BucketInfo, fetch: SharedFetch) -> None:
         # Whatever went wrong, no waiter is left waiting.

@@ -1,6 +1,7 @@
 """Fetches of one organization leave room for another's, however slow its origin is."""
 
 import asyncio
+import contextlib
 import resource
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.errors import DatabaseBusy, Overloaded
+from edgecache.brain.fair_share import charge_bucket
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, running, settled, until
@@ -22,6 +24,7 @@ LIMIT = 120
 WAITING = 500
 WAITER_KIB = 128
 AT_ONCE = 100
+CROWD = 600
 
 
 @pytest.fixture
@@ -140,10 +143,8 @@ async def test_a_client_in_the_queue_does_not_delay_those_who_join_his_fetch(
 
 
 async def test_waiting_for_an_origin_takes_no_file_and_no_database_connection(
-    rows: Rows, tmp_path: Path, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
+    rows: Rows, tmp_path: Path, origin: HttpOrigin
 ) -> None:
-    # On a slow machine the last of them would wait too long for the database.
-    monkeypatch.setattr("edgecache.brain.database.QUEUE_S", 20.0)
     async with running(
         rows.url, tmp_path / "large", objects=20 * WAITING, stall_timeout_s=120
     ) as brain:
@@ -176,6 +177,52 @@ async def test_waiting_for_an_origin_takes_no_file_and_no_database_connection(
         gate.opened.set()
         await asyncio.gather(*asking)
         await settled(brain)
+
+
+@pytest.mark.parametrize("brains", [1, 2])
+async def test_a_crowd_at_a_slow_origin_needs_no_crowd_of_database_connections(
+    rows: Rows,
+    tmp_path: Path,
+    origin: HttpOrigin,
+    monkeypatch: pytest.MonkeyPatch,
+    brains: int,
+) -> None:
+    # Who does not get a connection of its share at once is refused.
+    monkeypatch.setattr("edgecache.brain.database.QUEUE_S", 0.0)
+    gate = Gate()
+
+    async def held(asked: Asked) -> None:
+        await gate.wait()
+        await asked.answer(asked.path.encode())
+
+    origin.handler = held
+    async with contextlib.AsyncExitStack() as stack:
+        brain, *others = [
+            await stack.enter_async_context(
+                running(rows.url, tmp_path / f"{n}", objects=20 * CROWD, stall_timeout_s=120)
+            )
+            for n in range(brains)
+        ]
+        for each in (brain, *others):
+            await each.coherence.wait_until_current(5)
+        quick = await stack.enter_async_context(HttpOrigin({"/k": b"quick"}))
+        slow = await brain.origin_bucket("http", {"url": origin.url}, tenant=CHARLIE)
+        hers = await brain.origin_bucket("http", {"url": quick.url}, tenant=ALICE)
+
+        async def ask_for(key: str) -> bytes:
+            charge_bucket(slow)
+            return await brain.get(slow, key)
+
+        asking = [asyncio.create_task(ask_for(f"{n}")) for n in range(CROWD)]
+        await until(lambda: len(origin.asked) >= CROWD or any(task.done() for task in asking))
+        charge_bucket(hers)
+        assert await brain.get(hers, "k") == b"quick"
+
+        gate.opened.set()
+        assert await asyncio.gather(*asking) == [b"/%d" % n for n in range(CROWD)]
+        await settled(brain)
+        assert len(brain.kept) == CROWD + 1
+        assert rows.count("filllease") == 0
 
 
 async def test_a_client_that_leaves_the_queue_gives_up_its_fetch(

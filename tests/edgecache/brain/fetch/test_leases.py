@@ -1,6 +1,7 @@
 """Two brains share the fetch of a key and also work without each other."""
 
 import asyncio
+from collections.abc import Mapping
 from uuid import UUID
 
 import pytest
@@ -199,15 +200,16 @@ async def test_a_lock_that_could_not_be_released_is_released_later(
 ) -> None:
     monkeypatch.setattr(leases, "LOOK_S", 0.01)
     failures: list[Name] = []
-    release = leases.Leases._release
+    ended = brain.objects.singleflight._leases._ended
+    release = ended._call
 
-    async def fail_once(self: leases.Leases, name: Name) -> None:
+    async def fail_once(names: list[Name]) -> Mapping[Name, bool]:
         if not failures:
-            failures.append(name)
+            failures.extend(names)
             raise DatabaseUnavailable
-        await release(self, name)
+        return await release(names)
 
-    monkeypatch.setattr(leases.Leases, "_release", fail_once)
+    monkeypatch.setattr(ended, "_call", fail_once)
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     origin.objects["/k"] = b"x"
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,23 +25,22 @@ Query = Callable[..., Awaitable[Any]]
 
 
 class Counted:
-    """Counts a database's single-row queries; the first one waits for ``gate`` after its read."""
+    """Counts a database's queries; the first one waits for ``gate`` after its read."""
 
     def __init__(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
         self.queries = 0
         self.has_read, self.gate = asyncio.Event(), asyncio.Event()
-        self._one: Query = database.one
-        monkeypatch.setattr(database, "one", self.one)
+        for name in ("one", "all"):
+            monkeypatch.setattr(database, name, partial(self._ask, getattr(database, name)))
 
-    async def one(self, *args: Any, **options: Any) -> Any:
-        """Run a query."""
+    async def _ask(self, query: Query, *args: Any, **options: Any) -> Any:
         self.queries += 1
         is_first = self.queries == 1
-        row = await self._one(*args, **options)
+        found = await query(*args, **options)
         if is_first:
             self.has_read.set()
             await self.gate.wait()
-        return row
+        return found
 
 
 @pytest.fixture

@@ -1,0 +1,67 @@
+"""Calls of the database that wait together and are made together, one at a time for each bucket.
+
+While one call of a bucket runs, its next one collects keys. So a crowd of its readers holds one
+connection instead of waiting for as many, and a call serves all who wait for it. A caller joins a
+call that has not begun yet, never one that runs: its result is not older than the question.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from itertools import islice
+from typing import Final, Generic, TypeVar
+
+from edgecache.brain.background import BackgroundTasks, retrieve
+from edgecache.brain.fair_share import PAYER
+from edgecache.http.shares import Path
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+# Keys of one call: more would be no cheaper for each, and make the first ones wait.
+GROUP_KEYS: Final = 64
+
+
+class GroupedCalls(Generic[K, V]):
+    """A call for many keys, by callers with one each. call: returns what it has, by key."""
+
+    def __init__(self, call: Callable[[list[K]], Awaitable[Mapping[K, V]]]) -> None:
+        self._call = call
+        # By bucket: what waits while one of its calls runs.
+        self._waiting: dict[Path, dict[K, asyncio.Future[V | None]]] = {}
+        self._tasks = BackgroundTasks()
+
+    async def get(self, key: K) -> V | None:
+        """Return the result for a key, None if the call returned none.
+
+        Callers with the same key share its result. Continues when cancelled; raises what the call
+        raises.
+        """
+        # A client's own share would delay those who wait together with it.
+        payer = PAYER.get()[:2]
+        waiting = self._waiting.get(payer)
+        if waiting is None:
+            waiting = self._waiting[payer] = {}
+            self._tasks.add(self._run(payer, waiting))
+        outcome = waiting.get(key)
+        if outcome is None:
+            outcome = waiting[key] = asyncio.get_running_loop().create_future()
+            # Retrieved here, for the callers may be gone.
+            outcome.add_done_callback(retrieve)
+        return await asyncio.shield(outcome)
+
+    async def _run(self, payer: Path, waiting: dict[K, "asyncio.Future[V | None]"]) -> None:
+        PAYER.set(payer)
+        # Those that arrive in this turn of the loop go together.
+        await asyncio.sleep(0)
+        while waiting:
+            keys = list(islice(waiting, GROUP_KEYS))
+            outcomes = {key: waiting.pop(key) for key in keys}
+            try:
+                found = await self._call(keys)
+            except Exception as exc:  # noqa: BLE001 - each caller raises it
+                for outcome in outcomes.values():
+                    outcome.set_exception(exc)
+            else:
+                for key, outcome in outcomes.items():
+                    outcome.set_result(found.get(key))
+        del self._waiting[payer]
