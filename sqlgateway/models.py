@@ -346,6 +346,7 @@ class OrganizationQuota(TenantModel):
     """An organization's own limits; null is the setting's.
 
     disk_bytes: of each environment's database. statements: running at once, in each web process.
+    timeout_ms: of one statement, whatever is asked for.
     """
 
     organization = models.OneToOneField(
@@ -354,6 +355,7 @@ class OrganizationQuota(TenantModel):
     disk_bytes = models.PositiveBigIntegerField(null=True, blank=True)
     environments = models.PositiveBigIntegerField(null=True, blank=True)
     statements = models.PositiveIntegerField(null=True, blank=True)
+    timeout_ms = models.PositiveIntegerField(null=True, blank=True)
 
     def __str__(self) -> str:
         """Return whose it is."""

@@ -101,7 +101,7 @@ class UsageViewSet(PlatformViewSet):
                     if quota.statements is None
                     else quota.statements
                 ),
-                "timeout_ms": limits.timeout_ms,
+                "timeout_ms": quota.timeout_ms,
                 "max_rows": limits.max_rows,
             },
         }

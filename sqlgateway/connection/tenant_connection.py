@@ -31,7 +31,10 @@ RANDOM: Final = random.SystemRandom()
 
 
 class TenantConnection(MessageStream):
-    """A connection, its role, and the known types of its database."""
+    """A connection, its role, and the known types of its database.
+
+    timeout_ms: its organization's own limit of one statement, None without one.
+    """
 
     def __init__(self, connection: psycopg.Connection, login: Login) -> None:
         self.opened_at = self.used_at = time.monotonic()
@@ -40,6 +43,7 @@ class TenantConnection(MessageStream):
         self.login = login
         self.pid = self.pgconn.backend_pid
         self.kinds: dict[int, ColumnType] = {}
+        self.timeout_ms: int | None = None
 
     @property
     def status(self) -> pq.TransactionStatus:

@@ -78,7 +78,9 @@ class Execution:
         The deadline also counts while no caller asks for the next step. A caller that stops early
         must close the iterator and then the connection.
         """
-        timeout_s = self._request.timeout_ms / 1000
+        own_ms = self._session.timeout_ms
+        timeout_ms = self._request.timeout_ms
+        timeout_s = (timeout_ms if own_ms is None else min(timeout_ms, own_ms)) / 1000
         deadline = time.monotonic() + timeout_s
         self._session.deadline = deadline
         large = LargeResult(

@@ -26,7 +26,7 @@ from sqlgateway.execution.transaction_control import first_control
 from sqlgateway.idempotency.boundary import KeyedBoundary
 from sqlgateway.idempotency.records import Key
 from sqlgateway.provisioning import role_repair
-from sqlgateway.provisioning.placements import CACHE
+from sqlgateway.provisioning.placements import CACHE, Placement
 from sqlgateway.provisioning.provisioning import database_for
 from sqlgateway.records.history import recorded
 from sqlgateway.records.running import REGISTRY, Running
@@ -174,17 +174,25 @@ def connect(scope: Scope, role: Role) -> TenantConnection:
 
 def _checkout(scope: Scope, role: Role) -> TenantConnection:
     """Return a connection; after a refused login the placement is read again, the role repaired."""
+    placement = database_for(scope)
     try:
-        return cache.CACHE.checkout(database_for(scope).login(role))
+        return _limited(cache.CACHE.checkout(placement.login(role)), placement)
     except LoginRefused:
         CACHE.forget(scope.environment_pk)
-    login = database_for(scope).login(role)
+    placement = database_for(scope)
+    login = placement.login(role)
     with role_repair.intact(login):
         try:
-            return cache.CACHE.checkout(login)
+            return _limited(cache.CACHE.checkout(login), placement)
         except LoginRefused:
             # A server of another version may refuse settings that the last one had. Not before: a
             # tenant that locks itself out in a loop would have them read each time.
             CLUSTER_SETTINGS.forget(login.address)
             log.warning("sql_role_refused_again", database=login.database_id, role=role)
             raise EngineUnavailable from None
+
+
+def _limited(session: TenantConnection, placement: Placement) -> TenantConnection:
+    """Set the organization's own limit, which may have changed since the connection was opened."""
+    session.timeout_ms = placement.timeout_ms
+    return session

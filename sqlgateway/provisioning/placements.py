@@ -48,6 +48,7 @@ class Placement:
     """A database and its three roles.
 
     statements: how many its organization may run at once in a process; None: the settings' limits.
+    timeout_ms: its organization's own limit of one statement; None: what the request says holds.
     """
 
     database_id: int
@@ -58,6 +59,7 @@ class Placement:
     passwords: dict[Role, str] = field(repr=False)
     statements: int | None = None
     organization_id: int | None = None
+    timeout_ms: int | None = None
 
     def login(self, role: Role) -> Login:
         """Return the login of one of the roles."""
@@ -87,6 +89,7 @@ def placement_of(database: Database) -> Placement:
         passwords=database.passwords,
         statements=quota.statements if quota is not None else None,
         organization_id=database.organization_id,
+        timeout_ms=quota.timeout_ms if quota is not None else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""What an organization may use: disk for each environment, environments, and statements."""
+"""What an organization may use: disk for each environment, environments, statements, time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,11 +29,13 @@ class Quota:
     """disk_bytes: of each environment's database. environments: of the organization.
 
     statements: its own limit of those that run at once in a web process; None: the settings' hold.
+    timeout_ms: of one statement.
     """
 
     disk_bytes: int
     environments: int
     statements: int | None
+    timeout_ms: int
 
 
 def quota_of(organization_id: int) -> Quota:
@@ -92,10 +94,12 @@ def release(database: Database) -> None:
 def _resolved(own: OrganizationQuota | None) -> Quota:
     disk_bytes = own.disk_bytes if own is not None else None
     environments = own.environments if own is not None else None
+    timeout_ms = own.timeout_ms if own is not None else None
     return Quota(
         settings.SQL.disk_limit_bytes if disk_bytes is None else disk_bytes,
         settings.ENVIRONMENTS.limit if environments is None else environments,
         own.statements if own is not None else None,
+        min(settings.SQL.timeout_ms, timeout_ms or settings.SQL.timeout_ms),
     )
 
 

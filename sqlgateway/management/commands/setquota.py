@@ -3,6 +3,8 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
+
 from environments.models import Organization
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 from sqlgateway.models import OrganizationQuota
@@ -13,13 +15,13 @@ MOST_STATEMENTS = 10_000
 
 
 class Command(OpsCommand):
-    """Set an organization's limits of disk, environments and statements."""
+    """Set an organization's limits of disk, environments, statements and their time."""
 
     help = (
         "Set how much one organization may use, instead of ZSQL_DISK_LIMIT_BYTES, "
-        "ZENVIRONMENT_LIMIT and ZSQL_RUNNING_PER_ORGANIZATION; without options, show it. Disk is "
-        "measured each minute, and web processes read the limit of statements each half minute, "
-        "so a change takes effect within one."
+        "ZENVIRONMENT_LIMIT, ZSQL_RUNNING_PER_ORGANIZATION and ZSQL_TIMEOUT_MS; without options, "
+        "show it. Disk is measured each minute, and web processes read the limits of statements "
+        "each half minute, so a change takes effect within one."
     )
     has_dry_run = True
 
@@ -38,6 +40,12 @@ class Command(OpsCommand):
             type=_statements,
             help="SQL requests that each web process runs for it at once, or default.",
         )
+        parser.add_argument(
+            "--timeout-ms",
+            type=_timeout,
+            help="The time of one statement in milliseconds, in streams too; at most "
+            "ZSQL_TIMEOUT_MS, or default.",
+        )
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Set and show them."""
@@ -46,7 +54,7 @@ class Command(OpsCommand):
             raise Refused("organization_not_found", f"There is no organization {organization_id}.")
         given = {
             name: None if options[name] == DEFAULT else options[name]
-            for name in ("disk_bytes", "environments", "statements")
+            for name in ("disk_bytes", "environments", "statements", "timeout_ms")
             if options[name] is not None
         }
         if given:
@@ -59,11 +67,13 @@ class Command(OpsCommand):
             "disk_bytes": quota.disk_bytes,
             "environments": quota.environments,
             "statements": quota.statements,
+            "timeout_ms": quota.timeout_ms,
         }
         text = (
             f"Organization {organization_id}: {quota.disk_bytes} bytes for each environment, "
             f"{quota.environments} environments, "
-            f"{DEFAULT if quota.statements is None else quota.statements} statements at once."
+            f"{DEFAULT if quota.statements is None else quota.statements} statements at once, "
+            f"of {quota.timeout_ms} ms each."
         )
         return Outcome(facts, text)
 
@@ -80,5 +90,12 @@ def _limit(text: str) -> int | str:
 def _statements(text: str) -> int | str:
     limit = _limit(text)
     if isinstance(limit, int) and limit > MOST_STATEMENTS:
+        raise ValueError(text)
+    return limit
+
+
+def _timeout(text: str) -> int | str:
+    limit = _limit(text)
+    if isinstance(limit, int) and not 1 <= limit <= settings.SQL.timeout_ms:
         raise ValueError(text)
     return limit

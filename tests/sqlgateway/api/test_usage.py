@@ -25,7 +25,8 @@ def test_usage_shows_the_own_environments_size_and_limits(databases: None) -> No
     before = reader.get("/v1/sql/usage").body
     provisioning.database_for(Scope(organization_id, live.pk))
     quotas.measure(Database.unscoped.get(), now=timezone.now())
-    run("setquota", str(organization_id), "--environments", "7", "--statements", "5")
+    limits = ("--environments", "7", "--statements", "5", "--timeout-ms", "900")
+    run("setquota", str(organization_id), *limits)
 
     usage = reader.get("/v1/sql/usage").body
 
@@ -35,6 +36,8 @@ def test_usage_shows_the_own_environments_size_and_limits(databases: None) -> No
     assert usage["environments"] == {"used": 2, "limit": 7}
     assert usage["statements"]["running_limit_per_organization"] == 5
     assert usage["statements"]["max_rows"] == 10_000
+    assert usage["statements"]["timeout_ms"] == 900
     other = _reader_of("Charlie's")[1].get("/v1/sql/usage").body
     assert other["disk"]["used_bytes"] is None
     assert other["environments"] == {"used": 2, "limit": 100}
+    assert other["statements"]["timeout_ms"] == 30_000

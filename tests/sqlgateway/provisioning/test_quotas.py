@@ -253,8 +253,28 @@ def test_an_organization_runs_as_many_statements_at_once_as_its_quota_says(
             assert alice.sql("SELECT 1").status == 200
 
 
+def test_a_statement_runs_no_longer_than_its_organizations_quota_says(
+    alice: Caller, charlie: Caller
+) -> None:
+    organization_id = str(alice.scope.organization_id)
+    slow = "SELECT pg_sleep(0.3)"
+    # Connections that are kept were opened before the limit.
+    assert [caller.sql(slow).status for caller in (alice, charlie)] == [200, 200]
+    assert facts("setquota", organization_id, "--timeout-ms", "50")["timeout_ms"] == 50
+    placements.CACHE.clear()
+
+    assert alice.sql(slow, timeout_ms=20_000).code == "query_timeout"
+    assert charlie.sql(slow).status == 200
+    facts("setquota", organization_id, "--timeout-ms", "default")
+    placements.CACHE.clear()
+    assert alice.sql(slow).status == 200
+
+
 def test_a_quota_of_nobody_or_of_no_number_is_refused(alice: Caller) -> None:
     assert refused("setquota", "0")[1]["code"] == "organization_not_found"
     assert misused("setquota", "1", "--environments", "-1") == 2
     assert misused("setquota", "1", "--statements", "10001") == 2
+    longest = settings.SQL.timeout_ms
+    assert misused("setquota", "1", "--timeout-ms", str(longest + 1)) == 2
+    assert misused("setquota", "1", "--timeout-ms", "0") == 2
     assert "ZSQL_DISK_LIMIT_BYTES" in help_of("setquota")
