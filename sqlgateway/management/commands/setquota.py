@@ -43,8 +43,9 @@ class Command(OpsCommand):
         parser.add_argument(
             "--timeout-ms",
             type=_timeout,
-            help="The time of one statement in milliseconds, in streams too; at most "
-            "ZSQL_TIMEOUT_MS, or default.",
+            help="The time of one statement in milliseconds, also of a stream's, which otherwise "
+            "has ZSQL_EXPORT_TIMEOUT_S; imports keep their own. At most ZSQL_TIMEOUT_MS, or "
+            "default.",
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:

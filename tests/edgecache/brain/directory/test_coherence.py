@@ -200,19 +200,20 @@ async def test_data_read_before_a_change_is_not_cached_after_it(
     bucket = await brain.bucket()
     await brain.put(bucket, "k", b"old")
     brain.directory.index.clear()
-    one = brain.database.one
+    ask = brain.database.all
     read, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(sql: str, params: object = ()) -> object:
-        row = await one(sql, params)  # type: ignore[arg-type]  # malformed on purpose
+        found = await ask(sql, params)  # type: ignore[arg-type]  # malformed on purpose
         read.set()
         await go_on.wait()
-        return row
+        return found
 
-    monkeypatch.setattr(brain.database, "one", slow)
+    monkeypatch.setattr(brain.database, "all", slow)
     asking = asyncio.create_task(brain.directory.find(bucket.id, "k"))
-    await read.wait()
-    monkeypatch.setattr(brain.database, "one", one)
+    async with asyncio.timeout(20):
+        await read.wait()
+    monkeypatch.setattr(brain.database, "all", ask)
     written = await brain.put(bucket, "k", b"new")
     # A request after the write must not get data that was read before it.
     late = await brain.directory.find(bucket.id, "k")
