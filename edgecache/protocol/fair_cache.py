@@ -72,15 +72,17 @@ class FairCache(Generic[K, V]):
         return entry.value
 
     def _victim(self) -> "_Held[K]":
-        """Return an idle owner, of whom one is looked at each time, else the largest."""
+        """Return an idle owner, of whom one is looked at each time, else the largest known."""
         owner, held = next(iter(self._owners.items()))
         if held.used_at < self._clock() - IDLE_S:
             return held
         self._owners.move_to_end(owner)
-        # Only who gains becomes larger, so the largest is known until it has lost all that is more
-        # than an equal part. Then all are looked at: rarely, for it had to lose that much first.
-        if self._largest.cost * len(self._owners) <= self._limit:
-            self._largest = max(self._owners.values(), key=lambda each: each.cost)
+        # Only a put makes an owner larger, so the largest is known until it has lost all that is
+        # more than an equal part. Then another one with more than that comes next: there is one,
+        # and to look for the largest of thousands would take a millisecond.
+        while self._largest.cost * len(self._owners) <= self._limit:
+            owner, self._largest = next(iter(self._owners.items()))
+            self._owners.move_to_end(owner)
         return self._largest
 
 
