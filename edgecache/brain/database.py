@@ -8,6 +8,7 @@ import select
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Final, LiteralString, TypeVar
 
 import orjson
@@ -84,27 +85,11 @@ class Database:
         self.url = url
         self._late: set[asyncio.Task[Any]] = set()
         self._returning = BackgroundTasks()
-        self._places = Shares(
-            max_connections,
-            refusal=DatabaseBusy,
-            spare=SPARE,
-            queue=QUEUE,
-            wait_s=QUEUE_S,
-        )
-        self._long = Shares(
-            max(1, max_connections // LONG_SHARE),
-            refusal=DatabaseBusy,
-            spare=LONG_SPARE,
-            queue=QUEUE,
-            wait_s=LONG_QUEUE_S,
-        )
-        self._patient = Shares(
-            max(1, max_connections // LONG_SHARE),
-            refusal=DatabaseBusy,
-            spare=SPARE,
-            queue=PATIENT_QUEUE,
-            wait_s=None,
-        )
+        few = max(1, max_connections // LONG_SHARE)
+        shares = partial(Shares, refusal=DatabaseBusy)
+        self._places = shares(max_connections, spare=SPARE, queue=QUEUE, wait_s=QUEUE_S)
+        self._long = shares(few, spare=LONG_SPARE, queue=QUEUE, wait_s=LONG_QUEUE_S)
+        self._patient = shares(few, spare=SPARE, queue=PATIENT_QUEUE, wait_s=None)
         self._pool: AsyncConnectionPool[RawConnection] = AsyncConnectionPool(
             url,
             kwargs={

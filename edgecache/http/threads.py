@@ -24,7 +24,7 @@ class FairThreads:
     """Some threads, and a queue for them.
 
     A thread that is free goes to the waiting organizations in turn, then to their buckets in turn,
-    and so on; so one that has much to do delays others by one piece of its work.
+    and so on; so one that has much to do delays others by a piece or two of its work.
     """
 
     def __init__(self, count: int, name: str, *, spare: float = 0, queue: int = ENDLESS) -> None:

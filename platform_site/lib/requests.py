@@ -44,7 +44,7 @@ class RequestMiddleware:
         try:
             with (
                 WATCHDOG.watching(),
-                connections[DEFAULT_DB_ALIAS].execute_wrapper(_wait_outside),
+                connections[DEFAULT_DB_ALIAS].execute_wrapper(_run_without_slot),
                 tracing.root("request") as span,
             ):
                 response = self.get_response(request)
@@ -62,7 +62,7 @@ class RequestMiddleware:
         return response
 
 
-def _wait_outside(execute: Callable[..., Any], *arguments: Any) -> Any:
+def _run_without_slot(execute: Callable[..., Any], *arguments: Any) -> Any:
     """Run a statement on the control database while another request computes."""
     with waiting():
         return execute(*arguments)

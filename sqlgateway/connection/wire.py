@@ -14,15 +14,13 @@ from contextlib import suppress
 from typing import Final
 
 from platform_site.lib.web.clients import GONE
-from platform_site.lib.web.compute_slots import waiting
+from platform_site.lib.web.compute_slots import SHORT_WAIT_MS, waiting
 from sqlgateway.connection.protocol import READY, is_whole_answer
 
 PIECE_BYTES: Final = 64 * 1024
 TAIL_BYTES: Final = 8 * 1024
 # Answers below this size are peeked at before libpq reads them.
 SHORT_BYTES: Final = 4 * 1024
-# Most answers come within this time: giving the lane to another request would take longer.
-HOLD_MS: Final = 1
 # A server that accepts no bytes for so long is taken for lost.
 SEND_S: Final = 10.0
 
@@ -196,7 +194,7 @@ class Wire:
             self._client_fd = None
 
     def _wait(self, give_up_at: float) -> list[tuple[int, int]]:
-        while ready := self._poll.poll(HOLD_MS) or self._wait_longer(give_up_at):
+        while ready := self._poll.poll(SHORT_WAIT_MS) or self._wait_longer(give_up_at):
             gone = self._client_fd
             if gone is None or all(fd != gone for fd, _ in ready):
                 return ready

@@ -12,14 +12,11 @@ from psycopg import errors
 from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from platform_site.lib.web.compute_slots import waiting
+from platform_site.lib.web.compute_slots import SHORT_WAIT_MS, waiting
 
 # Errors behind a pooler that gives each transaction another server connection: the prepared
 # statement does not exist, or exists already.
 NOT_KEPT: Final = frozenset({"26000", "42P05"})
-
-# Most answers come within this time: giving the slot to another request would take longer.
-HOLD_MS: Final = 1
 
 log = structlog.get_logger(__name__)
 
@@ -68,23 +65,24 @@ class PreparedQuery:
     def _run(self, connection: psycopg.Connection[Any], values: tuple[bytes, ...]) -> PGresult:
         pgconn = connection.pgconn
         if not self._is_kept:
-            return _checked(connection, pgconn.exec_params(self._text, values))
+            pgconn.send_query_params(self._text, values)
+            return _checked(connection, _wait_for_result(pgconn))
         if connection not in self._prepared_on:
             _checked(connection, pgconn.prepare(self._name, self._text))
             self._prepared_on.add(connection)
-        return _checked(connection, _answered(pgconn, self._name, values))
+        pgconn.send_query_prepared(self._name, values)
+        return _checked(connection, _wait_for_result(pgconn))
 
 
-def _answered(pgconn: PGconn, name: bytes, values: tuple[bytes, ...]) -> PGresult:
-    """Run a prepared statement; another request computes while the server is slow.
+def _wait_for_result(pgconn: PGconn) -> PGresult:
+    """Return the only result of what was sent; another request computes while the server is slow.
 
     Raises psycopg.OperationalError for a connection that is lost.
     """
-    pgconn.send_query_prepared(name, values)
     poll = select.poll()
     poll.register(pgconn.socket, select.POLLIN)
     while pgconn.flush() or pgconn.is_busy():
-        if not poll.poll(HOLD_MS):
+        if not poll.poll(SHORT_WAIT_MS):
             with waiting():
                 poll.poll()
         pgconn.consume_input()

@@ -21,6 +21,9 @@ import structlog
 from platform_site.lib.fair_limiter import FairLimiter
 
 LONGEST_HOLD_S: Final = 0.025
+# How long the frequent waits for PostgreSQL keep their slot: most are over by then, and giving it
+# to another request would take longer.
+SHORT_WAIT_MS: Final = 1
 
 log = structlog.get_logger(__name__)
 
