@@ -122,7 +122,7 @@ INSTALLED_APPS: Final = [
     *(CACHE_APPS if HAS_CACHE else []),
 ]
 MIDDLEWARE: Final = [
-    "platform_site.lib.requests.RequestMiddleware",
+    "platform_site.lib.web.requests.RequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "platform_site.lib.pages.PagesSessions",
@@ -310,8 +310,8 @@ X_FRAME_OPTIONS: Final = "DENY"
 # --- API --------------------------------------------------------------------------------------
 REST_FRAMEWORK: Final = {
     "EXCEPTION_HANDLER": "platform_site.lib.problems.handle",
-    "DEFAULT_PARSER_CLASSES": ["platform_site.lib.bodies.StrictJsonParser"],
-    "DEFAULT_RENDERER_CLASSES": ["platform_site.lib.bodies.OrjsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["platform_site.lib.web.bodies.StrictJsonParser"],
+    "DEFAULT_RENDERER_CLASSES": ["platform_site.lib.web.bodies.OrjsonRenderer"],
     "DEFAULT_AUTHENTICATION_CLASSES": ["platform_site.lib.authentication.PrincipalAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["platform_site.lib.permissions.HasAccess"],
     "DEFAULT_SCHEMA_CLASS": "platform_site.lib.openapi.schema.Schema",

@@ -18,10 +18,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from platform_site.lib.authentication import PrincipalAuthentication
-from platform_site.lib.bodies import OrjsonRenderer, StrictJsonParser
 from platform_site.lib.errors import InvalidRequest, NotAuthenticated
 from platform_site.lib.permissions import Access, HasAccess
 from platform_site.lib.principals import PlatformRequest, Principal
+from platform_site.lib.web.bodies import OrjsonRenderer, StrictJsonParser
 
 
 class StrictSerializer(serializers.Serializer[Any]):

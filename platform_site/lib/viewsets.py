@@ -68,9 +68,9 @@ from rest_framework.serializers import BaseSerializer
 from rest_framework.viewsets import ViewSetMixin
 
 from platform_site.lib.api import ApiView, CursorPages, StrictSerializer
-from platform_site.lib.bodies import refuse_body
 from platform_site.lib.errors import NotFound
 from platform_site.lib.permissions import Access
+from platform_site.lib.web.bodies import refuse_body
 
 # Actions that answer without a body unless they name a serializer.
 WITHOUT_BODY: Final = frozenset({"destroy", "destroy_all"})

@@ -11,11 +11,11 @@ from rest_framework.request import Request
 
 from platform_site.lib import problems
 from platform_site.lib.api import JSON_ACCEPTED, NO_STORE, RENDERER
-from platform_site.lib.bodies import StrictJsonParser
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import authorize, needs
 from platform_site.lib.principals import PlatformRequest, Principal
 from platform_site.lib.viewsets import PlatformViewSet
+from platform_site.lib.web.bodies import StrictJsonParser
 from sqlgateway.api import negotiation
 from sqlgateway.api.negotiation import AnswerFormat
 from sqlgateway.api.serializers import SqlAnswerSerializer, SqlSerializer, is_plain

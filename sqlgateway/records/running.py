@@ -22,7 +22,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from platform_site.lib.ids import uuid7
-from platform_site.lib.requests import REQUEST_ID
+from platform_site.lib.web.requests import REQUEST_ID
 from sqlgateway.errors import RequestNotRunning
 from sqlgateway.execution.cancellation import Cancellation
 from sqlgateway.execution.requests import Caller, SqlRequest

@@ -28,9 +28,9 @@ from accounts.oauth.errors import (
 )
 from accounts.oauth.models import Domain
 from platform_site.lib.errors import InvalidRequest, NotFound
-from platform_site.lib.hostnames import DOMAIN
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest, Principal
+from platform_site.lib.web.hostnames import DOMAIN
 
 MAX_DOMAINS: Final = 50
 LOOKUPS_PER_HOUR: Final = 60

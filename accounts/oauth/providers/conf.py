@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from platform_site.env import Env, SettingError
-from platform_site.lib.hostnames import DOMAIN
+from platform_site.lib.web.hostnames import DOMAIN
 from platform_site.settings_table import Secret, Text, Url, Words, load
 
 # Some providers' secrets have 32 characters, none has fewer than this.

@@ -20,8 +20,8 @@ from edgecache.api.client import Row, tenant
 from edgecache.api.errors import HostNotFound, HostNotProved
 from platform_site.lib.crypto import keyed_digest
 from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.hostnames import DOMAIN
 from platform_site.lib.principals import Scope
+from platform_site.lib.web.hostnames import DOMAIN
 
 LOOKUPS_AN_HOUR: Final = 60
 HOUR: Final = timedelta(hours=1)

@@ -18,9 +18,9 @@ from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.errors import WebhookRefused
 from edgecache.billing.topups import topups
 from platform_site.lib import audit
-from platform_site.lib.bodies import read_body
 from platform_site.lib.permissions import PUBLIC, needs
 from platform_site.lib.viewsets import PlatformViewSet
+from platform_site.lib.web.bodies import read_body
 
 LARGEST_EVENT_BYTES = 2**18
 

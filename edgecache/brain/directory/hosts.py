@@ -17,7 +17,7 @@ from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import HostTaken, NoSuchBucket, NoSuchHost
 from edgecache.brain.json_errors import StateConflict
 from edgecache.brain.s3.requests import host_name
-from platform_site.lib.hostnames import DOMAIN
+from platform_site.lib.web.hostnames import DOMAIN
 
 TOPIC: Final = "hosts"
 # The maximum length of a domain (RFC 1035 §2.3.4); the number of remembered look-ups.

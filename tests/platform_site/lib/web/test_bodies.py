@@ -12,8 +12,8 @@ import pytest
 from django.conf import settings
 
 from accounts.models import User
-from platform_site.lib.bodies import read_body
 from platform_site.lib.errors import MalformedJson
+from platform_site.lib.web.bodies import read_body
 from tests.cast import signed_in
 
 LOGIN = "/v1/auth/login"
