@@ -11,6 +11,7 @@ import structlog
 from django.db import Error, connection
 
 from environments.models import RequestHour
+from platform_site.lib.metrics import publishing
 from platform_site.lib.metrics.organization_tally import ORGANIZATIONS, Answers, Key
 
 KEPT: Final = timedelta(days=8)
@@ -33,6 +34,7 @@ log = structlog.get_logger(__name__)
 
 def write() -> None:
     """Add what this process counted; while the database is away it is kept for the next time."""
+    publishing.publish()
     taken = ORGANIZATIONS.take()
     if not taken:
         return

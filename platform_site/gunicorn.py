@@ -79,10 +79,10 @@ def pre_fork(server: Any, worker: Any) -> None:
 def post_worker_init(worker: Any) -> None:
     """Start the worker's threads, since none survives a fork; the last one ends a former server."""
     from platform_site.lib import tracing  # noqa: PLC0415 - after the fork
-    from platform_site.lib.metrics.connections import keep_publishing  # noqa: PLC0415 - needs Django
+    from platform_site.lib.metrics import publishing  # noqa: PLC0415 - needs Django
     from platform_site.staff.http_activity import keep_writing  # noqa: PLC0415 - as above
 
-    keep_publishing()
+    publishing.keep_publishing()
     keep_writing()
     tracing.start(f"{settings.SERVICE_NAME}-web", settings.TRACES_URL, settings.TRACES_SHARE)
     if worker.age == 1:
@@ -99,9 +99,11 @@ def pre_exec(server: Any) -> None:
 
 
 def worker_exit(server: Any, worker: Any) -> None:
-    """Send the traces that are left."""
+    """Write the metrics and send the traces that are left."""
     from platform_site.lib import tracing  # noqa: PLC0415 - after the fork
+    from platform_site.lib.metrics import publishing  # noqa: PLC0415 - as above
 
+    publishing.publish()
     tracing.stop()
 
 

@@ -15,7 +15,8 @@ from accounts.webhooks.metrics import WEBHOOKS
 from platform_site.backup.records import BACKUPS
 from platform_site.lib import problems
 from platform_site.lib.errors import NotFound, PlatformError
-from platform_site.lib.metrics import connections as connection_metrics
+from platform_site.lib.metrics import publishing
+from platform_site.lib.metrics.connections import DATABASE
 from platform_site.lib.metrics.exposition import exposition as all_metrics
 from platform_site.lib.metrics.figures import Figures, Subject
 from platform_site.lib.metrics.tasks import TASKS
@@ -86,13 +87,13 @@ def exposition(request: HttpRequest) -> HttpResponse:
     """Return the metrics to loopback, or to the bearer of ZMETRICS_TOKEN; else 404."""
     if not _may_scrape(request):
         return problems.respond(request, NotFound())
-    connection_metrics.publish()
+    publishing.publish()
     figures = Figures(*_subjects())
     return HttpResponse(all_metrics(Deliveries(), figures), content_type=CONTENT_TYPE_LATEST)
 
 
 def _subjects() -> list[Subject]:
-    subjects = [TASKS, connection_metrics.DATABASE, BACKUPS, WEBHOOKS]
+    subjects = [TASKS, DATABASE, BACKUPS, WEBHOOKS]
     if settings.HAS_CACHE:
         from edgecache.billing.metrics import LEDGER  # noqa: PLC0415 - only with the feature
 

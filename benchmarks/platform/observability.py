@@ -108,11 +108,11 @@ def _switchable() -> Any:
     from prometheus_client import Counter, Gauge, Histogram  # noqa: PLC0415 - of the server alone
 
     from platform_site.lib import tracing  # noqa: PLC0415 - as above
-    from platform_site.lib.metrics.http_tally import Tally  # noqa: PLC0415 - as above
+    from platform_site.lib.metrics.publishing import Batch  # noqa: PLC0415 - as above
     from platform_site.wsgi import application  # noqa: PLC0415 - as above
 
-    watched = [(Counter, "inc"), (Gauge, "inc"), (Gauge, "dec"), (Histogram, "observe")]
-    methods = [(kind, name, getattr(kind, name)) for kind, name in [*watched, (Tally, "count")]]
+    watched = [(Counter, "inc"), (Gauge, "set"), (Histogram, "observe"), (Batch, "add")]
+    methods = [(kind, name, getattr(kind, name)) for kind, name in watched]
     kept: list[Any] = []
 
     def switch(number: int, _frame: object) -> None:

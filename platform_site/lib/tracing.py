@@ -26,10 +26,14 @@ _NONE: Final[Mapping[str, str]] = {}
 
 
 class _State:
-    """What ``start`` made; None while traces are off. share: of the requests that begin here."""
+    """What ``start`` made; None while traces are off. share: of the requests that begin here.
+
+    current_span: the library's function; each span of a request asks it, traced or not.
+    """
 
     provider: Any = None
     tracer: Any = None
+    current_span: Any = None
     share: float = 0.0
 
 
@@ -56,6 +60,7 @@ def start(service: str, url: str, share: float) -> None:
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - as above
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - as above
     from opentelemetry.sdk.trace.sampling import ALWAYS_ON  # noqa: PLC0415 - as above
+    from opentelemetry.trace import get_current_span  # noqa: PLC0415 - as above
 
     session = requests.Session()
     session.trust_env = False
@@ -68,6 +73,7 @@ def start(service: str, url: str, share: float) -> None:
     exporter = OTLPSpanExporter(endpoint=url.rstrip("/") + TRACES_PATH, session=session)
     provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=FLUSH_S * 1000))
     _State.provider, _State.share = provider, share
+    _State.current_span = get_current_span
     _State.tracer = provider.get_tracer("zonal")
 
 
@@ -130,11 +136,7 @@ def headers() -> Mapping[str, str]:
 
 
 def _is_traced() -> bool:
-    if _State.tracer is None:
-        return False
-    from opentelemetry.trace import get_current_span  # noqa: PLC0415 - only where traces are on
-
-    return get_current_span().is_recording()
+    return _State.tracer is not None and _State.current_span().is_recording()
 
 
 @contextmanager

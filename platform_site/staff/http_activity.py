@@ -14,6 +14,7 @@ import structlog
 from django.db import Error, connection
 
 from environments import request_activity
+from platform_site.lib.metrics import publishing
 from platform_site.lib.metrics.http_tally import BOUNDS_MS, TALLY
 from platform_site.models import HttpSample
 
@@ -34,6 +35,7 @@ log = structlog.get_logger(__name__)
 
 def write() -> None:
     """Add what this process counted; while the database is away it is kept for the next time."""
+    publishing.publish()
     taken = TALLY.take()
     if not taken:
         return

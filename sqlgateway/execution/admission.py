@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from django.conf import settings
 
 from platform_site.lib.errors import PlatformError
+from platform_site.lib.metrics.publishing import add_publisher
 from platform_site.lib.principals import Scope
 from platform_site.lib.web import clients
 from platform_site.lib.web.compute_slots import waiting
@@ -63,8 +64,7 @@ class Admission:
         """
         self._enter(scope)
         try:
-            with metrics.RUNNING.track_inprogress():
-                yield
+            yield
         finally:
             self._leave(scope)
 
@@ -90,8 +90,7 @@ class Admission:
                 yield
             return
         try:
-            with metrics.RUNNING.track_inprogress():
-                yield
+            yield
         finally:
             self._ending.discard(scope.organization_id)
             self._leave(scope)
@@ -109,7 +108,7 @@ class Admission:
         if turn is None:
             self._slow_down()
             raise self._refusal(scope)
-        with waiting(), metrics.WAITING.track_inprogress():
+        with waiting():
             is_granted = turn.wait(settings.SQL.queue_wait_ms / 1000)
         with self._lock:
             # The slot may have been granted at the moment the wait ended.
@@ -200,6 +199,11 @@ class Admission:
             self._active.popitem(last=False)
         self._of_environment[scope.environment_pk] += 1
 
+    def publish(self) -> None:
+        """Write how many requests run and wait now to the metrics."""
+        metrics.RUNNING.set(self._total)
+        metrics.WAITING.set(self._waits)
+
     # --- the queue ------------------------------------------------------------------------------
 
     def _queues(self, scope: Scope) -> Queues:
@@ -267,6 +271,7 @@ def _is_fair(own: int, *, taken: int, of: int) -> bool:
 
 NO_QUEUES: Final[Queues] = OrderedDict()
 ADMISSION = Admission()
+add_publisher(ADMISSION.publish)
 
 
 def _after_fork() -> None:

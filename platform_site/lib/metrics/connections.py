@@ -1,7 +1,5 @@
 """Connections to the control database: the server's count, and the pool of each process."""
 
-import threading
-import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,8 +8,7 @@ from prometheus_client import Gauge
 from prometheus_client.core import GaugeMetricFamily
 
 from platform_site.lib.metrics.figures import Subject, gauge
-
-PUBLISH_EVERY_S: Final = 5.0
+from platform_site.lib.metrics.publishing import add_publisher
 
 IN_USE: Final = Gauge(
     "zonal_pool_in_use",
@@ -39,7 +36,7 @@ FROM pg_stat_activity WHERE datname = current_database() AND usename = current_u
 """
 
 
-def publish() -> None:
+def _publish() -> None:
     """Publish the state of this process's pool, if it has one."""
     database = connections[DEFAULT_DB_ALIAS]
     if not database.settings_dict["OPTIONS"].get("pool"):
@@ -48,18 +45,6 @@ def publish() -> None:
     SIZE.set(found["pool_max"])
     IN_USE.set(found["pool_size"] - found["pool_available"])
     WAITING.set(found.get("requests_waiting", 0))
-
-
-def keep_publishing() -> None:
-    """Publish every few seconds from now on: a scrape reaches one process of several."""
-    if connections[DEFAULT_DB_ALIAS].settings_dict["OPTIONS"].get("pool"):
-        threading.Thread(target=_publish_forever, name="pool-metrics", daemon=True).start()
-
-
-def _publish_forever() -> None:
-    while True:
-        publish()
-        time.sleep(PUBLISH_EVERY_S)
 
 
 def _read() -> Iterator[GaugeMetricFamily]:
@@ -78,3 +63,4 @@ def _read() -> Iterator[GaugeMetricFamily]:
 
 
 DATABASE: Final = Subject("database", _read, keep_s=5)
+add_publisher(_publish)

@@ -1,18 +1,22 @@
-"""Metrics of HTTP requests, by route."""
+"""Metrics of HTTP requests: by route, of all for the dashboard, and by organization."""
 
+from collections import defaultdict
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter
 
 from platform_site.lib.metrics.http_tally import TALLY
+from platform_site.lib.metrics.organization_tally import ORGANIZATIONS
+from platform_site.lib.metrics.publishing import Batch, BatchHistogram
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 REQUESTS: Final = Counter(
     "zonal_requests_total", "Requests answered.", ["method", "route", "status"]
 )
-LATENCY: Final = Histogram(
+LATENCY: Final = BatchHistogram(
     "zonal_request_seconds",
     "Time to answer.",
     ["route"],
@@ -20,15 +24,45 @@ LATENCY: Final = Histogram(
 )
 
 
-def observe_request(method: str, route: str, status: int, elapsed_s: float) -> None:
-    """Count one request; an unknown method counts as OTHER, so that labels stay few."""
-    count, latency = _labelled(method if method in METHODS else "OTHER", route, status)
-    count.inc()
-    latency.observe(elapsed_s)
-    TALLY.count(status, elapsed_s)
+class _Answer(NamedTuple):
+    """What a request counts under. organization_id: None for one without a principal."""
+
+    method: str
+    route: str
+    status: int
+    organization_id: int | None
+
+
+def observe_request(
+    method: str, route: str, status: int, elapsed_s: float, *, organization_id: int | None
+) -> None:
+    """Count one request. organization_id: None for one without a principal."""
+    _BATCH.add((_Answer(method, route, status, organization_id), elapsed_s))
+
+
+def _count(observations: Iterator[tuple[_Answer, float]]) -> None:
+    times: defaultdict[_Answer, list[float]] = defaultdict(list)
+    for answer, elapsed_s in observations:
+        times[answer].append(elapsed_s)
+    for answer, elapsed in times.items():
+        _count_alike(answer, elapsed)
+
+
+def _count_alike(answer: _Answer, elapsed: list[float]) -> None:
+    # An unknown method counts as OTHER, so that labels stay few.
+    method = answer.method if answer.method in METHODS else "OTHER"
+    count, latency = _labelled(method, answer.route, answer.status)
+    count.inc(len(elapsed))
+    latency.observe_all(elapsed)
+    TALLY.count(answer.status, elapsed)
+    if answer.organization_id is not None:
+        ORGANIZATIONS.count(answer.organization_id, answer.status, len(elapsed))
 
 
 @lru_cache(maxsize=2048)
-def _labelled(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+def _labelled(method: str, route: str, status: int) -> tuple[Counter, BatchHistogram]:
     # The library takes a lock and checks the labels each time that it is asked for these.
     return REQUESTS.labels(method, route, str(status)), LATENCY.labels(route)
+
+
+_BATCH: Final = Batch(_count)

@@ -3,6 +3,7 @@
 import threading
 import time
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,17 +35,17 @@ class Tally:
         self._lock = threading.Lock()
         self._slots: dict[int, Slot] = {}
 
-    def count(self, status: int, elapsed_s: float) -> None:
-        """Count one request."""
+    def count(self, status: int, elapsed_s: Sequence[float]) -> None:
+        """Count requests of one status by the time that each took."""
         begins_s = int(time.time()) // SLOT_S * SLOT_S
-        place = bisect_left(BOUNDS_MS, elapsed_s * 1000)
+        places = [bisect_left(BOUNDS_MS, each * 1000) for each in elapsed_s]
         with self._lock:
-            slot = self._slots.get(begins_s)
-            if slot is None:
-                slot = self._slots[begins_s] = Slot()
-            slot.requests += 1
-            slot.errors += status >= SERVER_ERRORS
-            slot.counts[place] += 1
+            slot = self._slots.setdefault(begins_s, Slot())
+            slot.requests += len(places)
+            if status >= SERVER_ERRORS:
+                slot.errors += len(places)
+            for place in places:
+                slot.counts[place] += 1
 
     def take(self) -> dict[int, Slot]:
         """Return the slots by their beginnings (Unix seconds), and begin anew."""

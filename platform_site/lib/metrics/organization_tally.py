@@ -32,12 +32,16 @@ class OrganizationTally:
         self._lock = threading.Lock()
         self._entries: dict[Key, Answers] = {}
 
-    def count(self, organization_id: int, status: int) -> None:
-        """Count one answer."""
+    def count(self, organization_id: int, status: int, number: int = 1) -> None:
+        """Count a number of answers of one status."""
         key = (organization_id, int(time.time()) // HOUR_S * HOUR_S)
-        is_failed = status >= SERVER_ERRORS
+        answers = Answers(requests=number)
+        if status >= SERVER_ERRORS:
+            answers.failed = number
+        elif status >= CLIENT_ERRORS:
+            answers.refused = number
         with self._lock:
-            self._add(key, Answers(1, status >= CLIENT_ERRORS and not is_failed, is_failed))
+            self._add(key, answers)
 
     def take(self) -> dict[Key, Answers]:
         """Return the counts, and begin anew."""

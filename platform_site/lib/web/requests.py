@@ -15,7 +15,6 @@ from platform_site.lib.database.watchdog import WATCHDOG
 from platform_site.lib.ids import uuid7
 from platform_site.lib.logs import line_logger
 from platform_site.lib.metrics import http
-from platform_site.lib.metrics.organization_tally import ORGANIZATIONS
 from platform_site.lib.principals import PlatformRequest
 from platform_site.lib.web import clients
 from platform_site.lib.web.compute_slots import waiting
@@ -85,11 +84,15 @@ def _route(request: HttpRequest) -> str:
 
 def _observe(request: HttpRequest, response: HttpResponse, elapsed_s: float) -> None:
     route = _route(request)
-    http.observe_request(request.method or "", route, response.status_code, elapsed_s)
     # Not there where an outer middleware refused the request.
     principal = getattr(request, "principal", None)
-    if principal is not None:
-        ORGANIZATIONS.count(principal.organization_id, response.status_code)
+    http.observe_request(
+        request.method or "",
+        route,
+        response.status_code,
+        elapsed_s,
+        organization_id=None if principal is None else principal.organization_id,
+    )
     if request.path not in QUIET:
         log.info(
             "request",
