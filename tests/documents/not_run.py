@@ -23,14 +23,6 @@ NOT_RUN: Final[dict[tuple[str, str], str]] = {
     ("docs/deploy.md", "make-secrets.sh"): MACHINE,
     ("docs/earnings.md", "top-ups"): "It opens a page of Stripe's, which is not configured here.",
     ("docs/earnings.md", "edgecache.recompute"): TESTED,
-    (
-        "docs/earnings.md",
-        "$OPERATOR",
-    ): "Its worker joins the brain that other tests count nodes of.",
-    (
-        "docs/earnings.md",
-        "$CONSUMER",
-    ): "Which node serves a read decides what is earned, if anything.",
     ("docs/external-sign-in.md", "GITHUB_ROLES"): SETTING,
     ("docs/external-sign-in.md", "DISCORD_ROLES"): SETTING,
     ("docs/worker.md", "edgecache.worker"): PROJECT,

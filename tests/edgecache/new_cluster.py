@@ -1,4 +1,4 @@
-"""A brain with two workers and a database of their own."""
+"""A brain with workers and a database of their own."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,13 +11,13 @@ from tests.edgecache.databases import brain_database
 
 
 @contextmanager
-def new_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def new_cluster(tmp_path_factory: pytest.TempPathFactory, *, workers: int = 2) -> Iterator[Cluster]:
     """Start a cluster; stop it when the block ends."""
     with brain_database() as url:
         secret_key = Fernet.generate_key().decode()
         folder = tmp_path_factory.mktemp("cluster")
         beside = {"ZBRAIN_S3_SOCKET": str(folder / "objects.sock")}
-        running = Cluster(folder, url, secret_key, variables=beside)
+        running = Cluster(folder, url, secret_key, variables=beside, workers=workers)
         try:
             yield running.start()
         finally:
