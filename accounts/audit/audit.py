@@ -2,12 +2,16 @@
 
 from typing import Any, cast
 
+import structlog
+from django.db import DatabaseError, connection
 from django.http import HttpRequest
 
 from accounts.models import AuditEvent, User
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.principals import PlatformRequest
 from platform_site.lib.web.addresses import client_address
+
+log = structlog.get_logger(__name__)
 
 
 def record_request(
@@ -64,4 +68,12 @@ def add(request: PlatformRequest | None, tag: AuditTag, **fields: Any) -> None:
         # PostgreSQL text holds no NUL, and headers are the caller's own words.
         event.agent = request.headers.get("User-Agent", "").replace("\0", "")[:300]
         event.request_id = getattr(request, "request_id", "")
-    event.save(force_insert=True)
+    try:
+        event.save(force_insert=True)
+    except DatabaseError:
+        if not connection.in_atomic_block:
+            # What it records was done outside the database, as in the brain, and stands.
+            names = ("organization_id", "environment_id", "actor_id", "outcome", "data")
+            audited = {name: getattr(event, name) for name in names}
+            log.error("audit_event_not_written", tag=event.tag, audited=audited)  # noqa: TRY400 - the database's words may hold values
+        raise
