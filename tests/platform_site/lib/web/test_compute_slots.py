@@ -161,9 +161,10 @@ def test_a_key_leaves_threads_to_others(pool: Pool) -> None:
     assert pool.run(lambda: 1, "other").result(10) == 1
     assert pool.run(lambda: 2).result(10) == 2
     # Half of the threads; the rest waits for its own.
-    assert started == [0, 1, 2, 3]
+    assert sorted(started) == [0, 1, 2, 3]
     for end in ends:
         end.set()
     for future in slow:
         future.result(10)
-    assert started == list(range(8))
+    # Two compute at once, so that one may overtake the other.
+    assert sorted(started) == list(range(8))
