@@ -5,8 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXEC := $(BIN)/python -m platform_site.embedded exec --
 TESTS ?= tests
-# CI measures coverage as well and drives a browser, which takes half as long again.
-CHOSEN := $(if $(CI),--cov --cov-report=,-m "not browser")
+# CI runs all tests, and measures coverage as well. Here a tenth of them, which start and kill servers of
+# their own or send random data, would take two thirds of the time: `make test-slow`.
+CHOSEN := $(if $(CI),--cov --cov-report=,-m "not browser$(if $(filter tests,$(TESTS)), and not slow)")
 
 # The oldest PostgreSQL that works, as Debian 12 has it, and the tests that it must pass.
 POSTGRES15 ?= /usr/lib/postgresql/15/bin
@@ -19,7 +20,7 @@ FUZZED ?= tests/rules/fuzzing tests/edgecache/brain/test_random_history.py
 # Tests start hundreds of Python processes: none shall compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: screenshots run free-ports test test-again test-browser test-postgres15 test-store check check-deploy format lock vendor clients check-clients docs bench help
+.PHONY: screenshots run free-ports test test-again test-slow test-browser test-postgres15 test-store check check-deploy format lock vendor clients check-clients docs bench help
 
 help:  ## list these commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -32,7 +33,7 @@ run: free-ports $(VENV)/.base  ## run the whole platform here; Ctrl-C stops it
 free-ports:
 	@test -e $(VENV)/.base || $(PYTHON) -m platform_site.embedded.check_ports
 
-test: $(VENV)/.dev  ## run the tests against throw-away databases, but for those in a browser
+test: $(VENV)/.dev  ## run the tests against throw-away databases, but for the slow and those in a browser
 	$(EXEC) $(BIN)/python -m pytest -n 3 --dist worksteal $(CHOSEN) $(TESTS)
 # Only now: a run that fails is to end with what failed.
 	$(if $(CI),$(BIN)/coverage report)
@@ -44,6 +45,9 @@ test-again: $(VENV)/.dev  ## run the tests that failed just now once more, at mo
 	  print("Failed, and run again:", *failed, sep="\n  "); exit(len(failed) > 3)'
 	$(EXEC) $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(TESTS)
 	$(if $(CI),$(BIN)/coverage report)
+
+test-slow: $(VENV)/.dev  ## run the tests that take a second or more each: crashes, load, random data
+	$(EXEC) $(BIN)/python -m pytest -n 3 --dist worksteal -m "slow and not browser" $(TESTS)
 
 test-browser: $(VENV)/.dev  ## run the tests in a browser (Debian's chromium-headless-shell)
 	$(EXEC) $(BIN)/python -m pytest -n 2 --dist worksteal -m browser $(TESTS)

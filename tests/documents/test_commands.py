@@ -19,6 +19,8 @@ from tests.documents.scripts import script_of
 from tests.edgecache.cluster import until
 from tests.twofactor.holder import with_totp
 
+pytestmark = pytest.mark.slow
+
 TUTORIAL, SQL, CACHE = "docs/tutorial.md", "docs/sql.md", "docs/cache.md"
 # The request that one of the commands on SQL cancels.
 CANCELLED = "report-2026-11"

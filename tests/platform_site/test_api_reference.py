@@ -14,6 +14,8 @@ from platform_site.api_reference import prose
 from tests.cast import HANDLER
 from tests.conformance import document
 
+pytestmark = pytest.mark.slow
+
 AS_JSON = "application/vnd.oai.openapi+json"
 OPERATIONS = [
     operation for methods in document()["paths"].values() for operation in methods.values()

@@ -16,6 +16,8 @@ from tests.conformance import DOCUMENT
 from tests.edgecache.cluster import Cluster
 from tests.live_site import over_a_brain
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = "zonal_generated_client"
 
 

@@ -15,6 +15,8 @@ from tests.ports import free_port
 from tests.scrape import Scrape, parse
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 REQUESTS = {"method": "GET", "route": "healthz", "status": "200"}
 
 

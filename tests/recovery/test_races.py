@@ -30,7 +30,7 @@ from tests.twofactor.holder import with_totp
 from tests.twofactor.test_attacks import cut_at
 from twofactor.models import Factor
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 def test_of_a_concurrent_completion_and_cancellation_one_succeeds(alice: User) -> None:

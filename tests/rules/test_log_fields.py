@@ -4,8 +4,12 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from platform_site.documents import APPS
 from platform_site.lib.logs import REDACTED, SECRET_NAME, redact
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}

@@ -3,6 +3,7 @@
 import threading
 from dataclasses import replace
 
+import pytest
 from django.conf import settings
 from django.test import override_settings
 
@@ -10,6 +11,8 @@ from sqlgateway.execution.admission import ADMISSION
 from tests.scrape import growth, scrape
 from tests.sqlgateway.support import Caller
 from tests.waiting import wait_until
+
+pytestmark = pytest.mark.slow
 
 
 def test_requests_are_counted_by_outcome_with_time_rows_and_bytes(alice: Caller) -> None:

@@ -1,8 +1,12 @@
 """Traces of SQL hold neither its text nor its values."""
 
+import pytest
+
 from platform_site.lib import tracing
 from tests.collector import traced
 from tests.sqlgateway.support import Caller
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_statement_is_a_span_within_its_request(alice: Caller) -> None:

@@ -24,7 +24,7 @@ from tests.twofactor.webauthn.authenticator import Authenticator
 from tests.twofactor.webauthn.holder import begin_sign_in, end_sign_in, with_passkey
 from twofactor.models import Challenge, Enrolment, Factor, PendingSignIn, TrustedDevice
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -16,6 +16,8 @@ from accounts.models import Delivery, User
 from tests.accounts.delivery.support import Mailbox, smtp_server
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 # It imports the whole platform, beside whatever else this machine does.
 START_S = 300.0
 MAILS = 60

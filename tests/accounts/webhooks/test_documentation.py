@@ -15,6 +15,8 @@ import pytest
 from accounts.webhooks import events, signing
 from tests.waiting import LIMIT_S
 
+pytestmark = pytest.mark.slow
+
 PAGE = (Path(__file__).resolve().parents[3] / "docs/webhooks.md").read_text()
 BODY = b'{"type": "webhook.test"}'
 

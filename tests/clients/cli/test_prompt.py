@@ -19,6 +19,8 @@ from tests.clients.front import Front
 from tests.twofactor.holder import with_totp
 from tests.waiting import LIMIT_S, wait_until
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(__file__).resolve().parents[3] / "clients/python"
 
 

@@ -11,6 +11,8 @@ from tests import cast
 from tests.clients.conftest import Platform
 from tests.clients.front import Front
 
+pytestmark = pytest.mark.slow
+
 EMAIL = "alice@example.com"
 
 

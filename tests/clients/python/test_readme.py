@@ -8,6 +8,8 @@ import pytest
 import zonal
 from tests.clients.conftest import Platform
 
+pytestmark = pytest.mark.slow
+
 README = Path(__file__).resolve().parents[3] / "clients/python/README.md"
 PRINTED = "http://127.0.0.1:8000"
 PERSON = {"email": "you@example.com", "password": "a long sentence of yours"}

@@ -20,9 +20,12 @@ from tests.waiting import LIMIT_S
 CLIENT = Path(__file__).resolve().parents[3] / "clients/typescript"
 EMAIL = "alice@example.com"
 PRINTED = "http://127.0.0.1:8000"
-pytestmark = pytest.mark.skipif(
-    not shutil.which("node") and not os.environ.get("CI"), reason="needs Node.js"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not shutil.which("node") and not os.environ.get("CI"), reason="needs Node.js"
+    ),
+    pytest.mark.slow,
+]
 
 
 def node(*arguments: str, **variables: str) -> str:

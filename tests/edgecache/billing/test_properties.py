@@ -42,6 +42,8 @@ from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
 from edgecache.billing.usage import rates, settlement
 from tests.edgecache.billing.support import ALICE, CHARLIE, HOUR, NOW, OLGA, line, store
 
+pytestmark = pytest.mark.slow
+
 STAFF = {"reason": "test", "actor": "staff"}
 OTTO = 10
 CONSUMERS = st.sampled_from([ALICE, CHARLIE, OLGA])

@@ -41,6 +41,8 @@ from edgecache.billing.quarantine import quarantines
 from edgecache.billing.usage import rates, reports, settlement
 from tests.edgecache.billing.support import amounts, line, store
 
+pytestmark = pytest.mark.slow
+
 MONTH = datetime(2026, 10, 1, tzinfo=UTC)
 DAYS = 31
 # Consumers: Alice pays, Bela has granted credits alone, Carla pays too late.

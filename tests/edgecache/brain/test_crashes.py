@@ -12,6 +12,8 @@ from tests.edgecache.brain.children import child
 from tests.edgecache.brain.http_origin import HttpOrigin
 from tests.edgecache.brain.s3_origin import S3Origin, Stored
 
+pytestmark = pytest.mark.slow
+
 
 async def test_a_kill_between_fetch_and_commit_leaves_no_object(
     brain: Brain, origin: HttpOrigin, rows: Rows

@@ -16,6 +16,8 @@ from edgecache.brain.origins.egress.stream_server import StreamServer
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import Rows, running, until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def database(rows: Rows) -> AsyncIterator[Database]:

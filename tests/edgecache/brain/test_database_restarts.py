@@ -19,6 +19,8 @@ from tests.edgecache.databases import migrate
 from tests.platform_site.embedded.support import start
 from tests.table_cleanup import empty
 
+pytestmark = pytest.mark.slow
+
 WRITERS = 6
 
 

@@ -11,6 +11,8 @@ from tests.edgecache.brain.support import ClusterRows
 from tests.edgecache.conftest import ROOT
 from tests.edgecache.databases import new_database
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def manage(tmp_path: Path) -> "Manage":

@@ -49,6 +49,8 @@ from tests.edgecache.brain.s3.raw import Signer
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect
 
+pytestmark = pytest.mark.slow
+
 # Of long histories; without it there is one short history.
 EXAMPLES = int(os.environ.get("ZFUZZ_EXAMPLES", "0"))
 SHORT = 18

@@ -20,6 +20,8 @@ from tests.edgecache.brain.s3.raw import Signer
 from tests.edgecache.cluster import Cluster, until
 from tests.edgecache.databases import brain_database
 
+pytestmark = pytest.mark.slow
+
 RUNNING = 24
 FORWARDS = 15
 # A machine's own limits would take thousands of clients to fill.

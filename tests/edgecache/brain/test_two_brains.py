@@ -23,6 +23,8 @@ from tests.ports import free_port
 from tests.table_cleanup import empty
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 Start = Callable[..., Cluster]
 Pair = tuple[Cluster, Cluster]
 

@@ -11,6 +11,8 @@ from edgecache.http.limits import Limits
 from edgecache.http.scope import Scope
 from tests.edgecache.http.support import connected, run, serving
 
+pytestmark = pytest.mark.slow
+
 GET = b"GET /%b HTTP/1.1\r\nhost: x\r\n\r\n"
 
 

@@ -14,6 +14,8 @@ from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.worker.brain import FakeBrain
 from tests.edgecache.worker.running import Worker, altered, name
 
+pytestmark = pytest.mark.slow
+
 KEPT = os.urandom(500_000)
 CONTENT = os.urandom(4_000_000)
 

@@ -19,6 +19,8 @@ from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.worker.brain import FakeBrain
 from tests.edgecache.worker.running import Worker, name
 
+pytestmark = pytest.mark.slow
+
 CONTENT = b"over tls" * 50_000
 
 

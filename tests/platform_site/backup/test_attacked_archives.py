@@ -19,6 +19,8 @@ from tests.platform_site.backup.keys import Keys
 from tests.platform_site.backup.targets import Target
 from tests.sqlgateway.provisioning.conftest import second_url
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["second_url"]
 
 TABLES = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public' OR schemaname LIKE 'zonal%%'"

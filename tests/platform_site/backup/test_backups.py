@@ -14,6 +14,8 @@ from environments.models import Organization
 from tests.commands import facts, refused
 from tests.platform_site.backup.fill import OBJECTS
 
+pytestmark = pytest.mark.slow
+
 
 def _code(*words: str) -> str:
     return str(refused("backup", *words)[1]["code"])

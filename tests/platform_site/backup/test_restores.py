@@ -28,6 +28,8 @@ from tests.platform_site.backup.targets import Target, rows
 from tests.sqlgateway.provisioning.conftest import second_url
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["second_url"]
 
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"

@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from django.conf import settings
 
 from environments.models import Organization
@@ -12,6 +13,8 @@ from platform_site.documents import settings_rows
 from sqlgateway.provisioning.copying import programs
 from tests.commands import facts
 from tests.platform_site.backup.keys import Keys
+
+pytestmark = pytest.mark.slow
 
 # Shorter values may be a part of other text.
 SHORTEST = 12

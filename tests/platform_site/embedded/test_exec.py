@@ -15,6 +15,8 @@ from platform_site.embedded.supervisor.identity import began_at
 from tests.platform_site.embedded.support import PROJECT, environment
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 REPORT = """
 import json, os, psycopg, sys
 with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as c:

@@ -27,6 +27,8 @@ from tests.platform_site.embedded.support import PROJECT, environment
 from tests.ports import free_port
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 # Words of the commands of the cache's processes.
 CACHE = ("edgecache.brain", "eu-central", "us-east")
 PORTS = ("PORT", "ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT")

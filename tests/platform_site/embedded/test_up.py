@@ -25,6 +25,8 @@ from tests.platform_site.embedded.support import Platform
 from tests.ports import free_port
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def first_start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:

@@ -9,6 +9,8 @@ from django.test import Client
 from platform_site.lib import tracing
 from tests.collector import collecting, traced
 
+pytestmark = pytest.mark.slow
+
 OURS = "0123456789abcdef0123456789abcdef"
 TRACEPARENT = f"00-{OURS}-0123456789abcdef-01"
 OFF = """

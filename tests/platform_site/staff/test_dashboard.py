@@ -18,7 +18,7 @@ from platform_site.staff import activity
 from sqlgateway.models import SqlRecord
 from tests.cast import Caller, signed_in
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 MANY = 10_000
 QUERIES = 30
 

@@ -11,6 +11,8 @@ from platform_site.web_server.framing import forwarded_for
 from tests.platform_site.web_server.server import Server, running
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 # Loopback addresses beside the one that a proxy of this machine would have.
 GREEDY, OTHER = "127.0.0.2", "127.0.0.3"
 LARGE = 3_000_000

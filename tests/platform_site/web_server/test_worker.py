@@ -12,6 +12,8 @@ import pytest
 from tests.platform_site.web_server.server import Server, running
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:

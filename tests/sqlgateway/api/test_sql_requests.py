@@ -7,6 +7,8 @@ import pytest
 from sqlgateway.provisioning import clusters
 from tests.sqlgateway.support import Caller
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("body", "field"),

@@ -12,6 +12,8 @@ from sqlgateway.isolation.world import AGAIN, STATE, WORLD, names_of
 from sqlgateway.provisioning import clusters
 from tests.sqlgateway.support import Answer, Caller
 
+pytestmark = pytest.mark.slow
+
 
 class World:
     """Alice's and Charlie's databases, and what each role sees in them."""

@@ -11,6 +11,8 @@ from sqlgateway.provisioning import clusters, stock, tenant_databases
 from tests.commands import facts, help_of, refused
 from tests.sqlgateway.support import as_provisioner
 
+pytestmark = pytest.mark.slow
+
 OPEN = Attack("x", "open", "admin", "A test.", True, (Step("admin", "SELECT 1", ("42501",)),))
 SHUT = Attack("x", "shut", "admin", "A test.", True, (Step("admin", "SET ROLE x", ("22023",)),))
 LEFT = "SELECT datname FROM pg_database WHERE datname = ANY(%s)"

@@ -15,6 +15,8 @@ from tests.sqlgateway import support
 from tests.waiting import wait_until
 from tests.web_process import Web, call, web_process
 
+pytestmark = pytest.mark.slow
+
 GONE, STAYING = 48, 12
 SLOW = {"query": "SELECT pg_sleep(29)"}
 # Longer than any of it takes beside other tests, and shorter than the slow statements.

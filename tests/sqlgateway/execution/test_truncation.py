@@ -11,6 +11,8 @@ from django.test import override_settings
 
 from tests.sqlgateway.support import Caller, as_provisioner, backends_of
 
+pytestmark = pytest.mark.slow
+
 
 def _resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

@@ -17,7 +17,7 @@ from sqlgateway.provisioning.locks import exclusive
 from tests.commands import facts, help_of, refused
 from tests.sqlgateway.support import Caller
 
-pytestmark = pytest.mark.provisions
+pytestmark = [pytest.mark.provisions, pytest.mark.slow]
 
 # What a copy must keep, beside rows: sequences, policies, and what was closed to others.
 RICH = """

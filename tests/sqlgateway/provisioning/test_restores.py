@@ -15,7 +15,7 @@ from sqlgateway.provisioning.copying import programs
 from tests.commands import facts, refused
 from tests.sqlgateway.support import Caller, as_provisioner
 
-pytestmark = pytest.mark.provisions
+pytestmark = [pytest.mark.provisions, pytest.mark.slow]
 
 # Those that an environment's admin role may enter.
 DATABASES = "SELECT count(*) FROM pg_database WHERE has_database_privilege(%s, oid, 'CONNECT')"

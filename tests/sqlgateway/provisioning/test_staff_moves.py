@@ -13,7 +13,7 @@ from sqlgateway.models import Cluster, Database
 from tests.sqlgateway.support import Caller
 from tests.staff import staff_inside
 
-pytestmark = pytest.mark.provisions
+pytestmark = [pytest.mark.provisions, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from tests.load import load
 from tests.waiting import wait_until
 from tests.web_process import Web, call, web_process
 
+pytestmark = pytest.mark.slow
+
 EMAILS = ("alice@example.com", "bob@example.com")
 
 

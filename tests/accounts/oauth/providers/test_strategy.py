@@ -21,6 +21,8 @@ from tests.accounts.oauth.fake_providers.server import s256
 from tests.accounts.oauth.support import OAuthFlow
 from tests.cast import HANDLER
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_callback_url_does_not_follow_the_host_header(
     google: GoogleServer, settings: Settings

@@ -33,6 +33,8 @@ from tests.edgecache.conftest import connect
 from tests.platform_site.embedded.support import PROJECT, start
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 Victim = Literal["command", "task worker", "brain", "PostgreSQL"]
 # Three pages of the import, and four batches of settling.
 LINES = 300

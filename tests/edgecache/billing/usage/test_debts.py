@@ -11,6 +11,8 @@ from edgecache.billing.models import Charge, UsageLine
 from edgecache.billing.usage import settlement
 from tests.edgecache.billing.support import ALICE, CHARLIE, consumer, line, store
 
+pytestmark = pytest.mark.slow
+
 STAFF = {"reason": "test", "actor": "staff"}
 OTHERS = 1000
 READ = """

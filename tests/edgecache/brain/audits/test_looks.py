@@ -18,7 +18,7 @@ from tests.edgecache.brain.delivery.faulty_workers import (
 )
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 async def look(audits: Audits, audited: AuditedCluster) -> Outcome:

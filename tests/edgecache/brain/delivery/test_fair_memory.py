@@ -3,11 +3,14 @@
 import os
 from pathlib import Path
 
+import pytest
 from cryptography.fernet import Fernet
 
 from tests.edgecache.brain.delivery.shelf import BODY, direct_shelf
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.databases import brain_database
+
+pytestmark = pytest.mark.slow
 
 ENTRIES = 6
 # Thousands of objects would have to be read to fill the cache of a brain.

@@ -18,6 +18,8 @@ from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
 from edgecache.brain.storage.digests import Digests
 
+pytestmark = pytest.mark.slow
+
 BLOCK = 64
 BLOB = os.urandom(64 * 5 + 7)
 DIGESTS = [

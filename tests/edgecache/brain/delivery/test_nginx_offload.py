@@ -22,6 +22,8 @@ from tests.edgecache.cluster import Cluster, Keys, until
 from tests.edgecache.conftest import ROOT, connect
 from tests.ports import free_port
 
+pytestmark = pytest.mark.slow
+
 SMALL = os.urandom(3000)
 LARGE = os.urandom(6 * 2**20 + 3)
 WAIT_S = 15.0

@@ -23,6 +23,8 @@ from tests.edgecache.conftest import connect
 from tests.edgecache.databases import brain_database
 from tests.ports import free_port
 
+pytestmark = pytest.mark.slow
+
 SMALL = os.urandom(5000)
 LARGE = os.urandom(3 * 2**20 + 5)
 # As many as tests need.

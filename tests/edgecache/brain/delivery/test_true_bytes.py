@@ -17,6 +17,8 @@ from tests.edgecache.brain.s3.raw import Signer, send
 from tests.edgecache.cluster import Cluster, Keys, until
 from tests.edgecache.conftest import connect
 
+pytestmark = pytest.mark.slow
+
 SIZE = 3 * 2**20 + 11
 
 

@@ -11,6 +11,8 @@ from edgecache.brain.values import BucketInfo
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import ALICE, Brain, Rows, assemble, running, until
 
+pytestmark = pytest.mark.slow
+
 
 async def warm(brain: Brain, bucket: BucketInfo, key: str) -> bytes:
     """Read a key so that the brain caches it."""

@@ -18,6 +18,8 @@ from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, running, s
 from tests.edgecache.brain.fetch.plain_requests import opened, plain_request
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 120
 # Fetches that wait for a slow origin, and the most memory that each takes, with the origin's side
 # of its connection, which is in this process too.

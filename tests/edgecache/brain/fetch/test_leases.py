@@ -14,6 +14,8 @@ from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
+pytestmark = pytest.mark.slow
+
 
 class Held:
     """An origin's handler that waits for the test."""

@@ -14,6 +14,8 @@ from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 STRANGER = "0123456789abcdef0123456789abcdef"
 
 

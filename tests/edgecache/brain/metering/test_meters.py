@@ -26,6 +26,8 @@ from edgecache.brain.metering.meters import (
 from edgecache.brain.metering.statistics import Statistics
 from tests.edgecache.brain.support import ClusterRows
 
+pytestmark = pytest.mark.slow
+
 NODE = UUID(int=7)
 ALICE, CHARLIE = Tenant(1, 11), Tenant(2, 21)
 BEGIN = 1_800_000_000.0 // HOUR_S * HOUR_S

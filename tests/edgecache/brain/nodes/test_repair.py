@@ -32,6 +32,8 @@ from tests.edgecache.cluster import Cluster
 from tests.edgecache.databases import brain_database
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 OBJECTS = 12
 # Smaller objects would soon be served from the brain's memory.
 SIZE = OBJECT_LIMIT_BYTES + 1

@@ -11,6 +11,8 @@ from edgecache.brain.errors import (
 )
 from tests.edgecache.brain.brains import ALICE, Brain, Rows
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("kind", "config", "secret", "field"),

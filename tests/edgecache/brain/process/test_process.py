@@ -34,6 +34,8 @@ from tests.edgecache.conftest import ROOT
 from tests.ports import free_port
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 SECRET = "a secret of more than thirty-two characters"
 
 

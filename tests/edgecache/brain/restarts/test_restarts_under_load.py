@@ -9,10 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect
 from tests.load import load
 from tests.waiting import wait_until
+
+pytestmark = pytest.mark.slow
 
 # A brain starts beside the load, and whatever else this machine does.
 START_S = 120.0

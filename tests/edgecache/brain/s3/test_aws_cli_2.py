@@ -9,6 +9,8 @@ import pytest
 from tests.edgecache.brain.s3.programs import fetched, packaged, run
 from tests.edgecache.cluster import Cluster
 
+pytestmark = pytest.mark.slow
+
 SMALL = b"hello, edge"
 # Three parts of the 8 MB that it sends and copies at a time.
 BIG = random.Random(0).randbytes(21_000_000)  # noqa: S311 - any bytes

@@ -21,6 +21,8 @@ from minio.commonconfig import CopySource
 from tests.edgecache.brain.s3.programs import fetched, packaged, run
 from tests.edgecache.cluster import Cluster, Keys, until
 
+pytestmark = pytest.mark.slow
+
 SMALL = b"hello, edge"
 BIG = os.urandom(12 * 2**20 + 17)
 # Names that each tool has its own way of escaping.

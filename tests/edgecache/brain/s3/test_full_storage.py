@@ -2,10 +2,14 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from edgecache.brain.errors import StorageFull
 from edgecache.brain.s3.errors import from_brain_error
 from tests.edgecache.brain.s3.raw import Signer
 from tests.edgecache.cluster import Cluster
+
+pytestmark = pytest.mark.slow
 
 LIMIT_MIB = 16
 

@@ -10,6 +10,8 @@ import pytest
 from tests.edgecache.brain.s3.programs import packaged, run
 from tests.edgecache.cluster import Cluster
 
+pytestmark = pytest.mark.slow
+
 Restic = Callable[..., bytes]
 BIG = random.Random(0).randbytes(21_000_000)  # noqa: S311 - any bytes
 

@@ -27,6 +27,8 @@ from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, Objec
 from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, buffered, until
 from tests.edgecache.brain.children import child
 
+pytestmark = pytest.mark.slow
+
 RACED = [f"k{n}" for n in range(6)]
 TRANSACTIONS = (
     "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'zonal-brain'"

@@ -13,6 +13,8 @@ from edgecache.brain.values import BucketInfo, ObjectVersion
 from tests.edgecache.brain.brains import PLAIN, Brain, Rows, buffered, running, until
 from tests.edgecache.brain.children import child
 
+pytestmark = pytest.mark.slow
+
 BODIES = [b"first", b"second", b"third"]
 
 

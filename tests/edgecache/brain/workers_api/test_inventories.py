@@ -14,6 +14,8 @@ from tests.edgecache.brain.support import (
 from tests.edgecache.cluster import Cluster
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_inventory_records_locations_and_returns_unneeded_blobs(
     bare_cluster: Cluster, cluster_rows: ClusterRows, put: Put

@@ -9,6 +9,8 @@ import pytest
 from tests.edgecache.alterations import cut, flip, grow, replace
 from tests.edgecache.worker.running import Worker, name
 
+pytestmark = pytest.mark.slow
+
 LARGE = bytes(range(256)) * 4096
 SMALL = LARGE[:5000]
 SIZES = {"small": SMALL, "large": LARGE}

@@ -12,6 +12,8 @@ from edgecache.protocol.names import TICKET_HEADER, object_path
 from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.worker.running import Worker, name, unmeasured
 
+pytestmark = pytest.mark.slow
+
 CONTENT = os.urandom(200_000)
 MIB = 1 << 20
 

@@ -12,6 +12,8 @@ import pytest
 from tests.edgecache.worker.brain import FakeBrain
 from tests.edgecache.worker.running import Worker, name
 
+pytestmark = pytest.mark.slow
+
 BLOCK = 4096
 
 

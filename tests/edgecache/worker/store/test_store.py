@@ -24,6 +24,8 @@ from edgecache.worker.store.inventory import Reader
 from edgecache.worker.store.recovery import open_store
 from edgecache.worker.store.store import LEASE_S, Store, StoreFull
 
+pytestmark = pytest.mark.slow
+
 KIB = 1 << 10
 BLOCK = 4 * KIB
 IN_MEMORY = Path("/dev/shm")  # noqa: S108 - hundreds of stores, each synced many times

@@ -12,6 +12,8 @@ from edgecache.protocol.credentials import authorization, proof, secret_hash
 from tests.edgecache.worker.brain import NODE, SECRET, FakeBrain
 from tests.edgecache.worker.running import Answer, Worker, name
 
+pytestmark = pytest.mark.slow
+
 CONTENT = os.urandom(200_000)
 
 

@@ -13,6 +13,8 @@ from edgecache.protocol.tickets import decode
 from tests.edgecache.worker.brain import CLIENT
 from tests.edgecache.worker.running import Worker, name
 
+pytestmark = pytest.mark.slow
+
 CONTENT = os.urandom(8_000_000)
 
 

@@ -16,6 +16,8 @@ from platform_site.embedded.supervisor.identity import processes_in
 from tests.platform_site.embedded.support import MakeCluster, postmaster_pid, start
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 Clusters = dict[str, Cluster]
 
 

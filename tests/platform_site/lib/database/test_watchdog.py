@@ -16,6 +16,8 @@ from platform_site.conf import control_database
 from platform_site.lib.database import watchdog
 from tests import cast
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:

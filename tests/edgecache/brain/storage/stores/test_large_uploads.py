@@ -21,6 +21,8 @@ from tests.edgecache.brain.s3.raw import Signer
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect
 
+pytestmark = pytest.mark.slow
+
 STAGING = 16 * MIB
 PART = 7 * MIB
 COUNT = 5

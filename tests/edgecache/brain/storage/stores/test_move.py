@@ -28,6 +28,8 @@ from tests.edgecache.brain.storage.stores.test_managed import add_part, forget_c
 from tests.edgecache.cluster import until
 from tests.edgecache.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 FILES = StoreSettings()
 
 
