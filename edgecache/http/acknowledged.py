@@ -3,6 +3,7 @@
 That is more honest than what was written to a socket. Without TLS it is exact; with TLS its few
 records are counted as body, up to the body's length. Sockets are duplicated while watched, so that
 the count can be read after the connection was closed.
+The kernel also says what it took itself (``taken_by_kernel``).
 Source: include/uapi/linux/tcp.h (struct tcp_info), RFC 4898 (tcpEStatsAppHCThruOctetsAcked).
 """
 
@@ -20,9 +21,11 @@ from typing import Final
 
 from edgecache.http.exchange import Exchange
 
-INFO_BYTES: Final = 128
+INFO_BYTES: Final = 216
 STATE_AT: Final = 0
 ACKNOWLEDGED_AT: Final = 120
+NOT_SENT_AT: Final = 144
+SENT_AT: Final = 200
 CLOSED: Final = 7
 # A client that takes nothing for so long is given up.
 STALLED_S: Final = 60.0
@@ -128,6 +131,21 @@ class AcknowledgementWatch:
         watched.sock.close()
         for transfer in watched.transfers:
             transfer.done(transfer.taken(watched.acknowledged))
+
+
+def taken_by_kernel(sock: socket.socket) -> int | None:
+    """Return the bytes that a connection's kernel has taken in all; None if it is no TCP.
+
+    That is known after the connection was reset, too, when what the transport held is not.
+    """
+    try:
+        raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
+        (not_sent,) = struct.unpack_from("=I", raw, NOT_SENT_AT)
+        sent, again = struct.unpack_from("=QQ", raw, SENT_AT)
+    except (OSError, struct.error):
+        # A Unix socket, or a kernel before Linux 4.19.
+        return None
+    return int(sent - again + not_sent)
 
 
 def _duplicate(transport: asyncio.Transport) -> socket.socket:

@@ -93,11 +93,13 @@ class Connection(ResponseWriter):
         self._is_closing, self._is_held = True, False
         self._server.closed(self)
         self.resume_writing()
-        for exchange in (self._running, self._incoming, *self._waiting):
+        running = self._running
+        if running is not None and running.sent_bytes and not running.is_gone:
+            running.lose(self.unsent_bytes())
+        for exchange in (running, self._incoming, *self._waiting):
             if exchange is not None and not exchange.is_gone:
                 exchange.lose()
         self._waiting.clear()
-        running = self._running
         if self._task is not None and running is not None and running.scope.method in READS:
             self._task.cancel()
 

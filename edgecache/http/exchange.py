@@ -142,9 +142,10 @@ class Exchange:
         self._is_late = True
         self._wake()
 
-    def lose(self) -> None:
-        """Note that the client is gone."""
+    def lose(self, unsent_bytes: int = 0) -> None:
+        """Note that the client is gone. unsent_bytes: written, but not taken by the kernel."""
         self.is_gone = True
+        self.sent_bytes = max(0, self.sent_bytes - unsent_bytes)
         self._wake()
 
     def __aiter__(self) -> "Exchange":
@@ -203,6 +204,10 @@ class Exchange:
             self.wanted_bytes = body.length
             head = self._head(status, headers, body.length)
             await self._wire.send_file(head, body)
+        except asyncio.CancelledError:
+            # The client left while a thread sends.
+            await body.finish_turn()
+            raise
         finally:
             self.sent_bytes += body.sent
             body.close()

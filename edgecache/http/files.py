@@ -95,6 +95,12 @@ class FileBody:
         if not self._is_unaltered():
             raise FileAltered
 
+    async def finish_turn(self) -> None:
+        """Wait until no thread uses it: what the kernel took is counted then."""
+        if self._running is not None:
+            await asyncio.wait((self._running,))
+            _retrieve(self._running)
+
     def close_also(self, close: Callable[[], None]) -> None:
         """Have something closed with the file."""
         self._closing.append(close)
@@ -107,9 +113,7 @@ class FileBody:
             self._running.add_done_callback(self._end)
 
     def _end(self, turn: asyncio.Future[Any]) -> None:
-        if not turn.cancelled():
-            # Its request is over: an error of this turn changes nothing.
-            turn.exception()
+        _retrieve(turn)
         self._close()
 
     def _close(self) -> None:
@@ -185,6 +189,12 @@ class FileTransfer:
             await ready
         finally:
             loop.remove_writer(self._socket)
+
+
+def _retrieve(turn: asyncio.Future[Any]) -> None:
+    """Take a turn's error, which changes nothing once its request is over."""
+    if not turn.cancelled():
+        turn.exception()
 
 
 def _set(ready: asyncio.Future[None]) -> None:

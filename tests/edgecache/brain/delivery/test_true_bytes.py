@@ -122,13 +122,8 @@ def test_a_large_object_is_sent_from_the_file_of_the_brain_itself(stored: Stored
     # Its last change has to be a second ago.
     until(is_own)
     used = stored.bytes_served()
-
-    def is_counted() -> bool:
-        # Again: one that leaves while the first bytes are handed to the kernel is not counted.
-        leave_early(stored)
-        return stored.bytes_served() > used
-
-    until(is_counted)
+    leave_early(stored)
+    until(lambda: stored.bytes_served() > used)
     flip(stored.own_file())
     assert stored.signer.send("GET", "/docs/key").body == stored.body
     assert not is_own()

@@ -1,0 +1,142 @@
+"""Clients leave in the middle of a response: what counts as sent is what the kernel took."""
+
+import asyncio
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from edgecache.http.exchange import Exchange
+from edgecache.http.files import FileBody
+from edgecache.http.scope import Scope
+from edgecache.http.threads import FairThreads
+from tests.edgecache.http.support import App, run, serving
+
+SIZE = 24 << 20
+PIECE = bytes(100_000)
+READ = 50_000
+RESET = struct.pack("ii", 1, 0)
+
+
+class SlowKernel:
+    """The kernel's sendfile, which returns to its caller only when it may. Counts what it took."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.taken = 0
+        self.may_return = threading.Event()
+        self._sendfile = os.sendfile
+        monkeypatch.setattr(os, "sendfile", self._send)
+
+    def _send(self, *args: int) -> int:
+        count = self._sendfile(*args)
+        self.taken += count
+        self.may_return.wait(20)
+        return count
+
+
+class Counted:
+    """An application that notes what its one response counted as sent."""
+
+    def __init__(self, app: App) -> None:
+        self.exchange: Exchange | None = None
+        self.sent_bytes: int | None = None
+        self._app = app
+
+    async def __call__(self, scope: Scope, exchange: Exchange) -> None:
+        self.exchange = exchange
+        try:
+            await self._app(scope, exchange)
+        finally:
+            self.sent_bytes = exchange.sent_bytes
+
+    def buffered(self) -> int:
+        """Return the bytes that the kernel has not taken yet."""
+        return 0 if self.exchange is None else self.exchange.transport.get_write_buffer_size()
+
+
+@pytest.fixture
+def pool() -> Iterator[FairThreads]:
+    """Return a pool of one thread."""
+    threads = FairThreads(1, "sending")
+    yield threads
+    threads.stop()
+
+
+def leaving_client(port: int) -> socket.socket:
+    """Return a client that has read a little of its response; its close is a reset."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+    client.connect(("127.0.0.1", port))
+    client.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+    received = 0
+    while received < READ:
+        received += len(client.recv(1000))
+    return client
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait until a condition is true."""
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110 - another thread, or the kernel, changes it
+            await asyncio.sleep(0.02)
+
+
+def test_what_the_kernel_takes_of_a_file_while_the_client_leaves_is_counted(
+    tmp_path: Path, pool: FairThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, system = tmp_path / "file", SlowKernel(monkeypatch)
+    file.write_bytes(bytes(SIZE))
+
+    async def send(_scope: Scope, exchange: Exchange) -> None:
+        body = FileBody(os.open(file, os.O_RDONLY), 0, SIZE, pool, (1,))
+        await exchange.response_file(200, [("content-length", str(SIZE))], body)
+
+    app = Counted(send)
+
+    async def main() -> None:
+        async with serving(app) as port:
+            (await asyncio.to_thread(leaving_client, port)).close()
+            await until(lambda: app.exchange is not None and app.exchange.is_gone)
+            system.may_return.set()
+            await until(lambda: app.sent_bytes is not None)
+
+    run(main())
+    assert READ < system.taken < SIZE
+    assert app.sent_bytes == system.taken
+
+
+def test_what_is_still_buffered_when_the_client_leaves_does_not_count() -> None:
+    written = 0
+
+    async def send(_scope: Scope, exchange: Exchange) -> None:
+        nonlocal written
+        stream = exchange.response_stream(200, [("content-length", str(SIZE))])
+        while written < SIZE:
+            written += len(PIECE)
+            await stream.send_bytes(PIECE)
+
+    app = Counted(send)
+
+    async def main() -> int:
+        async with serving(app) as port:
+            client = await asyncio.to_thread(leaving_client, port)
+            looks: list[int] = []
+
+            def has_settled() -> bool:
+                looks.append(app.buffered())
+                return looks[-1] > 0 and looks[-5:] == looks[-1:] * 5
+
+            # The client reads no more, so the kernel soon takes no more.
+            await until(has_settled)
+            client.close()
+            await until(lambda: app.sent_bytes is not None)
+            return written - looks[-1]
+
+    taken = run(main())
+    assert READ < taken < written < SIZE
+    assert app.sent_bytes == taken
