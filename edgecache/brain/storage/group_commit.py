@@ -67,10 +67,12 @@ class GroupCommit:
         self._waiting = _Waiting()
         self._busy: set[Name] = set()
         self._groups = 0
-        self._began_at = 0.0
-        # How many writes the next group waits for, and until when (the loop's clock).
+        # How many writes the next group waits for. The timers that end these states say so by
+        # themselves: by the loop's clock they may come a little early, and they come once.
         self._expected = 0
-        self._gathers_until = 0.0
+        self._is_gathering = False
+        self._is_slow = False
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._is_starting = False
         self._alone = Shares(
             ALONE, refusal=Overloaded, spare=ALONE_SPARE, queue=ALONE_WAITING, wait_s=None
@@ -112,23 +114,36 @@ class GroupCommit:
 
     def _start(self) -> None:
         self._is_starting = False
-        loop = asyncio.get_running_loop()
-        while self._may_begin(loop.time()):
+        while self._may_begin():
             group = self._waiting.take(self._busy)
             if not group:
                 return
             self._groups += 1
-            self._began_at = loop.time()
-            loop.call_later(SLOW_S, self._start)
+            self._is_slow = False
+            self._set_timer("slow", SLOW_S, self._note_slow)
             self._busy.update(write.name for write in group)
             self._tasks.add(self._write_group(group))
 
-    def _may_begin(self, now: float) -> bool:
+    def _may_begin(self) -> bool:
         if not self._groups:
-            return len(self._waiting) >= self._expected or now >= self._gathers_until
+            return len(self._waiting) >= self._expected or not self._is_gathering
         if self._groups >= GROUPS:
             return False
-        return len(self._waiting) >= WORTH_ANOTHER or now - self._began_at >= SLOW_S
+        return len(self._waiting) >= WORTH_ANOTHER or self._is_slow
+
+    def _note_slow(self) -> None:
+        self._is_slow = True
+        self._start()
+
+    def _stop_gathering(self) -> None:
+        self._is_gathering = False
+        self._start()
+
+    def _set_timer(self, name: str, delay_s: float, act: Callable[[], None]) -> None:
+        """Act after a while, unless the timer of this name is set again."""
+        if name in self._timers:
+            self._timers[name].cancel()
+        self._timers[name] = asyncio.get_running_loop().call_later(delay_s, act)
 
     async def _write_group(self, group: Sequence[Write]) -> None:
         # The request that started it may be of an organization whose share is in use.
@@ -141,8 +156,8 @@ class GroupCommit:
             self._groups -= 1
             gather_s = min(GATHER_S, GATHER_SHARE * (loop.time() - began_at))
             self._expected = min(len(group) + len(self._waiting), GROUP_WRITES)
-            self._gathers_until = loop.time() + gather_s
-            loop.call_later(gather_s, self._start)
+            self._is_gathering = True
+            self._set_timer("gathering", gather_s, self._stop_gathering)
         for write in left:
             self._tasks.add(self._write_alone(write))
         self._end(write for write in group if write not in left)

@@ -26,6 +26,7 @@ from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, ObjectVersion
 from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, buffered, until
 from tests.edgecache.brain.children import child
+from tests.edgecache.brain.held import held_at
 
 pytestmark = pytest.mark.slow
 
@@ -156,6 +157,27 @@ async def test_writes_of_one_key_happen_one_after_the_other(brain: Brain, rows: 
     assert await brain.get(bucket, "k") == b"19"
     await brain.garbage_collector.round()
     assert rows.count("blob") == 1
+
+
+async def test_a_write_that_waited_for_another_begins_though_timers_come_early(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uvloop rounds to milliseconds; the write waited until another one came."""
+    loop = asyncio.get_running_loop()
+    later = loop.call_later
+    monkeypatch.setattr(loop, "call_later", lambda delay, *args: later(delay / 4, *args))
+    # A group that takes longer has no other timer either.
+    monkeypatch.setattr("edgecache.brain.storage.group_commit.SLOW_S", 0.0)
+    bucket, body = await brain.bucket(), b"x" * 2 * BLOCK_BYTES
+    syncing = held_at(monkeypatch, "fsync", lambda _file: True)
+
+    first = asyncio.create_task(put(brain, bucket, "k", body))
+    await syncing.came()
+    second = asyncio.create_task(put(brain, bucket, "k", body + b"y"))
+    await until(lambda: len(brain.objects._stored_writes._waiting) == 1)
+    syncing.go_on()
+    async with asyncio.timeout(10):
+        await asyncio.gather(first, second)
 
 
 async def test_a_full_disk_fails_the_write_that_it_is_too_full_for(
