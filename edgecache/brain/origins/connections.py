@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 import httpcore
@@ -25,7 +25,7 @@ HEAD_STALLS: Final = 2
 # An idempotent request is repeated once.
 ATTEMPTS: Final = 2
 PAUSE_S: Final = 0.2
-# After this event httpcore releases the connection of a cancelled request.
+# After this event a cancelled request closes its connection.
 SENDING: Final = "http11.send_request_headers.started"
 # Cancelled requests on their way to that point; an origin with more of them is stuck.
 ABANDONED_LIMIT: Final = 1024
@@ -44,12 +44,17 @@ BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 FRAMED: Final = frozenset({"content-length", "transfer-encoding"})
 
 
+class Pool(Protocol):
+    """What sends a request. It may send it when nobody waits for the response any more."""
+
+    async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response: ...
+    async def aclose(self) -> None: ...
+
+
 class Line:
     """Connections to one origin. stall_timeout_s: how long one of them may be silent."""
 
-    def __init__(
-        self, pool: httpcore.AsyncConnectionPool, stall_timeout_s: float = STALL_TIMEOUT_S
-    ) -> None:
+    def __init__(self, pool: Pool, stall_timeout_s: float = STALL_TIMEOUT_S) -> None:
         self._pool = pool
         self._timeouts = {
             "connect": CONNECT_TIMEOUT_S,

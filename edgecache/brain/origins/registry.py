@@ -23,7 +23,7 @@ from edgecache.brain.origins.config import OriginConfig
 from edgecache.brain.origins.connections import STALL_TIMEOUT_S, Line
 from edgecache.brain.origins.driver import Driver
 from edgecache.brain.origins.egress.guard import Guard, Resolve
-from edgecache.brain.origins.egress.pool import open_pool
+from edgecache.brain.origins.egress.pool import ConnectionPool
 from edgecache.brain.origins.egress.proxy import Proxy
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.origins.s3 import S3Driver, place_of
@@ -130,9 +130,8 @@ class Origins:
         config = OriginConfig(row.kind, row.config, secret)
         if config.kind in {"gcs", "azure"}:
             return Open(row, self._through_proxy(config, row.organization_id))
-        line = Line(
-            open_pool(self._resolve(row.organization_id), self._trust), self._stall_timeout_s
-        )
+        pool = ConnectionPool(self._resolve(row.organization_id), self._trust)
+        line = Line(pool, self._stall_timeout_s)
         if config.kind == "http":
             return Open(row, partial(_http, line, config), line)
         return Open(row, partial(_s3, line, config, self._staging), line)

@@ -1,16 +1,18 @@
 """Connections to origins over HTTP, each to an address that the guard has checked."""
 
+import asyncio
 import ssl
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any, Final
 
 import httpcore
 
 from edgecache.brain.origins.egress.bounded_heads import BoundedHeads
 from edgecache.brain.origins.egress.guard import Resolve
 
-# Each waits for an answer; how many requests an origin gets at once is decided before.
-CONNECTIONS: Final = 1024
+# No limit in practice: how many requests an origin gets at once is decided before.
+CONNECTIONS: Final = 2**16
 KEPT: Final = 16
 KEPT_S: Final = 15.0
 
@@ -50,12 +52,108 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         await self._dialler.sleep(seconds)
 
 
-def open_pool(resolve: Resolve, trust: ssl.SSLContext) -> httpcore.AsyncConnectionPool:
-    """Return a pool of connections for one origin."""
-    return httpcore.AsyncConnectionPool(
-        ssl_context=trust,
-        max_connections=CONNECTIONS,
-        max_keepalive_connections=KEPT,
-        keepalive_expiry=KEPT_S,
-        network_backend=GuardedBackend(resolve),
-    )
+class ConnectionPool:
+    """Connections for one origin and those that it redirects to, kept for a while after use.
+
+    What httpcore's own pool does for each request grows with the connections it has: with 3,000
+    that wait for a slow origin it kept the brain from everything else.
+    """
+
+    def __init__(self, resolve: Resolve, trust: ssl.SSLContext) -> None:
+        self._backend = GuardedBackend(resolve)
+        self._trust = trust
+        self._places = asyncio.Semaphore(CONNECTIONS)
+        # The one that was used last is at the end.
+        self._idle: list[tuple[httpcore.Origin, httpcore.AsyncHTTPConnection]] = []
+        self._is_closed = False
+
+    async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
+        """Send a request on a connection of its own; the response is to be closed.
+
+        Raises OriginForbidden, OriginFailed, OriginTimeout, and httpcore's errors.
+        """
+        await self._wait_for_place(request)
+        origin = request.url.origin
+        connection = None
+        try:
+            connection = await self._kept(origin) or self._new(origin)
+            response = await connection.handle_async_request(request)
+        except BaseException:
+            self._places.release()
+            if connection is not None:
+                await connection.aclose()
+            raise
+        return httpcore.Response(
+            response.status,
+            headers=response.headers,
+            content=_Body(response, partial(self._end, origin, connection)),
+            extensions=response.extensions,
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections; one that is in use is closed after it."""
+        self._is_closed = True
+        idle, self._idle = self._idle, []
+        for _, connection in idle:
+            await connection.aclose()
+
+    async def _wait_for_place(self, request: httpcore.Request) -> None:
+        try:
+            async with asyncio.timeout(request.extensions.get("timeout", {}).get("pool")):
+                await self._places.acquire()
+        except TimeoutError as exc:
+            raise httpcore.PoolTimeout from exc
+
+    async def _kept(self, origin: httpcore.Origin) -> httpcore.AsyncHTTPConnection | None:
+        """Return a connection to an origin that is still open."""
+        for place in reversed(range(len(self._idle))):
+            if self._idle[place][0] == origin:
+                _, connection = self._idle.pop(place)
+                if not connection.has_expired():
+                    return connection
+                await connection.aclose()
+                return await self._kept(origin)
+        return None
+
+    def _new(self, origin: httpcore.Origin) -> httpcore.AsyncHTTPConnection:
+        return httpcore.AsyncHTTPConnection(
+            origin,
+            ssl_context=self._trust,
+            keepalive_expiry=KEPT_S,
+            network_backend=self._backend,
+        )
+
+    async def _end(self, origin: httpcore.Origin, connection: httpcore.AsyncHTTPConnection) -> None:
+        """Keep a connection if its response was read, else close it."""
+        self._places.release()
+        if connection.is_idle() and not self._is_closed:
+            self._idle.append((origin, connection))
+        else:
+            await connection.aclose()
+        while self._idle and (len(self._idle) > KEPT or self._idle[0][1].has_expired()):
+            await self._idle.pop(0)[1].aclose()
+
+
+class _Body:
+    """The body of a response, which ends the use of its connection. on_end: called once."""
+
+    def __init__(
+        self, response: httpcore.Response, on_end: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        self._response = response
+        self._on_end = on_end
+        self._is_over = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._response.aiter_stream():
+            yield piece
+
+    async def aclose(self) -> None:
+        """Close the response. Once is enough, twice is harmless."""
+        if self._is_over:
+            return
+        self._is_over = True
+        try:
+            await self._response.aclose()
+        finally:
+            await self._on_end()
