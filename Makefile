@@ -63,11 +63,11 @@ test-postgres15: $(VENV)/.dev  ## run the isolation tests on PostgreSQL 15
 # Ceph from Debian: a monitor, an OSD in memory, a RADOS gateway, all on loopback.
 CEPH := ceph-mon ceph-osd ceph-common radosgw
 
-test-store: $(VENV)/.dev  ## run the S3 tests with Ceph's RADOS gateway as the managed store
+test-store: $(VENV)/.dev  ## run the S3 tests and the random history on Ceph's RADOS gateway
 	@command -v radosgw ceph-mon ceph-osd ceph >/dev/null || \
 	  { apt-get update && apt-get install -y --no-install-recommends $(CEPH); }
 	TEST_STORE=1 $(EXEC) $(BIN)/python -m pytest -n 2 --dist loadfile \
-	  tests/edgecache/ceph tests/edgecache/brain/s3
+	  tests/edgecache/ceph tests/edgecache/brain/s3 tests/edgecache/brain/test_random_history.py
 
 check: check-clients $(VENV)/.dev  ## the gate: format, lint, layers, types, settings, migrations, schema
 	$(BIN)/ruff format --check .

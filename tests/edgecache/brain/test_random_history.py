@@ -28,7 +28,7 @@ from hypothesis.stateful import (
 )
 
 from tests.edgecache.alterations import cut, flip, grow, replace
-from tests.edgecache.brain.history.machines import WORKERS, Machines
+from tests.edgecache.brain.history.machines import STORE, WORKERS, Machines
 from tests.edgecache.brain.history.model import KEYS, Model, Upload
 from tests.edgecache.brain.history.operations import (
     BUCKET,
@@ -47,7 +47,7 @@ from tests.edgecache.brain.history.operations import (
 )
 from tests.edgecache.brain.s3.raw import Signer
 from tests.edgecache.cluster import Cluster
-from tests.edgecache.conftest import connect
+from tests.edgecache.conftest import HAS_CEPH, connect
 
 pytestmark = pytest.mark.slow
 
@@ -185,7 +185,7 @@ class History(RuleBasedStateMachine):
     @precondition(lambda self: not self.machines.full)
     @rule(
         key=keys,
-        places=st.sets(st.integers(0, WORKERS + 1), min_size=1),
+        places=st.sets(st.integers(0, STORE), min_size=1),
         how=st.sampled_from([flip, flip, replace, cut, grow]),
     )
     def alter(self, key: str, places: set[int], how: Any) -> None:
@@ -200,19 +200,21 @@ class History(RuleBasedStateMachine):
                         continue
                     how(file)
                     self._note(f"{how.__name__} of {key} at {place}")
-                    if self.machines.is_durable(place):
+                    if place == self.machines.durable:
                         self.model.damaged.add(state.sha256)
 
     @precondition(lambda self: self.model.uploads)
     @rule(how=st.sampled_from([flip, cut]))
     def alter_parts(self, how: Any) -> None:
         """Alter the files of the parts."""
-        for file in (self.machines.disk(0) / "parts").glob("*"):
-            if file.stat().st_size:
-                how(file)
-                self._note(f"{how.__name__} of a part")
+        files = [
+            file for file in (self.machines.disk(0) / "parts").glob("*") if file.stat().st_size
+        ]
+        for file in files:
+            how(file)
+            self._note(f"{how.__name__} of a part")
         for upload in self.model.uploads:
-            upload.is_damaged = True
+            upload.is_damaged |= bool(files)
 
     def teardown(self) -> None:
         """Cut the power at the end, and read everything."""
@@ -298,16 +300,17 @@ class History(RuleBasedStateMachine):
         self.steps.append(step)
 
 
-@pytest.fixture(params=["file", "s3"])
+@pytest.fixture(params=["ceph"] if HAS_CEPH else ["file", "s3"])
 def machines(
     request: pytest.FixtureRequest, database_url: str, tmp_path: Path
 ) -> Iterator[Machines]:
-    """Return a brain with two workers, on files and on a bucket of another brain."""
+    """Return a brain with two workers, on files, on a bucket of another brain, and on Ceph."""
     variables: dict[str, str] = {}
     store: Path | None = None
+    durable: int | None = 0
     if request.param == "s3":
         other: Cluster = request.getfixturevalue("shared_bare_cluster")
-        store, tenant = other.folder, other.tenant()
+        store, tenant, durable = other.folder, other.tenant(), STORE
         client = connect(tenant, other.url)
         client.create_bucket(Bucket="managed")
         client.close()
@@ -317,9 +320,12 @@ def machines(
             "ZBRAIN_STORE_ACCESS_KEY": tenant.access_key,
             "ZBRAIN_STORE_SECRET_KEY": tenant.secret_key,
         }
+    elif request.param == "ceph":
+        # Ceph checks its own files: nothing durable is altered.
+        variables, durable = request.getfixturevalue("new_store")(), None
     key = Fernet.generate_key().decode()
     cluster = Cluster(tmp_path, database_url, key, variables=variables, workers=WORKERS)
-    found = Machines(cluster, store)
+    found = Machines(cluster, store, durable)
     with found.disks():
         try:
             cluster.start()

@@ -10,15 +10,21 @@ from tests.edgecache.cluster import Cluster, until
 
 SIZE = "2g"
 WORKERS = 2
+# The place of the store behind the brain; the brain is place 0, the workers follow.
+STORE = WORKERS + 1
 BLOCK = 4096
 
 
 @dataclass
 class Machines:
-    """disks: by the number of the process. store: the folder of the brain that is the store."""
+    """disks: by the number of the process. store: the folder of the brain that is the store.
+
+    durable: the place whose files are the only durable bytes, None if these cannot be altered.
+    """
 
     cluster: Cluster
-    store: Path | None = None
+    store: Path | None
+    durable: int | None
     full: set[int] = field(default_factory=set)
     dead: set[int] = field(default_factory=set)
 
@@ -78,7 +84,7 @@ class Machines:
 
     def files(self, sha256: str, place: int) -> list[Path]:
         """Return a place's files of some bytes. place: a process, or the store behind the brain."""
-        if place > WORKERS:
+        if place == STORE:
             folders = [self.store / "brain" / "origin"] if self.store else []
         elif place:
             folders = [self.disk(place) / "objects"]
@@ -86,10 +92,6 @@ class Machines:
             folders = [self.disk(0) / "origin", self.disk(0) / "blobs"]
         paths = [folder / sha256[:2] / sha256 for folder in folders]
         return [path for path in paths if path.exists()]
-
-    def is_durable(self, place: int) -> bool:
-        """Return True if the only durable bytes are there."""
-        return place == (WORKERS + 1 if self.store else 0)
 
     def _serves(self) -> bool:
         try:

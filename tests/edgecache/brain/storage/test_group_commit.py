@@ -162,7 +162,7 @@ async def test_writes_of_one_key_happen_one_after_the_other(brain: Brain, rows: 
 async def test_a_write_that_waited_for_another_begins_though_timers_come_early(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """uvloop rounds to milliseconds; the write waited until another one came."""
+    """The clock of uvloop has milliseconds; the write waited until another one came."""
     loop = asyncio.get_running_loop()
     later = loop.call_later
     monkeypatch.setattr(loop, "call_later", lambda delay, *args: later(delay / 4, *args))
