@@ -1,17 +1,13 @@
 """``manage.py setquota``: an organization's own limits."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
 from typing import Any
-
-from django.conf import settings
 
 from environments.models import Organization
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
-from sqlgateway.models import OrganizationQuota
+from sqlgateway.provisioning.own_limits import DEFAULT, LIMITS, OwnLimit, set_own
 from sqlgateway.provisioning.quotas import quota_of
-
-DEFAULT = "default"
-MOST_STATEMENTS = 10_000
 
 
 class Command(OpsCommand):
@@ -28,25 +24,9 @@ class Command(OpsCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the organization and its limits."""
         parser.add_argument("organization", type=int, help="The organization's id.")
-        parser.add_argument(
-            "--disk-bytes", type=_limit, help="Of each environment's database, or default."
-        )
-        parser.add_argument(
-            "--environments", type=_limit, help="Environments that it may have, or default."
-        )
-
-        parser.add_argument(
-            "--statements",
-            type=_statements,
-            help="SQL requests that each web process runs for it at once, or default.",
-        )
-        parser.add_argument(
-            "--timeout-ms",
-            type=_timeout,
-            help="The time of one statement in milliseconds, also of a stream's, which otherwise "
-            "has ZSQL_EXPORT_TIMEOUT_S; imports keep their own. At most ZSQL_TIMEOUT_MS, or "
-            "default.",
-        )
+        for limit in LIMITS:
+            option = f"--{limit.name.replace('_', '-')}"
+            parser.add_argument(option, type=_value(limit), help=f"{limit.help}, or {DEFAULT}.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Set and show them."""
@@ -54,14 +34,12 @@ class Command(OpsCommand):
         if not Organization.objects.filter(pk=organization_id).exists():
             raise Refused("organization_not_found", f"There is no organization {organization_id}.")
         given = {
-            name: None if options[name] == DEFAULT else options[name]
-            for name in ("disk_bytes", "environments", "statements", "timeout_ms")
-            if options[name] is not None
+            limit.name: options[limit.name][0]
+            for limit in LIMITS
+            if options[limit.name] is not None
         }
         if given:
-            OrganizationQuota.unscoped.update_or_create(  # unscoped: an operator names the tenant
-                organization_id=organization_id, defaults=given
-            )
+            set_own(organization_id, given)
         quota = quota_of(organization_id)
         facts = {
             "org_id": organization_id,
@@ -79,24 +57,13 @@ class Command(OpsCommand):
         return Outcome(facts, text)
 
 
-def _limit(text: str) -> int | str:
-    if text == DEFAULT:
-        return text
-    number = int(text)
-    if not 0 <= number < 2**31 * 2**20:
-        raise ValueError(text)
-    return number
+def _value(limit: OwnLimit) -> Callable[[str], tuple[int | None]]:
+    """Return what reads an option's value, as a tuple: None is an option that was not given."""
 
+    def read(text: str) -> tuple[int | None]:
+        try:
+            return (limit.read(text),)
+        except ValueError as exc:
+            raise ArgumentTypeError(str(exc)) from None
 
-def _statements(text: str) -> int | str:
-    limit = _limit(text)
-    if isinstance(limit, int) and limit > MOST_STATEMENTS:
-        raise ValueError(text)
-    return limit
-
-
-def _timeout(text: str) -> int | str:
-    limit = _limit(text)
-    if isinstance(limit, int) and not 1 <= limit <= settings.SQL.timeout_ms:
-        raise ValueError(text)
-    return limit
+    return read

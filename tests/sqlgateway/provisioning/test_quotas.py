@@ -270,11 +270,38 @@ def test_a_statement_runs_no_longer_than_its_organizations_quota_says(
     assert alice.sql(slow).status == 200
 
 
-def test_a_quota_of_nobody_or_of_no_number_is_refused(alice: Caller) -> None:
+def test_a_quota_of_nobody_is_refused(alice: Caller) -> None:
     assert refused("setquota", "0")[1]["code"] == "organization_not_found"
-    assert misused("setquota", "1", "--environments", "-1") == 2
-    assert misused("setquota", "1", "--statements", "10001") == 2
-    longest = settings.SQL.timeout_ms
-    assert misused("setquota", "1", "--timeout-ms", str(longest + 1)) == 2
-    assert misused("setquota", "1", "--timeout-ms", "0") == 2
     assert "ZSQL_DISK_LIMIT_BYTES" in help_of("setquota")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("--environments", "-1", "-1 is below 0, the least that it may be."),
+        ("--environments", str(2**51), f"{2**51} is above {2**51 - 1}, the most that it may be."),
+        ("--statements", "10001", "10001 is above 10000, the most that it may be."),
+        ("--timeout-ms", "30001", "30001 is above 30000, which ZSQL_TIMEOUT_MS allows at most."),
+        ("--timeout-ms", "0", "0 is below 1, the least that it may be."),
+        ("--timeout-ms", "30s", "'30s' is neither a whole number nor 'default'."),
+        ("--disk-bytes", "", "'' is neither a whole number nor 'default'."),
+        (
+            "--disk-bytes",
+            "x" * 99,
+            f"'{'x' * 12}...{'x' * 13}' is neither a whole number nor 'default'.",
+        ),
+    ],
+)
+def test_a_value_that_no_limit_can_have_is_refused_with_the_option_and_the_limit(
+    capsys: pytest.CaptureFixture[str],
+    alice: Caller,
+    option: str,
+    value: str,
+    sentence: str,
+) -> None:
+    organization_id = str(alice.scope.organization_id)
+
+    assert misused("setquota", organization_id, f"{option}={value}") == 2
+
+    assert f"error: argument {option}: {sentence}\n" in capsys.readouterr().err
+    assert not OrganizationQuota.unscoped.exists()
