@@ -27,7 +27,8 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_TIMEOUT_MS",
-            "Longest run of one SQL request.",
+            "Longest run of one SQL request; `manage.py setquota` gives an organization a lower "
+            "limit.",
             default=30_000,
             unit="milliseconds",
             minimum=1,
@@ -49,7 +50,7 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_MAX_ROWS",
-            "Rows of one result in JSON.",
+            "Rows of one result in JSON; `manage.py setquota` gives an organization a lower limit.",
             default=10_000,
             minimum=1,
             maximum=1_000_000,
@@ -59,7 +60,7 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_MAX_BYTES",
-            "Rows of one JSON response.",
+            "Rows of one JSON response; `manage.py setquota` gives an organization a lower limit.",
             default=8 * MIB,
             unit="bytes",
             minimum=1_024,
@@ -93,7 +94,8 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_BODY_LIMIT_BYTES",
-            "Largest body of POST /v1/sql.",
+            "Largest body of POST /v1/sql; `manage.py setquota` gives an organization a lower "
+            "limit.",
             default=MIB,
             unit="bytes",
             minimum=1_024,
@@ -104,7 +106,8 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_IMPORT_LIMIT_BYTES",
-            "Largest body of POST /v1/sql/import, unpacked.",
+            "Largest body of POST /v1/sql/import, unpacked; `manage.py setquota` gives an "
+            "organization a lower limit.",
             default=1024 * MIB,
             unit="bytes",
             minimum=1_024,

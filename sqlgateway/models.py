@@ -121,11 +121,7 @@ class Database(TenantModel):
         """The stock is found by state."""
 
         indexes: ClassVar[list[Any]] = [
-            models.Index(
-                "id",
-                condition=models.Q(environment=None),
-                name="sqlgateway_unclaimed",
-            )
+            models.Index("id", condition=models.Q(environment=None), name="sqlgateway_unclaimed")
         ]
         constraints: ClassVar[list[Any]] = [
             models.CheckConstraint(
@@ -346,7 +342,7 @@ class OrganizationQuota(TenantModel):
     """An organization's own limits; null is the setting's.
 
     disk_bytes: of each environment's database. statements: running at once, in each web process.
-    timeout_ms: of one statement, whatever is asked for.
+    The others are of one request (provisioning/own_limits.py), whatever it asks for.
     """
 
     organization = models.OneToOneField(
@@ -356,6 +352,10 @@ class OrganizationQuota(TenantModel):
     environments = models.PositiveBigIntegerField(null=True, blank=True)
     statements = models.PositiveIntegerField(null=True, blank=True)
     timeout_ms = models.PositiveIntegerField(null=True, blank=True)
+    max_rows = models.PositiveIntegerField(null=True, blank=True)
+    max_bytes = models.PositiveIntegerField(null=True, blank=True)
+    body_bytes = models.PositiveIntegerField(null=True, blank=True)
+    import_bytes = models.PositiveBigIntegerField(null=True, blank=True)
 
     def __str__(self) -> str:
         """Return whose it is."""

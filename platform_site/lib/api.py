@@ -93,7 +93,7 @@ class ApiView(APIView):
     """
 
     access: ClassVar[Mapping[str, Access]] = {}
-    body_limit_bytes: ClassVar[int] = settings.BODY_LIMIT_BYTES
+    body_limit_bytes: int = settings.BODY_LIMIT_BYTES
     # OPTIONS and TRACE add nothing to the schema.
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     permission_classes = (HasAccess,)

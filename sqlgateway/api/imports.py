@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser
@@ -12,7 +11,7 @@ from rest_framework.response import Response
 from platform_site.lib.api import NEGOTIATOR, NO_STORE
 from platform_site.lib.errors import InvalidRequest, UnsupportedMedia
 from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import PlatformViewSet
+from sqlgateway.api.limited_views import LimitedViewSet
 from sqlgateway.api.negotiation import refuse_repetition
 from sqlgateway.api.serializers import ImportQuerySerializer, ImportSerializer
 from sqlgateway.execution.requests import Caller
@@ -31,7 +30,7 @@ class CsvParser(BaseParser):
     media_type = CSV
 
 
-class ImportViewSet(PlatformViewSet):
+class ImportViewSet(LimitedViewSet):
     """CSV into a table of the caller's environment."""
 
     access = {"import_csv": needs("sql", "create")}
@@ -52,7 +51,8 @@ class ImportViewSet(PlatformViewSet):
         if not NEGOTIATOR.select_parser(request, self.get_parsers()):
             raise UnsupportedMedia(f"The content type here is {CSV}.")
         environ = self.platform_request.META
-        upload = Upload(environ, limit_bytes=settings.SQL.import_limit_bytes)
+        self.read_limits(self.principal)
+        upload = Upload(environ, limit_bytes=self.limits.import_bytes)
         refuse_repetition(environ)
         request_id = self.platform_request.request_id
         done = imports.run(

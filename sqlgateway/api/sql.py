@@ -14,9 +14,9 @@ from platform_site.lib.api import JSON_ACCEPTED, NO_STORE, RENDERER
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import authorize, needs
 from platform_site.lib.principals import PlatformRequest, Principal
-from platform_site.lib.viewsets import PlatformViewSet
 from platform_site.lib.web.bodies import StrictJsonParser
 from sqlgateway.api import negotiation
+from sqlgateway.api.limited_views import LimitedViewSet
 from sqlgateway.api.negotiation import AnswerFormat
 from sqlgateway.api.serializers import SqlAnswerSerializer, SqlSerializer, is_plain
 from sqlgateway.execution import gateway
@@ -24,13 +24,14 @@ from sqlgateway.execution.params import encode_params
 from sqlgateway.execution.requests import Caller, Piece, SqlRequest, explained
 from sqlgateway.formats.results import RowFormat
 from sqlgateway.idempotency.records import HEADER, Key
+from sqlgateway.provisioning.request_limits import RequestLimits
 from sqlgateway.transfer.exports import Export
 
 PARSER: Final = StrictJsonParser()
 REPLAYED: Final = "Idempotent-Replayed"
 
 
-class SqlViewSet(PlatformViewSet):
+class SqlViewSet(LimitedViewSet):
     """SQL in the database of the caller's environment."""
 
     access = {"create": needs("sql", "read")}
@@ -75,6 +76,7 @@ class SqlViewSet(PlatformViewSet):
             return super().dispatch(request, *args, **kwargs)
         try:
             authorize(given, self.access_for(given.method or ""), principal)
+            self.read_limits(principal)
             body = PARSER.parse(request, parser_context={"view": self, "request": request})
             return self._answer(given, principal, body)
         except Exception as exc:  # an exception without a problem document is raised again
@@ -97,7 +99,8 @@ class SqlViewSet(PlatformViewSet):
         given = body if is_plain(body) else self.validated(SqlSerializer, body)
         form = negotiation.chosen(given, self.accepted_format)
         longest_ms = negotiation.longest_ms(given, form)
-        caller, wanted = Caller.of(principal), parsed(given, longest_ms=longest_ms)
+        wanted = parsed(given, limits=self.limits, longest_ms=longest_ms)
+        caller = Caller.of(principal)
         if form == "json":
             return _collected(request, caller, wanted, body)
         negotiation.check_streamable(given)
@@ -133,30 +136,42 @@ def _is_usual(request: PlatformRequest) -> bool:
     )
 
 
-def parsed(given: dict[str, Any], *, longest_ms: int | None = None) -> SqlRequest:
+def parsed(
+    given: dict[str, Any], *, limits: RequestLimits, longest_ms: int | None = None
+) -> SqlRequest:
     """Return the request of a validated body.
 
-    longest_ms: what a request without a timeout gets, and none may exceed; ZSQL_TIMEOUT_MS if None.
-    Raises InvalidRequest naming what cannot be sent to PostgreSQL.
+    limits: the organization's own. longest_ms: what a request without a timeout gets, and none may
+    exceed; ZSQL_TIMEOUT_MS if None.
+    Raises InvalidRequest naming what exceeds the limits, or cannot be sent to PostgreSQL.
     """
     is_batch = "queries" in given
     longest_ms = longest_ms or settings.SQL.timeout_ms
     items = given["queries"] if is_batch else [given]
-    pieces = [
+    _check_rows(given, "", limits)
+    pieces = []
+    for index, item in enumerate(items):
+        path = f"queries.{index}." if is_batch else ""
+        _check_rows(item, path, limits)
         # An item's own options outrank the request's.
-        _piece({**given, **item}, f"queries.{index}." if is_batch else "")
-        for index, item in enumerate(items)
-    ]
+        pieces.append(_piece({**given, **item}, path, limits))
     return SqlRequest(
         pieces=tuple(pieces),
         is_batch=is_batch,
         read_only=bool(given.get("read_only")),
         isolation=given.get("isolation"),
         timeout_ms=min(given.get("timeout_ms") or longest_ms, longest_ms),
+        max_bytes=limits.max_bytes,
     )
 
 
-def _piece(item: dict[str, Any], path: str) -> Piece:
+def _check_rows(options: dict[str, Any], path: str, limits: RequestLimits) -> None:
+    """Refuse more rows than the limit, which would be cut without a word."""
+    if options.get("max_rows", 0) > limits.max_rows:
+        raise InvalidRequest.for_field(f"{path}max_rows", f"At most {limits.max_rows}.")
+
+
+def _piece(item: dict[str, Any], path: str, limits: RequestLimits) -> Piece:
     text = item["query"]
     # libpq reads a text up to its first NUL; the rest would be silently lost.
     if "\0" in text:
@@ -164,7 +179,7 @@ def _piece(item: dict[str, Any], path: str) -> Piece:
     params = item.get("params")
     encoded = None if params is None else encode_params(params, field=f"{path}params")
     form = RowFormat(
-        max_rows=item.get("max_rows") or settings.SQL.max_rows,
+        max_rows=item.get("max_rows") or limits.max_rows,
         rows_as=item.get("rows", "objects"),
         numeric=item.get("numeric", "string"),
     )

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from platform_site.lib.api import NO_STORE, StrictSerializer
 from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import PlatformViewSet
+from sqlgateway.api.limited_views import LimitedViewSet
 from sqlgateway.api.serializers import ParamsField, SqlAnswerSerializer, StatementField
 from sqlgateway.errors import TransactionNotFound
 from sqlgateway.execution.requests import ISOLATIONS
@@ -55,7 +55,7 @@ class StatementSerializer(StrictSerializer):
     max_rows = serializers.IntegerField(required=False, min_value=1)
 
 
-class TransactionViewSet(PlatformViewSet):
+class TransactionViewSet(LimitedViewSet):
     """Interactive transactions of the caller's own session."""
 
     access = {
@@ -102,6 +102,7 @@ class TransactionViewSet(PlatformViewSet):
             _id(transaction_id),
             body.pop("number"),
             body,
+            limits=self.limits,
             request_id=self.platform_request.request_id,
         )
         headers = NO_STORE | ({"Idempotent-Replayed": "true"} if is_repeated else {})

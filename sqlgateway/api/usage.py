@@ -14,6 +14,7 @@ from platform_site.lib.permissions import needs
 from platform_site.lib.viewsets import PlatformViewSet
 from sqlgateway.models import Database
 from sqlgateway.provisioning.quotas import quota_of
+from sqlgateway.provisioning.request_limits import RequestLimits
 
 
 class DiskSerializer(serializers.Serializer[Any]):
@@ -49,7 +50,14 @@ class StatementsSerializer(serializers.Serializer[Any]):
     running_limit_per_environment = serializers.IntegerField()
     running_limit_per_organization = serializers.IntegerField()
     timeout_ms = serializers.IntegerField()
-    max_rows = serializers.IntegerField()
+    stream_timeout_ms = serializers.IntegerField(
+        help_text="Of a streamed result, until its client has read it."
+    )
+    import_timeout_ms = serializers.IntegerField(help_text="Of an import, its upload included.")
+    max_rows = serializers.IntegerField(help_text="Of one result in JSON.")
+    max_bytes = serializers.IntegerField(help_text="Of all rows of one JSON answer.")
+    body_limit_bytes = serializers.IntegerField(help_text="Of the body of `POST /v1/sql`.")
+    import_limit_bytes = serializers.IntegerField(help_text="Of an imported body, unpacked.")
 
 
 @extend_schema_serializer(many=False)
@@ -101,8 +109,20 @@ class UsageViewSet(PlatformViewSet):
                     if quota.statements is None
                     else quota.statements
                 ),
-                "timeout_ms": quota.timeout_ms,
-                "max_rows": limits.max_rows,
+                **_of_requests(quota.limits),
             },
         }
         return self.respond(usage, headers=NO_STORE)
+
+
+def _of_requests(own: RequestLimits) -> dict[str, int]:
+    limits = settings.SQL
+    return {
+        "timeout_ms": own.timeout_ms(limits.timeout_ms),
+        "stream_timeout_ms": own.timeout_ms(limits.export_timeout_s * 1000),
+        "import_timeout_ms": own.timeout_ms(limits.import_timeout_s * 1000),
+        "max_rows": own.max_rows,
+        "max_bytes": own.max_bytes,
+        "body_limit_bytes": own.body_bytes(limits.body_limit_bytes),
+        "import_limit_bytes": own.import_bytes,
+    }

@@ -194,5 +194,5 @@ def _checkout(scope: Scope, role: Role) -> TenantConnection:
 
 def _limited(session: TenantConnection, placement: Placement) -> TenantConnection:
     """Set the organization's own limit, which may have changed since the connection was opened."""
-    session.timeout_ms = placement.timeout_ms
+    session.timeout_ms = placement.limits.own_timeout_ms
     return session

@@ -24,7 +24,7 @@ class JsonSink:
 
     def __init__(self, request: SqlRequest) -> None:
         self._request = request
-        self._budget = Budget(settings.SQL.max_bytes)
+        self._budget = Budget(request.max_bytes)
         self._collector: Collector | None = None
         self._finished: list[tuple[Collector, str]] = []
         self._ended = self._dropped = 0
@@ -64,7 +64,7 @@ class JsonSink:
     def add(self, result: PGresult, session: TenantConnection) -> None:
         """Collect a chunk's rows, as many as fit."""
         if session.on_held is not None:
-            session.on_held(settings.SQL.max_bytes - self._budget.bytes_left)
+            session.on_held(self._request.max_bytes - self._budget.bytes_left)
         if self._collector is not None:
             self._collector.add(result, held_bytes=session.last_bytes)
 

@@ -72,7 +72,8 @@ class SqlRequest:
     """A validated request.
 
     pieces: one, or with ``is_batch`` any number that run as one transaction. timeout_ms: the time
-    until its end, which for a stream or an import includes the client's.
+    until its end, which for a stream or an import includes the client's. max_bytes: of all rows of
+    a JSON answer.
     """
 
     pieces: tuple[Piece, ...]
@@ -80,6 +81,7 @@ class SqlRequest:
     read_only: bool = False
     isolation: Isolation | None = None
     timeout_ms: int = field(default_factory=lambda: settings.SQL.timeout_ms)
+    max_bytes: int = field(default_factory=lambda: settings.SQL.max_bytes)
 
     @property
     def text(self) -> str:

@@ -18,6 +18,7 @@ from sqlgateway.interactive import channel
 from sqlgateway.interactive.channel import CallerGone, Channel
 from sqlgateway.interactive.held import HELD, digest_of
 from sqlgateway.models import InteractiveTransaction
+from sqlgateway.provisioning.request_limits import RequestLimits
 
 # Beyond the statement's own limit: for its cancellation, and for the way.
 EXTRA_S: Final = 10.0
@@ -59,7 +60,8 @@ def _call(question: Mapping[str, Any]) -> dict[str, Any]:
         answer, is_repeated = HELD.run(
             transaction_id,
             question["number"],
-            parsed(body),
+            # A process of the version before sends none.
+            parsed(body, limits=RequestLimits(**question.get("limits", {}))),
             digest=digest_of(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)),
             request_id=question["request_id"],
         )

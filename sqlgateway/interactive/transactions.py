@@ -9,6 +9,7 @@ that was merely out of reach can commit it later.
 
 import base64
 import time
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, Final, cast
 from uuid import UUID
@@ -35,6 +36,7 @@ from sqlgateway.interactive.channel import OwnerUnavailable
 from sqlgateway.interactive.held import HELD
 from sqlgateway.interactive.owner import CHANNEL
 from sqlgateway.models import InteractiveTransaction, RetiredDatabase
+from sqlgateway.provisioning.request_limits import RequestLimits
 
 State = InteractiveTransaction.State
 
@@ -89,6 +91,7 @@ def run(
     number: int,
     body: dict[str, Any],
     *,
+    limits: RequestLimits,
     request_id: str,
 ) -> tuple[bytes, bool]:
     """Run a numbered statement; return the JSON of its answer, and whether it is a repetition.
@@ -96,7 +99,13 @@ def run(
     Raises TransactionOver, TransactionBusy, StatementOutOfOrder and the errors of ``POST /v1/sql``.
     """
     row = _open_row(principal, transaction_id)
-    question = {"call": "run", "number": number, "body": body, "request_id": request_id}
+    question = {
+        "call": "run",
+        "number": number,
+        "body": body,
+        "limits": asdict(limits),
+        "request_id": request_id,
+    }
     with ADMISSION.slot(principal.scope):
         # It counts against the caps while the statement may run, and as idle again after it.
         _count(row, running_s=settings.SQL.timeout_ms / 1000)

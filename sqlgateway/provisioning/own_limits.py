@@ -14,6 +14,8 @@ DEFAULT: Final = "default"
 MOST_STATEMENTS: Final = 10_000
 # A PositiveBigIntegerField holds far more; what is longer is a slip of the hand.
 MOST: Final = 2**51 - 1
+# The least of the settings, too: an error or a row has to fit.
+LEAST_BYTES: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,35 @@ LIMITS: Final = (
         "ZSQL_EXPORT_TIMEOUT_S; imports keep their own. At most ZSQL_TIMEOUT_MS",
         lowest=1,
         ceiling=lambda: settings.SQL.timeout_ms,
+    ),
+    OwnLimit(
+        "max_rows",
+        "ZSQL_MAX_ROWS",
+        "Rows of one result in JSON, at most ZSQL_MAX_ROWS",
+        lowest=1,
+        ceiling=lambda: settings.SQL.max_rows,
+    ),
+    OwnLimit(
+        "max_bytes",
+        "ZSQL_MAX_BYTES",
+        "Bytes of the rows of one JSON answer, at most ZSQL_MAX_BYTES",
+        lowest=LEAST_BYTES,
+        ceiling=lambda: settings.SQL.max_bytes,
+    ),
+    OwnLimit(
+        "body_bytes",
+        "ZSQL_BODY_LIMIT_BYTES",
+        "Bytes of the body of POST /v1/sql, and of a statement of an interactive transaction, at "
+        "most ZSQL_BODY_LIMIT_BYTES",
+        lowest=LEAST_BYTES,
+        ceiling=lambda: settings.SQL.body_limit_bytes,
+    ),
+    OwnLimit(
+        "import_bytes",
+        "ZSQL_IMPORT_LIMIT_BYTES",
+        "Bytes of an imported body, unpacked, at most ZSQL_IMPORT_LIMIT_BYTES",
+        lowest=LEAST_BYTES,
+        ceiling=lambda: settings.SQL.import_limit_bytes,
     ),
 )
 

@@ -8,8 +8,9 @@ from typing import Final
 
 from platform_site.lib.permissions import Role
 from sqlgateway.hardening.role import RoleSpec
-from sqlgateway.models import Database
+from sqlgateway.models import Database, OrganizationQuota
 from sqlgateway.provisioning.clusters import Address, address_of
+from sqlgateway.provisioning.request_limits import NO_LIMITS, RequestLimits
 
 # Long enough to save the query, short enough that a moved database is found soon. A deleted
 # environment takes effect at once: on the server, and in the caller's session.
@@ -48,7 +49,7 @@ class Placement:
     """A database and its three roles.
 
     statements: how many its organization may run at once in a process; None: the settings' limits.
-    timeout_ms: its organization's own limit of one statement; None: what the request says holds.
+    limits: its organization's own limits of a request.
     """
 
     database_id: int
@@ -59,7 +60,7 @@ class Placement:
     passwords: dict[Role, str] = field(repr=False)
     statements: int | None = None
     organization_id: int | None = None
-    timeout_ms: int | None = None
+    limits: RequestLimits = NO_LIMITS
 
     def login(self, role: Role) -> Login:
         """Return the login of one of the roles."""
@@ -79,7 +80,7 @@ def placement_of(database: Database) -> Placement:
 
     Raises EngineUnavailable if its cluster, contacted for the first time, does not answer.
     """
-    quota = getattr(database.organization, "quota", None)
+    quota = quota_row_of(database)
     return Placement(
         database_id=database.pk,
         environment_pk=database.environment_id,
@@ -89,8 +90,14 @@ def placement_of(database: Database) -> Placement:
         passwords=database.passwords,
         statements=quota.statements if quota is not None else None,
         organization_id=database.organization_id,
-        timeout_ms=quota.timeout_ms if quota is not None else None,
+        limits=RequestLimits.of(quota),
     )
+
+
+def quota_row_of(database: Database) -> OrganizationQuota | None:
+    """Return the row of the organization's own limits, None if it has none."""
+    quota: OrganizationQuota | None = getattr(database.organization, "quota", None)
+    return quota
 
 
 class PlacementCache:

@@ -11,10 +11,11 @@ from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.connection import cache
 from sqlgateway.errors import CloneFailed, DatabaseNotReady, EngineUnavailable
-from sqlgateway.models import Database
+from sqlgateway.models import Database, OrganizationQuota
 from sqlgateway.provisioning import clones, quotas, retirement, stock, tenant_databases
 from sqlgateway.provisioning.capacity import emptiest
-from sqlgateway.provisioning.placements import CACHE, Placement, placement_of
+from sqlgateway.provisioning.placements import CACHE, Placement, placement_of, quota_row_of
+from sqlgateway.provisioning.request_limits import RequestLimits
 
 STATES: Final = {
     str(Database.State.ACTIVE): "ready",
@@ -44,6 +45,26 @@ def database_for(scope: Scope) -> Placement:
     placement = placement_of(database)
     CACHE.put(scope.environment_pk, placement)
     return placement
+
+
+def limits_of(scope: Scope) -> RequestLimits:
+    """Return the organization's own limits of a request, without making or awaiting a database.
+
+    They come with the placement, which the request needs in any case: what is read here is not read
+    again.
+    """
+    cached = CACHE.get(scope.environment_pk)
+    if cached is not None:
+        return cached.limits
+    database = _find(scope)
+    if database is None:
+        # the organization's own row
+        own = OrganizationQuota.scoped.within_organization(scope.organization_id).first()
+        return RequestLimits.of(own)
+    # The address of a cluster without flags would have to be asked for at the server.
+    if database.state == Database.State.ACTIVE and database.cluster.flags:
+        CACHE.put(scope.environment_pk, placement_of(database))
+    return RequestLimits.of(quota_row_of(database))
 
 
 def on_environment_deleted(environment_pk: int) -> None:

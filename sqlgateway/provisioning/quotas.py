@@ -1,4 +1,4 @@
-"""What an organization may use: disk for each environment, environments, statements, time."""
+"""What an organization may use: disk for each environment, environments, statements, requests."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening import quota_guard
 from sqlgateway.models import Cluster, Database, OrganizationQuota
 from sqlgateway.provisioning.clusters import address_of, administer
+from sqlgateway.provisioning.request_limits import RequestLimits
 
 SIZES: Final = (
     "SELECT datname, pg_database_size(oid) FROM pg_database"
@@ -29,13 +30,13 @@ class Quota:
     """disk_bytes: of each environment's database. environments: of the organization.
 
     statements: its own limit of those that run at once in a web process; None: the settings' hold.
-    timeout_ms: of one statement.
+    limits: of one request.
     """
 
     disk_bytes: int
     environments: int
     statements: int | None
-    timeout_ms: int
+    limits: RequestLimits
 
 
 def quota_of(organization_id: int) -> Quota:
@@ -94,12 +95,11 @@ def release(database: Database) -> None:
 def _resolved(own: OrganizationQuota | None) -> Quota:
     disk_bytes = own.disk_bytes if own is not None else None
     environments = own.environments if own is not None else None
-    timeout_ms = own.timeout_ms if own is not None else None
     return Quota(
         settings.SQL.disk_limit_bytes if disk_bytes is None else disk_bytes,
         settings.ENVIRONMENTS.limit if environments is None else environments,
         own.statements if own is not None else None,
-        min(settings.SQL.timeout_ms, timeout_ms or settings.SQL.timeout_ms),
+        RequestLimits.of(own),
     )
 
 

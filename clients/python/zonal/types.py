@@ -259,7 +259,18 @@ class Statements:
     running_limit_per_environment: int
     running_limit_per_organization: int
     timeout_ms: int
+    # Of a streamed result, until its client has read it.
+    stream_timeout_ms: int
+    # Of an import, its upload included.
+    import_timeout_ms: int
+    # Of one result in JSON.
     max_rows: int
+    # Of all rows of one JSON answer.
+    max_bytes: int
+    # Of the body of `POST /v1/sql`.
+    body_limit_bytes: int
+    # Of an imported body, unpacked.
+    import_limit_bytes: int
 
 
 @dataclass(frozen=True)

@@ -344,7 +344,12 @@ export interface components {
             running_limit_per_environment: number;
             running_limit_per_organization: number;
             timeout_ms: number;
+            stream_timeout_ms: number;
+            import_timeout_ms: number;
             max_rows: number;
+            max_bytes: number;
+            body_limit_bytes: number;
+            import_limit_bytes: number;
         };
         Stats: {
             /** Format: double */

@@ -4,6 +4,8 @@ from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
+
 from environments.models import Organization
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 from sqlgateway.provisioning.own_limits import DEFAULT, LIMITS, OwnLimit, set_own
@@ -11,13 +13,14 @@ from sqlgateway.provisioning.quotas import quota_of
 
 
 class Command(OpsCommand):
-    """Set an organization's limits of disk, environments, statements and their time."""
+    """Set an organization's limits of disk, environments, statements and requests."""
 
     help = (
-        "Set how much one organization may use, instead of ZSQL_DISK_LIMIT_BYTES, "
-        "ZENVIRONMENT_LIMIT, ZSQL_RUNNING_PER_ORGANIZATION and ZSQL_TIMEOUT_MS; without options, "
-        "show it. Disk is measured each minute, and web processes read the limits of statements "
-        "each half minute, so a change takes effect within one."
+        "Set how much one organization may use, instead of "
+        + ", ".join(limit.setting for limit in LIMITS[:-1])
+        + f" and {LIMITS[-1].setting}; without options, show it. Disk is measured each minute, and "
+        "web processes read the limits of SQL each half minute, so a change takes effect within "
+        "one."
     )
     has_dry_run = True
 
@@ -41,18 +44,25 @@ class Command(OpsCommand):
         if given:
             set_own(organization_id, given)
         quota = quota_of(organization_id)
+        limits = quota.limits
         facts = {
             "org_id": organization_id,
             "disk_bytes": quota.disk_bytes,
             "environments": quota.environments,
             "statements": quota.statements,
-            "timeout_ms": quota.timeout_ms,
+            "timeout_ms": limits.timeout_ms(settings.SQL.timeout_ms),
+            "max_rows": limits.max_rows,
+            "max_bytes": limits.max_bytes,
+            "body_bytes": limits.body_bytes(settings.SQL.body_limit_bytes),
+            "import_bytes": limits.import_bytes,
         }
         text = (
             f"Organization {organization_id}: {quota.disk_bytes} bytes for each environment, "
             f"{quota.environments} environments, "
             f"{DEFAULT if quota.statements is None else quota.statements} statements at once, "
-            f"of {quota.timeout_ms} ms each."
+            f"of {facts['timeout_ms']} ms each, {limits.max_rows} rows of a result in JSON and "
+            f"{limits.max_bytes} bytes of all, {facts['body_bytes']} bytes of a body, "
+            f"{limits.import_bytes} of an imported one."
         )
         return Outcome(facts, text)
 

@@ -26,7 +26,9 @@ def test_usage_shows_the_own_environments_size_and_limits(databases: None) -> No
     provisioning.database_for(Scope(organization_id, live.pk))
     quotas.measure(Database.unscoped.get(), now=timezone.now())
     limits = ("--environments", "7", "--statements", "5", "--timeout-ms", "900")
-    run("setquota", str(organization_id), *limits)
+    sizes = ("--max-rows", "70", "--max-bytes", "7000", "--body-bytes", "3000")
+    imports = ("--import-bytes", "8000")
+    run("setquota", str(organization_id), *limits, *sizes, *imports)
 
     usage = reader.get("/v1/sql/usage").body
 
@@ -34,10 +36,28 @@ def test_usage_shows_the_own_environments_size_and_limits(databases: None) -> No
     assert 0 < usage["disk"]["used_bytes"] < usage["disk"]["limit_bytes"]
     assert usage["disk"]["exceeded"] is False
     assert usage["environments"] == {"used": 2, "limit": 7}
-    assert usage["statements"]["running_limit_per_organization"] == 5
-    assert usage["statements"]["max_rows"] == 10_000
-    assert usage["statements"]["timeout_ms"] == 900
+    assert usage["statements"] == {
+        "running_limit_per_environment": 5,
+        "running_limit_per_organization": 5,
+        "timeout_ms": 900,
+        "stream_timeout_ms": 900,
+        "import_timeout_ms": 900,
+        "max_rows": 70,
+        "max_bytes": 7000,
+        "body_limit_bytes": 3000,
+        "import_limit_bytes": 8000,
+    }
     other = _reader_of("Charlie's")[1].get("/v1/sql/usage").body
     assert other["disk"]["used_bytes"] is None
     assert other["environments"] == {"used": 2, "limit": 100}
-    assert other["statements"]["timeout_ms"] == 30_000
+    assert other["statements"] == {
+        "running_limit_per_environment": 2,
+        "running_limit_per_organization": 3,
+        "timeout_ms": 30_000,
+        "stream_timeout_ms": 600_000,
+        "import_timeout_ms": 600_000,
+        "max_rows": 10_000,
+        "max_bytes": 8 * 2**20,
+        "body_limit_bytes": 2**20,
+        "import_limit_bytes": 2**30,
+    }

@@ -1,0 +1,27 @@
+"""Views whose requests have the limits of the caller's organization."""
+
+from typing import Any
+
+from rest_framework.request import Request
+
+from platform_site.lib.principals import Principal
+from platform_site.lib.viewsets import PlatformViewSet
+from sqlgateway.provisioning import provisioning
+from sqlgateway.provisioning.request_limits import NO_LIMITS
+
+
+class LimitedViewSet(PlatformViewSet):
+    """Actions of SQL. limits: the organization's own, in each action that reads a body."""
+
+    limits = NO_LIMITS
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Read the limits once the caller is known to be allowed, and before its body."""
+        super().initial(request, *args, **kwargs)
+        if self.action in self.request_serializers:
+            self.read_limits(self.principal)
+
+    def read_limits(self, principal: Principal) -> None:
+        """Set the limits, that of the body too."""
+        self.limits = provisioning.limits_of(principal.scope)
+        self.body_limit_bytes = self.limits.body_bytes(self.body_limit_bytes)

@@ -1,0 +1,1 @@
+"""Tests of an organization's own limits of SQL."""
