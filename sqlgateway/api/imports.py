@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser
@@ -59,6 +60,7 @@ class ImportViewSet(LimitedViewSet):
             Caller.of(self.principal),
             parsed(self.read_query()),
             upload,
+            timeout_ms=self.limits.timeout_ms(settings.SQL.import_timeout_s * 1000),
             environ=environ,
             request_id=request_id,
         )

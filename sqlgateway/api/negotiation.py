@@ -12,6 +12,7 @@ from platform_site.lib.api import NEGOTIATOR, NO_STORE, RENDERER
 from platform_site.lib.errors import InvalidRequest, NotAcceptable
 from sqlgateway.errors import IdempotencyNotSupported
 from sqlgateway.formats import arrow_batches
+from sqlgateway.provisioning.request_limits import RequestLimits
 from sqlgateway.transfer.exports import MEDIA_TYPES, Body, StreamFormat
 
 AnswerFormat = Literal["json"] | StreamFormat
@@ -62,13 +63,15 @@ def chosen(given: Mapping[str, Any], accepted_format: AnswerFormat) -> AnswerFor
     return form
 
 
-def longest_ms(given: Mapping[str, Any], form: AnswerFormat) -> int:
+def longest_ms(given: Mapping[str, Any], form: AnswerFormat, limits: RequestLimits) -> int:
     """Return how long a request for this form may run: a stream as long as its client may read.
 
+    limits: the organization's own, which are a stream's too.
     Raises InvalidRequest if it asks for more.
     """
-    limits = settings.SQL
-    limit_ms: int = limits.timeout_ms if form == "json" else limits.export_timeout_s * 1000
+    is_json = form == "json"
+    longest: int = settings.SQL.timeout_ms if is_json else settings.SQL.export_timeout_s * 1000
+    limit_ms = limits.timeout_ms(longest)
     if given.get("timeout_ms", 0) > limit_ms:
         raise InvalidRequest.for_field("timeout_ms", f"At most {limit_ms}.")
     return limit_ms

@@ -98,7 +98,7 @@ class SqlViewSet(LimitedViewSet):
     ) -> HttpResponseBase:
         given = body if is_plain(body) else self.validated(SqlSerializer, body)
         form = negotiation.chosen(given, self.accepted_format)
-        longest_ms = negotiation.longest_ms(given, form)
+        longest_ms = negotiation.longest_ms(given, form, self.limits)
         wanted = parsed(given, limits=self.limits, longest_ms=longest_ms)
         caller = Caller.of(principal)
         if form == "json":
@@ -142,11 +142,11 @@ def parsed(
     """Return the request of a validated body.
 
     limits: the organization's own. longest_ms: what a request without a timeout gets, and none may
-    exceed; ZSQL_TIMEOUT_MS if None.
+    exceed; that of an answer in JSON if None.
     Raises InvalidRequest naming what exceeds the limits, or cannot be sent to PostgreSQL.
     """
     is_batch = "queries" in given
-    longest_ms = longest_ms or settings.SQL.timeout_ms
+    longest_ms = longest_ms or limits.timeout_ms(settings.SQL.timeout_ms)
     items = given["queries"] if is_batch else [given]
     _check_rows(given, "", limits)
     pieces = []

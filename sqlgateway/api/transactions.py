@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers, status
@@ -11,6 +12,7 @@ from rest_framework.response import Response
 
 from platform_site.lib.api import NO_STORE, StrictSerializer
 from platform_site.lib.permissions import needs
+from sqlgateway.api import negotiation
 from sqlgateway.api.limited_views import LimitedViewSet
 from sqlgateway.api.serializers import ParamsField, SqlAnswerSerializer, StatementField
 from sqlgateway.errors import TransactionNotFound
@@ -51,8 +53,18 @@ class StatementSerializer(StrictSerializer):
     params = ParamsField(required=False, default=list)
     rows = serializers.ChoiceField(choices=["objects", "arrays"], default="objects")
     numeric = serializers.ChoiceField(choices=["string", "number"], default="string")
-    timeout_ms = serializers.IntegerField(required=False, min_value=1)
-    max_rows = serializers.IntegerField(required=False, min_value=1)
+    timeout_ms = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=settings.SQL.timeout_ms,
+        error_messages={"max_value": "At most {max_value}."},
+    )
+    max_rows = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=settings.SQL.max_rows,
+        error_messages={"max_value": "At most {max_value}."},
+    )
 
 
 class TransactionViewSet(LimitedViewSet):
@@ -97,6 +109,7 @@ class TransactionViewSet(LimitedViewSet):
     def statements(self, request: Request, transaction_id: str) -> HttpResponse:
         """Run one statement. One that fails leaves the transaction to be rolled back."""
         body = self.read()
+        negotiation.longest_ms(body, "json", self.limits)
         answer, is_repeated = transactions.run(
             self.principal,
             _id(transaction_id),

@@ -164,10 +164,11 @@ class HeldTransactions:
         finally:
             held.lock.release()
 
-    def end(self, transaction_id: str, *, commit: bool) -> Ending:
+    def end(self, transaction_id: str, *, commit: bool, timeout_ms: int) -> Ending:
         """Commit or roll back, and return what happened.
 
-        A running statement is cancelled by a rollback, which then comes soon.
+        timeout_ms: how long a commit may run, whose deferred triggers are the tenant's code. A
+        running statement is cancelled by a rollback, which then comes soon.
         Raises TransactionOver if the process does not hold it, TransactionBusy, and the error that
         a commit met: a deferred constraint, a serialization failure.
         """
@@ -178,7 +179,7 @@ class HeldTransactions:
                 raise
             return "rolled_back"
         try:
-            return self._end(transaction_id, held, commit=commit)
+            return self._end(transaction_id, held, commit=commit, timeout_ms=timeout_ms)
         finally:
             held.lock.release()
 
@@ -246,6 +247,8 @@ class HeldTransactions:
             raise errors.TransactionEnded("Use the transaction's own commit or rollback.")
         started = time.perf_counter()
         held.session.notices = []
+        # The limit when it began; the request has the one that holds now.
+        held.session.timeout_ms = None
         execution = Execution(
             held.session,
             running.request,
@@ -270,10 +273,11 @@ class HeldTransactions:
         elapsed_ms = round((time.perf_counter() - started) * 1000, 1)
         return render(sink, outcome.notices, elapsed_ms=elapsed_ms, request_id=running.request_id)
 
-    def _end(self, transaction_id: str, held: OpenTransaction, *, commit: bool) -> Ending:
+    def _end(
+        self, transaction_id: str, held: OpenTransaction, *, commit: bool, timeout_ms: int
+    ) -> Ending:
         session = held.session
-        # A commit runs deferred triggers, which are the tenant's code.
-        deadline = time.monotonic() + settings.SQL.timeout_ms / 1000
+        deadline = time.monotonic() + timeout_ms / 1000
         session.give_up_at = deadline + settings.SQL.grace_ms / 1000 + GRACE_S
         was_aborted = session.status == Status.INERROR
         watch = WATCHDOG.watch(session, deadline)
@@ -287,6 +291,10 @@ class HeldTransactions:
         if result.status in FAILURES:
             failed = Failed(result, ErrorPosition("", 0))
             error = refusal(session, failed)
+            if was_late and isinstance(error, errors.QueryCancelled):
+                error = errors.QueryTimeout(
+                    f"The limit was {timeout_ms / 1000:g} s.", extra=error.extra
+                )
             self._drop(transaction_id, held)
             raise error
         if was_late:

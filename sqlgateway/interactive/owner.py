@@ -68,7 +68,8 @@ def _call(question: Mapping[str, Any]) -> dict[str, Any]:
         return {"json": base64.b64encode(answer).decode(), "is_repeated": is_repeated}
     if question["call"] == "xid":
         return {"xid": HELD.xid(transaction_id)}
-    return {"ending": HELD.end(transaction_id, commit=question["commit"])}
+    timeout_ms = question.get("timeout_ms", settings.SQL.timeout_ms)
+    return {"ending": HELD.end(transaction_id, commit=question["commit"], timeout_ms=timeout_ms)}
 
 
 def _answer(question: channel.Message) -> channel.Message:

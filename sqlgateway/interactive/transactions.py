@@ -36,6 +36,7 @@ from sqlgateway.interactive.channel import OwnerUnavailable
 from sqlgateway.interactive.held import HELD
 from sqlgateway.interactive.owner import CHANNEL
 from sqlgateway.models import InteractiveTransaction, RetiredDatabase
+from sqlgateway.provisioning import provisioning
 from sqlgateway.provisioning.request_limits import RequestLimits
 
 State = InteractiveTransaction.State
@@ -239,15 +240,17 @@ def _finish(scope: Scope, row: InteractiveTransaction) -> None:
             _move(row, State.OPEN, State.COMMITTING, xid=xid)
         if row.state != State.COMMITTING:
             return
-        ending = _commit(row)
+        limits = provisioning.limits_of(scope)
+        ending = _commit(row, timeout_ms=limits.timeout_ms(settings.SQL.timeout_ms))
     if ending == "unknown":
         ending = _look_up(scope, row)
     _move(row, State.COMMITTING, State(ending))
 
 
-def _commit(row: InteractiveTransaction) -> str:
+def _commit(row: InteractiveTransaction, *, timeout_ms: int) -> str:
+    question = {"call": "end", "commit": True, "timeout_ms": timeout_ms}
     try:
-        ending: str = owner.ask(row, {"call": "end", "commit": True})["ending"]
+        ending: str = owner.ask(row, question)["ending"]
     except (OwnerUnavailable, errors.TransactionOver):
         return "unknown"
     except (errors.TransactionBusy, errors.SqlBusy):

@@ -67,8 +67,8 @@ LIMITS: Final = (
     OwnLimit(
         "timeout_ms",
         "ZSQL_TIMEOUT_MS",
-        "The time of one statement in milliseconds, also of a stream's, which otherwise has "
-        "ZSQL_EXPORT_TIMEOUT_S; imports keep their own. At most ZSQL_TIMEOUT_MS",
+        "The time of one request in milliseconds, also of a stream's or an import, which otherwise "
+        "have ZSQL_EXPORT_TIMEOUT_S and ZSQL_IMPORT_TIMEOUT_S; at most ZSQL_TIMEOUT_MS",
         lowest=1,
         ceiling=lambda: settings.SQL.timeout_ms,
     ),

@@ -89,18 +89,19 @@ def run(
     request: ImportRequest,
     upload: Upload,
     *,
+    timeout_ms: int,
     environ: dict[str, Any],
     request_id: str,
 ) -> ImportResult:
     """Import a body and commit; on any error nothing of it is kept.
 
-    environ: the WSGI environment. The history shows the COPY statement.
+    timeout_ms: until its end, the upload included. environ: the WSGI environment. The history shows
+    the COPY statement.
     Raises the errors of sqlgateway.errors, PayloadTooLarge, and NotFound for a deleted environment.
     """
     started = time.monotonic()
-    deadline = started + settings.SQL.import_timeout_s
-    pieces = (Piece(request.statement.decode()),)
-    shown = SqlRequest(pieces, timeout_ms=settings.SQL.import_timeout_s * 1000)
+    deadline = started + timeout_ms / 1000
+    shown = SqlRequest((Piece(request.statement.decode()),), timeout_ms=timeout_ms)
     running = Running(caller, request_id, shown)
     with (
         ADMISSION.slot(caller.scope),
@@ -111,7 +112,7 @@ def run(
         try:
             with PACEMAKER.upload(environ, deadline=deadline) as transfer:
                 copy = Import(session, request, deadline, running.cancellation)
-                result = copy.run(upload, transfer)
+                result = copy.run(upload, transfer, timeout_ms=timeout_ms)
             notices = [sqlstates.notice(notice, session.login) for notice in session.notices]
         finally:
             # Its settings differ from those of other requests.
@@ -137,10 +138,10 @@ class Import:
         self._cancellation = cancellation
         self._may_be_committed = False
 
-    def run(self, upload: Upload, transfer: Transfer) -> PGresult:
+    def run(self, upload: Upload, transfer: Transfer, *, timeout_ms: int) -> PGresult:
         """Return the result of the COPY, committed.
 
-        Raises the errors of sqlgateway.errors.
+        timeout_ms: what the deadline was made from. Raises the errors of sqlgateway.errors.
         """
         session = self._session
         session.give_up_at = self._deadline + settings.SQL.grace_ms / 1000 + GRACE_S
@@ -148,7 +149,7 @@ class Import:
         self._cancellation.attach(partial(WATCHDOG.cancel, watch))
         error: PlatformError | None = None
         try:
-            session.extend_limits(settings.SQL.import_timeout_s * 1000)
+            session.extend_limits(timeout_ms)
             result = self._copy(upload, transfer)
             error = self._refusal(result)
         except (CopyBroken, ConnectionLost, ResultOverflow):
@@ -158,7 +159,7 @@ class Import:
         if was_late and self._cancellation.is_requested and error is not None:
             error = QueryCancelled("Its cancellation was requested.")
         elif was_late and (watch.was_open or _is_late(error)):
-            error = QueryTimeout(f"The limit was {settings.SQL.import_timeout_s} s.")
+            error = QueryTimeout(f"The limit was {timeout_ms / 1000:g} s.")
         if error is not None:
             raise error
         return result

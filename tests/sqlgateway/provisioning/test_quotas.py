@@ -263,7 +263,7 @@ def test_a_statement_runs_no_longer_than_its_organizations_quota_says(
     assert facts("setquota", organization_id, "--timeout-ms", "50")["timeout_ms"] == 50
     placements.CACHE.clear()
 
-    assert alice.sql(slow, timeout_ms=20_000).code == "query_timeout"
+    assert alice.sql(slow).code == "query_timeout"
     assert charlie.sql(slow).status == 200
     facts("setquota", organization_id, "--timeout-ms", "default")
     placements.CACHE.clear()
