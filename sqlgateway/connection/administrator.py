@@ -3,6 +3,7 @@
 import atexit
 import os
 import threading
+import time
 from typing import Any, Final
 
 import psycopg
@@ -11,15 +12,18 @@ import structlog
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.provisioning.clusters import Address, connect_as_administrator
 
-# The user is compared as well: the process id may belong to another tenant's backend by now.
-TERMINATE: Final = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND usename = %s"
+# The user is compared as well: the process id may belong to another tenant's backend by now. Behind
+# a pooler the backend may serve the role's next session, whose statement began after the cancel.
+SAME: Final = (
+    " FROM pg_stat_activity WHERE pid = %s AND usename = %s"
+    " AND coalesce(query_start <= clock_timestamp() - %s * interval '1 second', true)"
 )
+TERMINATE: Final = f"SELECT pg_terminate_backend(pid){SAME}"
 # A transaction that has written may be past its commit, waiting for a disk or another server.
 IS_OPEN: Final = (
     "SELECT xact_start IS NOT NULL"
     " AND (backend_xid IS NULL OR coalesce(wait_event_type NOT IN ('IO', 'IPC', 'LWLock'), true))"
-    " FROM pg_stat_activity WHERE pid = %s AND usename = %s"
+    f"{SAME}"
 )
 
 log = structlog.get_logger(__name__)
@@ -69,9 +73,8 @@ class Administrator:
 
     def terminate(self, session: TenantConnection) -> bool:
         """Terminate a connection's backend; True if it still existed."""
-        login = session.login
         try:
-            return bool(self.ask(login.address, TERMINATE, [session.pid, login.user]))
+            return bool(self.ask(session.login.address, TERMINATE, _identity(session)))
         except psycopg.Error as exc:
             log.warning("sql_terminate_failed", pid=session.pid, kind=type(exc).__name__)
             return False
@@ -81,12 +84,17 @@ class Administrator:
 
         None if the backend is gone; False also if this cannot be determined.
         """
-        login = session.login
         try:
-            answer = self.ask(login.address, IS_OPEN, [session.pid, login.user])
+            answer = self.ask(session.login.address, IS_OPEN, _identity(session))
         except psycopg.Error:
             return False
         return None if answer is None else bool(answer)
+
+
+def _identity(session: TenantConnection) -> list[Any]:
+    is_reusable = session.is_pooled and session.cancelled_at is not None
+    since_s = time.monotonic() - (session.cancelled_at or 0) if is_reusable else 0.0
+    return [session.pid, session.login.user, since_s]
 
 
 ADMINISTRATOR: Final = Administrator()

@@ -12,8 +12,13 @@ import structlog
 from django.conf import settings
 
 from sqlgateway.connection.lock_guard import LOCK_GUARD
-from sqlgateway.connection.role_check import ROLE_CHECK
-from sqlgateway.connection.tenant_connection import TenantConnection, open_connection
+from sqlgateway.connection.role_check import ROLE_CHECK, changed_roles
+from sqlgateway.connection.tenant_connection import (
+    NoServer,
+    SessionRefused,
+    TenantConnection,
+    open_connection,
+)
 from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.errors import EngineUnavailable, SqlBusy
 from sqlgateway.provisioning.clusters import Address
@@ -25,7 +30,11 @@ NOT_NOW: Final = (
     *("too many connections", "too many clients", "connection slots are reserved"),
     *("starting up", "shutting down", "in recovery mode", "not accepting connections"),
     "terminating connection",
+    # PgBouncer's, for its own limits and for a server that is away.
+    *("no more connections allowed", "query_wait_timeout", "cannot connect to server"),
 )
+# PgBouncer logs in to the server again a second after a failure (server_login_retry).
+PAUSE_S: Final = 0.2
 
 log = structlog.get_logger(__name__)
 
@@ -152,14 +161,37 @@ class ConnectionCache:
 
 def _connect(login: Login) -> TenantConnection:
     try:
-        return open_connection(login)
+        return _open_soon(login)
+    except NoServer:
+        words, is_refused = "", False
     except psycopg.OperationalError as exc:
         words = str(exc)
+        is_refused = isinstance(exc, SessionRefused) or "FATAL" in words
     # Outside the handler: the message names hosts and roles and must not become the cause.
-    if "FATAL" in words and not any(sign in words for sign in NOT_NOW):
+    if is_refused and not any(sign in words for sign in NOT_NOW):
         raise LoginRefused
     log.warning("sql_connect_failed", cluster=login.address.cluster_id, full="too many" in words)
     raise EngineUnavailable
+
+
+def _open_soon(login: Login) -> TenantConnection:
+    """Open a connection, after a short wait if a pooler makes one.
+
+    Raises LoginRefused, psycopg.OperationalError, EngineUnavailable.
+    """
+    give_up_at = time.monotonic() + settings.SQL.connect_timeout_s
+    is_intact = False
+    while True:
+        try:
+            return open_connection(login)
+        except NoServer as exc:
+            # PgBouncer does not say that the server refuses the role: it goes on trying.
+            if not is_intact and changed_roles(login.address, [login]):
+                raise LoginRefused from None
+            if not exc.is_pausing or time.monotonic() > give_up_at:
+                raise
+        is_intact = True
+        time.sleep(PAUSE_S)
 
 
 CACHE = ConnectionCache()

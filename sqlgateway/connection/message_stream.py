@@ -79,6 +79,8 @@ class MessageStream:
         # The answer to the reset between two requests has not been read.
         self._is_resetting = False
         self._is_sent = self._is_at_hand = self._is_chunked = False
+        # A pooler is between, which reports the loss of its server connection as an error.
+        self.is_pooled = False
         self._wire = Wire(
             pgconn.socket,
             limit_bytes=settings.SQL.row_bytes,
@@ -161,7 +163,10 @@ class MessageStream:
             self._read_result()
         self.last_bytes, self._wire.counted = self._wire.counted, 0
         self._most_bytes = max(self._most_bytes, self.last_bytes)
-        return self.pgconn.get_result()
+        result = self.pgconn.get_result()
+        if self.is_pooled and result is not None and _reports_loss(result):
+            raise ConnectionLost
+        return result
 
     def _look(self) -> None:
         """Wait for the beginning of an answer; return quickly if it is short and complete.
@@ -297,6 +302,16 @@ class MessageStream:
         self._wire.counted = 0
         if len(self.notices) < MAX_NOTICES:
             self.notices.append(Notice.of(result))
+
+
+def _reports_loss(result: PGresult) -> bool:
+    """True if a server or pooler ends the session for its connection's sake (class 08)."""
+    if result.status != pq.ExecStatus.FATAL_ERROR:
+        return False
+    names = pq.DiagnosticField
+    severity = result.error_field(names.SEVERITY_NONLOCALIZED) or result.error_field(names.SEVERITY)
+    state = result.error_field(names.SQLSTATE) or b""
+    return severity == b"FATAL" and state.startswith(b"08")
 
 
 def _chunk_rows(beginning: bytes) -> int:

@@ -51,7 +51,7 @@ class RoleCheck:
         for login in used.values():
             by_address.setdefault(login.address, []).append(login)
         for address, logins in by_address.items():
-            for login in _changed(address, logins):
+            for login in changed_roles(address, logins):
                 _repair(login)
 
     def _loop(self) -> None:
@@ -66,7 +66,8 @@ class RoleCheck:
                 control_connection.close()
 
 
-def _changed(address: Address, logins: list[Login]) -> list[Login]:
+def changed_roles(address: Address, logins: list[Login]) -> list[Login]:
+    """Return the logins whose roles were changed; none while their cluster does not answer."""
     try:
         with administer(address) as connection:
             changes = changes_of(connection, [login.expected for login in logins])

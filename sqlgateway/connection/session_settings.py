@@ -30,10 +30,13 @@ SELECT name,
        coalesce(CASE WHEN source IN ('user', 'database', 'database user', 'client')
                      THEN boot_val ELSE reset_val END, '')
 FROM pg_settings
-WHERE context IN ('user', 'backend') AND name !~ '^transaction_(isolation|read_only|deferrable)$'
+WHERE (context = 'user' OR context = 'backend' AND %s)
+  AND name !~ '^transaction_(isolation|read_only|deferrable)$'
   AND name NOT IN ('application_name', 'client_encoding')
 ORDER BY name
 """
+APPLICATION_NAME: Final = "zonal"
+LIBPQS_OWN: Final = {"application_name": APPLICATION_NAME, "client_encoding": "UTF8"}
 
 log = structlog.get_logger(__name__)
 
@@ -71,7 +74,9 @@ def _read(address: Address) -> dict[str, str]:
             "SELECT name FROM pg_available_extensions WHERE name = ANY(%s)", [sorted(TRUSTED)]
         ).fetchall():
             _load(connection, extension)
-        values: dict[str, str] = dict(connection.execute(KEEPABLE).fetchall())
+        # The rest can be given in the start-up packet only, and not be kept for a role.
+        rows = connection.execute(KEEPABLE, [address.takes_options]).fetchall()
+        values: dict[str, str] = dict(rows)
     elapsed_ms = round((time.monotonic() - started) * 1000)
     log.info(
         "sql_settings_read", cluster=address.cluster_id, count=len(values), elapsed_ms=elapsed_ms
@@ -94,10 +99,7 @@ def startup_options(address: Address, role: Role) -> str:
     roles undoes it (provisioning/role_check.py).
     Raises EngineUnavailable.
     """
-    clusters_own = CLUSTER_SETTINGS.of(address)
-    values = clusters_own | {
-        name: value for name, value in _platforms_own(role).items() if name in clusters_own
-    }
+    values = _values(address, role)
     options = ""
     for name in sorted(values, key=lambda name: "." in name):
         option = f"-c{name}={_escaped(values[name])} "
@@ -106,6 +108,35 @@ def startup_options(address: Address, role: Role) -> str:
             break
         options += option
     return options
+
+
+def settings_statement(address: Address, role: Role) -> bytes:
+    r"""Return a statement that gives a session what ``startup_options`` would give it.
+
+    For a server behind a pooler. SET cannot say an empty list; every name is pg_catalog's, since
+    the search_path may be the tenant's; E'' reads \ the same whatever the role has kept.
+    Raises EngineUnavailable.
+    """
+    values = _values(address, role) | LIBPQS_OWN
+    # First what would put names into quotes in the values of others.
+    given = sorted(values.items(), key=lambda pair: pair[0] != "quote_all_identifiers")
+    rows = ",".join(f"({_literal(name)},{_literal(value)})" for name, value in given)
+    text = (
+        "SELECT pg_catalog.count(pg_catalog.set_config(given.name, given.value, false))"  # noqa: S608 - quoted
+        f" FROM (VALUES {rows}) AS given(name, value)"
+    )
+    return text.encode()
+
+
+def _values(address: Address, role: Role) -> dict[str, str]:
+    clusters_own = CLUSTER_SETTINGS.of(address)
+    own = _platforms_own(role)
+    return clusters_own | {name: value for name, value in own.items() if name in clusters_own}
+
+
+def _literal(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "''")
+    return f"E'{escaped}'" if "\\" in value else f"'{escaped}'"
 
 
 def _escaped(value: str) -> str:

@@ -9,12 +9,15 @@ from django.conf import settings
 from psycopg import pq
 
 from sqlgateway.connection.message_stream import ConnectionLost, MessageStream, ResultOverflow
-from sqlgateway.connection.session_settings import startup_options
+from sqlgateway.connection.session_settings import (
+    LIBPQS_OWN,
+    settings_statement,
+    startup_options,
+)
 from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.provisioning.placements import Login
 
-APPLICATION_NAME: Final = "zonal"
 # libpq's buffer never shrinks: a connection that once held this much is not kept.
 KEEP_LIMIT_BYTES: Final = 2**20
 MAX_LIFE_S: Final = 600.0
@@ -28,6 +31,23 @@ RESET: Final = (
 # The server ends by itself what takes longer.
 LIMITS: Final = ("statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout")
 RANDOM: Final = random.SystemRandom()
+BACKEND_PID: Final = b"; SELECT pg_catalog.pg_backend_pid()"
+# PgBouncer says so for a second or more after a login that the server refused.
+POOLER_PAUSES: Final = "server_login_retry"
+DONE: Final = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
+
+
+class SessionRefused(psycopg.OperationalError):
+    """Behind a pooler, the server refused what a session begins with."""
+
+
+class NoServer(psycopg.OperationalError):
+    """The pooler gave no server connection: all are taken, or the server refuses it or is away.
+
+    is_pausing: it said so at once, and will for a while after the server has let it in again.
+    """
+
+    is_pausing = False
 
 
 class TenantConnection(MessageStream):
@@ -44,6 +64,26 @@ class TenantConnection(MessageStream):
         self.pid = self.pgconn.backend_pid
         self.kinds: dict[int, ColumnType] = {}
         self.timeout_ms: int | None = None
+        # When its last request was cancelled (time.monotonic); it is closed then.
+        self.cancelled_at: float | None = None
+        # What a start-up packet would have said, and RESET ALL undoes.
+        self._settings = b""
+
+    def begin_pooled(self) -> None:
+        """Do what the start-up packet does where no pooler is between.
+
+        Raises SessionRefused, EngineUnavailable, ConnectionLost: also if the pooler has no server
+        connection within the time to connect.
+        """
+        self._settings = settings_statement(self.login.address, self.login.role)
+        self.give_up_at = time.monotonic() + settings.SQL.connect_timeout_s
+        self._send_short(self._settings + BACKEND_PID)
+        result = self.last_result()
+        if result.status != pq.ExecStatus.TUPLES_OK:
+            raise SessionRefused(result.error_message)
+        # The server's own: the pooler reports a random number, by which to cancel.
+        self.pid = int(result.get_value(0, 0) or 0)
+        self.is_pooled = True
 
     @property
     def status(self) -> pq.TransactionStatus:
@@ -54,8 +94,11 @@ class TenantConnection(MessageStream):
     def starts_read_only(self) -> bool:
         """True if a transaction that begins now is READ ONLY.
 
-        As the server reported it before the text; what the text changes is reported after it.
+        As the server reported it before the text; what the text changes is reported after it. A
+        pooler reports what another session had, but each session is given its own at first.
         """
+        if self.is_pooled:
+            return self.login.role == "reader"
         return self.pgconn.parameter_status(b"default_transaction_read_only") == b"on"
 
     def extend_limits(self, timeout_ms: int) -> None:
@@ -93,7 +136,9 @@ class TenantConnection(MessageStream):
             if not self._wire.unpipe():
                 return False
             text = RESET % RANDOM.uniform(-1, 1)
-            self._send(lambda: self.pgconn.send_query(text), len(text), is_chunked=False)
+            if self.is_pooled:
+                text += b"; " + self._settings
+            self._send_short(text)
             self._is_resetting = True
         except (ConnectionLost, psycopg.Error):
             return False
@@ -115,13 +160,21 @@ class TenantConnection(MessageStream):
         self._most_bytes = 0
         return self.status == pq.TransactionStatus.IDLE
 
+    def _send_short(self, text: bytes) -> None:
+        """Send a text of the gateway whose answer is short.
+
+        It fits into the socket's buffer, as nothing else is being sent, so it needs no pipe.
+        Raises ConnectionLost.
+        """
+        self._send(lambda: self.pgconn.send_query(text), 0, is_chunked=False)
+
     def _is_reset(self) -> bool:
         """Read the answer to RESET; True if each of its statements has run."""
         result = self.next_result()
         # Of an answer that has arrived, libpq needs no help to read the rest.
         read = self.pgconn.get_result if self._is_at_hand else self.next_result
         while result is not None:
-            if result.status != pq.ExecStatus.COMMAND_OK:
+            if result.status not in DONE:
                 return False
             result = read()
         self._is_resetting = False
@@ -136,20 +189,45 @@ class TenantConnection(MessageStream):
 def open_connection(login: Login) -> TenantConnection:
     """Log in as a tenant's role.
 
-    Raises psycopg.OperationalError, EngineUnavailable.
+    Raises psycopg.OperationalError, and of those SessionRefused and NoServer behind a pooler;
+    EngineUnavailable.
     """
+    try:
+        return _open(login)
+    except psycopg.OperationalError as exc:
+        if POOLER_PAUSES not in str(exc):
+            raise
+    pausing = NoServer()
+    pausing.is_pausing = True
+    raise pausing
+
+
+def _open(login: Login) -> TenantConnection:
     scram = scram_of(login.user, login.password)
+    address = login.address
+    options = {"options": startup_options(address, login.role)} if address.takes_options else {}
     connection = psycopg.connect(
-        **dict(login.address.network),  # type: ignore[arg-type]  # libpq's words, all text
+        **{**dict(address.network), **LIBPQS_OWN, **options},  # type: ignore[arg-type]  # libpq's words, all text
         user=login.user,
         scram_client_key=scram.client_key,
         scram_server_key=scram.server_key,
         dbname=login.dbname,
         autocommit=True,
         prepare_threshold=None,
-        application_name=APPLICATION_NAME,
-        client_encoding="UTF8",
         connect_timeout=settings.SQL.connect_timeout_s,
-        options=startup_options(login.address, login.role),
     )
-    return TenantConnection(connection, login)
+    session = TenantConnection(connection, login)
+    if not address.takes_options:
+        _begin_pooled(session)
+    return session
+
+
+def _begin_pooled(session: TenantConnection) -> None:
+    try:
+        session.begin_pooled()
+    except (ConnectionLost, ResultOverflow):
+        session.close()
+        raise NoServer from None
+    except BaseException:
+        session.close()
+        raise

@@ -147,6 +147,7 @@ class Watchdog:
                 return
             watch.has_fired = True
             session = watch.session
+            session.cancelled_at = time.monotonic()
         try:
             session.connection.cancel_safe(timeout=CANCEL_S)
         except psycopg.Error as exc:

@@ -28,6 +28,11 @@ FROM unnest(%s::text[], %s::text[]) AS login(rolname, datname)
 JOIN pg_authid AS role USING (rolname) JOIN pg_database AS database USING (datname)
 """
 
+END_IDLE: Final = (
+    "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
+    " WHERE usename = %s AND state = 'idle'"
+)
+
 
 class Change(StrEnum):
     """What a role can do to itself."""
@@ -108,6 +113,14 @@ def restore_role(connection: psycopg.Connection, expected: RoleSpec) -> None:
         *_own(expected.user, expected.password),
     ]
     connection.execute(sql.SQL("; ").join(statements))
+
+
+def end_idle_sessions(connection: psycopg.Connection, user: str) -> None:
+    """End a role's idle sessions, which have the settings that it kept when they began.
+
+    A pooler would give them to clients again.
+    """
+    connection.execute(END_IDLE, [user])
 
 
 def _verifier(role: RoleSpec) -> str:

@@ -21,12 +21,13 @@ from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.connection.tenant_connection import TenantConnection
+from sqlgateway.hardening.role import end_idle_sessions, restore_role
 from sqlgateway.isolation.attacks import REFUSED, Attack, Result, Step, filled, load, subjects
 from sqlgateway.isolation.world import AGAIN, STATE, WORLD, names_of
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import stock, tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.placements import Placement, placement_of
+from sqlgateway.provisioning.placements import Login, Placement, placement_of
 
 # The comment of a database made here: a later run drops what a crashed one left. Its lock lets only
 # one run at a time on a server.
@@ -169,7 +170,7 @@ def _send(placement: Placement, step: Step, text: str) -> Result:
     if step.is_fresh:
         cache.CACHE.forget(login.dbname)
     try:
-        session = cache.CACHE.checkout(login)
+        session = _checkout(login)
     except (LoginRefused, PlatformError) as exc:
         return Result(frozenset({type(exc).__name__}))
     try:
@@ -179,6 +180,23 @@ def _send(placement: Placement, step: Step, text: str) -> Result:
         return Result(frozenset({type(exc).__name__}))
     cache.CACHE.release(session)
     return result
+
+
+def _checkout(login: Login) -> TenantConnection:
+    """Return a connection; behind a pooler a role that kept itself out is restored first.
+
+    As the gateway does for environments. Without a pooler nothing that a role keeps can do that.
+    Raises LoginRefused, EngineUnavailable.
+    """
+    try:
+        return cache.CACHE.checkout(login)
+    except LoginRefused:
+        if login.address.takes_options:
+            raise
+    with administer(login.address) as connection:
+        restore_role(connection, login.expected)
+        end_idle_sessions(connection, login.user)
+    return cache.CACHE.checkout(login)
 
 
 def _answer(session: TenantConnection, text: str, params: list[Any] | None) -> Result:

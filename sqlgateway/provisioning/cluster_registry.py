@@ -94,6 +94,8 @@ def _examine(cluster: Cluster, new: NewCluster) -> list[str]:
     """
     bare = clusters.Address(0, new.url, (), frozenset(), ())
     with clusters.administer(bare) as connection:
+        if clusters.shares_servers(bare, connection):
+            raise Refused("server_unfit", clusters.UNPOOLABLE)
         identifier = clusters.system_identifier(connection)
         findings = list(complaints(connection))
         too_old = version_complaint(connection.info.server_version)

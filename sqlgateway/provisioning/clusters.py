@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,13 +19,26 @@ from sqlgateway.models import Cluster
 DEFAULT: Final = "default"
 MAINTENANCE: Final = "postgres"
 # An empty search_path: an unqualified name must never find a tenant's object.
-ADMIN_OPTIONS: Final = (
-    "-c search_path=pg_catalog -c statement_timeout=60s -c lock_timeout=5s"
-    " -c idle_in_transaction_session_timeout=60s -c TimeZone=UTC -c DateStyle=ISO"
-    " -c client_min_messages=warning -c standard_conforming_strings=on"
-)
+ADMIN_SETTINGS: Final = {
+    "search_path": "pg_catalog",
+    "statement_timeout": "60s",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "60s",
+    "TimeZone": "UTC",
+    "DateStyle": "ISO",
+    "client_min_messages": "warning",
+    "standard_conforming_strings": "on",
+}
 # Found in pg_settings: capabilities decide, not the version.
 OPTIONAL_SETTINGS: Final = ("transaction_timeout", "idle_session_timeout")
+# A pooler such as PgBouncer is between: it takes no start-up options, and reports process ids of
+# its own.
+POOLED: Final = "pooled"
+UNPOOLABLE: Final = (
+    "The pooler gives each transaction another server connection; it must be pool_mode = session."
+)
+# Connections that are compared: a server connection may just be another session's.
+COMPARISONS: Final = 3
 
 log = structlog.get_logger(__name__)
 
@@ -46,6 +59,11 @@ class Address:
     def can(self, flag: str) -> bool:
         """True if the server has a capability."""
         return flag in self.flags
+
+    @property
+    def takes_options(self) -> bool:
+        """True if start-up options reach the server: it was probed, and no pooler is between."""
+        return bool(self.flags) and POOLED not in self.flags
 
 
 def address_of(cluster: Cluster) -> Address:
@@ -121,16 +139,35 @@ def connect_as_administrator(address: Address, dbname: str = MAINTENANCE) -> psy
 
     Raises psycopg.OperationalError.
     """
-    return psycopg.connect(
-        address.url,
-        dbname=dbname,
+    # pg_stat_activity shows which process it serves.
+    given = {"dbname": dbname, "application_name": f"zonal-admin-{os.getpid()}"}
+    return connect_with(address, address.url, ADMIN_SETTINGS, given)
+
+
+def connect_with(
+    address: Address, conninfo: str, values: Mapping[str, str], given: Mapping[str, str]
+) -> psycopg.Connection:
+    """Open an autocommit connection that has these settings before anything else runs on it.
+
+    given: further words of libpq. Raises psycopg.OperationalError.
+    """
+    options = " ".join(f"-c {name}={value}" for name, value in values.items())
+    connection = psycopg.connect(
+        conninfo,
         autocommit=True,
         prepare_threshold=None,
         connect_timeout=settings.SQL.connect_timeout_s,
-        # pg_stat_activity shows which process it serves.
-        application_name=f"zonal-admin-{os.getpid()}",
-        options=ADMIN_OPTIONS,
+        **{**given, **({"options": options} if address.takes_options else {})},  # type: ignore[arg-type]  # libpq's words
     )
+    if address.takes_options:
+        return connection
+    try:
+        # Not by a query, whose names would be resolved before.
+        connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in values.items()))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def system_identifier(connection: psycopg.Connection) -> str:
@@ -143,6 +180,8 @@ def _probe(cluster: Cluster) -> None:
     bare = Address(cluster.pk, cluster.url, (), frozenset(), ())
     started = time.monotonic()
     with administer(bare) as connection:
+        if shares_servers(bare, connection):
+            raise EngineUnavailable(UNPOOLABLE)
         cluster.server_version = connection.info.server_version
         cluster.system_identifier = system_identifier(connection)
         cluster.flags = sorted(_flags(connection))
@@ -162,8 +201,30 @@ def _complain(cluster: Cluster, connection: psycopg.Connection) -> None:
         raise EngineUnavailable("The database server must be updated.")
 
 
+def shares_servers(address: Address, connection: psycopg.Connection) -> bool:
+    """True if a pooler lets another session use this one's server connection between statements.
+
+    Raises EngineUnavailable.
+    """
+    own = _backend_pid(connection)
+    if own == connection.info.backend_pid:
+        return False
+    for _ in range(COMPARISONS):
+        with administer(address) as other:
+            if _backend_pid(other) == own:
+                return True
+    return False
+
+
+def _backend_pid(connection: psycopg.Connection) -> int:
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    return int(row[0]) if row is not None else 0
+
+
 def _flags(connection: psycopg.Connection) -> set[str]:
     flags = {"cancel", "serializable", "explain_json"}
+    if connection.info.backend_pid != _backend_pid(connection):
+        flags.add(POOLED)
     rows = connection.execute(
         "SELECT name FROM pg_settings WHERE name = ANY(%s)", [list(OPTIONAL_SETTINGS)]
     )

@@ -19,7 +19,7 @@ from platform_site.lib.errors import NotFound
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.hardening.database import restore_defaults
-from sqlgateway.hardening.role import Change, changes_of, restore_role
+from sqlgateway.hardening.role import Change, changes_of, end_idle_sessions, restore_role
 from sqlgateway.models import Database
 from sqlgateway.provisioning.clusters import administer
 from sqlgateway.provisioning.placements import Login
@@ -112,6 +112,8 @@ def _lock_intact(connection: psycopg.Connection, database: Database, login: Logi
                 with administer(login.address, database.dbname) as inside:
                     restore_defaults(inside, database.roles, login.role)
             connection.execute("COMMIT")
+            if not login.address.takes_options:
+                end_idle_sessions(connection, login.user)
         except LOST_RACES as exc:
             connection.execute("ROLLBACK")
             connection.execute(END_CHANGES, [list(database.roles.values())])

@@ -32,6 +32,9 @@ END_SESSIONS: Final = (
     "SELECT CASE WHEN state = 'idle' OR %s THEN pg_terminate_backend(pid) END"
     " FROM pg_stat_activity WHERE usename = ANY(%s)"
 )
+END_OTHERS: Final = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s"
+)
 
 log = structlog.get_logger(__name__)
 
@@ -185,6 +188,8 @@ def _ensure_template(address: Address, connection: psycopg.Connection) -> str | 
     with administer(address, name) as inside:
         harden_catalog(inside)
     _allow_connections(connection, name, allowed=False)
+    # A pooler keeps the connection that has hardened it, and one in use cannot be renamed.
+    connection.execute(END_OTHERS, [name])
     try:
         connection.execute(
             sql.SQL("ALTER DATABASE {} RENAME TO {}").format(

@@ -13,7 +13,7 @@ from psycopg import sql
 from sqlgateway.hardening.role import ensure_roles
 from sqlgateway.models import Database
 from sqlgateway.provisioning import names
-from sqlgateway.provisioning.clusters import ADMIN_OPTIONS, Address, administer
+from sqlgateway.provisioning.clusters import ADMIN_SETTINGS, Address, administer, connect_with
 from sqlgateway.provisioning.copying.programs import Session
 
 # It inherits what the three roles may do in this database and nowhere else, and reads rows that
@@ -89,18 +89,10 @@ def count_rows(session: Session, *, snapshot: str = "") -> dict[str, int]:
 
     Raises psycopg.Error.
     """
-    network = dict(session.address.network)
+    values = {**ADMIN_SETTINGS, "statement_timeout": f"{settings.SQL.copy_timeout_s}s"}
+    given = {"password": session.password}
     with (
-        psycopg.connect(
-            **network,  # type: ignore[arg-type]  # libpq's words, all text
-            user=session.user,
-            password=session.password,
-            dbname=session.dbname,
-            autocommit=True,
-            prepare_threshold=None,
-            connect_timeout=settings.SQL.connect_timeout_s,
-            options=f"{ADMIN_OPTIONS} -c statement_timeout={settings.SQL.copy_timeout_s}s",
-        ) as connection,
+        connect_with(session.address, session.conninfo(), values, given) as connection,
         connection.transaction(),
     ):
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
