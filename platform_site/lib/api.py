@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from itertools import islice
 from typing import Any, ClassVar, Final, cast
 
 from django.conf import settings
@@ -33,16 +34,18 @@ class StrictSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         """Validate; unknown fields are named in ``errors[]`` with code ``unknown``."""
         if isinstance(data, Mapping):
-            wrong = {
-                str(name): [problem]
+            problems = (
+                (str(name), [problem])
                 for name, value in data.items()
                 if (problem := _problem(self.fields.get(name), value)) is not None
-            }
-            if wrong:
+            )
+            if wrong := dict(islice(problems, MOST_NAMED)):
                 raise serializers.ValidationError(wrong)
         return super().to_internal_value(data)
 
 
+# Of wrong fields: an answer is not to be many times as long as the body.
+MOST_NAMED: Final = 20
 UNKNOWN: Final = serializers.ErrorDetail("There is no such field.", "unknown")
 NO_TEXT: Final = serializers.ErrorDetail("Not a valid string.", "invalid")
 

@@ -97,6 +97,12 @@ def test_an_unknown_field_is_named() -> None:
     ]
 
 
+def test_of_many_unknown_fields_some_are_named() -> None:
+    answer = sign_up(**{f"field_{number}": 0 for number in range(3000)})
+    assert answer.status == 400
+    assert len(answer.body["errors"]) == 20
+
+
 def test_missing_fields_are_all_named(anyone: Caller) -> None:
     answer = anyone.post(PATH, {})
     assert {error["field"] for error in answer.body["errors"]} == {"email", "password"}
