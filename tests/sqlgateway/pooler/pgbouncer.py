@@ -49,7 +49,7 @@ class PgBouncer:
                 [str(program()), str(self._folder / "pgbouncer.ini")],
                 stdout=log,
                 stderr=log,
-                **({"user": owner, "group": pwd.getpwuid(owner).pw_gid} if owner else {}),  # type: ignore[call-overload]
+                **({"user": owner, "group": pwd.getpwuid(owner).pw_gid} if owner else {}),  # type: ignore[call-overload]  # options by name
                 **({"extra_groups": []} if owner else {}),
             )
         wait_until(self._answers)
