@@ -72,7 +72,7 @@ def add(request: PlatformRequest | None, tag: AuditTag, **fields: Any) -> None:
         event.save(force_insert=True)
     except DatabaseError:
         if not connection.in_atomic_block:
-            # What it records was done outside the database, as in the brain, and stands.
+            # What it records was done outside the database, as in the brain, and is not undone.
             names = ("organization_id", "environment_id", "actor_id", "outcome", "data")
             audited = {name: getattr(event, name) for name in names}
             log.error("audit_event_not_written", tag=event.tag, audited=audited)  # noqa: TRY400 - the database's words may hold values

@@ -45,7 +45,7 @@ FRAMED: Final = frozenset({"content-length", "transfer-encoding"})
 
 
 class Pool(Protocol):
-    """What sends a request. It may send it when nobody waits for the response any more."""
+    """What sends a request. It may send it when no caller waits for the response any more."""
 
     async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response: ...
     async def aclose(self) -> None: ...

@@ -13,14 +13,17 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
+import structlog
 from prometheus_client import Histogram
 
 EVERY_S: Final = 1.0
-# Observations that wait at most; whoever adds one more counts them all.
+# Observations that wait at most; the thread that adds one more counts them all.
 MOST_WAITING: Final = 10_000
 
 Observation = TypeVar("Observation")
 Publisher = Callable[[], None]
+
+log = structlog.get_logger(__name__)
 
 _publishers: list[Publisher] = []
 
@@ -90,4 +93,8 @@ def keep_publishing() -> None:
 def _publish_forever() -> None:
     while True:
         time.sleep(EVERY_S)
-        publish()
+        try:
+            publish()
+        except Exception:
+            # The next second's may be written again, by this thread alone.
+            log.exception("metrics_not_published")
