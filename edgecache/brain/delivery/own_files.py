@@ -53,13 +53,8 @@ class OwnFiles:
         if length <= LEAST_BYTES or not sha256 or delivery.is_verified:
             return None
         paths = (self._staging.origin_path(sha256), self._staging.blob_path(sha256))
-        payer = PAYER.get()
-        opening = self._threads.begin(payer, partial(_open, *paths))
-        try:
-            opened = await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            opening.add_done_callback(_close)
-            raise
+        # The kernel knows where a file is that it sent lately; others may have to be looked for.
+        opened = _open(*paths) if sha256 in self._sent else await self._opened(*paths)
         if opened is None:
             return None
         path, descriptor, state = opened
@@ -68,8 +63,21 @@ class OwnFiles:
             return None
         self._note(sha256)
         return FileBody(
-            descriptor, start, length, self._threads, payer, lambda: state_of(descriptor) == state
+            descriptor,
+            start,
+            length,
+            self._threads,
+            PAYER.get(),
+            lambda: state_of(descriptor) == state,
         )
+
+    async def _opened(self, *paths: Path) -> _Opened | None:
+        opening = self._threads.begin(PAYER.get(), partial(_open, *paths))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_close)
+            raise
 
     def _note(self, sha256: bytes) -> None:
         self._sent[sha256] = None

@@ -1,8 +1,10 @@
 """Responses from files: whole and partial, over TCP and TLS, to clients that stall or leave."""
 
 import asyncio
+import errno
 import os
 import ssl
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from edgecache.http import server as servers
 from edgecache.http.exchange import Exchange
-from edgecache.http.files import FileBody
+from edgecache.http.files import AT_ONCE_BYTES, FileBody
 from edgecache.http.limits import Limits
 from edgecache.http.scope import Scope
 from edgecache.http.threads import FairThreads
@@ -80,6 +82,56 @@ def test_bytes_of_a_file_arrive_in_consecutive_responses(
             await until(lambda: open_files() == before)
 
     run(main())
+
+
+def test_a_small_file_in_memory_needs_no_thread(file: Path, pool: FairThreads) -> None:
+    started, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        started.set()
+        release.wait(20)
+
+    async def main() -> None:
+        app = sending(file, pool, 5, AT_ONCE_BYTES)
+        holding = pool.begin((2,), hold)
+        await asyncio.to_thread(started.wait, 20)
+        async with serving(app) as port, connected(port) as (reader, writer):
+            # More than the kernel takes for a client that does not read yet.
+            writer.write(GET * 8)
+            for _ in range(8):
+                answer = await read_answer(reader, AT_ONCE_BYTES)
+                assert answer == CONTENT[5 : 5 + AT_ONCE_BYTES]
+            assert not holding.done()
+            release.set()
+            await holding
+
+    run(main())
+
+
+@pytest.mark.parametrize("refusal", [errno.EAGAIN, errno.EOPNOTSUPP])
+def test_a_file_that_may_have_to_come_from_the_disk_is_sent_by_a_thread(
+    file: Path, pool: FairThreads, monkeypatch: pytest.MonkeyPatch, refusal: int
+) -> None:
+    senders, sendfile = set[str](), os.sendfile
+
+    def refused(*_: object) -> int:
+        raise OSError(refusal, "not in memory")
+
+    def noted(*where: int) -> int:
+        senders.add(threading.current_thread().name.partition("_")[0])
+        return sendfile(*where)
+
+    monkeypatch.setattr(os, "preadv", refused)
+    monkeypatch.setattr(os, "sendfile", noted)
+
+    async def main() -> None:
+        app = sending(file, pool, 0, AT_ONCE_BYTES)
+        async with serving(app) as port, connected(port) as (reader, writer):
+            writer.write(GET)
+            assert await read_answer(reader, AT_ONCE_BYTES) == CONTENT[:AT_ONCE_BYTES]
+
+    run(main())
+    assert senders == {"sending"}
 
 
 def test_a_file_is_sent_over_tls(file: Path, pool: FairThreads, tmp_path: Path) -> None:
