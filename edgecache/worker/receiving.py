@@ -22,15 +22,15 @@ async def receive(node: Node, pieces: AsyncIterator[bytes], sha256: bytes, size:
     try:
         gathered = bytearray()
         async for piece in pieces:
-            gathered += piece
-            if len(gathered) >= GATHER_BYTES:
+            if gathered and len(gathered) + len(piece) > GATHER_BYTES:
                 await node.on_disk(incoming.write, gathered)
                 gathered = bytearray()
-        await node.on_disk(incoming.write, gathered)
-        is_new = await node.on_disk(incoming.finish)
-    finally:
+            gathered += piece
+        is_new = await node.on_disk(incoming.finish, gathered)
+    except BaseException:
         # When cancelled here, too: no room may stay reserved.
         await asyncio.shield(node.on_disk(incoming.discard))
+        raise
     node.problems.clear(Problem.DISK_FULL, Problem.DISK_FAILING)
     if is_new:
         node.counters.add("stores")

@@ -8,7 +8,7 @@ one message: while one is on its way the next one collects.
 import asyncio
 import hashlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -36,6 +36,10 @@ from edgecache.protocol.tickets import TicketKind
 log = structlog.get_logger(__name__)
 
 AT_ONCE: Final = 8
+# Of large objects that wait, so many go one after the other: the database is asked for all of them
+# once, and told once.
+LARGE_BLOBS: Final = 8
+LARGE_BYTES: Final = 8 << 20
 # Fewer of these, so that each has more in it, and a pause in which the next one collects: a batch
 # costs about the same for one object as for many.
 BATCHES_AT_ONCE: Final = 3
@@ -71,9 +75,9 @@ class Replication:
     async def start(self) -> None:
         """Start uploading."""
         for _ in range(AT_ONCE):
-            self._tasks.add(self._work(self._large, limit=1))
+            self._tasks.add(self._work(self._large, LARGE_BLOBS, LARGE_BYTES))
         for _ in range(BATCHES_AT_ONCE):
-            self._tasks.add(self._work(self._small, limit=BATCH_BLOBS))
+            self._tasks.add(self._work(self._small, BATCH_BLOBS, BATCH_BYTES, pause_s=PAUSE_S))
 
     async def stop(self) -> None:
         """Stop; what is not uploaded yet is found by repair."""
@@ -90,12 +94,14 @@ class Replication:
             queue = self._small if request.size <= BATCHED_BYTES else self._large
             queue.add(request)
 
-    async def _work(self, queue: ReplicaQueue, *, limit: int) -> None:
+    async def _work(
+        self, queue: ReplicaQueue, limit: int, limit_bytes: int, *, pause_s: float = 0
+    ) -> None:
         while True:
-            async with queue.taken(limit=limit, limit_bytes=BATCH_BYTES) as requests:
+            async with queue.taken(limit=limit, limit_bytes=limit_bytes) as requests:
                 await self._upload(requests)
-            if limit > 1 and len(queue) < limit:
-                await asyncio.sleep(PAUSE_S)
+            if pause_s and len(queue) < limit:
+                await asyncio.sleep(pause_s)
 
     async def _upload(self, requests: Sequence[ReplicaRequest]) -> None:
         try:
@@ -186,28 +192,23 @@ class Replication:
         bodies: Mapping[bytes, Path | bytes],
     ) -> dict[bytes, list[UUID]]:
         """Upload; return the nodes that took each blob."""
+        stored: dict[bytes, list[UUID]] = {}
 
-        async def one(node_id: UUID, hashes: Sequence[bytes]) -> bool:
+        async def one(node_id: UUID, hashes: Sequence[bytes]) -> None:
             address = self._nodes.address(node_id)
             if address is None:
-                return False
+                return
+            wanted = [requests[name] for name in hashes]
             try:
-                await self._send(
-                    node_id, address, bucket, [requests[name] for name in hashes], bodies
-                )
+                async for sha256 in self._send(node_id, address, bucket, wanted, bodies):
+                    stored.setdefault(sha256, []).append(node_id)
             except RequestFailed as failure:
                 # A share that is in use, here or there, is not the node's failure.
                 is_busy = failure.status == HTTPStatus.SERVICE_UNAVAILABLE
                 if not is_busy and not isinstance(failure, TooManyRequests):
                     self._nodes.failed(node_id, f"{failure.reason} {failure.status}")
-                return False
-            return True
 
-        done = await asyncio.gather(*(one(*each) for each in chosen.items()))
-        stored: dict[bytes, list[UUID]] = {}
-        for (node_id, hashes), is_done in zip(chosen.items(), done, strict=True):
-            for sha256 in hashes if is_done else ():
-                stored.setdefault(sha256, []).append(node_id)
+        await asyncio.gather(*(one(*each) for each in chosen.items()))
         return stored
 
     async def _send(
@@ -217,10 +218,10 @@ class Replication:
         bucket: BucketInfo,
         requests: Sequence[ReplicaRequest],
         bodies: Mapping[bytes, Path | bytes],
-    ) -> None:
-        """Upload blobs to one node: small ones together, others by themselves.
+    ) -> AsyncIterator[bytes]:
+        """Upload blobs to one node: small ones together, others one after the other.
 
-        Raises RequestFailed.
+        Yields those that it has. Raises RequestFailed.
         """
         small: dict[bytes, bytes] = {}
         for request in requests:
@@ -233,11 +234,14 @@ class Replication:
             await self._client.store(
                 address, request.sha256, body, size=request.size, ticket=ticket
             )
+            yield request.sha256
         if small:
             index, message = batches.encode(small)
             grant = TicketGrant(bucket.tenant, bucket.id, batches.name_of(index), len(message))
             ticket = self._tickets.sign(TicketKind.STORE_BATCH, node_id, grant, now=time.time())
             await self._client.store_batch(address, message, ticket=ticket)
+            for sha256 in small:
+                yield sha256
 
 
 def _small_body(path: Path | None, request: ReplicaRequest) -> bytes | None:

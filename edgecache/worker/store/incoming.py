@@ -36,20 +36,24 @@ class Incoming:
     def write(self, piece: bytes | bytearray) -> None:
         """Write a piece. Raises WrongBytes for more than was announced, OSError."""
         with self._at_work:
-            if self._written + len(piece) > self._size:
-                raise WrongBytes
-            self._digest.update(piece)
-            left = memoryview(piece)
-            while left:
-                left = left[self._file.write(left) :]
-            self._written += len(piece)
+            self._write(piece)
 
-    def finish(self) -> bool:
-        """Verify, sync and keep it; return whether it is new to the store.
+    def _write(self, piece: bytes | bytearray) -> None:
+        if self._written + len(piece) > self._size:
+            raise WrongBytes
+        self._digest.update(piece)
+        left = memoryview(piece)
+        while left:
+            left = left[self._file.write(left) :]
+        self._written += len(piece)
+
+    def finish(self, last: bytes | bytearray = b"") -> bool:
+        """Write the last piece, verify, sync and keep the file; return whether it is new.
 
         Raises WrongBytes, OSError, sqlite3.Error; then nothing was kept.
         """
         with self._at_work:
+            self._write(last)
             if self._written != self._size or self._digest.digest() != self._sha256:
                 raise WrongBytes
             os.fsync(self._file.fileno())
