@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXEC := $(BIN)/python -m platform_site.embedded exec --
 TESTS ?= tests
-# CI runs all tests, and measures coverage as well. Here a tenth of them, which start and kill servers of
+# CI runs all tests, and measures coverage as well. Here a sixth of them, which start and kill servers of
 # their own or send random data, would take two thirds of the time: `make test-slow`.
 CHOSEN := $(if $(CI),--cov --cov-report=,-m "not browser$(if $(filter tests,$(TESTS)), and not slow)")
 
@@ -46,7 +46,7 @@ test-again: $(VENV)/.dev  ## run the tests that failed just now once more, at mo
 	$(EXEC) $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(TESTS)
 	$(if $(CI),$(BIN)/coverage report)
 
-test-slow: $(VENV)/.dev  ## run the tests that take a second or more each: crashes, load, random data
+test-slow: $(VENV)/.dev  ## run the tests that take half a second or more each: crashes, load, random data
 	$(EXEC) $(BIN)/python -m pytest -n 3 --dist worksteal -m "slow and not browser" $(TESTS)
 
 test-browser: $(VENV)/.dev  ## run the tests in a browser (Debian's chromium-headless-shell)

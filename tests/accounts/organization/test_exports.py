@@ -29,7 +29,7 @@ from platform_site.lib.principals import Scope
 from tests.cast import Answer, signed_in
 from tests.edgecache.cluster import Cluster
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 PATH = "/v1/organization/exports"
 SECRET = "an-origin-s-own-secret"
 

@@ -11,6 +11,8 @@ from tests.clients.cli.conftest import Run
 from tests.clients.conftest import Platform
 from tests.clients.front import Front
 
+pytestmark = pytest.mark.slow
+
 
 def test_environments_are_listed_and_created(alice: Run) -> None:
     assert alice("env", "create", "cli-staging").status == 0

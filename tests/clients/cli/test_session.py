@@ -18,6 +18,8 @@ from tests.clients.front import Front
 from tests.ports import free_port
 from zonal.cli.arguments import parser
 
+pytestmark = pytest.mark.slow
+
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs/clients.md"
 
 

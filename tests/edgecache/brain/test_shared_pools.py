@@ -33,6 +33,8 @@ from tests.edgecache.brain.s3.raw import UNSIGNED, Answer, Signer, md5
 from tests.edgecache.brain.s3_origin import S3Origin, Stored
 from tests.edgecache.cluster import Cluster, Keys
 
+pytestmark = pytest.mark.slow
+
 LIMIT: Final = 60
 DELETION: Final = b"<Delete><Object><Key>none</Key></Object></Delete>"
 

@@ -34,7 +34,7 @@ from tests.edgecache.api.brain import STATUS, ScriptedBrain
 from tests.platform_site.doctor.support import findings
 from tests.ports import free_port
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 
 

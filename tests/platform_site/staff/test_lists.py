@@ -12,7 +12,7 @@ from django.urls import reverse
 from environments.models import Organization
 from tests.platform_site.staff import rows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 # The task queue's tables are written by its own functions only.
 FILLED = sorted(
     (model for model in admin.site._registry if model._meta.managed), key=lambda m: m._meta.label

@@ -10,6 +10,8 @@ from sqlgateway.connection.wire import Wire
 from sqlgateway.provisioning.provisioning import database_for
 from tests.sqlgateway.support import Answer, Caller, backends_of
 
+pytestmark = pytest.mark.slow
+
 STUBBORN = [
     "SELECT pg_sleep(60)",
     "SET statement_timeout = 0; SET idle_session_timeout = 0; SELECT pg_sleep(60)",

@@ -7,6 +7,8 @@ import pytest
 from tests.sqlgateway.support import Caller, backends_of
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 BOMBS = [
     "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT count(*) FROM r",
     "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b",

@@ -21,6 +21,8 @@ from sqlgateway.formats import arrays, encoders
 from sqlgateway.formats.encoders import Exceeded
 from tests.sqlgateway.support import Answer, Caller
 
+pytestmark = pytest.mark.slow
+
 # Values of many tiny parts: as objects of Python they took a hundred times their length.
 BOMBS = [
     "SELECT array_fill(1, ARRAY[14000000])",

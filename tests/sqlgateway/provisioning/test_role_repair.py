@@ -14,7 +14,7 @@ from sqlgateway.connection.role_check import ROLE_CHECK
 from tests.sqlgateway.support import Answer, Caller, as_provisioner, backends_of
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.provisions
+pytestmark = [pytest.mark.provisions, pytest.mark.slow]
 
 # Inside DO no command tag shows it.
 HIDDEN = "DO $do$ BEGIN EXECUTE $$ {} $$; END $do$"

@@ -16,6 +16,8 @@ from tests.edgecache.worker.brain import FakeBrain
 from tests.edgecache.worker.running import Worker, altered, name
 from tests.ports import free_port
 
+pytestmark = pytest.mark.slow
+
 CONTENT = os.urandom(2_500_000)
 
 
