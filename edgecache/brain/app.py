@@ -21,7 +21,6 @@ from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.purges import Purges
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fetch.object_cache import ObjectCache
-from edgecache.brain.fetch.singleflight import fetches_allowed
 from edgecache.brain.internal_api.app import internal_api
 from edgecache.brain.internal_api.parts import InternalApiParts
 from edgecache.brain.metering.meters import Meters
@@ -226,7 +225,8 @@ def _objects(settings: BrainSettings, core: _Core, cluster: _Cluster) -> _Object
         origins,
         managed,
         brain_id=core.brain_id,
-        limit=settings.fills or fetches_allowed(),
+        # One for each client: more could hardly wait.
+        limit=settings.fills or connections_allowed(),
         on_stored=cluster.replication.stored,
     )
     purges = Purges(database, coherence)

@@ -33,8 +33,11 @@ def files_allowed() -> int:
 
 @cache
 def connections_allowed() -> int:
-    """Return how many clients a server takes: each has a file, and may need another one."""
-    by_machine = min(files_allowed() // 4, memory_bytes() // CONNECTION_BYTES)
+    """Return how many clients a server takes: each has a file, and may need another one.
+
+    That leaves a fifth of the open files for everything else.
+    """
+    by_machine = min(files_allowed() * 2 // 5, memory_bytes() // CONNECTION_BYTES)
     return min(max(by_machine, CONNECTIONS_LEAST), CONNECTIONS_MOST)
 
 

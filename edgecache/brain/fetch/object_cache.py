@@ -6,7 +6,6 @@ then to the directory; when it returns, no brain serves the previous version any
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -19,7 +18,7 @@ from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.fetch.origin_writes import OriginWrites
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.fetch.singleflight import Singleflight
-from edgecache.brain.origins.driver import Driver, version_at
+from edgecache.brain.origins.driver import version_at
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage import builtin_origin
 from edgecache.brain.storage.buffers import BufferedBody
@@ -71,7 +70,6 @@ class ObjectCache:
         self._directory = directory
         self._coherence = directory.coherence
         self._staging = staging
-        self._origins = origins
         self._managed = managed
         self._running = BackgroundTasks()
         self.singleflight = Singleflight(
@@ -183,7 +181,7 @@ class ObjectCache:
             if found is None:
                 raise OriginMissing
             return found
-        async with self._origin(bucket, client) as driver:
+        async with self.singleflight.origin(bucket, client) as driver:
             response = await driver.head(key)
         cached = await self._directory.find(bucket.id, key)
         if cached is not None and cached.etag == response.etag:
@@ -203,7 +201,7 @@ class ObjectCache:
         Raises OriginError, Overloaded, DatabaseUnavailable.
         """
         if bucket.origin_id is not None:
-            async with self._origin(bucket) as driver:
+            async with self.singleflight.origin(bucket, has_body=True) as driver:
                 return await driver.list(prefix, start_after, delimiter, limit)
         return await list_keys(
             self._database,
@@ -305,12 +303,6 @@ class ObjectCache:
 
     # --- internal ---------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def _origin(self, bucket: BucketInfo, client: str = "") -> AsyncIterator[Driver]:
-        """Hold a place at a bucket's origin, as a fetch does. Raises Overloaded."""
-        async with self.singleflight.place(bucket, client):
-            yield await self._origins.driver(bucket)
-
     async def _wait(self, bucket: BucketInfo, fetch: SharedFetch) -> OpenObject:
         return OpenObject(self, bucket, await fetch.wait_for_version(), fetch)
 
@@ -349,7 +341,7 @@ class ObjectCache:
         conditions: Conditions,
     ) -> ObjectVersion:
         try:
-            async with self._origin(bucket) as driver:
+            async with self.singleflight.origin(bucket, has_body=True) as driver:
                 with self._directory.watch((bucket.id, key, "")) as watch:
                     found = await self.writes.put(driver, bucket, key, staged, fields, conditions)
                     self._remember(bucket, found, watch)
@@ -383,7 +375,7 @@ class ObjectCache:
 
     async def _delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
         if bucket.origin_id is not None:
-            async with self._origin(bucket) as driver:
+            async with self.singleflight.origin(bucket) as driver:
                 await self.writes.delete(driver, bucket, keys)
         elif len(keys) == 1:
             await self._deletes.delete(bucket, keys[0])

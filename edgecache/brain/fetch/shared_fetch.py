@@ -8,7 +8,7 @@ import asyncio
 import os
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -63,10 +63,14 @@ class SharedFetch:
         request: FetchRequest,
         staging: Staging,
         *,
+        place_for_body: Callable[[], AbstractAsyncContextManager[None]],
         on_header: Callable[["SharedFetch"], None],
         on_failure: Callable[["SharedFetch", BrainError], None],
     ) -> None:
-        """on_header, on_failure: called before any waiter resumes."""
+        """place_for_body: held while a body comes; it may raise Overloaded.
+
+        on_header, on_failure: called before any waiter resumes.
+        """
         self.name = name
         self.request = request
         self.cacheability: Cacheability = Cacheability()
@@ -83,6 +87,7 @@ class SharedFetch:
         # True while it waits for its turn to ask the origin.
         self.is_queued = True
         self.turn = Turn()
+        self._place_for_body = place_for_body
         self._on_header = on_header
         self._on_failure = on_failure
         self._staging = staging
@@ -103,19 +108,21 @@ class SharedFetch:
     async def _run(self, driver: Driver, writer: DirectoryWriter) -> None:
         try:
             request = self.request
-            async with driver.get(self.name[1], request.origin_request) as response:
-                self.cacheability = request.assess(response)
-                self._on_header(self)
-                if response.status == 304 and request.stale is not None:
-                    self.complete(await writer.refresh(request.stale, self.cacheability))
-                    return
-                cacheability = self.cacheability
-                found = version_at(
-                    self.name, response, variant=cacheability.variant, http=cacheability.http
-                )
-                await self._receive(response, found)
-                is_complete = response.is_complete()
-            staged = await self._receiver.finish()
+            async with AsyncExitStack() as stack:
+                async with driver.get(self.name[1], request.origin_request) as response:
+                    self.cacheability = request.assess(response)
+                    self._on_header(self)
+                    if response.status == 304 and request.stale is not None:
+                        self.complete(await writer.refresh(request.stale, self.cacheability))
+                        return
+                    cacheability = self.cacheability
+                    found = version_at(
+                        self.name, response, variant=cacheability.variant, http=cacheability.http
+                    )
+                    await stack.enter_async_context(self._place_for_body())
+                    await self._receive(response, found)
+                    is_complete = response.is_complete()
+                staged = await self._receiver.finish()
             self._is_whole = True
             self._wake()
             if self.cacheability.is_stored and is_complete:

@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final
 from uuid import UUID
 
@@ -26,22 +26,29 @@ from edgecache.brain.fetch.leases import Leases
 from edgecache.brain.fetch.negative_cache import NegativeCache
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.grouped_calls import GroupedCalls
+from edgecache.brain.origins.driver import Driver
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.addresses import network_of
-from edgecache.http.machine import files_allowed, memory_bytes
+from edgecache.http.machine import connections_allowed, files_allowed, memory_bytes
 from edgecache.http.shares import Path, Shares
 
-# A fetch has a socket and, while bytes come, a file, and takes no more memory than this.
-FETCH_BYTES: Final = 2**19
-FETCHES_LEAST: Final = 64
-# More than this one process could not serve.
-FETCHES_MOST: Final = 8192
-# One organization gets a fifth of them at most, one bucket a thirteenth, an anonymous client less.
-SPARE: Final = 4
+# One organization gets half of the places at most, one bucket a quarter, an anonymous client less.
+SPARE: Final = 1
 # How long a fetch waits for its turn.
 QUEUE_S: Final = 5.0
+# While a body comes or goes, it has two files more and takes no more memory than this.
+BODY_BYTES: Final = 2**19
+BODIES_LEAST: Final = 64
+# More than this one process could not serve.
+BODIES_MOST: Final = 8192
+# One organization gets a fifth of them at most, one bucket a thirteenth, an anonymous client less.
+BODIES_SPARE: Final = 4
+# More than there can be: a response that has come is not refused ...
+BODIES_WAITING: Final = 2**30
+# ... unless the others of its bucket come so slowly that it does not get its turn.
+BODIES_QUEUE_S: Final = 30.0
 # A brain waits at most this long for another brain's fetch, then fetches itself.
 TURN_LIMIT_S: Final = 30.0
 # ... and this long for a replica of what another brain fetched.
@@ -56,7 +63,7 @@ class Singleflight:
 
     A fetch that waits for a slow origin costs its socket and some memory: no thread, no file, no
     database connection. So the limit is high, and shared by organization, origin, bucket and
-    anonymous client (``Shares``).
+    anonymous client (``Shares``). Bodies cost more, and have fewer places of their own.
     """
 
     def __init__(
@@ -80,6 +87,14 @@ class Singleflight:
         self._origins = origins
         # HEAD, listings and writes at origins have their places here as well (``ObjectCache``).
         self.shares = Shares(limit, refusal=Overloaded, spare=SPARE, queue=limit, wait_s=QUEUE_S)
+        # Whoever has one of these has a place of the others already, so none waits for a circle.
+        self.bodies = Shares(
+            min(limit, bodies_allowed()),
+            refusal=Overloaded,
+            spare=BODIES_SPARE,
+            queue=BODIES_WAITING,
+            wait_s=BODIES_QUEUE_S,
+        )
         self._tasks = BackgroundTasks()
         self._checks: JoinedReads[tuple[Name, int], bool] = JoinedReads()
         self._generations: GroupedCalls[None, int] = GroupedCalls(self._next_generation)
@@ -99,6 +114,7 @@ class Singleflight:
             name,
             request,
             self._staging,
+            place_for_body=lambda: self.bodies.place(_path(bucket, request.client)),
             on_header=self._header_received,
             on_failure=self._failed,
         )
@@ -107,12 +123,20 @@ class Singleflight:
         fetch.task = self._tasks.add(self._run(bucket, fetch, alone=alone))
         return fetch
 
-    def place(self, bucket: BucketInfo, client: str = "") -> AbstractAsyncContextManager[None]:
-        """Hold a place at a bucket's origin. client: the address of an anonymous client.
+    @asynccontextmanager
+    async def origin(
+        self, bucket: BucketInfo, client: str = "", *, has_body: bool = False
+    ) -> AsyncIterator[Driver]:
+        """Hold a place at a bucket's origin, as a fetch does, and one for a body if it has one.
 
-        Raises Overloaded.
+        client: the address of an anonymous client. Raises Overloaded, OriginFailed,
+        DatabaseUnavailable.
         """
-        return self.shares.place(_path(bucket, client))
+        path = _path(bucket, client)
+        async with self.shares.place(path), contextlib.AsyncExitStack() as stack:
+            if has_body:
+                await stack.enter_async_context(self.bodies.place(path))
+            yield await self._origins.driver(bucket)
 
     def wait_for_place(self, bucket: BucketInfo, fetch: SharedFetch, client: str) -> None:
         """Have a fetch that is queued wait in the queue of one more of its clients, too.
@@ -264,7 +288,11 @@ def _path(bucket: BucketInfo, client: str) -> Path:
     return (*path, network_of(client)) if client else path
 
 
-def fetches_allowed() -> int:
-    """Return how many fetches this machine lets run at once."""
-    by_machine = min(files_allowed() // 8, memory_bytes() // FETCH_BYTES)
-    return min(max(by_machine, FETCHES_LEAST), FETCHES_MOST)
+def bodies_allowed() -> int:
+    """Return how many bodies this machine lets come and go at once.
+
+    Of the open files that clients leave, and what each of them waits for, half may be theirs.
+    """
+    left = files_allowed() - 2 * connections_allowed()
+    by_machine = min(left // 4, memory_bytes() // BODY_BYTES)
+    return min(max(by_machine, BODIES_LEAST), BODIES_MOST)

@@ -1,0 +1,145 @@
+"""A crowd of one organization waits for a slow origin, with the limits of this machine."""
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from edgecache.brain.fetch import singleflight
+from edgecache.brain.fetch.singleflight import SPARE, bodies_allowed
+from edgecache.http import machine
+from edgecache.http.machine import connections_allowed, files_allowed
+from edgecache.http.shares import Shares
+from tests.edgecache.brain.brains import until
+from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
+from tests.edgecache.brain.s3.raw import Signer
+from tests.edgecache.cluster import Cluster, Keys
+from tests.edgecache.new_cluster import new_cluster
+
+WAITING = 1000
+# Fewer connect together than fit into an origin's backlog.
+AT_ONCE = 50
+# Of the brain, for each: about 50 were measured.
+WAITER_KIB = 256
+
+
+@pytest.fixture(scope="module")
+def lone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Return a brain in its own process, with the default limits."""
+    # Each request has two ends in this process.
+    assert files_allowed() > 3 * WAITING
+    with new_cluster(tmp_path_factory, workers=0) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+async def slow() -> AsyncIterator[tuple[HttpOrigin, Gate]]:
+    """Return an origin that answers each path with itself when the gate is opened."""
+    gate = Gate()
+
+    async def held(asked: Asked) -> None:
+        await gate.wait()
+        await asked.answer(asked.path.encode())
+
+    async with HttpOrigin(handler=held) as origin:
+        yield origin, gate
+        gate.opened.set()
+
+
+def bucket_at(cluster: Cluster, origin: HttpOrigin) -> Keys:
+    """Return a new organization, whose bucket ``docs`` has the origin."""
+    keys = cluster.tenant()
+    described = {"name": "o", "kind": "http", "config": {"url": origin.url}}
+    made = cluster.call("POST", f"/v1/origins?{keys.scope}", described)
+    bucket = {"name": "docs", "origin_id": made["id"]}
+    cluster.call("POST", f"/v1/buckets?{keys.scope}", bucket)
+    return keys
+
+
+async def get(cluster: Cluster, keys: Keys, key: str) -> tuple[int, bytes]:
+    """GET an object on a connection of its own; return the status and the body."""
+    headers = Signer(keys, cluster.url).sign("GET", f"/docs/{key}") | {"connection": "close"}
+    lines = [f"GET /docs/{key} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    reader, writer = await asyncio.open_connection("127.0.0.1", cluster.port)
+    try:
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        return int(head.split()[1]), body
+    finally:
+        writer.close()
+
+
+async def crowd(
+    cluster: Cluster, keys: Keys, origin: HttpOrigin
+) -> list[asyncio.Task[tuple[int, bytes]]]:
+    """Ask for distinct keys until so many requests wait at the origin."""
+    asking: list[asyncio.Task[tuple[int, bytes]]] = []
+
+    def has_asked() -> bool:
+        # On a slow machine a fetch may have asked twice.
+        return len({asked.path for asked in origin.asked}) == len(asking)
+
+    while len(asking) < WAITING:
+        more = range(len(asking), len(asking) + AT_ONCE)
+        asking.extend(asyncio.create_task(get(cluster, keys, f"{n}")) for n in more)
+        await until(lambda: has_asked() or any(task.done() for task in asking))
+        assert not [task.result() for task in asking if task.done()]
+    return asking
+
+
+def memory_kib(cluster: Cluster) -> float:
+    """Return the memory that the brain takes."""
+    pages = int(Path(f"/proc/{cluster.brain.pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1024
+
+
+@pytest.mark.slow
+async def test_a_thousand_wait_at_little_cost_while_another_organization_is_served(
+    lone: Cluster, slow: tuple[HttpOrigin, Gate]
+) -> None:
+    origin, gate = slow
+    async with HttpOrigin({f"/{n}": b"quick" for n in range(20)}) as other:
+        greedy, modest = bucket_at(lone, origin), bucket_at(lone, other)
+        assert await get(lone, modest, "0") == (200, b"quick")
+        before = memory_kib(lone)
+
+        asking = await crowd(lone, greedy, origin)
+
+        for n in range(1, 20):
+            assert await get(lone, modest, f"{n}") == (200, b"quick")
+        assert (memory_kib(lone) - before) / WAITING < WAITER_KIB
+        assert not any(task.done() for task in asking)
+    gate.opened.set()
+    assert await asyncio.gather(*asking) == [(200, b"/%d" % n) for n in range(WAITING)]
+
+
+def fits(files: int, memory: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Check that a machine's limits fit its open files; return how many of a bucket may wait."""
+    for each in (machine, singleflight):
+        monkeypatch.setattr(each, "files_allowed", lambda: files)
+        monkeypatch.setattr(each, "memory_bytes", lambda: memory)
+    clients = connections_allowed.__wrapped__()
+    monkeypatch.setattr(singleflight, "connections_allowed", lambda: clients)
+    bodies = bodies_allowed()
+    # A client, and its fetch; two files of each body.
+    assert 2 * clients + 2 * bodies <= 0.95 * files
+    assert clients * machine.CONNECTION_BYTES <= memory
+    assert bodies * singleflight.BODY_BYTES <= memory
+    shares = Shares(clients, refusal=RuntimeError, spare=SPARE)
+    waiting = 0
+    while shares.try_take(("organization", "origin", "bucket")):
+        waiting += 1
+    assert shares.try_take(("another", "origin", "bucket"), clients // 4)
+    return waiting
+
+
+@pytest.mark.parametrize(
+    ("files", "memory_gib", "waiting"),
+    [(65_536, 16, 4096), (65_536, 8, 2048), (20_000, 8, 2000), (65_536, 2, 512), (1024, 8, 103)],
+)
+def test_one_bucket_may_have_a_quarter_of_the_machine_s_places_waiting(
+    monkeypatch: pytest.MonkeyPatch, files: int, memory_gib: int, waiting: int
+) -> None:
+    assert fits(files, memory_gib * 2**30, monkeypatch) == waiting
