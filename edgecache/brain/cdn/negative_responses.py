@@ -12,7 +12,7 @@ from typing import Final
 from edgecache.brain.cdn import rules
 from edgecache.brain.cdn.rules import StoredResponse
 from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.directory.index import Name
+from edgecache.brain.directory.index import KeyVariants, Name
 from edgecache.brain.values import ObjectVersion
 
 KEPT_S: Final = 2.0
@@ -37,6 +37,7 @@ class NegativeResponses:
     def __init__(self, coherence: Coherence) -> None:
         self._coherence = coherence
         self._kept: OrderedDict[Name, NegativeResponse] = OrderedDict()
+        self._variants = KeyVariants()
         # Counts a bucket's changes, so that a response from before one is not added after it.
         self._changes: Counter[int] = Counter()
         coherence.subscribe("key", self._on_key)
@@ -50,7 +51,7 @@ class NegativeResponses:
             return None
         if found.until > time.monotonic():
             return found
-        del self._kept[name]
+        self._forget([name])
         return None
 
     def add(
@@ -65,9 +66,10 @@ class NegativeResponses:
         """Keep a response, unless keys of its bucket changed since ``changes``."""
         if changes != self.changes(name[0]) or not self._coherence.is_current:
             return
+        self._variants.add(name)
         self._kept[name] = NegativeResponse(version, stored, body, time.monotonic() + KEPT_S)
         if len(self._kept) > RESPONSES_KEPT:
-            self._kept.popitem(last=False)
+            self._forget([next(iter(self._kept))])
 
     def changes(self, bucket_id: int) -> int:
         """Return how often the bucket's keys have changed, for ``add``."""
@@ -78,7 +80,7 @@ class NegativeResponses:
     ) -> None:
         if filled is None:
             self._changes[bucket_id] += 1
-        self._forget(name for name in self._kept if name[:2] == (bucket_id, key))
+        self._forget(self._variants.names(bucket_id, key))
 
     def _on_prefix(self, bucket_id: int, prefix: str, _generation: int) -> None:
         self._changes[bucket_id] += 1
@@ -90,10 +92,12 @@ class NegativeResponses:
         for bucket_id in self._changes:
             self._changes[bucket_id] += 1
         self._kept.clear()
+        self._variants.clear()
 
     def _forget(self, names: Iterable[Name]) -> None:
         for name in list(names):
-            del self._kept[name]
+            self._kept.pop(name, None)
+            self._variants.discard(name)
 
 
 def is_negative(stored: StoredResponse) -> bool:

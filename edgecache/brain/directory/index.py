@@ -37,6 +37,39 @@ class Tombstone(NamedTuple):
     generation: int
 
 
+class KeyVariants:
+    """The variants of keys that have names in a collection, for changes of a key.
+
+    by_key: those that are not empty, by (bucket, key); names without a variant take no memory.
+    """
+
+    def __init__(self) -> None:
+        self.by_key: dict[tuple[int, str], set[str]] = {}
+
+    def add(self, name: Name) -> None:
+        """Note that a name is in the collection."""
+        if name[2]:
+            self.by_key.setdefault(name[:2], set()).add(name[2])
+
+    def discard(self, name: Name) -> None:
+        """Note that a name is not in the collection any more."""
+        if not name[2]:
+            return
+        others = self.by_key.get(name[:2], set())
+        others.discard(name[2])
+        if not others:
+            self.by_key.pop(name[:2], None)
+
+    def names(self, bucket_id: int, key: str) -> list[Name]:
+        """Return all names of a key that may be in the collection."""
+        variants = ("", *self.by_key.get((bucket_id, key), ()))
+        return [(bucket_id, key, variant) for variant in variants]
+
+    def clear(self) -> None:
+        """Note that the collection is empty."""
+        self.by_key.clear()
+
+
 class Index:
     """Versions by name. limit_bytes: an estimate of the memory it takes."""
 
@@ -44,8 +77,7 @@ class Index:
         self._entries: BoundedCache[Name, Packed] = BoundedCache(limit_bytes, _cost)
         # Entries that are read often are unpacked once.
         self._unpacked = Memo(_unpack)
-        # Non-empty variants by (bucket, key), for changes of the key.
-        self._variants: dict[tuple[int, str], set[str]] = {}
+        self._variants = KeyVariants()
         self._tombstones: dict[int, list[Tombstone]] = {}
 
     def __len__(self) -> int:
@@ -75,15 +107,14 @@ class Index:
         known = self._entries.peek(name)
         if known is not None and _generation(known) > found.generation:
             return
-        if found.variant:
-            self._variants.setdefault(name[:2], set()).add(found.variant)
+        self._variants.add(name)
         for evicted in self._entries.put(name, _pack(found)):
-            self._forget_variant(evicted)
+            self._variants.discard(evicted)
 
     def forget(self, bucket_id: int, key: str, *, below: int) -> None:
         """Drop every variant of a key that is older than a generation."""
-        for variant in ("", *self._variants.get((bucket_id, key), ())):
-            self._remove_older((bucket_id, key, variant), below)
+        for name in self._variants.names(bucket_id, key):
+            self._remove_older(name, below)
 
     def forget_variant(self, name: Name, *, below: int) -> None:
         """Drop one variant of a key, if it is older than a generation."""
@@ -132,15 +163,7 @@ class Index:
 
     def _remove(self, name: Name) -> None:
         if self._entries.pop(name) is not None:
-            self._forget_variant(name)
-
-    def _forget_variant(self, name: Name) -> None:
-        if not name[2]:
-            return
-        others = self._variants.get(name[:2], set())
-        others.discard(name[2])
-        if not others:
-            self._variants.pop(name[:2], None)
+            self._variants.discard(name)
 
 
 def _cost(name: Name, packed: Packed) -> int:

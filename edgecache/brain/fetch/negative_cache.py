@@ -3,7 +3,7 @@
 import time
 from typing import Final
 
-from edgecache.brain.directory.index import Name
+from edgecache.brain.directory.index import KeyVariants, Name
 
 KEPT_S: Final = 2.0
 NAMES_KEPT: Final = 10_000
@@ -14,11 +14,13 @@ class NegativeCache:
 
     def __init__(self) -> None:
         self._until: dict[Name, float] = {}
+        self._variants = KeyVariants()
 
     def add(self, name: Name) -> None:
         """Keep a 404."""
         if len(self._until) >= NAMES_KEPT:
-            self._until.clear()
+            self.clear()
+        self._variants.add(name)
         self._until[name] = time.monotonic() + KEPT_S
 
     def contains(self, name: Name) -> bool:
@@ -28,14 +30,19 @@ class NegativeCache:
             return False
         if until > time.monotonic():
             return True
-        del self._until[name]
+        self._forget(name)
         return False
 
     def forget(self, bucket_id: int, key: str, _generation: int) -> None:
         """Remove a key that changed."""
-        for name in [name for name in self._until if name[:2] == (bucket_id, key)]:
-            del self._until[name]
+        for name in self._variants.names(bucket_id, key):
+            self._forget(name)
 
     def clear(self, *_announced: object) -> None:
         """Remove everything."""
         self._until.clear()
+        self._variants.clear()
+
+    def _forget(self, name: Name) -> None:
+        self._until.pop(name, None)
+        self._variants.discard(name)

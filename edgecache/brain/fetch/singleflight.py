@@ -12,7 +12,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.directory import Directory
-from edgecache.brain.directory.index import Name
+from edgecache.brain.directory.index import KeyVariants, Name
 from edgecache.brain.directory.joined_reads import JoinedReads
 from edgecache.brain.errors import (
     BrainError,
@@ -79,6 +79,7 @@ class Singleflight:
     ) -> None:
         self._on_stored = on_stored
         self.running: dict[Name, SharedFetch] = {}
+        self._variants = KeyVariants()
         self.negative_cache = NegativeCache()
         self._database = database
         self._directory = directory
@@ -119,7 +120,7 @@ class Singleflight:
             on_failure=self._failed,
         )
         if not alone:
-            self.running[name] = fetch
+            self._attach(name, fetch)
         fetch.task = self._tasks.add(self._run(bucket, fetch, alone=alone))
         return fetch
 
@@ -252,15 +253,22 @@ class Singleflight:
     def _header_received(self, fetch: SharedFetch) -> None:
         """Share the fetch under the variant that the response turned out to be, as well."""
         if fetch.cacheability.is_stored and self.running.get(fetch.name) is fetch:
-            self.running.setdefault((*fetch.name[:2], fetch.cacheability.variant), fetch)
+            name = (*fetch.name[:2], fetch.cacheability.variant)
+            if name not in self.running:
+                self._attach(name, fetch)
 
     def _failed(self, fetch: SharedFetch, error: BrainError) -> None:
         is_shareable = self.running.get(fetch.name) is fetch
         if is_shareable and isinstance(error, OriginMissing) and error.is_cacheable:
             self.negative_cache.add(fetch.name)
 
+    def _attach(self, name: Name, fetch: SharedFetch) -> None:
+        self.running[name] = fetch
+        self._variants.add(name)
+
     def _detach(self, name: Name) -> None:
         self.running.pop(name, None)
+        self._variants.discard(name)
 
     # --- announcements: a request that comes afterwards must not share an older fetch --------
 
@@ -269,7 +277,7 @@ class Singleflight:
         self.negative_cache.forget(bucket_id, key, generation)
         if filled is not None:
             return
-        for name in [name for name in self.running if name[:2] == (bucket_id, key)]:
+        for name in self._variants.names(bucket_id, key):
             self._detach(name)
 
     def _on_prefix(self, bucket_id: int, prefix: str, _generation: int) -> None:
@@ -281,6 +289,7 @@ class Singleflight:
     def _on_loss(self) -> None:
         self.negative_cache.clear()
         self.running.clear()
+        self._variants.clear()
 
 
 def _path(bucket: BucketInfo, client: str) -> Path:

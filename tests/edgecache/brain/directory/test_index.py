@@ -124,7 +124,7 @@ def test_the_index_keeps_its_limit_and_its_used_entries() -> None:
 
     assert index.used_bytes <= 100_000
     assert 50 < len(index) < 250
-    assert index._variants.keys() == {name[:2] for name in index._entries.names() if name[2]}
+    assert index._variants.by_key.keys() == {name[:2] for name in index._entries.names() if name[2]}
 
 
 def test_clearing_removes_everything() -> None:
@@ -133,7 +133,12 @@ def test_clearing_removes_everything() -> None:
     index.hide(7, "", 1)
     index.clear()
 
-    assert (len(index), index.used_bytes, index._variants, index._tombstones) == (0, 0, {}, {})
+    assert (len(index), index.used_bytes, index._variants.by_key, index._tombstones) == (
+        0,
+        0,
+        {},
+        {},
+    )
 
 
 Deeds = st.lists(

@@ -10,6 +10,7 @@ import pytest
 from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.errors import OriginMissing
 from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.s3.auth.platform_keys import PlatformKeys
@@ -17,7 +18,7 @@ from edgecache.brain.values import BucketInfo
 from platform_site.lib.crypto import encrypt
 from tests.edgecache.brain.brains import ALICE, Brain, Rows, read, settled, until
 from tests.edgecache.brain.fetch.plain_requests import opened, plain_request
-from tests.edgecache.brain.http_origin import Asked, HttpOrigin
+from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 
 CROWD = 1000
 
@@ -244,6 +245,56 @@ async def test_a_request_after_a_revalidation_asks_the_origin_again(
     gate.set()
     # The confirmed version is gone: the response is the current version.
     assert await read(await confirming) == b"again"
+    await settled(brain)
+
+
+class ComparedKey(str):
+    """A key that counts how often it is compared with another one."""
+
+    __slots__ = ()
+    comparisons = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        """Count a comparison."""
+        ComparedKey.comparisons += 1
+        return super().__eq__(other)
+
+
+async def test_a_change_of_a_key_finds_its_fetches_without_a_search(
+    brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.fetch.negative_cache.KEPT_S", 600.0)
+    gate, count = Gate(), 30
+
+    async def answer(asked: Asked) -> None:
+        if asked.path.startswith("/gone"):
+            return await asked.answer(b"", status="404 Not Found")
+        return await gate.between_halves(asked)
+
+    origin.handler = answer
+    keys = [ComparedKey(n) for n in range(count)]
+    gone = [brain.objects.open(http_bucket, ComparedKey(f"gone/{n}")) for n in range(count)]
+    for failure in await asyncio.gather(*gone, return_exceptions=True):
+        assert isinstance(failure, OriginMissing)
+    opening = [brain.objects.open(http_bucket, key, variant=v) for key in keys for v in ("", "de")]
+    waiting = [asyncio.create_task(each) for each in opening]
+    await until(lambda: len(origin.asked) >= 3 * count)
+    running = brain.objects.singleflight.running
+    before = set(running)
+
+    ComparedKey.comparisons = 0
+    await brain.purges.purge(ALICE, keys=["docs/7", "docs/gone/7"])
+
+    assert ComparedKey.comparisons < count / 2
+    assert before - set(running) == {(http_bucket.id, "7", ""), (http_bucket.id, "7", "de")}
+    known = [
+        brain.objects.singleflight.is_known_missing((http_bucket.id, f"gone/{n}", ""))
+        for n in range(count)
+    ]
+    assert known.count(False) == 1
+    gate.opened.set()
+    await asyncio.gather(*waiting)
     await settled(brain)
 
 
