@@ -74,6 +74,8 @@ class GroupCommit:
         self._is_slow = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._is_starting = False
+        # For ``finish``.
+        self._started = asyncio.Event()
         self._alone = Shares(
             ALONE, refusal=Overloaded, spare=ALONE_SPARE, queue=ALONE_WAITING, wait_s=None
         )
@@ -109,11 +111,15 @@ class GroupCommit:
     async def finish(self) -> None:
         """Wait until everything is written."""
         while self._is_starting or self._waiting or len(self._tasks):
+            if not len(self._tasks):
+                # A group gathers: what ends that starts it.
+                self._started.clear()
+                await self._started.wait()
             await self._tasks.finish()
-            await asyncio.sleep(0)
 
     def _start(self) -> None:
         self._is_starting = False
+        self._started.set()
         while self._may_begin():
             group = self._waiting.take(self._busy)
             if not group:

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.blocks import BLOCK_BYTES
 from edgecache.brain.errors import (
     NoSuchBucket,
@@ -178,6 +179,37 @@ async def test_a_write_that_waited_for_another_begins_though_timers_come_early(
     syncing.go_on()
     async with asyncio.timeout(10):
         await asyncio.gather(first, second)
+
+
+async def test_the_end_waits_for_a_gathering_group_without_asking_again_and_again(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A group waits for as many writes as the last one had, however long they take.
+    monkeypatch.setattr("edgecache.brain.storage.group_commit.GATHER_S", 3600.0)
+    monkeypatch.setattr("edgecache.brain.storage.group_commit.GATHER_SHARE", 1e9)
+    bucket, writes = await brain.bucket(), brain.objects._stored_writes
+    await asyncio.gather(*(put(brain, bucket, key, b"x") for key in "ab"))
+    asked, finish = 0, BackgroundTasks.finish
+
+    async def count(tasks: BackgroundTasks) -> None:
+        nonlocal asked
+        asked += 1
+        await finish(tasks)
+
+    monkeypatch.setattr(BackgroundTasks, "finish", count)
+    waiting = asyncio.create_task(put(brain, bucket, "c", b"x"))
+    await until(lambda: len(writes._waiting) == 1)
+    finishing = asyncio.create_task(writes.finish())
+    for _ in range(100):
+        await asyncio.sleep(0)
+    asked_meanwhile, is_early = asked, finishing.done()
+
+    # It may gather no more, however the test ends.
+    await put(brain, bucket, "d", b"x")
+    await finishing
+    assert (await waiting).size == 1
+    assert not is_early
+    assert asked_meanwhile <= 2
 
 
 async def test_a_full_disk_fails_the_write_that_it_is_too_full_for(
