@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +16,10 @@ import structlog
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import StoreMissing, StoreUnavailable
 from edgecache.brain.fair_share import PAYER
+from edgecache.brain.storage.staging import NO_ROOM
 from edgecache.brain.storage.stores.places import places
 from edgecache.brain.storage.stores.store import Body, StoredName
+from edgecache.brain.storage.syncing import write_whole
 from edgecache.http.shares import Shares
 
 log = structlog.get_logger(__name__)
@@ -28,6 +29,7 @@ T = TypeVar("T")
 PIECE_BYTES: Final = 2**20
 LISTED_AT_ONCE: Final = 1000
 UNFINISHED: Final = "unfinished"
+FULL: Final = "The store of this platform's objects is full; nothing was stored."
 # Threads that write whole bodies; as many for all else, which is short.
 THREADS: Final = 8
 
@@ -102,12 +104,12 @@ class FolderStore:
     def _put(self, name: str, body: Path | bytes) -> None:
         unfinished = self._begin(name)
         try:
-            with unfinished.open("ab") as file:
-                if isinstance(body, bytes):
-                    file.write(body)
-                else:
-                    with body.open("rb") as source:
-                        shutil.copyfileobj(source, file, PIECE_BYTES)
+            if isinstance(body, bytes):
+                _append(unfinished, body)
+            else:
+                with body.open("rb") as source:
+                    while piece := source.read(PIECE_BYTES):
+                        _append(unfinished, piece)
             self._finish(unfinished, name)
         except BaseException:
             unfinished.unlink(missing_ok=True)
@@ -184,7 +186,7 @@ class FolderStore:
             raise StoreUnavailable from None
         except OSError as exc:
             log.warning("store_failed", store=str(self._root), errno=exc.errno)
-            raise StoreUnavailable from exc
+            raise StoreUnavailable(FULL if exc.errno in NO_ROOM else "") from exc
 
 
 class _Threads:
@@ -202,8 +204,8 @@ class _Threads:
 
 
 def _append(unfinished: Path, piece: bytes) -> None:
-    with unfinished.open("ab") as file:
-        file.write(piece)
+    with unfinished.open("ab", buffering=0) as file:
+        write_whole(file.fileno(), piece)
 
 
 def _sync_folder(folder: Path) -> None:
