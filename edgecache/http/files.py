@@ -14,6 +14,7 @@ import os
 import select
 import socket
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -26,7 +27,7 @@ T = TypeVar("T")
 # What a thread sends before the next client has its turn.
 TURN_BYTES: Final = 8 << 20
 STALL_MS: Final = 5
-# What the loop sends by itself, in some 0.25 ms: others wait no longer than for any request.
+# What the loop sends by itself, in some 0.25 ms; payers take turns (``FairThreads.on_loop``).
 AT_ONCE_BYTES: Final = 1 << 20
 # A file is in memory if a byte in each stretch of this length is: the kernel reads ahead, and
 # forgets, many pages together.
@@ -80,6 +81,10 @@ class FileBody:
         running = self._threads.begin(self._payer, partial(do, *args, **kwargs))
         self._running = running
         return await asyncio.shield(running)
+
+    def on_loop(self) -> AbstractAsyncContextManager[None]:
+        """Hold the payer's turn on the event loop."""
+        return self._threads.on_loop(self._payer)
 
     async def read(self, offset: int) -> bytes:
         """Return the next bytes, from an offset into the body on.
@@ -168,7 +173,8 @@ class FileTransfer:
         loop = asyncio.get_running_loop()
         while self._head or self._body.sent < self._body.length:
             if self._body.is_at_hand():
-                is_full = self._turn(stall_ms=0)
+                async with self._body.on_loop():
+                    is_full = self._turn(stall_ms=0)
             else:
                 is_full = await self._body.in_thread(self._turn)
             if is_full:

@@ -1,8 +1,12 @@
-"""Threads for blocking work, that those who share them get in turn: organizations first."""
+"""Threads for blocking work, that those who share them get in turn: organizations first.
+
+What is too short to be handed to a thread has turns on the event loop instead.
+"""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 from edgecache.http.shares import Path, Shares
@@ -32,6 +36,7 @@ class FairThreads:
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
         turns = count if spare else AHEAD * count
         self._turns = Shares(turns, refusal=Busy, spare=spare, queue=queue, wait_s=None)
+        self._on_loop = Shares(1, refusal=Busy, spare=0, queue=ENDLESS, wait_s=None)
 
     @property
     def waiting(self) -> int:
@@ -54,6 +59,19 @@ class FairThreads:
         """
         await self._turns.take(payer)
         return await self._start(payer, work)
+
+    @asynccontextmanager
+    async def on_loop(self, payer: Path) -> AsyncIterator[None]:
+        """Hold the turn on the event loop while the block runs, for some tenths of a millisecond.
+
+        The next block begins only after everything else that is ready, so that a hundred of them
+        delay a short request by two and not by all.
+        """
+        await self._on_loop.take(payer)
+        try:
+            yield
+        finally:
+            asyncio.get_running_loop().call_soon(self._on_loop.give_back, payer)
 
     def stop(self) -> None:
         """Begin nothing new."""

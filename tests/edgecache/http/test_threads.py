@@ -82,3 +82,28 @@ async def test_work_that_fails_gives_its_thread_back() -> None:
             await threads.begin(ALICE, fail)
     assert await threads.run(BOB, lambda: "done") == "done"
     threads.stop()
+
+
+async def test_turns_on_the_event_loop_come_after_all_else_that_is_ready() -> None:
+    threads, order = FairThreads(1, "shared"), list[str]()
+
+    async def send(name: str, payer: tuple[int, ...]) -> None:
+        async with threads.on_loop(payer):
+            order.append(name)
+
+    async def short_request() -> None:
+        # It is received, handled and answered in steps, as any request is.
+        for _ in range(3):
+            await asyncio.sleep(0)
+        order.append("short request")
+
+    sending = [asyncio.create_task(send("greedy", ALICE)) for _ in range(100)]
+    await asyncio.sleep(0)
+    sending.append(asyncio.create_task(send("modest", BOB)))
+    await asyncio.create_task(short_request())
+    await asyncio.gather(*sending)
+    threads.stop()
+
+    assert order.index("short request") <= 4
+    assert order.index("modest") <= 4
+    assert len(order) == 102
