@@ -5,10 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 
+from accounts.audit import audit
 from environments.models import Organization
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
-from sqlgateway.provisioning.own_limits import DEFAULT, LIMITS, OwnLimit, set_own
+from sqlgateway.audit_tags import SqlTag
+from sqlgateway.provisioning.own_limits import DEFAULT, LIMITS, OwnLimit, Values, set_own
 from sqlgateway.provisioning.quotas import quota_of
 
 
@@ -42,7 +45,7 @@ class Command(OpsCommand):
             if options[limit.name] is not None
         }
         if given:
-            set_own(organization_id, given)
+            _set(organization_id, given)
         quota = quota_of(organization_id)
         limits = quota.limits
         facts = {
@@ -65,6 +68,19 @@ class Command(OpsCommand):
             f"{limits.import_bytes} of an imported one."
         )
         return Outcome(facts, text)
+
+
+def _set(organization_id: int, given: Values) -> None:
+    with transaction.atomic():
+        changed = set_own(organization_id, given)
+        if changed:
+            audit.add(
+                None,
+                SqlTag.CLI_QUOTA_SET,
+                organization_id=organization_id,
+                actor="command",
+                data={"changed": changed},
+            )
 
 
 def _value(limit: OwnLimit) -> Callable[[str], tuple[int | None]]:

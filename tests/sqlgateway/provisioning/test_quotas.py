@@ -8,6 +8,7 @@ from django.conf import settings
 from django.test import override_settings
 from django.utils import timezone
 
+from accounts.models import AuditEvent
 from environments import environments
 from environments.errors import QuotaExceeded
 from sqlgateway import tasks
@@ -268,6 +269,30 @@ def test_a_statement_runs_no_longer_than_its_organizations_quota_says(
     facts("setquota", organization_id, "--timeout-ms", "default")
     placements.CACHE.clear()
     assert alice.sql(slow).status == 200
+
+
+def test_each_change_of_a_quota_is_recorded_and_nothing_else(alice: Caller) -> None:
+    organization_id = alice.scope.organization_id
+
+    def change(*arguments: str) -> None:
+        facts("setquota", str(organization_id), *arguments)
+
+    change("--statements", "default")
+    assert not OrganizationQuota.unscoped.exists()
+    for _ in range(2):
+        change("--max-rows", "7", "--statements", "default")
+    change()
+    change("--max-rows", "8", "--dry-run")
+    change("--max-rows", "default", "--timeout-ms", "900")
+
+    events = AuditEvent.objects.filter(tag="cli:quota:set").order_by("id")
+    assert {(event.organization_id, event.actor) for event in events} == {
+        (organization_id, "command")
+    }
+    assert [event.data["changed"] for event in events] == [
+        {"max_rows": {"from": None, "to": 7}},
+        {"max_rows": {"from": 7, "to": None}, "timeout_ms": {"from": None, "to": 900}},
+    ]
 
 
 def test_a_quota_of_nobody_is_refused(alice: Caller) -> None:
