@@ -1,14 +1,24 @@
-"""Clusters and databases in the admin, without secrets: staff move databases to other clusters."""
+"""Clusters, databases and limits in the admin: staff move databases and set organizations' limits.
 
-from collections.abc import Sequence
+No secret is shown.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from unfold.decorators import action
 
+from platform_site.lib.admin import forms
 from platform_site.lib.admin.actions import ActionsAdmin, StaffAction
 from platform_site.lib.admin.filters import BY_ORGANIZATION
 from platform_site.lib.admin.pages import ReadOnlyAdmin
-from sqlgateway import staff_actions
+from sqlgateway import staff_actions, staff_limits
 from sqlgateway.models import Cluster, Database
+from sqlgateway.organization_limits import OrganizationLimits
+from sqlgateway.provisioning.own_limits import LIMITS, OwnLimit, own_of
 
 
 @admin.register(Cluster)
@@ -43,3 +53,61 @@ class DatabaseAdmin(ActionsAdmin):
     def offered(self) -> Sequence[StaffAction]:
         """Return the moves that are possible."""
         return staff_actions.moves()
+
+
+def _column(limit: OwnLimit, say: Callable[[OwnLimit, int | None], str]) -> Callable[[Any], str]:
+    @admin.display(description=limit.label)
+    def column(row: OrganizationLimits) -> str:
+        """Return what holds."""
+        return say(limit, own_of(getattr(row, "quota", None))[limit.name])
+
+    return column
+
+
+SHORT: Final = tuple(_column(limit, staff_limits.short) for limit in LIMITS)
+EXACT: Final = tuple(_column(limit, staff_limits.exact) for limit in LIMITS)
+
+
+@admin.register(OrganizationLimits)
+class OrganizationLimitsAdmin(ActionsAdmin):
+    """What each organization may use: its own limits, else the platform's."""
+
+    list_display = ("id", "name", *SHORT)
+    list_display_links = ("id", "name")
+    list_filter = (staff_limits.ByOwn,)
+    list_select_related = ("quota",)
+    search_fields = ("name", "=id")
+    search_help_text = "Organization's name or number"
+    ordering = ("-id",)
+    fields = readonly_fields = ("id", "name", *EXACT)
+    actions_row = ("set_limits",)
+    change_form_outer_before_template = "admin/limits_links.html"
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Lead to the form, and back to the organization."""
+        path = reverse("admin:sqlgateway_organizationlimits_set_limits", args=[object_id])
+        more = {
+            "set_limits_path": path if self.has_act_permission(request) else "",
+            "organization_path": reverse(
+                "admin:environments_organization_change", args=[object_id]
+            ),
+        }
+        page: HttpResponse = super().change_view(
+            request, object_id, form_url, more | (extra_context or {})
+        )
+        return page
+
+    @action(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="Set limits…", url_path="set-limits", permissions=["act"]
+    )
+    def set_limits(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Set an organization's own limits."""
+        organization = self.get_object(request, object_id)
+        if organization is None:
+            missing: HttpResponse = self._get_obj_does_not_exist_redirect(
+                request, self.opts, object_id
+            )
+            return missing
+        return forms.answer(self, request, staff_limits.form_of(organization), row=organization)

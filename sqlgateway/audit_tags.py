@@ -12,6 +12,7 @@ class SqlTag(AuditTag):
         "admin:database:move",
         "Staff had a database moved to another cluster, which happens in the background.",
     )
+    ADMIN_QUOTA_SET = ("admin:quota:set", "Staff set the organization's own limits.")
     CLI_QUOTA_SET = ("cli:quota:set", "An operator set the organization's own limits.")
     DATABASE_RESTORE = ("sql:database:restore", "A database was replaced by a dump.")
     DATABASE_CLONE = ("sql:database:clone", "A database was filled with a copy of another one.")

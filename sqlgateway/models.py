@@ -11,6 +11,7 @@ from platform_site.lib import crypto
 from platform_site.lib.ids import uuid7
 from platform_site.lib.permissions import Role
 from platform_site.lib.scoping import TenantModel
+from sqlgateway.organization_limits import OrganizationLimits  # noqa: F401 - a model of this app
 
 
 class Cluster(models.Model):

@@ -7,6 +7,7 @@ from django.apps import apps
 from django.conf import settings
 from django.db.models import Count, Q, Sum
 from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import ApiKey, Session, User, WebhookEndpoint
@@ -14,7 +15,8 @@ from edgecache.billing.money import credits_text
 from environments import request_activity
 from environments.models import Environment, RequestHour
 from platform_site.staff.board import Card, link
-from sqlgateway.models import Database
+from sqlgateway.models import Database, OrganizationQuota
+from sqlgateway.provisioning.own_limits import LIMITS, own_of
 
 BALANCES: Final = ("granted", "paid", "debt")
 
@@ -66,7 +68,15 @@ def _data(number: int, *, now: datetime) -> list[Card]:
         _card("Environments", places, "", "environments_environment", number),
         _card("Databases", databases["all"], size, "sqlgateway_database", number),
         Card("API requests, 24 h", str(asked["all"] or 0), errors, ""),
+        _limits(number),
     ]
+
+
+def _limits(number: int) -> Card:
+    quota = OrganizationQuota.scoped.within_organization(number).first()
+    own = [limit.label for limit in LIMITS if own_of(quota)[limit.name] is not None]
+    path = reverse("admin:sqlgateway_organizationlimits_change", args=[number])
+    return Card("Limits", f"{len(own)} own" if own else "Default", ", ".join(own), path)
 
 
 def _cache(number: int) -> list[Card]:

@@ -28,6 +28,7 @@ SIGN_IN: Final[tuple[Entry, ...]] = (
 SQL: Final[tuple[Entry, ...]] = (
     ("Databases", "database", "sqlgateway_database_changelist"),
     ("Clusters", "dns", "sqlgateway_cluster_changelist"),
+    ("Limits", "speed", "sqlgateway_organizationlimits_changelist"),
 )
 CACHE: Final[tuple[Entry, ...]] = (
     ("Nodes", "hub", "edgecache_nodes"),

@@ -8,7 +8,8 @@ from uuid import uuid4
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
@@ -24,25 +25,33 @@ Values = Mapping[str, Any]
 class StaffForm:
     """What staff may do that needs more than a choice of rows.
 
-    describe: returns what will happen, a sentence. work: does it, and returns False if there was
-    nothing to do. Both raise PlatformError where it may not be done.
+    fields: makes the form of what was sent, if anything was. describe: returns what will happen, a
+    sentence. work: does it, and returns False if there was nothing to do. Both raise PlatformError
+    where it may not be done.
     """
 
     title: str
-    fields: type[forms.Form]
+    fields: Callable[[QueryDict | None], forms.Form]
     describe: Callable[[Values], str]
     work: Callable[[ConfirmedAction, Values], bool]
 
 
-def answer(model_admin: ReadOnlyAdmin, request: HttpRequest, staff_form: StaffForm) -> HttpResponse:
-    """Return the form, what it will do, or the list once it is done.
+def answer(
+    model_admin: ReadOnlyAdmin,
+    request: HttpRequest,
+    staff_form: StaffForm,
+    *,
+    row: Model | None = None,
+) -> HttpResponse:
+    """Return the form, what it will do, or the list once it is done: the page of a row, if given.
 
     Raises PermissionDenied for staff that may only look.
     """
     if not may_act(request):
         raise PermissionDenied
     opts = model_admin.opts
-    back = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
+    page = f"admin:{opts.app_label}_{opts.model_name}"
+    back = reverse(f"{page}_change", args=[row.pk]) if row else reverse(f"{page}_changelist")
     form, sentence = staff_form.fields(request.POST or None), ""
     if form.is_valid():
         try:
@@ -57,6 +66,7 @@ def answer(model_admin: ReadOnlyAdmin, request: HttpRequest, staff_form: StaffFo
     context = model_admin.admin_site.each_context(request) | {
         "opts": opts,
         "title": staff_form.title,
+        "about": row or "",
         "form": form,
         "sentence": sentence,
         "back": back,

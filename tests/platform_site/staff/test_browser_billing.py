@@ -1,6 +1,5 @@
 """In a browser: staff's pages about money, on wide and on narrow screens."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 
@@ -21,21 +20,11 @@ from tests.edgecache.billing.support import NODE, line, store
 from tests.platform_site.console.accessibility import violations
 from tests.platform_site.console.browser import SCHEMES, Visitor
 from tests.platform_site.staff.test_browser_quality import SCROLLS
-from tests.staff import staff_inside
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 WIDTHS = (1440, 390)
 BY = {"reason": "invoice 4", "actor": "staff:root@example.com"}
-
-
-@pytest.fixture
-def staff(visit: Callable[..., Visitor]) -> Visitor:
-    """Return a member of staff in the admin."""
-    cookie = staff_inside().cookies["sessionid"].value
-    visitor = visit()
-    visitor.context.add_cookies([{"name": "sessionid", "value": cookie, "url": visitor.base}])
-    return visitor
 
 
 @dataclass(frozen=True)
@@ -73,6 +62,8 @@ def books(settings: Settings) -> Books:
 
 def look(page: Page) -> None:
     """Check what is shown, wide and light, and on a dark phone."""
+    # A script of the page makes its landmarks.
+    page.wait_for_load_state()
     for width, scheme in zip(WIDTHS, SCHEMES, strict=True):
         page.set_viewport_size({"width": width, "height": 844})
         page.emulate_media(color_scheme=scheme)

@@ -1,0 +1,146 @@
+"""How staff see an organization's limits in the admin, and set its own."""
+
+import json
+from functools import partial
+from typing import Any, Final
+
+from django import forms
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
+from unfold.contrib.filters.admin import DropdownFilter
+
+from accounts.audit import audit
+from platform_site.lib.admin.actions import ConfirmedAction
+from platform_site.lib.admin.forms import StaffForm, Values
+from sqlgateway.audit_tags import SqlTag
+from sqlgateway.organization_limits import OrganizationLimits
+from sqlgateway.provisioning import own_limits
+from sqlgateway.provisioning.own_limits import LIMITS, OwnLimit
+
+WIDGET: Final = {"class": "staff-field", "inputmode": "numeric", "autocomplete": "off"}
+
+
+class LimitField(forms.CharField):
+    """One limit as ``setquota`` reads it; empty is the platform's default."""
+
+    def __init__(self, limit: OwnLimit) -> None:
+        super().__init__(
+            label=f"{limit.label} ({limit.unit})" if limit.unit else limit.label,
+            required=False,
+            widget=forms.TextInput(WIDGET),
+            help_text=f"{limit.help}. From {limit.lowest:,} to {limit.most:,}; empty is the "
+            f"platform's default, {limit.default():,} ({limit.setting}).",
+        )
+        self.limit = limit
+
+    def clean(self, value: Any) -> int | None:
+        """Return the number, or None for the default."""
+        text: str = super().clean(value)
+        try:
+            return self.limit.read(text) if text else None
+        except ValueError as exc:
+            raise forms.ValidationError(str(exc)) from None
+
+
+class LimitsFields(forms.Form):
+    """A field for each limit. seen: the own limits when the form was opened."""
+
+    seen = forms.CharField(max_length=1000, required=False, widget=forms.HiddenInput())
+
+    def __init__(self, data: Any = None, *, own: own_limits.Values) -> None:
+        super().__init__(data, initial={**own, "seen": json.dumps(own)})
+        for limit in LIMITS:
+            self.fields[limit.name] = LimitField(limit)
+
+    def clean_seen(self) -> own_limits.Values:
+        """Return them; what no form sent is none, which fits no organization."""
+        try:
+            seen = json.loads(self.cleaned_data["seen"])
+        except (ValueError, RecursionError):
+            return {}
+        return seen if isinstance(seen, dict) else {}
+
+
+class ByOwn(DropdownFilter):  # type: ignore[misc]  # unfold ships no types
+    """Organizations with limits of their own, or without."""
+
+    title = "limits"
+    parameter_name = "own"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> tuple[tuple[str, str], ...]:
+        """Return the choices."""
+        return (("yes", "Some of its own"), ("no", "The platform's only"))
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Keep what was chosen."""
+        has_own = Q()
+        for limit in LIMITS:
+            has_own |= Q(**{f"quota__{limit.name}__isnull": False})
+        kept = {"yes": queryset.filter(has_own), "no": queryset.exclude(has_own)}
+        return kept.get(self.value(), queryset)
+
+
+def form_of(organization: OrganizationLimits) -> StaffForm:
+    """Return the form that sets an organization's own limits."""
+    own = own_limits.own_of(getattr(organization, "quota", None))
+    return StaffForm(
+        "Set limits",
+        partial(LimitsFields, own=own),
+        partial(_describe, organization, own),
+        partial(_set, organization),
+    )
+
+
+def exact(limit: OwnLimit, own: int | None) -> str:
+    """Return what holds, in full, and whether it is the organization's own."""
+    if own is None:
+        return f"{_amount(limit, limit.default())}, the platform's default"
+    if own > limit.most:
+        return f"{_amount(limit, limit.most)}, the platform's, which is below its own {own:,}"
+    return f"{_amount(limit, own)}, its own"
+
+
+def short(limit: OwnLimit, own: int | None) -> str:
+    """Return what holds, as a list has room for it."""
+    number = limit.default() if own is None else min(own, limit.most)
+    is_own = own is not None and own <= limit.most
+    amount = filesizeformat(number) if limit.unit == "bytes" else _amount(limit, number)
+    return f"{amount}, {'own' if is_own else 'default'}"
+
+
+def _amount(limit: OwnLimit, number: int) -> str:
+    return f"{number:,} {limit.unit}".rstrip()
+
+
+def _describe(organization: OrganizationLimits, own: own_limits.Values, values: Values) -> str:
+    """Return what will change. Raises Conflict if the limits are not those that were shown."""
+    changed = own_limits.checked(own, _given(values), seen=values["seen"])
+    said = [
+        f"{limit.label}: {exact(limit, values[limit.name])}; "
+        f"until now {exact(limit, own[limit.name])}."
+        for limit in LIMITS
+        if limit.name in changed
+    ]
+    name = f"{organization} (organization {organization.pk})"
+    return f"{name}. {' '.join(said)}" if said else f"{name} has these limits already."
+
+
+def _set(organization: OrganizationLimits, deed: ConfirmedAction, values: Values) -> bool:
+    with transaction.atomic():
+        changed = own_limits.set_own(organization.pk, _given(values), seen=values["seen"])
+        if not changed:
+            return False
+        audit.record_staff(
+            deed.request,
+            SqlTag.ADMIN_QUOTA_SET,
+            organization_id=organization.pk,
+            changed=changed,
+            reason=deed.reason,
+        )
+    return True
+
+
+def _given(values: Values) -> own_limits.Values:
+    return {limit.name: values[limit.name] for limit in LIMITS}
