@@ -1,4 +1,6 @@
-"""Clusters, databases and limits in the admin: staff move databases and set organizations' limits.
+"""Clusters, databases and limits in the admin.
+
+Staff move databases, rotate their passwords and set organizations' limits.
 
 No secret is shown.
 """
@@ -51,8 +53,8 @@ class DatabaseAdmin(ActionsAdmin):
     )
 
     def offered(self) -> Sequence[StaffAction]:
-        """Return the moves that are possible."""
-        return staff_actions.moves()
+        """Return the rotation, and the moves that are possible."""
+        return (staff_actions.ROTATE, *staff_actions.moves())
 
 
 def _column(limit: OwnLimit, say: Callable[[OwnLimit, int | None], str]) -> Callable[[Any], str]:

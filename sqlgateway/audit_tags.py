@@ -12,6 +12,14 @@ class SqlTag(AuditTag):
         "admin:database:move",
         "Staff had a database moved to another cluster, which happens in the background.",
     )
+    DATABASE_ROTATE = (
+        "sql:database:rotate",
+        "The passwords of a database's roles were replaced by new ones.",
+    )
+    ADMIN_DATABASE_ROTATE = (
+        "admin:database:rotate",
+        "Staff had the passwords of a database's roles replaced, which happens in the background.",
+    )
     ADMIN_QUOTA_SET = ("admin:quota:set", "Staff set the organization's own limits.")
     CLI_QUOTA_SET = ("cli:quota:set", "An operator set the organization's own limits.")
     DATABASE_RESTORE = ("sql:database:restore", "A database was replaced by a dump.")

@@ -58,10 +58,10 @@ class Database(TenantModel):
     """The placement of one environment's data.
 
     Without an environment it is being prepared, or is in the stock. secrets: the passwords of the
-    three roles, encrypted as one JSON object. moving_*: the unfinished copy of a move or restore
-    (switching.py). copy_source: what a clone is filled from. is_over_quota: the database may not
-    grow (quotas.py). PROTECT: the database must be dropped before its environment is deleted
-    (provisioning.on_environment_dropped).
+    three roles, encrypted as JSON. passwords_since: of the last rotation (rotation.py). moving_*:
+    the unfinished copy of a move or restore (switching.py). copy_source: a clone is filled from it.
+    is_over_quota: it may not grow (quotas.py). PROTECT: the database must be dropped before its
+    environment is deleted (provisioning.on_environment_dropped).
     """
 
     class State(models.TextChoices):
@@ -101,6 +101,7 @@ class Database(TenantModel):
     operator_role = models.CharField(max_length=63, unique=True)
     reader_role = models.CharField(max_length=63, unique=True)
     secrets = models.TextField()
+    passwords_since = models.DateTimeField(null=True, blank=True)
     state = models.CharField(max_length=16, choices=State.choices, default=State.PREPARING)
     hardening = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -1,7 +1,8 @@
-"""What staff may do with databases in the admin: move one to another cluster."""
+"""What staff may do with databases in the admin: new passwords, another cluster."""
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from django.db import transaction
 
@@ -28,6 +29,35 @@ def moves() -> Sequence[StaffAction]:
         )
         for cluster in clusters
     ]
+
+
+def _rotate(deed: ConfirmedAction, database: Database) -> bool:
+    """Queue the rotation; False if one waits already.
+
+    Raises Conflict for a database without an environment, or in no state for it.
+    """
+    if database.state != Database.State.ACTIVE or database.organization_id is None:
+        raise Conflict(f"The database is {database.state}: only an active one gets new passwords.")
+    with transaction.atomic():
+        if not tasks.queue_rotation(database.pk):
+            return False
+        audit.record_staff(
+            deed.request,
+            SqlTag.ADMIN_DATABASE_ROTATE,
+            organization_id=database.organization_id,
+            database=database.pk,
+            reason=deed.reason,
+        )
+    return True
+
+
+ROTATE: Final = StaffAction(
+    "rotate_passwords",
+    "Rotate passwords",
+    "The passwords of these databases' roles are replaced in the background. No request fails; "
+    "sessions that somebody opened with the old ones end within minutes.",
+    _rotate,
+)
 
 
 def _move(cluster: Cluster, deed: ConfirmedAction, database: Database) -> bool:

@@ -12,7 +12,7 @@ from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.interactive import retention as transaction_retention
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import clones, moves, quotas, retirement, stock, switching
+from sqlgateway.provisioning import clones, moves, quotas, retirement, rotation, stock, switching
 from sqlgateway.records import retention, running
 
 
@@ -96,6 +96,47 @@ def queue_move(database_pk: int, cluster_pk: int) -> bool:
     except AlreadyEnqueued:
         return False
     return True
+
+
+@app.task
+def rotate_passwords(database_pk: int) -> None:
+    """Replace the passwords of a database; if that is not possible now, they stay: audited."""
+    # unscoped: staff rotate every tenant's
+    rows = Database.unscoped.select_related("cluster", "environment").filter(pk=database_pk)
+    database = rows.first()
+    if database is None:
+        return
+    try:
+        rotation.rotate(database)
+    except (Refused, EngineUnavailable) as exc:
+        audit.add(
+            None,
+            SqlTag.DATABASE_ROTATE,
+            organization_id=database.organization_id,
+            environment_id=database.environment.slug if database.environment else "",
+            actor="platform",
+            outcome="refused",
+            data={"database": database.pk, "reason": str(exc)[:300]},
+        )
+
+
+def queue_rotation(database_pk: int) -> bool:
+    """Queue ``rotate_passwords``; False if a rotation of the database waits already."""
+    job = rotate_passwords.configure(queueing_lock=f"sqlgateway_rotate:{database_pk}")
+    try:
+        # A separate transaction: the refusal of a second job must not break the caller's.
+        with transaction.atomic():
+            job.defer(database_pk=database_pk)
+    except AlreadyEnqueued:
+        return False
+    return True
+
+
+@app.periodic(cron="* * * * *")
+@app.task(queueing_lock="sqlgateway_end_old_sessions")
+def end_old_sessions(timestamp: int) -> None:
+    """End sessions that were opened with passwords that were rotated since."""
+    rotation.end_old_sessions(now=timezone.now())
 
 
 @app.periodic(cron="* * * * *")

@@ -62,7 +62,8 @@ class ConnectionCache:
         """
         LOCK_GUARD.start()
         while (session := self._take(login.key)) is not None:
-            if session.settle():
+            # Opened with a password that is not to be used any more, it is closed unused.
+            if not session.login.is_older_than(login) and session.settle():
                 return session
             self.discard(session)
         self._make_room()

@@ -38,7 +38,10 @@ class RoleCheck:
     def note(self, login: Login) -> None:
         """Have a role checked soon; called when a request has ended."""
         with self._lock:
-            self._used[login.user] = login
+            kept = self._used.get(login.user)
+            # A connection may have been opened before the password was rotated.
+            if kept is None or not login.is_older_than(kept):
+                self._used[login.user] = login
             if self._thread is None:
                 self._thread = threading.Thread(target=self._loop, name="sql-roles", daemon=True)
                 self._thread.start()

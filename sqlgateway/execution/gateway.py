@@ -1,6 +1,7 @@
 """``POST /v1/sql`` without HTTP: run a request and return the bytes of its answer."""
 
 import time
+from contextlib import suppress
 from typing import Any, Final
 
 import orjson
@@ -173,17 +174,35 @@ def connect(scope: Scope, role: Role) -> TenantConnection:
 
 
 def _checkout(scope: Scope, role: Role) -> TenantConnection:
-    """Return a connection; after a refused login the placement is read again, the role repaired."""
+    """Return a connection, after a refused login with the placement as it is now.
+
+    If that is refused as well, or is the same, the role is repaired.
+    """
     placement = database_for(scope)
+    refused = placement.login(role)
     try:
-        return _limited(cache.CACHE.checkout(placement.login(role)), placement)
+        return _limited(cache.CACHE.checkout(refused), placement)
     except LoginRefused:
         CACHE.forget(scope.environment_pk)
     placement = database_for(scope)
-    login = placement.login(role)
-    with role_repair.intact(login):
+    if placement.login(role) != refused:
+        # The passwords were rotated, or the database was moved.
+        with suppress(LoginRefused):
+            return _limited(cache.CACHE.checkout(placement.login(role)), placement)
+    return _repaired(placement, role)
+
+
+def _repaired(placement: Placement, role: Role) -> TenantConnection:
+    """Return a connection as a role that is restored if it was changed.
+
+    What holds is the row, which is locked meanwhile: a rotation under way ends first, and none
+    begins. So this is the last attempt, whatever other processes do.
+    """
+    with role_repair.intact(placement.login(role)) as current:
+        CACHE.put(placement.environment_pk or 0, current)
+        login = current.login(role)
         try:
-            return _limited(cache.CACHE.checkout(login), placement)
+            return _limited(cache.CACHE.checkout(login), current)
         except LoginRefused:
             # A server of another version may refuse settings that the last one had. Not before: a
             # tenant that locks itself out in a loop would have them read each time.

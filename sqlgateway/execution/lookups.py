@@ -14,7 +14,7 @@ from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution.requests import Piece
 from sqlgateway.formats.column_types import ColumnType
-from sqlgateway.provisioning.placements import Login
+from sqlgateway.provisioning.placements import Login, read_again
 
 # Names are qualified: the tenant controls its search_path.
 KINDS: Final = """
@@ -61,7 +61,7 @@ def learn_kinds_beside(session: TenantConnection, oids: Iterable[int]) -> None:
     A type that is not found, or cannot be looked up now, remains unknown.
     """
     try:
-        other = cache.CACHE.checkout(session.login)
+        other = _checkout(session.login)
     except (PlatformError, LoginRefused):
         return
     try:
@@ -82,7 +82,7 @@ def is_single(login: Login, piece: Piece) -> bool:
     if piece.params is not None:
         return True
     try:
-        session = cache.CACHE.checkout(login)
+        session = _checkout(login)
     except (PlatformError, LoginRefused):
         return False
     try:
@@ -91,6 +91,17 @@ def is_single(login: Login, piece: Piece) -> bool:
         return False
     finally:
         cache.CACHE.release(session)
+
+
+def _checkout(login: Login) -> TenantConnection:
+    """Return another connection; the first one's password may have been rotated since.
+
+    Raises LoginRefused, and the errors of ``read_again`` and of the cache.
+    """
+    try:
+        return cache.CACHE.checkout(login)
+    except LoginRefused:
+        return cache.CACHE.checkout(read_again(login))
 
 
 def _parses_as_one(session: TenantConnection, piece: Piece) -> bool:

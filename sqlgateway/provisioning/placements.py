@@ -4,8 +4,10 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
+from platform_site.lib.errors import NotFound
 from platform_site.lib.permissions import Role
 from sqlgateway.hardening.role import RoleSpec
 from sqlgateway.models import Database, OrganizationQuota
@@ -16,13 +18,15 @@ from sqlgateway.provisioning.request_limits import NO_LIMITS, RequestLimits
 # environment takes effect at once: on the server, and in the caller's session.
 CACHE_S: Final = 30.0
 CACHE_ENTRIES: Final = 4096
+FIRST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
     """One role of one database: what a connection logs in with.
 
-    organization_id: whose it is; None of a database that has no owner yet.
+    organization_id: whose it is; None of a database that has no owner yet. since: when the password
+    was set; None if it is the first one.
     """
 
     database_id: int
@@ -32,11 +36,16 @@ class Login:
     user: str
     password: str = field(repr=False)
     organization_id: int | None = None
+    since: datetime | None = None
 
     @property
     def key(self) -> tuple[int, str, str]:
         """The key of cached connections; the password is not part of it."""
         return (self.address.cluster_id, self.dbname, self.user)
+
+    def is_older_than(self, other: "Login") -> bool:
+        """True if its password was replaced by the other's."""
+        return (self.since or FIRST) < (other.since or FIRST)
 
     @property
     def expected(self) -> RoleSpec:
@@ -49,7 +58,7 @@ class Placement:
     """A database and its three roles.
 
     statements: how many its organization may run at once in a process; None: the settings' limits.
-    limits: its organization's own limits of a request.
+    limits: its organization's own limits of a request. since: when the passwords were set.
     """
 
     database_id: int
@@ -61,6 +70,7 @@ class Placement:
     statements: int | None = None
     organization_id: int | None = None
     limits: RequestLimits = NO_LIMITS
+    since: datetime | None = None
 
     def login(self, role: Role) -> Login:
         """Return the login of one of the roles."""
@@ -72,6 +82,7 @@ class Placement:
             self.users[role],
             self.passwords[role],
             self.organization_id,
+            self.since,
         )
 
 
@@ -91,6 +102,7 @@ def placement_of(database: Database) -> Placement:
         statements=quota.statements if quota is not None else None,
         organization_id=database.organization_id,
         limits=RequestLimits.of(quota),
+        since=database.passwords_since,
     )
 
 
@@ -98,6 +110,22 @@ def quota_row_of(database: Database) -> OrganizationQuota | None:
     """Return the row of the organization's own limits, None if it has none."""
     quota: OrganizationQuota | None = getattr(database.organization, "quota", None)
     return quota
+
+
+def read_again(login: Login) -> Login:
+    """Return the login as its row has it now, with other passwords perhaps, or in another place.
+
+    Raises NotFound (the database is not in use any more), EngineUnavailable.
+    """
+    database = (
+        Database.unscoped.select_related("cluster", "organization__quota")
+        # unscoped: by key, from a placement
+        .filter(pk=login.database_id, state=Database.State.ACTIVE)
+        .first()
+    )
+    if database is None:
+        raise NotFound
+    return placement_of(database).login(login.role)
 
 
 class PlacementCache:

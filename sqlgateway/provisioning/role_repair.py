@@ -6,7 +6,7 @@ fail in PostgreSQL ("tuple concurrently updated"), and a tenant can repeat its c
 is undone. So a repair locks the role's row first: a session that changes it waits, and fails.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -22,13 +22,13 @@ from sqlgateway.hardening.database import restore_defaults
 from sqlgateway.hardening.role import Change, changes_of, end_idle_sessions, restore_role
 from sqlgateway.models import Database
 from sqlgateway.provisioning.clusters import administer
-from sqlgateway.provisioning.placements import Login
+from sqlgateway.provisioning.placements import Login, Placement, placement_of
 
 # Against a tenant that changes its role in a loop; one attempt nearly always suffices.
 ATTEMPTS: Final = 8
 # A tenant's open transaction can hold the row for as long as a request may run.
 BEGIN: Final = "BEGIN; SET LOCAL lock_timeout = '300ms'"
-LOCK: Final = "SELECT FROM pg_authid WHERE rolname = %s FOR UPDATE"
+LOCK: Final = "SELECT FROM pg_authid WHERE rolname = ANY(%s) ORDER BY oid FOR UPDATE"
 # Another change was faster, or holds the row.
 LOST_RACES: Final = (
     psycopg.errors.InternalError_,
@@ -47,40 +47,44 @@ log = structlog.get_logger(__name__)
 
 
 def repair(login: Login) -> None:
-    """Restore a role if it was changed.
+    """Restore a role if it was changed, to what the row says now.
 
-    Raises NotFound (the database is not the environment's any more), EngineUnavailable.
+    Raises NotFound (the database is not the environment's any more), DatabaseNotReady,
+    EngineUnavailable.
     """
     with intact(login):
         pass
 
 
 @contextmanager
-def intact(login: Login) -> Iterator[None]:
+def intact(login: Login) -> Iterator[Placement]:
     """Restore a role if it was changed, and keep it from changing while the block runs.
 
-    The row of the database is locked, so that only one process repairs its roles at a time, and
-    none while it is moved or deleted.
+    Yield the placement as it is: the passwords may have been rotated since the login was read. The
+    row of the database is locked, so that only one process repairs its roles at a time, and none
+    while it is moved or deleted or its passwords are rotated.
 
     Raises NotFound (the database is not the environment's any more), DatabaseNotReady,
     EngineUnavailable.
     """
     with transaction.atomic():
         database = _locked_row(login)
-        with administer(login.address) as connection:
+        placement = placement_of(database)
+        with administer(placement.address) as connection:
             try:
-                _lock_intact(connection, database, login)
+                _lock_intact(connection, database, placement.login(login.role))
             except psycopg.Error as exc:
                 # An object is missing on the server; the message names the database.
                 log.warning("sql_role_not_healed", database=database.pk, kind=type(exc).__name__)
                 raise EngineUnavailable from None
             # Closing the connection releases the role.
-            yield
+            yield placement
 
 
 def _locked_row(login: Login) -> Database:
     database: Database | None = (
-        Database.unscoped.select_related("cluster")  # unscoped: by key, from a placement
+        Database.unscoped.select_related("cluster", "organization__quota")
+        # unscoped: by key, from a placement
         .select_for_update(of=("self",))
         .filter(pk=login.database_id)
         .first()
@@ -89,9 +93,6 @@ def _locked_row(login: Login) -> Database:
         raise DatabaseNotReady
     if database is None or database.state != Database.State.ACTIVE:
         raise NotFound
-    place = (database.cluster_id, database.dbname, database.passwords[login.role])
-    if place != (login.address.cluster_id, login.dbname, login.password):
-        raise EngineUnavailable("The placement has just changed.")
     return database
 
 
@@ -100,8 +101,7 @@ def _lock_intact(connection: psycopg.Connection, database: Database, login: Logi
     expected = login.expected
     for _ in range(ATTEMPTS):
         try:
-            connection.execute(BEGIN)
-            connection.execute(LOCK, [login.user])
+            begin_locked(connection, [login.user])
             changes = changes_of(connection, [expected]).get(login.user)
             if changes is None:
                 raise EngineUnavailable("The role or its database is missing.")
@@ -115,12 +115,26 @@ def _lock_intact(connection: psycopg.Connection, database: Database, login: Logi
             if not login.address.takes_options:
                 end_idle_sessions(connection, login.user)
         except LOST_RACES as exc:
-            connection.execute("ROLLBACK")
-            connection.execute(END_CHANGES, [list(database.roles.values())])
-            log.info("sql_role_contended", database=database.pk, kind=type(exc).__name__)
+            end_changes(connection, database, exc)
         else:
             _note_healed(database, login)
     raise EngineUnavailable("The role is being changed.")
+
+
+def begin_locked(connection: psycopg.Connection, users: Sequence[str]) -> None:
+    """Begin a transaction that alone changes these roles.
+
+    Raises one of LOST_RACES while a tenant changes one of them.
+    """
+    connection.execute(BEGIN)
+    connection.execute(LOCK, [list(users)])
+
+
+def end_changes(connection: psycopg.Connection, database: Database, lost: psycopg.Error) -> None:
+    """End the transaction that lost to a tenant's, and the tenant's sessions that change a role."""
+    connection.execute("ROLLBACK")
+    connection.execute(END_CHANGES, [list(database.roles.values())])
+    log.info("sql_role_contended", database=database.pk, kind=type(lost).__name__)
 
 
 def _note_healed(database: Database, login: Login) -> None:

@@ -13,6 +13,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from platform_site.lib.principals import Scope
+from sqlgateway.connection import cache
 from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution.admission import ADMISSION
@@ -21,6 +22,7 @@ from sqlgateway.execution.outcomes import Outcome
 from sqlgateway.interactive import owner, transactions
 from sqlgateway.interactive.held import HELD
 from sqlgateway.models import Database, InteractiveTransaction, RetiredDatabase
+from sqlgateway.provisioning import placements, rotation
 from sqlgateway.records.history import RECORDER
 from tests.cast import Caller, member, organization, signed_in
 from tests.sqlgateway import support
@@ -43,6 +45,22 @@ def admin(signed_in_as: SignIn) -> Caller:
     caller = signed_in_as("admin")
     sql(caller, "CREATE TABLE items (id int PRIMARY KEY, name text)")
     return caller
+
+
+def test_passwords_that_are_rotated_meanwhile_end_no_transaction(admin: Caller) -> None:
+    before = {**placements.CACHE._entries}
+    ours = begin(admin)
+    assert ours.run("INSERT INTO items VALUES (1, 'one')").status == 200
+
+    rotation.rotate(Database.unscoped.get())
+    # A process that has read the old passwords.
+    cache.CACHE.clear()
+    placements.CACHE._entries.update(before)
+    theirs = begin(admin)
+
+    assert theirs.run("SELECT count(*) FROM items").body["rows"] == [{"count": 0}]
+    assert ours.commit().body["state"] == "committed"
+    assert theirs.run("SELECT count(*) FROM items").body["rows"] == [{"count": 1}]
 
 
 def test_what_a_transaction_writes_is_seen_by_others_after_its_commit(admin: Caller) -> None:

@@ -11,16 +11,19 @@ import pytest
 from django.conf import settings
 from django.db import connection
 from django.test import override_settings
+from django.utils import timezone
 
 from environments import environments
 from platform_site.lib.principals import Scope
 from sqlgateway.connection import cache
+from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.role_check import ROLE_CHECK
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.interactive.held import HELD
 from sqlgateway.isolation import check
 from sqlgateway.models import Cluster
-from sqlgateway.provisioning import clones, clusters
+from sqlgateway.provisioning import clones, clusters, provisioning, rotation
+from sqlgateway.provisioning.placements import CACHE
 from tests.cast import Caller as SignedIn
 from tests.commands import refused
 from tests.load import load
@@ -110,6 +113,25 @@ def test_a_role_that_locks_itself_out_is_let_in_again(alice: Caller) -> None:
         _end_sessions(alice)
 
         assert alice.value("SELECT 1") == 1, change
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_passwords_rotate_behind_a_pooler(alice: Caller, is_known: bool) -> None:
+    """It asks the server for verifiers at each login, and keeps connections of old passwords."""
+    before = provisioning.database_for(alice.scope)
+    for _ in range(3):
+        rotation.rotate(alice.database)
+        cache.CACHE.clear()
+        if not is_known:
+            CACHE.put(alice.scope.environment_pk, before)
+        for role in ("admin", "operator", "reader"):
+            assert alice.be(role).value("SELECT 1") == 1
+        # Nor with new connections of the pooler's own.
+        _end_sessions(alice)
+        assert alice.value("SELECT 1") == 1
+    rotation.end_old_sessions(now=timezone.now())
+    with pytest.raises(LoginRefused):
+        cache.CACHE.checkout(before.login("operator"))
 
 
 def test_rows_stream_out_and_in(alice: Caller) -> None:

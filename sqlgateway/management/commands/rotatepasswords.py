@@ -1,0 +1,136 @@
+"""``manage.py rotatepasswords``: new passwords for the roles of tenants' databases."""
+
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Mapping
+from datetime import timedelta
+from itertools import groupby
+from typing import Any, Final
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from environments.models import Organization
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.errors import PlatformError
+from sqlgateway.management.operators import database_of
+from sqlgateway.models import Cluster, Database
+from sqlgateway.provisioning import cluster_registry, clusters, rotation
+
+REPORT_EVERY: Final = 100
+# Those being moved or filled are named as failed: their passwords are yet to be replaced.
+STATES: Final = (*rotation.STATES, Database.State.MOVING, Database.State.COPYING)
+
+
+class Command(OpsCommand):
+    """Replace the passwords with which the platform logs in as tenants' roles."""
+
+    help = (
+        "Replace the passwords of database roles: of one environment, an organization, a cluster, "
+        "or all. Nobody but the platform knows them, and no request fails meanwhile. Sessions that "
+        "were opened with the old ones end within minutes. Safe to repeat; --older-than goes on "
+        "after an interruption. Exit status 4: some could not be replaced, and hold on."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add whose passwords, and whether to touch them."""
+        parser.add_argument("organization", nargs="?", type=int, help="Its id.")
+        parser.add_argument("environment", nargs="?", help="Its id, as live.")
+        parser.add_argument(
+            "--cluster", metavar="NAME", help="All databases of a cluster, its stock too."
+        )
+        parser.add_argument("--all", action="store_true", help="All databases, the stock too.")
+        parser.add_argument(
+            "--older-than",
+            type=_hours,
+            metavar="HOURS",
+            help="Only passwords that were set longer ago, as 1 or 0.5.",
+        )
+        parser.add_argument("--dry-run", action="store_true", help="Count, replace nothing.")
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Rotate one after the other; one that fails does not stop the others."""
+        rows = _chosen(options)
+        if options["older_than"] is not None:
+            rows = rows.filter(_set_before(options["older_than"]))
+        databases = rows.select_related("cluster", "environment").order_by("cluster_id", "id")
+        if options["dry_run"]:
+            facts = {"databases": databases.count(), "failed": [], "dry_run": True}
+            text = f"{facts['databases']} databases would get new passwords."
+            return Outcome(facts, f"{text}\nA dry run: nothing was changed.")
+        done, failed = self._rotate(list(databases))
+        facts = {"databases": done, "failed": failed, "dry_run": False}
+        unfinished = f"{len(failed)} databases keep their passwords." if failed else ""
+        return Outcome(facts, f"{done} databases have new passwords.", unfinished)
+
+    def _rotate(self, databases: list[Database]) -> tuple[int, list[dict[str, Any]]]:
+        """Return how many were done, and which were not, with the reason's code."""
+        done, failed = 0, []
+        for cluster, group in groupby(databases, lambda database: database.cluster):
+            away = _why_away(cluster)
+            for database in group:
+                error = away or _why_not_rotated(database)
+                if error:
+                    failed.append({**_named(database), "error": error})
+                    self.stderr.write(f"{database}: {error}")
+                else:
+                    done += 1
+                if (done + len(failed)) % REPORT_EVERY == 0:
+                    self.stderr.write(f"{done + len(failed)} of {len(databases)}")
+        return done, failed
+
+
+def _chosen(options: Mapping[str, Any]) -> QuerySet[Database]:
+    """Return the databases that the arguments name; exactly one way to name them is taken."""
+    organization_id = options["organization"]
+    ways = [organization_id is not None, options["cluster"] is not None, options["all"]]
+    if sum(ways) != 1:
+        sentence = "Name an organization, and an environment of it or none; or --cluster; or --all."
+        raise Refused("choice_missing", sentence)
+    if organization_id is None:
+        rows: QuerySet[Database] = Database.unscoped.filter(  # unscoped: databases of all tenants
+            state__in=STATES
+        )
+        if options["cluster"] is None:
+            return rows
+        return rows.filter(cluster=cluster_registry.find(options["cluster"]))
+    own = Database.scoped.within_organization(organization_id)
+    if options["environment"] is not None:
+        return own.filter(pk=database_of(options).pk)
+    if not Organization.objects.filter(pk=organization_id).exists():
+        raise Refused("organization_not_found", f"There is no organization {organization_id}.")
+    return own.filter(state__in=STATES)
+
+
+def _set_before(hours: float) -> Q:
+    before = timezone.now() - timedelta(hours=hours)
+    return Q(passwords_since__lt=before) | Q(passwords_since=None, created_at__lt=before)
+
+
+def _why_away(cluster: Cluster) -> str:
+    """Return the code of a cluster's error, so that not each of its databases waits for it."""
+    try:
+        with clusters.administer(clusters.address_of(cluster)):
+            return ""
+    except PlatformError as exc:
+        return exc.code
+
+
+def _why_not_rotated(database: Database) -> str:
+    """Rotate; return the error's code, empty if there was none."""
+    try:
+        rotation.rotate(database)
+    except (Refused, PlatformError) as exc:
+        return exc.code
+    return ""
+
+
+def _named(database: Database) -> dict[str, Any]:
+    slug = database.environment.slug if database.environment is not None else None
+    return {"database": database.pk, "org_id": database.organization_id, "environment": slug}
+
+
+def _hours(text: str) -> float:
+    hours = float(text)
+    if not 0 <= hours <= 1_000_000:
+        raise ArgumentTypeError("It is a number of hours.")
+    return hours

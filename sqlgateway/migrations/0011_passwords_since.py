@@ -1,0 +1,16 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ("sqlgateway", "0010_request_quotas"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="database",
+            name="passwords_since",
+            field=models.DateTimeField(blank=True, null=True),
+        ),
+    ]
