@@ -330,7 +330,8 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_ROLE_CONNECTIONS",
-            "CONNECTION LIMIT of each of a tenant's three roles, over all processes.",
+            "CONNECTION LIMIT of each of a tenant's three roles, over all processes. Databases "
+            "that exist get another one by `manage.py hardendatabases --all`.",
             default=20,
             minimum=1,
             maximum=10_000,
@@ -340,7 +341,8 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_DATABASE_CONNECTIONS",
-            "CONNECTION LIMIT of a tenant's database, over all processes.",
+            "CONNECTION LIMIT of a tenant's database, over all processes. Databases that exist get "
+            "another one by `manage.py hardendatabases --all`.",
             default=30,
             minimum=1,
             maximum=10_000,

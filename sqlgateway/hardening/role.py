@@ -115,6 +115,16 @@ def restore_role(connection: psycopg.Connection, expected: RoleSpec) -> None:
     connection.execute(sql.SQL("; ").join(statements))
 
 
+def limit_connections(connection: psycopg.Connection, users: Iterable[str]) -> None:
+    """Set the CONNECTION LIMIT of roles as the settings are now."""
+    for user in users:
+        connection.execute(
+            sql.SQL("ALTER ROLE {} CONNECTION LIMIT {}").format(
+                sql.Identifier(user), sql.Literal(settings.SQL.role_connections)
+            )
+        )
+
+
 def end_idle_sessions(connection: psycopg.Connection, user: str) -> None:
     """End a role's idle sessions, which have the settings that it kept when they began.
 

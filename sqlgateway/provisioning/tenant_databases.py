@@ -18,7 +18,7 @@ from sqlgateway.hardening.database import (
     open_database,
     restrict_functions,
 )
-from sqlgateway.hardening.role import RoleSpec, ensure_roles, restore_role
+from sqlgateway.hardening.role import RoleSpec, ensure_roles, limit_connections, restore_role
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import names
 from sqlgateway.provisioning.clusters import Address, address_of, administer
@@ -68,7 +68,8 @@ def harden(address: Address, database: Database, *, catalog: bool, is_new: bool 
     The only time a superuser connects to a tenant's database: GRANT and REVOKE run none of the
     tenant's code, and every name is resolved in pg_catalog alone.
 
-    is_new: no tenant has used the database, so none depends on what later versions restrict.
+    is_new: no tenant has used the database, so none depends on what later versions restrict. Others
+    get the connection limits of the settings, too.
     """
     with administer(address, database.dbname) as inside:
         if catalog:
@@ -79,6 +80,8 @@ def harden(address: Address, database: Database, *, catalog: bool, is_new: bool 
             return
         for role, user in database.roles.items():
             restore_role(inside, RoleSpec(user, role, database.dbname, database.passwords[role]))
+        limit_connections(inside, database.roles.values())
+        open_database(inside, database.dbname)
 
 
 def drop(database: Database) -> None:

@@ -1,8 +1,9 @@
 """``manage.py hardendatabases``: the current hardening, on every server and database."""
 
 from argparse import ArgumentParser
-from typing import Any
+from typing import Any, Final
 
+from django.db import transaction
 from django.db.models import QuerySet
 
 from platform_site.lib.commands import OpsCommand, Outcome
@@ -11,6 +12,8 @@ from sqlgateway import hardening
 from sqlgateway.hardening.cluster import complaints
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import clusters, tenant_databases
+
+STATES: Final = (Database.State.STOCK, Database.State.ACTIVE)
 
 
 class Command(OpsCommand):
@@ -60,19 +63,34 @@ class Command(OpsCommand):
             if is_dry:
                 return found | {"databases": rows.count()}
             tenant_databases.ensure_template(address)
-            for database in rows.select_related("cluster").order_by("id"):
-                is_new = database.state == Database.State.STOCK
-                tenant_databases.harden(address, database, catalog=True, is_new=is_new)
-                database.hardening = hardening.VERSION
-                database.save(update_fields=["hardening"])
-                found["databases"] += 1
+            for pk in rows.order_by("id").values_list("pk", flat=True):
+                found["databases"] += _harden(address, pk)
         except PlatformError as exc:
             found["error"] = str(exc)
         return found
 
 
+def _harden(address: clusters.Address, pk: int) -> bool:
+    """Harden a database; False if it is not here, or not in use, any more.
+
+    The row is locked: passwords that are rotated meanwhile must not be set back.
+    """
+    with transaction.atomic():
+        rows = Database.unscoped.select_related("cluster").filter(  # unscoped: by key
+            pk=pk, cluster_id=address.cluster_id, state__in=STATES
+        )
+        database = rows.select_for_update(of=("self",)).first()
+        if database is None:
+            return False
+        is_new = database.state == Database.State.STOCK
+        tenant_databases.harden(address, database, catalog=True, is_new=is_new)
+        database.hardening = hardening.VERSION
+        database.save(update_fields=["hardening"])
+    return True
+
+
 def _to_harden(cluster: Cluster, *, again: bool) -> QuerySet[Database]:
     rows: QuerySet[Database] = Database.unscoped.filter(  # unscoped: databases of all tenants
-        cluster=cluster, state__in=[Database.State.STOCK, Database.State.ACTIVE]
+        cluster=cluster, state__in=STATES
     )
     return rows if again else rows.exclude(hardening=hardening.VERSION)

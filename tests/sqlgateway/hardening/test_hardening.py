@@ -3,15 +3,18 @@
 import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from django.core.management import call_command
 from django.test import override_settings
+from pytest_django import Settings
 
 from sqlgateway.hardening.catalog import RELATIONS
 from sqlgateway.hardening.cluster import complaints, version_complaint
-from sqlgateway.models import Cluster
-from sqlgateway.provisioning import clusters, names, stock, tenant_databases
+from sqlgateway.hardening.scram import scram_of
+from sqlgateway.models import Cluster, Database
+from sqlgateway.provisioning import clusters, names, rotation, stock, tenant_databases
 from tests.sqlgateway.support import Caller, as_provisioner
 from tests.waiting import wait_until
 
@@ -84,6 +87,49 @@ def test_hardening_takes_back_what_was_let_go(
     assert "1 hardened." in capsys.readouterr().out
     call_command("hardendatabases")
     assert "0 hardened." in capsys.readouterr().out
+
+
+LIMITS = """
+SELECT datconnlimit, ARRAY(SELECT rolconnlimit FROM pg_roles WHERE rolname = ANY(%s))
+FROM pg_database WHERE datname = %s
+"""
+
+
+def test_changed_connection_limits_reach_databases_that_exist(
+    alice: Caller, settings: Settings
+) -> None:
+    alice.value("SELECT 1")
+    row = alice.database
+    values = [list(row.roles.values()), row.dbname]
+    before = as_provisioner(LIMITS, values)
+    settings.SQL = replace(settings.SQL, role_connections=7, database_connections=11)
+    call_command("hardendatabases")
+    assert as_provisioner(LIMITS, values) == before
+
+    call_command("hardendatabases", "--all")
+
+    assert as_provisioner(LIMITS, values) == [(11, [7, 7, 7])]
+
+
+def test_hardening_does_not_set_back_passwords_that_are_rotated_meanwhile(
+    alice: Caller, charlie: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for someone in (alice, charlie):
+        someone.value("SELECT 1")
+    harden = tenant_databases.harden
+
+    def after_a_rotation(address: clusters.Address, row: Database, **options: bool) -> None:
+        if row.pk == alice.database.pk:
+            rotation.rotate(charlie.database)
+        harden(address, row, **options)
+
+    monkeypatch.setattr(tenant_databases, "harden", after_a_rotation)
+    call_command("hardendatabases", "--all")
+
+    for role, user in charlie.database.roles.items():
+        verifier = scram_of(user, charlie.database.passwords[role]).verifier
+        kept = "SELECT rolpassword FROM pg_authid WHERE rolname = %s"
+        assert as_provisioner(kept, [user]) == [(verifier,)]
 
 
 def test_what_is_shared_by_all_databases_is_hidden(alice: Caller) -> None:
