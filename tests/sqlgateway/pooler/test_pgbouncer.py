@@ -1,5 +1,6 @@
 """The gateway behind PgBouncer: sessions are pooled, start-up options and process ids are lost."""
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,6 +15,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from environments import environments
+from platform_site.lib.permissions import Role
 from platform_site.lib.principals import Scope
 from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
@@ -39,6 +41,7 @@ STUBBORN = (
     "DO $$ BEGIN LOOP BEGIN PERFORM pg_sleep(60); EXCEPTION WHEN query_canceled THEN NULL; END;"
     " END LOOP; END $$"
 )
+ROLES: tuple[Role, ...] = ("admin", "operator", "reader")
 NOT_RUN = frozenset({"sql_unavailable"})
 LOST = NOT_RUN | {"outcome_unknown"}
 
@@ -124,7 +127,7 @@ def test_passwords_rotate_behind_a_pooler(alice: Caller, is_known: bool) -> None
         cache.CACHE.clear()
         if not is_known:
             CACHE.put(alice.scope.environment_pk, before)
-        for role in ("admin", "operator", "reader"):
+        for role in ROLES:
             assert alice.be(role).value("SELECT 1") == 1
         # Nor with new connections of the pooler's own.
         _end_sessions(alice)
@@ -132,6 +135,32 @@ def test_passwords_rotate_behind_a_pooler(alice: Caller, is_known: bool) -> None
     rotation.end_old_sessions(now=timezone.now())
     with pytest.raises(LoginRefused):
         cache.CACHE.checkout(before.login("operator"))
+
+
+def test_no_request_fails_behind_a_pooler_while_passwords_rotate(committed: Caller) -> None:
+    """Also where it has just logged in with a password that the server does not know any more."""
+    committed.value("SELECT 1")
+    before, over = provisioning.database_for(committed.scope), threading.Event()
+
+    def ask(role: Role) -> list[Answer]:
+        answers = []
+        while not over.is_set():
+            # The other roles' sessions may be at work.
+            _end_sessions(committed, role)
+            CACHE.put(committed.scope.environment_pk, before)
+            answers.append(_in_thread(committed.be(role), "SELECT 1"))
+        return answers
+
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(ask, role) for role in ROLES]
+        try:
+            for _ in range(8):
+                rotation.rotate(committed.database)
+        finally:
+            over.set()
+        answers = [answer for each in asked for answer in each.result(60)]
+
+    assert {(answer.status, answer.body.get("code")) for answer in answers} == {(200, None)}
 
 
 def test_rows_stream_out_and_in(alice: Caller) -> None:
@@ -257,10 +286,10 @@ def _in_thread(someone: Caller, text: str) -> Answer:
         connection.close()
 
 
-def _end_sessions(someone: Caller) -> None:
-    """End all sessions of somebody's roles, the pooler's idle ones too."""
+def _end_sessions(someone: Caller, *only: Role) -> None:
+    """End all sessions of somebody's roles, or one of them, the pooler's idle ones too."""
     ROLE_CHECK._used.clear()
-    roles = list(someone.database.roles.values())
+    roles = [user for role, user in someone.database.roles.items() if role in only or not only]
     as_provisioner(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = ANY(%s)",
         [roles],
