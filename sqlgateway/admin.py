@@ -1,8 +1,6 @@
 """Clusters, databases and limits in the admin.
 
-Staff move databases, rotate their passwords and set organizations' limits.
-
-No secret is shown.
+Staff move databases, rotate their passwords and set organizations' limits. No secret is shown.
 """
 
 from collections.abc import Callable, Sequence
