@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("sqlgateway", "0010_request_quotas"),
+        ("sqlgateway", "0011_organization_limits"),
     ]
 
     operations = [
