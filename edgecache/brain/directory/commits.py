@@ -94,12 +94,17 @@ FORGET_QUERIES: Final = (
 FORGET_KEYS: Final = (
     "DELETE FROM brain_cachedobject WHERE bucket_id = %s AND key = ANY(%s) RETURNING blob_id"
 )
-# First the locks, in order; the references are read by another statement, with a snapshot of its
-# own: otherwise two transactions that release the same blob would each see the other's object.
+# First the locks; another statement reads the references, with a snapshot of its own: otherwise
+# two transactions that release the same blob would each see the other's object. Who does not get
+# the lock leaves the blob to garbage collection, which looks for references later. So nothing waits
+# here, and transactions that release several times are in no deadlock.
 # Hashes in binary form: a purge has tens of thousands, and text takes five times as long.
 LOCK_BLOBS: Final = (
-    "SELECT count(*) FROM (SELECT FROM brain_blob WHERE sha256 = ANY(%b)"
-    " ORDER BY sha256 FOR NO KEY UPDATE) locked"
+    "WITH given AS (SELECT DISTINCT unnest(%b::bytea[]) AS sha256),"
+    " locked AS MATERIALIZED (SELECT sha256 FROM brain_blob"
+    " WHERE sha256 IN (SELECT sha256 FROM given) FOR NO KEY UPDATE SKIP LOCKED)"
+    " INSERT INTO brain_release (blobs) SELECT array_agg(sha256) FROM given"
+    " WHERE sha256 NOT IN (SELECT sha256 FROM locked) HAVING count(*) > 0"
 )
 # In the order of the hashes, one look-up each (OFFSET 0 keeps the planner from joining: it cannot
 # estimate how many are free), so that the pages of large indexes are read in sequence.

@@ -37,6 +37,27 @@ async def test_bytes_are_deleted_with_the_last_object_that_references_them(
     assert len(files(brain, "origin")) == 1
 
 
+async def test_a_blob_that_two_release_at_once_holds_up_neither_and_is_deleted(
+    brain: Brain, rows: Rows
+) -> None:
+    bucket = await brain.bucket()
+    found = await brain.put(bucket, "a", b"same")
+    await brain.put(bucket, "b", b"same")
+
+    with psycopg.connect(rows.url) as other:
+        # As a transaction does that deletes the other object, and has seen this one.
+        other.execute("DELETE FROM brain_cachedobject WHERE key = 'b'")
+        other.execute("DELETE FROM brain_storedobject WHERE key = 'b'")
+        other.execute("SELECT FROM brain_blob WHERE sha256 = %s FOR NO KEY UPDATE", [found.sha256])
+        await asyncio.wait_for(brain.objects.delete(bucket, ["a"]), 2)
+        await brain.garbage_collector.round()
+        assert len(files(brain, "origin")) == 1
+    await brain.garbage_collector.round()
+
+    assert rows.value("SELECT count(*) FROM brain_blob") == 0
+    assert not files(brain, "origin")
+
+
 async def test_purging_built_in_objects_deletes_node_copies_and_keeps_the_brain_s(
     brain: Brain, rows: Rows
 ) -> None:
