@@ -17,7 +17,7 @@ from platform_site.lib.admin.filters import BY_ORGANIZATION
 from platform_site.lib.admin.pages import ReadOnlyAdmin
 from sqlgateway import staff_actions, staff_limits
 from sqlgateway.models import Cluster, Database
-from sqlgateway.organization_limits import OrganizationLimits
+from sqlgateway.models.organization_limits import OrganizationLimits
 from sqlgateway.provisioning.own_limits import LIMITS, OwnLimit, own_of
 
 

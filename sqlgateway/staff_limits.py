@@ -15,7 +15,7 @@ from accounts.audit import audit
 from platform_site.lib.admin.actions import ConfirmedAction
 from platform_site.lib.admin.forms import StaffForm, Values
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.organization_limits import OrganizationLimits
+from sqlgateway.models.organization_limits import OrganizationLimits
 from sqlgateway.provisioning import own_limits
 from sqlgateway.provisioning.own_limits import LIMITS, OwnLimit
 

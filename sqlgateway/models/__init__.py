@@ -1,0 +1,20 @@
+"""The gateway's tables, all in the control database."""
+
+from sqlgateway.models.databases import Cluster, Database, RetiredDatabase
+from sqlgateway.models.organization_limits import OrganizationLimits
+from sqlgateway.models.quotas import OrganizationQuota, SqlStorageDay, SqlUsage
+from sqlgateway.models.requests import InteractiveTransaction, RunningSql, SavedQuery, SqlRecord
+
+__all__ = [
+    "Cluster",
+    "Database",
+    "InteractiveTransaction",
+    "OrganizationLimits",
+    "OrganizationQuota",
+    "RetiredDatabase",
+    "RunningSql",
+    "SavedQuery",
+    "SqlRecord",
+    "SqlStorageDay",
+    "SqlUsage",
+]

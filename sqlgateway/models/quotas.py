@@ -1,0 +1,66 @@
+"""What organizations may use, and what they have used."""
+
+from django.db import models
+
+from platform_site.lib.scoping import TenantModel
+
+
+class OrganizationQuota(TenantModel):
+    """An organization's own limits; null is the setting's.
+
+    disk_bytes: of each environment's database. statements: running at once, in each web process.
+    The others are of one request (provisioning/own_limits.py), whatever it asks for.
+    """
+
+    organization = models.OneToOneField(
+        "environments.Organization", on_delete=models.CASCADE, related_name="quota"
+    )
+    disk_bytes = models.PositiveBigIntegerField(null=True, blank=True)
+    environments = models.PositiveBigIntegerField(null=True, blank=True)
+    statements = models.PositiveIntegerField(null=True, blank=True)
+    timeout_ms = models.PositiveIntegerField(null=True, blank=True)
+    max_rows = models.PositiveIntegerField(null=True, blank=True)
+    max_bytes = models.PositiveIntegerField(null=True, blank=True)
+    body_bytes = models.PositiveIntegerField(null=True, blank=True)
+    import_bytes = models.PositiveBigIntegerField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        """Return whose it is."""
+        return f"quota of organization {self.organization_id}"
+
+
+class SqlUsage(models.Model):
+    """What one process counted of one environment in one hour, until billing takes it.
+
+    Not scoped: billing records outlive environments. batch: of one write, so that it counts once.
+    """
+
+    batch = models.UUIDField()
+    organization_id = models.BigIntegerField()
+    environment_pk = models.BigIntegerField()
+    hour = models.DateTimeField()
+    statements = models.BigIntegerField(db_default=0)
+    milliseconds = models.BigIntegerField(db_default=0)
+    bytes_out = models.BigIntegerField(db_default=0)
+    storage_byte_hours = models.DecimalField(max_digits=40, decimal_places=0, db_default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["batch", "environment_pk", "hour"], name="sql_usage_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        """Return a label."""
+        return f"{self.environment_pk} {self.hour:%Y-%m-%d %H}"
+
+
+class SqlStorageDay(models.Model):
+    """A day whose storage was added."""
+
+    day = models.DateField(primary_key=True)
+
+    def __str__(self) -> str:
+        """Return the day."""
+        return str(self.day)
