@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Iterator
+from itertools import cycle
 from typing import Any
 from uuid import UUID
 
@@ -368,9 +369,11 @@ def test_an_operator_s_node_is_taken_out_after_wrong_objects(faulty: FaultyClust
     faulty.own(owner)
     try:
         faulty.break_workers(faulty_workers.altered, faulty_workers.altered)
+        # Again and again, as a node that failed is left alone for a while.
+        objects = cycle([faulty.fresh() for _ in range(12)])
 
         def are_out() -> bool:
-            key, body = faulty.fresh()
+            key, body = next(objects)
             assert faulty.get(key) == body
             return faulty.statuses() == ["quarantined", "quarantined"]
 
