@@ -25,7 +25,7 @@ from sqlgateway.provisioning.placements import CACHE
 from tests.sqlgateway import support
 from tests.sqlgateway.support import Caller, as_provisioner
 
-pytestmark = pytest.mark.provisions
+pytestmark = [pytest.mark.provisions, pytest.mark.slow]
 
 IS_THERE = "SELECT count(*) FROM pg_database WHERE datname = %s"
 ROLES = "SELECT count(*) FROM pg_roles WHERE rolname = ANY(%s)"

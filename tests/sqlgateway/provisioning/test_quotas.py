@@ -23,7 +23,7 @@ from tests.accounts.webhooks.support import emitted, subscribe
 from tests.commands import facts, help_of, misused, refused
 from tests.sqlgateway.support import Caller
 
-pytestmark = pytest.mark.provisions
+pytestmark = [pytest.mark.provisions, pytest.mark.slow]
 
 # Each of them would let the database grow, or take the guard away.
 GROWTH = (

@@ -31,6 +31,8 @@ from tests.scrape import growth
 from tests.sqlgateway.support import VIEW, Caller, backends_of, principal
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 NDJSON = "application/x-ndjson"
 CSV = "text/csv"
 # Long enough for more than one piece.

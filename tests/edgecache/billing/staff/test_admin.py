@@ -17,6 +17,8 @@ from edgecache.billing.usage import settlement
 from tests.edgecache.billing.support import NOW, OLGA, line, operator, store
 from tests.staff import staff_inside
 
+pytestmark = pytest.mark.slow
+
 PAGES = (
     "account",
     "journal",

@@ -23,6 +23,8 @@ from edgecache.brain.values import BucketInfo, Conditions, Fields
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, read, running, until
 from tests.edgecache.brain.children import child
 
+pytestmark = pytest.mark.slow
+
 DAY_S = 24 * 3600
 
 
