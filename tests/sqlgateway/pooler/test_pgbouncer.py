@@ -151,7 +151,9 @@ def test_no_request_fails_behind_a_pooler_while_passwords_rotate(committed: Call
             answers.append(_in_thread(committed.be(role), "SELECT 1"))
         return answers
 
-    with ThreadPoolExecutor(3) as pool:
+    # One of three requests waits for its turn, and a pooler waits after a login that was refused.
+    patient = override_settings(SQL=replace(settings.SQL, queue_wait_ms=20_000))
+    with patient, ThreadPoolExecutor(3) as pool:
         asked = [pool.submit(ask, role) for role in ROLES]
         try:
             for _ in range(8):
