@@ -28,7 +28,7 @@ class Command(OpsCommand):
         "Replace the passwords of database roles: of one environment, an organization, a cluster, "
         "or all. Nobody but the platform knows them, and no request fails meanwhile. Sessions that "
         "were opened with the old ones end within minutes. Safe to repeat; --older-than goes on "
-        "after an interruption. Exit status 4: some could not be replaced, and hold on."
+        "after an interruption. Exit status 4: some could not be replaced and stay as they are."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -60,7 +60,7 @@ class Command(OpsCommand):
         done, failed = self._rotate(list(databases))
         facts = {"databases": done, "failed": failed, "dry_run": False}
         unfinished = f"{len(failed)} databases keep their passwords." if failed else ""
-        return Outcome(facts, f"{done} databases have new passwords.", unfinished)
+        return Outcome(facts, f"New passwords for databases: {done}.", unfinished)
 
     def _rotate(self, databases: list[Database]) -> tuple[int, list[dict[str, Any]]]:
         """Return how many were done, and which were not, with the reason's code."""

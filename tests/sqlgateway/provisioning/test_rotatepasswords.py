@@ -85,7 +85,7 @@ def test_one_environment_an_organization_or_all_get_new_passwords(
 
         assert done == {"databases": len(expected), "failed": [], "dry_run": False}
         assert changed(before) == expected
-    assert "4 databases have new passwords" in run(COMMAND, "--all")
+    assert "New passwords for databases: 4." in run(COMMAND, "--all")
     for someone in (alice, staging, charlie):
         assert someone.value("SELECT 1") == 1
 
