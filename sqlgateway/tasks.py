@@ -5,6 +5,7 @@ from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued
+from procrastinate.jobs import JobDeferrer
 
 from accounts.audit import audit
 from platform_site.lib.commands import Refused
@@ -75,27 +76,13 @@ def move_database(database_pk: int, cluster_pk: int) -> None:
     try:
         moves.move(database, cluster)
     except (Refused, EngineUnavailable) as exc:
-        audit.add(
-            None,
-            SqlTag.DATABASE_MOVE,
-            organization_id=database.organization_id,
-            environment_id=database.environment.slug if database.environment else "",
-            actor="platform",
-            outcome="refused",
-            data={"database": database.pk, "cluster": cluster.name, "reason": str(exc)[:300]},
-        )
+        _audit_refusal(SqlTag.DATABASE_MOVE, database, exc, cluster=cluster.name)
 
 
 def queue_move(database_pk: int, cluster_pk: int) -> bool:
     """Queue ``move_database``; False if a move of the database waits already."""
     job = move_database.configure(queueing_lock=f"sqlgateway_move:{database_pk}")
-    try:
-        # A separate transaction: the refusal of a second job must not break the caller's.
-        with transaction.atomic():
-            job.defer(database_pk=database_pk, cluster_pk=cluster_pk)
-    except AlreadyEnqueued:
-        return False
-    return True
+    return _queued(job, database_pk=database_pk, cluster_pk=cluster_pk)
 
 
 @app.task
@@ -109,24 +96,33 @@ def rotate_passwords(database_pk: int) -> None:
     try:
         rotation.rotate(database)
     except (Refused, EngineUnavailable) as exc:
-        audit.add(
-            None,
-            SqlTag.DATABASE_ROTATE,
-            organization_id=database.organization_id,
-            environment_id=database.environment.slug if database.environment else "",
-            actor="platform",
-            outcome="refused",
-            data={"database": database.pk, "reason": str(exc)[:300]},
-        )
+        _audit_refusal(SqlTag.DATABASE_ROTATE, database, exc)
 
 
 def queue_rotation(database_pk: int) -> bool:
     """Queue ``rotate_passwords``; False if a rotation of the database waits already."""
     job = rotate_passwords.configure(queueing_lock=f"sqlgateway_rotate:{database_pk}")
+    return _queued(job, database_pk=database_pk)
+
+
+def _audit_refusal(tag: SqlTag, database: Database, reason: Exception, **facts: str) -> None:
+    audit.add(
+        None,
+        tag,
+        organization_id=database.organization_id,
+        environment_id=database.environment.slug if database.environment else "",
+        actor="platform",
+        outcome="refused",
+        data={"database": database.pk, **facts, "reason": str(reason)[:300]},
+    )
+
+
+def _queued(job: JobDeferrer, **arguments: int) -> bool:
+    """Queue a job; False if one with its lock waits already."""
     try:
         # A separate transaction: the refusal of a second job must not break the caller's.
         with transaction.atomic():
-            job.defer(database_pk=database_pk)
+            job.defer(**arguments)
     except AlreadyEnqueued:
         return False
     return True

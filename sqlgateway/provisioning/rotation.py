@@ -45,7 +45,7 @@ log = structlog.get_logger(__name__)
 
 
 def rotate(database: Database) -> None:
-    """Replace the three passwords; the old ones let nobody in when this returns.
+    """Replace the three passwords; no login succeeds with the old ones when this returns.
 
     Raises Refused (it is being moved, copied or restored, or is not in use), EngineUnavailable: the
     old passwords hold then.

@@ -71,8 +71,7 @@ class SharedFetch:
 
         on_header, on_failure: called before any waiter resumes.
         """
-        self.name = name
-        self.request = request
+        self.name, self.request = name, request
         self.cacheability: Cacheability = Cacheability()
         self.opened: asyncio.Future[ObjectVersion] = asyncio.get_running_loop().create_future()
         # Retrieve the exception even if no waiter is left.
@@ -96,8 +95,7 @@ class SharedFetch:
         self._readers = 0
         self._abandon_timer: asyncio.TimerHandle | None = None
         self._size = -1
-        self._is_whole = False
-        self._is_over = False
+        self._is_whole = self._is_over = False
         self._waiters: list[asyncio.Future[None]] = []
 
     async def run(self, driver: Driver, writer: DirectoryWriter) -> None:

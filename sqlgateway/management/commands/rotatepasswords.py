@@ -26,7 +26,7 @@ class Command(OpsCommand):
 
     help = (
         "Replace the passwords of database roles: of one environment, an organization, a cluster, "
-        "or all. Nobody but the platform knows them, and no request fails meanwhile. Sessions that "
+        "or all. Only the platform knows them, and no request fails meanwhile. Sessions that "
         "were opened with the old ones end within minutes. Safe to repeat; --older-than goes on "
         "after an interruption. Exit status 4: some could not be replaced and stay as they are."
     )

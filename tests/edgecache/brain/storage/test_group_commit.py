@@ -21,8 +21,7 @@ from edgecache.brain.errors import (
     StorageFull,
 )
 from edgecache.brain.storage import journal, stored_bytes
-from edgecache.brain.storage.buffers import LIMIT_BYTES, SHARES, Buffers
-from edgecache.brain.storage.digests import Digests, manifest_of
+from edgecache.brain.storage.buffers import Buffers
 from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, ObjectVersion
 from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, buffered, until
@@ -383,32 +382,3 @@ async def test_a_kill_during_a_group_loses_nothing_that_was_acknowledged(
     for (key,) in stored:
         assert await brain.get(bucket, key) == f"body {key[1:]}".encode()
     assert acknowledged <= len(stored) <= 300
-
-
-def test_a_tenant_has_a_share_of_the_memory_for_bodies() -> None:
-    buffers = Buffers()
-    share, size = LIMIT_BYTES // SHARES, 2**20
-
-    held = [buffers.reserve(1, size) for _ in range(share // size)]
-
-    assert all(held)
-    assert buffers.reserve(1, 1) is None
-    theirs = buffers.reserve(2, size)
-    assert theirs is not None
-    theirs()
-    theirs()
-    assert buffers.used_bytes == share
-    for release in held:
-        if release is not None:
-            release()
-    assert buffers.used_bytes == 0
-    assert buffers.reserve(1, size)
-
-
-@pytest.mark.parametrize("size", [0, 1, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1])
-def test_digests_of_bytes_at_hand_equal_those_of_a_stream(size: int) -> None:
-    digests, data = Digests(), b"x" * size
-
-    digests.update(data)
-
-    assert manifest_of(data) == digests.manifest()
