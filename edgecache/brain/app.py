@@ -39,7 +39,7 @@ from edgecache.brain.nodes.replication import Replication
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.registry import Origins
-from edgecache.brain.process.listeners import Listeners, port_server
+from edgecache.brain.process.listeners import Listeners, as_node, as_platform, port_server
 from edgecache.brain.process.process import BrainProcess, Part
 from edgecache.brain.process.upkeep import Upkeep
 from edgecache.brain.s3.api import ObjectApi
@@ -55,6 +55,7 @@ from edgecache.brain.workers_api.app import workers_api
 from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.http.machine import connections_allowed
 from edgecache.http.shares import Shares
+from edgecache.http.turns import LoopTurns
 from platform_site.lib.ids import uuid7
 
 
@@ -277,11 +278,14 @@ def _listeners(
     internal = internal_api(_internal_api_parts(settings, core, cluster, objects))
     workers = workers_api(_workers_api_parts(settings, core, cluster))
     tls = (settings.tls_cert, settings.tls_key)
+    turns, s3_socket = LoopTurns(), settings.s3_socket
     return Listeners(
         {
-            "internal": port_server(internal, settings.internal),
-            "workers": port_server(workers, settings.workers, tls=tls),
-            "objects": port_server(s3, settings.s3, unix_socket=settings.s3_socket),
+            "internal": port_server(internal, settings.internal, turns, payer=as_platform),
+            "workers": port_server(workers, settings.workers, turns, payer=as_node, tls=tls),
+            "objects": port_server(
+                s3, settings.s3, turns, payer=s3.payers.of, unix_socket=s3_socket
+            ),
         }
     )
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable
+from functools import partial
 from typing import Final, cast
 
 import httptools
@@ -251,7 +252,15 @@ class Connection(ResponseWriter):
         return self._running is None and self._is_in_message and not self._lingers
 
     def _run(self, exchange: Exchange) -> None:
+        """Begin to answer a request, in its turn."""
         self._running = exchange
+        self._server.take_turn(exchange.scope, partial(self._begin, exchange))
+
+    def _begin(self, exchange: Exchange) -> None:
+        if exchange.is_gone:
+            # The client left while its request waited.
+            self._finish(exchange)
+            return
         try:
             work = self._server.app(exchange.scope, exchange)
         except Exception as error:  # noqa: BLE001 - logged; the client gets a 500

@@ -1,9 +1,11 @@
 """What the server and its clients know of each other."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from edgecache.http.exchange import App
 from edgecache.http.limits import Limits
+from edgecache.http.scope import Scope
 
 
 class Client(Protocol):
@@ -34,3 +36,4 @@ class Registry(Protocol):
     def is_stopping(self) -> bool: ...
     def opened(self, client: Client) -> bool: ...
     def closed(self, client: Client) -> None: ...
+    def take_turn(self, scope: Scope, begin: Callable[[], None]) -> None: ...

@@ -10,15 +10,21 @@ import contextlib
 import logging
 import socket
 import ssl
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from edgecache.http.addresses import network_of
 from edgecache.http.connection import Connection
 from edgecache.http.exchange import App
 from edgecache.http.limits import Limits
 from edgecache.http.machine import files_allowed
 from edgecache.http.registry import Client
+from edgecache.http.scope import Scope
+from edgecache.http.shares import Path as Payer
 from edgecache.http.shares import Shares
+from edgecache.http.turns import LoopTurns
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +34,11 @@ BACKLOG: Final = 2048
 SWEEP_S: Final = 1.0
 STOP_TIMEOUT_S: Final = 10.0
 LOCAL: Final = frozenset(("127.0.0.1", "::1"))
+
+
+def by_network(scope: Scope) -> Payer:
+    """Return the client's network as the one whose turn a request is in."""
+    return ("clients", network_of(scope.client_address))
 
 
 class Server:
@@ -42,9 +53,16 @@ class Server:
         tls: ssl.SSLContext | None = None,
         limits: Limits | None = None,
         stop_timeout_s: float = STOP_TIMEOUT_S,
+        turns: LoopTurns | None = None,
+        payer: Callable[[Scope], Payer] = by_network,
     ) -> None:
-        """Bind nothing yet. stop_timeout_s: for the requests under way at ``stop``."""
+        """Bind nothing yet. stop_timeout_s: for the requests under way at ``stop``.
+
+        turns: of all servers on this loop. payer: whose turn a request is in, from its head alone.
+        """
         self.app = app
+        self._turns = turns or LoopTurns()
+        self._payer = payer
         self.limits = limits or Limits()
         self._address = (address, port)
         self._tls = tls
@@ -146,6 +164,10 @@ class Server:
         self._clients.discard(client)
         if not self._clients:
             self._emptied.set()
+
+    def take_turn(self, scope: Scope, begin: Callable[[], None]) -> None:
+        """Begin a request, at once or when those before it in turn have begun."""
+        self._turns.take(partial(self._payer, scope), begin)
 
     def _is_fair(self, client: Client) -> bool:
         """True if a client's address holds no more connections than it leaves for others.

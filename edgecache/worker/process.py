@@ -7,6 +7,7 @@ import signal
 import sqlite3
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import uvloop
@@ -19,6 +20,7 @@ from edgecache.worker.clock import BrainClock
 from edgecache.worker.node import Node, Status
 from edgecache.worker.options import Options
 from edgecache.worker.serving.app import App
+from edgecache.worker.serving.reads import turn_of
 from edgecache.worker.serving.tickets import Verifier
 from edgecache.worker.store.files import FolderInUse
 from edgecache.worker.store.inventory import Reader
@@ -75,7 +77,7 @@ async def _live(options: Options, store: Store) -> int:
     client = HttpClient(connect_timeout_s=CALL_STALL_S, stall_s=CALL_STALL_S)
     node = _node(options, store, client)
     tracing = Tracing()
-    server = _server(options, App(node, traced=tracing.finished))
+    server = _server(options, App(node, traced=tracing.finished), node)
     stop = _stop_signal()
     try:
         await server.start()
@@ -117,7 +119,7 @@ def _node(options: Options, store: Store, client: HttpClient) -> Node:
     )
 
 
-def _server(options: Options, app: App) -> Server:
+def _server(options: Options, app: App, node: Node) -> Server:
     timeout_s = options.client_timeout_s
     limits = Limits(
         connections=options.max_connections,
@@ -141,6 +143,7 @@ def _server(options: Options, app: App) -> Server:
         tls=tls,
         limits=limits,
         stop_timeout_s=options.drain_s,
+        payer=partial(turn_of, node),
     )
 
 

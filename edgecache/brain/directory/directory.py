@@ -219,6 +219,10 @@ class Directory:
 
     # --- buckets ----------------------------------------------------------------------------
 
+    def known_bucket(self, name: BucketName) -> BucketInfo | None:
+        """Return a bucket if it is in memory, and that is current."""
+        return self._buckets.known(name)
+
     async def bucket(self, tenant: Tenant, name: str) -> BucketInfo | None:
         """Return the environment's bucket of this name.
 

@@ -130,6 +130,11 @@ class Hosts:
             return host not in self._known
         return not self.may_be(host)
 
+    def known_bucket_id(self, authority: str) -> int | None:
+        """Return the bucket of a Host header if it is in memory, and that is current."""
+        known = self._known if self._coherence.is_current else None
+        return None if known is None else known.get(host_name(authority))
+
     async def bucket_id(self, authority: str) -> int | None:
         """Return the bucket of a Host header, None if it is no bucket's.
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,10 +12,15 @@ from typing import Final
 import structlog
 
 from edgecache.brain.conf import Listener
+from edgecache.brain.fair_share import PLATFORM
+from edgecache.http.addresses import network_of
 from edgecache.http.exchange import App
 from edgecache.http.limits import Limits
 from edgecache.http.machine import connections_allowed
-from edgecache.http.server import Server, tls_context
+from edgecache.http.scope import Scope
+from edgecache.http.server import Server, by_network, tls_context
+from edgecache.http.shares import Path as Payer
+from edgecache.http.turns import LoopTurns
 from platform_site.embedded.errors import PortTakenError, StartError
 from platform_site.embedded.ports import check_port
 
@@ -94,18 +99,41 @@ class Listeners:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
+def as_platform(_scope: Scope) -> Payer:
+    """Return the platform as the one whose turn a request is in."""
+    return PLATFORM
+
+
+def as_node(scope: Scope) -> Payer:
+    """Return the nodes, and of these the one at this address."""
+    return "nodes", network_of(scope.client_address)
+
+
 def port_server(
     app: App,
     listener: Listener,
+    turns: LoopTurns,
     *,
+    payer: Callable[[Scope], Payer] = by_network,
     tls: tuple[Path | None, Path | None] = (None, None),
     unix_socket: Path | None = None,
 ) -> PortServer:
-    """Return the server of an application. tls: certificate and key, both or neither."""
+    """Return the server of an application.
+
+    turns: of all ports. payer: whose turn a request is in. tls: certificate and key, or neither.
+    """
     certificate, key = tls
     context = tls_context(certificate, key) if certificate and key else None
     limits = Limits(connections=connections_allowed())
-    server = Server(app, address=listener.address, port=listener.port, tls=context, limits=limits)
+    server = Server(
+        app,
+        address=listener.address,
+        port=listener.port,
+        tls=context,
+        limits=limits,
+        turns=turns,
+        payer=payer,
+    )
     return PortServer(listener, server, unix_socket)
 
 

@@ -12,6 +12,7 @@ from edgecache.brain.s3 import requests, xml
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.s3.auth.authentication import authenticate
 from edgecache.brain.s3.auth.platform_keys import is_platform_key
+from edgecache.brain.s3.claimed_payer import CDN_PREFIX, ClaimedPayers
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.cors import responses
 from edgecache.brain.s3.cors.lookup import CorsRules
@@ -28,7 +29,6 @@ from platform_site.lib import tracing
 log = structlog.get_logger(__name__)
 
 REQUEST_ID_BITS: Final = 64
-CDN_PREFIX: Final = "/p/"
 SLOW_DOWN_S: Final = "1"
 PUBLIC_NAME_CHARS: Final = 32
 # A link of the platform's may be opened by anyone: a stored page must not run as this host's.
@@ -47,7 +47,10 @@ class Cdn(Protocol):
 
 
 class ObjectApi:
-    """Serves requests; each gets a line in the log, without its secrets."""
+    """Serves requests; each gets a line in the log, without its secrets.
+
+    payers: whose turn each request is in.
+    """
 
     def __init__(self, parts: S3Parts, *, cdn: Cdn) -> None:
         """cdn: serves ``/p/…`` and the hosts of buckets, which are not S3."""
@@ -55,6 +58,8 @@ class ObjectApi:
         self._keys = AccessKeys(parts.database, parts.coherence, parts.platform_keys)
         self._cors = CorsRules(parts.database, parts.directory, self._keys)
         self._cdn = cdn
+        offload = parts.streamer.offload
+        self.payers = ClaimedPayers(self._keys, parts.directory, parts.hosts, offload)
         self._log = RequestLog(settings.LOG_FORMAT, settings.LOG_LEVEL)
 
     async def __call__(self, scope: Scope, exchange: Exchange) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
+from edgecache.http.addresses import network_of
 from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
 from edgecache.http.heads import HeaderPairs
@@ -52,15 +53,17 @@ class _Read(NamedTuple):
 
 def ticket_text(scope: Scope) -> str:
     """Return the ticket of a request, from its header or its query. Raises Refused."""
-    text = scope.headers.get(TICKET_HEADER)
-    if not text:
-        for part in scope.query_string.split("&"):
-            if part.startswith(_PARAMETER):
-                text = part[len(_PARAMETER) :]
-                break
+    text = _given_ticket(scope)
     if not text:
         raise ticket_missing()
     return text
+
+
+def turn_of(node: Node, scope: Scope) -> Path:
+    """Return whose turn on the event loop a request is in: (organization, client's network)."""
+    organization_id = node.verifier.organization_of(_given_ticket(scope))
+    payer = "unknown" if organization_id is None else organization_id
+    return payer, network_of(scope.client_address)
 
 
 def admit(node: Node, text: str, *, sha256: bytes | None, kind: TicketKind) -> Ticket:
@@ -191,6 +194,16 @@ def _open(node: Node, read: _Read) -> tuple[FileBody, FileState]:
         lambda: state_of(descriptor) == state,
     )
     return body, state
+
+
+def _given_ticket(scope: Scope) -> str:
+    """Return the text of the ticket, empty if there is none."""
+    text = scope.headers.get(TICKET_HEADER)
+    if not text:
+        for part in scope.query_string.split("&"):
+            if part.startswith(_PARAMETER):
+                return part[len(_PARAMETER) :]
+    return text
 
 
 def _held_size(node: Node, sha256: bytes) -> int:

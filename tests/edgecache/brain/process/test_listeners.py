@@ -12,6 +12,7 @@ from edgecache.brain.conf import Listener
 from edgecache.brain.process.listeners import Listeners, port_server
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import Scope
+from edgecache.http.turns import LoopTurns
 from platform_site.embedded.errors import PortTakenError, StartError
 from tests.edgecache.http.support import ask
 from tests.ports import free_port
@@ -27,9 +28,8 @@ async def client_address(scope: Scope, exchange: Exchange) -> None:
 def made(path: Path | None = None) -> tuple[Listeners, int]:
     """Return listeners on a free port, and a path beside it."""
     listener = Listener(address="127.0.0.1", port=free_port(), port_setting="ZBRAIN_S3_PORT")
-    return Listeners(
-        {"objects": port_server(client_address, listener, unix_socket=path)}
-    ), listener.port
+    server = port_server(client_address, listener, LoopTurns(), unix_socket=path)
+    return Listeners({"objects": server}), listener.port
 
 
 @asynccontextmanager
@@ -97,4 +97,6 @@ async def test_a_port_in_use_is_refused_with_its_setting() -> None:
     async with listening() as port:
         listener = Listener(address="127.0.0.1", port=port, port_setting="ZBRAIN_S3_PORT")
         with pytest.raises(PortTakenError, match="ZBRAIN_S3_PORT"):
-            await Listeners({"objects": port_server(client_address, listener)}).start({})
+            await Listeners({"objects": port_server(client_address, listener, LoopTurns())}).start(
+                {}
+            )

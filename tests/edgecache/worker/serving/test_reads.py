@@ -3,6 +3,7 @@
 import pytest
 
 from edgecache.protocol.names import NODE_HEADER, TICKET_HEADER, object_path
+from tests.edgecache.crowds import FEW, answered_before
 from tests.edgecache.worker.brain import NODE
 from tests.edgecache.worker.running import Worker, name
 
@@ -163,3 +164,16 @@ def test_a_connection_serves_many_requests(holder: Worker) -> None:
     ticket = holder.brain.signer.ticket(CONTENT)
     for _ in range(50):
         assert holder.show(ticket, CONTENT, {TICKET_HEADER: ticket}).body == CONTENT
+
+
+def test_a_crowd_of_one_organization_is_not_ahead_of_another(holder: Worker) -> None:
+    def asked(organization_id: int) -> bytes:
+        ticket = holder.brain.signer.ticket(CONTENT, organization_id=organization_id)
+        lines = [
+            f"HEAD {object_path(name(CONTENT))} HTTP/1.1",
+            "Host: worker",
+            f"{TICKET_HEADER}: {ticket}",
+        ]
+        return "\r\n".join([*lines, "", ""]).encode()
+
+    assert answered_before(holder.port, asked(2), crowd=asked(1)) < FEW

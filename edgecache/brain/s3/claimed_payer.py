@@ -1,0 +1,56 @@
+"""Whose turn on the event loop a request is in: as its head claims, which nothing has proved yet.
+
+The client's network is part of it. So whoever claims another organization's key or bucket takes
+turns of that organization, but not those of its clients elsewhere.
+"""
+
+import re
+from typing import Final
+
+from edgecache.brain.delivery.nginx_offload import NginxOffload
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.directory.hosts import Hosts
+from edgecache.brain.s3.auth.access_keys import AccessKeys
+from edgecache.http.addresses import network_of
+from edgecache.http.scope import Scope
+from edgecache.http.shares import Path
+
+CDN_PREFIX: Final = "/p/"
+# Of all versions of signatures, in the Authorization header or in the query.
+_CLAIMED_KEY: Final = re.compile(r"(?:Credential|AWSAccessKeyId)=([A-Za-z0-9]{1,32})(?:[/&%]|$)")
+
+
+class ClaimedPayers:
+    """Looks at keys, public names and hosts that are in memory; nothing waits for the database.
+
+    Requests whose organization is not known so share the turns of one more organization.
+    """
+
+    def __init__(
+        self, keys: AccessKeys, directory: Directory, hosts: Hosts, offload: NginxOffload
+    ) -> None:
+        """offload: knows the client behind an nginx."""
+        self._keys = keys
+        self._directory = directory
+        self._hosts = hosts
+        self._offload = offload
+
+    def of(self, scope: Scope) -> Path:
+        """Return the payer: (organization, client's network)."""
+        organization_id = self._organization(scope)
+        payer = "unknown" if organization_id is None else organization_id
+        return payer, network_of(self._offload.client_of(scope))
+
+    def _organization(self, scope: Scope) -> int | None:
+        claimed = scope.headers.get("authorization") or scope.query_string
+        match = _CLAIMED_KEY.search(claimed) if claimed else None
+        if match is not None:
+            key = self._keys.known(match[1])
+            return None if key is None else key.tenant.organization_id
+        name: str | int | None
+        if scope.raw_path.startswith(CDN_PREFIX):
+            name = scope.raw_path.removeprefix(CDN_PREFIX).partition("/")[0]
+        else:
+            name = self._hosts.known_bucket_id(scope.authority)
+        bucket = None if name is None else self._directory.known_bucket(name)
+        return None if bucket is None else bucket.tenant.organization_id

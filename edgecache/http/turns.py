@@ -1,0 +1,87 @@
+"""Requests that a process begins in turn: one organization's at a time, then its clients' in turn.
+
+Everything a process serves runs on one event loop, on which a small request takes some tenths of a
+millisecond. Begun as they come, those of an organization with many busy connections would all be
+between another's request and its answer.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
+from typing import Final
+
+from edgecache.http.shares import Path
+
+Begin = Callable[[], None]
+
+# Begun between two looks at the network. Where one organization alone has requests, many: a look
+# costs it throughput. Once another has some, few, and for so many looks more: what comes next waits
+# for those that have begun.
+AT_ONCE_ALONE: Final = 16
+AT_ONCE: Final = 2
+SHARED_LOOKS: Final = 100
+
+
+class _Level:
+    """What waits: for one path, or by the next step of it."""
+
+    __slots__ = ("begins", "below")
+
+    def __init__(self) -> None:
+        self.below: OrderedDict[Hashable, _Level] = OrderedDict()
+        self.begins: deque[Begin] = deque()
+
+    def pop(self) -> Begin | None:
+        """Remove the next in turn and return it; None if nothing waits."""
+        if self.begins:
+            return self.begins.popleft()
+        if not self.below:
+            return None
+        step, below = next(iter(self.below.items()))
+        begin = below.pop()
+        if below.begins or below.below:
+            self.below.move_to_end(step)
+        else:
+            del self.below[step]
+        return begin
+
+
+class LoopTurns:
+    """The turns of one event loop, for all servers that run on it."""
+
+    def __init__(self) -> None:
+        self._waiting = _Level()
+        self._begun = 0
+        self._last: Hashable = None
+        # The looks at the network for which the loop still counts as shared.
+        self._shared = 0
+
+    def take(self, payer: Callable[[], Path], begin: Begin) -> None:
+        """Begin a request: now if the loop is free, else in its turn.
+
+        payer: whose turn it is, the widest first; called only if the request has to wait.
+        """
+        if not self._begun:
+            self._begin(begin)
+            return
+        path = payer()
+        if path[0] != self._last:
+            self._last, self._shared = path[0], SHARED_LOOKS
+        level = self._waiting
+        for step in path:
+            level = level.below.setdefault(step, _Level())
+        level.begins.append(begin)
+
+    def _begin(self, begin: Begin) -> None:
+        if not self._begun:
+            asyncio.get_running_loop().call_soon(self._next_round)
+        self._begun += 1
+        begin()
+
+    def _next_round(self) -> None:
+        """Begin the next few: the loop has looked at the network since the last ones."""
+        limit = AT_ONCE if self._shared else AT_ONCE_ALONE
+        self._shared = max(0, self._shared - 1)
+        self._begun = 0
+        while self._begun < limit and (begin := self._waiting.pop()) is not None:
+            self._begin(begin)

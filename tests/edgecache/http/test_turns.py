@@ -1,0 +1,100 @@
+"""Requests that organizations have begun in turn."""
+
+import asyncio
+import socket
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+from edgecache.http.exchange import Exchange
+from edgecache.http.scope import Scope
+from edgecache.http.shares import Path
+from edgecache.http.turns import AT_ONCE_ALONE
+from tests.edgecache.http.support import run, serving
+
+CROWD = 100
+# Those that have begun when a request comes, and those that are begun with it.
+FEW = 2 * AT_ONCE_ALONE
+
+
+def claimed(scope: Scope) -> Path:
+    """Return the payer that a path names: ``/organization/client``."""
+    return tuple(scope.path.split("/")[1:3])
+
+
+class Begun:
+    """An application that notes which requests it has begun."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    async def __call__(self, scope: Scope, exchange: Exchange) -> None:
+        """Answer one loop later, as most do."""
+        self.paths.append(scope.path)
+        await asyncio.sleep(0)
+        exchange.response_str(200, [], scope.path)
+
+
+async def begun_of(*waves: Iterable[str]) -> list[str]:
+    """Send the requests of each wave before any is looked at; return the order of their begins."""
+    app = Begun()
+    loop = asyncio.get_running_loop()
+    async with serving(app, payer=claimed) as port:
+        for wave in waves:
+            with ExitStack() as stack:
+                clients = [(path, await open_client(port, stack)) for path in wave]
+                for path, client in clients:
+                    # The loop does not run meanwhile: all of them are there when it looks.
+                    client.send(f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+                for path, client in clients:
+                    said = await asyncio.wait_for(loop.sock_recv(client, 2**16), 20)
+                    assert said.endswith(path.encode())
+    return app.paths
+
+
+async def open_client(port: int, stack: ExitStack) -> socket.socket:
+    """Return a connection that the server has accepted."""
+    client = stack.enter_context(socket.socket())
+    client.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", port))
+    return client
+
+
+def test_a_crowd_of_one_organization_is_not_ahead_of_another() -> None:
+    greedy = [f"/greedy/{client}" for client in range(CROWD)]
+    begun = run(begun_of([*greedy, "/modest/client"]))
+
+    assert begun.index("/modest/client") < FEW
+    assert len(begun) == CROWD + 1
+
+
+def test_the_clients_of_an_organization_take_turns() -> None:
+    begun = run(begun_of([*["/greedy/crowd"] * CROWD, "/greedy/other"]))
+
+    assert begun.index("/greedy/other") < FEW
+    assert len(begun) == CROWD + 1
+
+
+def test_after_another_organization_came_fewer_begin_at_once() -> None:
+    greedy = ["/greedy/client"] * CROWD
+    begun = run(begun_of([*greedy, "/modest/1"], [*greedy, "/modest/2"]))
+
+    assert begun.index("/modest/2") - (CROWD + 1) < AT_ONCE_ALONE
+
+
+def test_a_client_that_leaves_while_its_request_waits_costs_nothing() -> None:
+    app = Begun()
+
+    async def work() -> None:
+        async with serving(app, payer=claimed) as port:
+            with ExitStack() as stack:
+                clients = [await open_client(port, stack) for _ in range(CROWD)]
+                for client in clients:
+                    client.send(b"GET /a/b HTTP/1.1\r\nhost: x\r\n\r\n")
+                for client in clients[CROWD // 2 :]:
+                    client.close()
+                for client in clients[: CROWD // 2]:
+                    said = await asyncio.get_running_loop().sock_recv(client, 2**16)
+                    assert said.endswith(b"/a/b")
+
+    run(work())
+    assert len(app.paths) < CROWD
