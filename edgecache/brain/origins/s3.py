@@ -148,7 +148,7 @@ class S3Driver:
             payload_hash=hashlib.sha256(body).hexdigest(),
         ) as reply:
             await _check(reply)
-            failed = failed_deletions(await reply.text(DOCUMENT_LIMIT_BYTES))
+            failed = await failed_deletions(await reply.text(DOCUMENT_LIMIT_BYTES))
         if failed:
             raise OriginFailed(f"The origin did not delete {failed} of {len(names)} objects.")
 
@@ -167,7 +167,7 @@ class S3Driver:
             query["start-after"] = home + behind(prefix, start_after, delimiter)
         async with self._ask("GET", "", query=query) as reply:
             await _check(reply)
-            return listing_of(await reply.text(DOCUMENT_LIMIT_BYTES), home)
+            return await listing_of(await reply.text(DOCUMENT_LIMIT_BYTES), home)
 
     async def _delete_one(self, name: str) -> None:
         async with self._ask("DELETE", name) as reply:
@@ -232,7 +232,7 @@ async def _check(reply: Reply) -> None:
     """Raise the error of an unsuccessful status."""
     if HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
         return
-    code = error_code(await reply.text(ERROR_LIMIT_BYTES))
+    code = await error_code(await reply.text(ERROR_LIMIT_BYTES))
     if reply.status == HTTPStatus.NOT_FOUND and code != "NoSuchBucket":
         raise OriginMissing
     if reply.status in CONFLICTS:

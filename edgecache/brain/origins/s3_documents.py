@@ -9,6 +9,7 @@ from urllib.parse import unquote_plus
 from edgecache.brain.errors import OriginFailed
 from edgecache.brain.s3 import xml
 from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.steps import in_steps
 from edgecache.brain.values import ListedObject, Listing
 
 DELETIONS: Final = 1000
@@ -17,33 +18,33 @@ UNSPEAKABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\r]")
 CODE: Final = re.compile(r"[A-Za-z]{1,64}")
 
 
-def listing_of(body: bytes, home: str) -> Listing:
+async def listing_of(body: bytes, home: str) -> Listing:
     """Return the page that a ListBucketResult says, without the prefix that all its keys have.
 
     Raises OriginFailed.
     """
-    root = _parsed(body, "ListBucketResult")
+    root = await _parsed(body, "ListBucketResult")
     is_encoded = root.value("EncodingType") == "url"
 
     def read(text: str) -> str:
         return (unquote_plus(text) if is_encoded else text).removeprefix(home)
 
-    try:
-        objects = tuple(
-            ListedObject(
-                read(row.value("Key")),
-                int(row.value("Size", "0")),
-                row.value("ETag").strip('"'),
-                datetime.fromisoformat(row.value("LastModified")).astimezone(UTC),
-            )
-            for row in root.all("Contents")
+    def listed(row: xml.Element) -> ListedObject:
+        return ListedObject(
+            read(row.value("Key")),
+            int(row.value("Size", "0")),
+            row.value("ETag").strip('"'),
+            datetime.fromisoformat(row.value("LastModified")).astimezone(UTC),
         )
+
+    try:
+        objects = await in_steps(listed, root.all("Contents"))
     except ValueError as exc:
         raise OriginFailed("The origin's listing is not one.") from exc
     prefixes = tuple(read(row.value("Prefix")) for row in root.all("CommonPrefixes"))
     is_more = root.value("IsTruncated") == "true"
     names = [row.key for row in objects] + list(prefixes)
-    return Listing(objects, prefixes, max(names) if is_more and names else None)
+    return Listing(tuple(objects), prefixes, max(names) if is_more and names else None)
 
 
 def deletion(names: Sequence[str]) -> bytes | None:
@@ -54,25 +55,25 @@ def deletion(names: Sequence[str]) -> bytes | None:
     return xml.document("Delete", [("Quiet", "true"), *rows])
 
 
-def failed_deletions(body: bytes) -> int:
+async def failed_deletions(body: bytes) -> int:
     """Count the objects that were not deleted.
 
     Raises OriginFailed.
     """
-    return len(_parsed(body, "DeleteResult").all("Error"))
+    return len((await _parsed(body, "DeleteResult")).all("Error"))
 
 
-def error_code(body: bytes) -> str:
+async def error_code(body: bytes) -> str:
     """Return the code of an error document, '' where there is none."""
     try:
-        code = xml.parse(body, "Error").value("Code")
+        code = (await xml.parse(body, "Error")).value("Code")
     except S3Error:
         return ""
     return code if CODE.fullmatch(code) else ""
 
 
-def _parsed(body: bytes, root: str) -> xml.Element:
+async def _parsed(body: bytes, root: str) -> xml.Element:
     try:
-        return xml.parse(body, root)
+        return await xml.parse(body, root)
     except S3Error as exc:
         raise OriginFailed("The origin's answer is not what S3 says.") from exc

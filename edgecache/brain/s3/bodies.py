@@ -11,7 +11,7 @@ from edgecache.brain.s3.auth.sigv4.claims import UNSIGNED
 from edgecache.brain.s3.context import RequestContext
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.storage.buffers import BufferedBody
-from edgecache.brain.storage.digests import Digests, manifest_of
+from edgecache.brain.storage.digests import manifest_of
 from edgecache.brain.values import Manifest, StagedFile
 from edgecache.http.exchange import BodyTimeout
 
@@ -59,10 +59,10 @@ async def buffer(context: RequestContext) -> ReceivedBody[BufferedBody] | None:
     return ReceivedBody(body, {**computed, "type": checksums.FULL})
 
 
-def _digests(data: bytes, name: str) -> tuple[Manifest, dict[str, str]]:
-    """Return the manifest of a body, and the checksum of this name."""
+def _digests(data: bytes, *names: str) -> tuple[Manifest, dict[str, str]]:
+    """Return the manifest of a body, and the checksums of these names."""
     manifest = manifest_of(data)
-    running = BodyChecksums(name)
+    running = BodyChecksums(*names)
     running.update(data)
     return manifest, running.values(manifest)
 
@@ -134,12 +134,11 @@ async def read_xml(
     claimed = _client_checksums(declared, source)
     if needs_digest and declared.md5 is None and not claimed:
         raise S3Error("InvalidRequest", "Missing required header for this request: Content-MD5")
-    digests = Digests()
-    digests.update(body)
-    manifest = digests.manifest()
-    running = BodyChecksums(*claimed)
-    running.update(body)
-    _check(context, manifest, declared, claimed, running.values(manifest))
+    if length > IN_PLACE_BYTES:
+        manifest, computed = await context.parts.staging.run(_digests, body, *claimed)
+    else:
+        manifest, computed = _digests(body, *claimed)
+    _check(context, manifest, declared, claimed, computed)
     if not body:
         raise S3Error("MissingRequestBodyError")
     return body

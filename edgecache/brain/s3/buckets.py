@@ -58,7 +58,7 @@ async def create_bucket(context: RequestContext) -> S3Response:
         raise S3Error("NotImplemented")
     if body_length(context):
         # The region that it names makes no difference.
-        parse(await read_xml(context), "CreateBucketConfiguration")
+        await parse(await read_xml(context), "CreateBucketConfiguration")
     if not is_bucket_name(request.bucket):
         raise S3Error("InvalidBucketName", extra={"BucketName": request.bucket[:255]})
     buckets = context.parts.buckets

@@ -25,7 +25,7 @@ async def put_bucket_cors(context: RequestContext) -> S3Response:
     """
     context.require_write()
     bucket = await context.bucket()
-    wanted = rules.parse_rules(await read_xml(context))
+    wanted = await rules.parse_rules(await read_xml(context))
     await context.parts.buckets.set_cors(bucket.id, rules.stored(wanted))
     return S3Response()
 

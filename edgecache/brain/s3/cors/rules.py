@@ -63,14 +63,14 @@ def first_match(
     return next((rule for rule in rules if rule.allows(origin, method, headers)), None)
 
 
-def parse_rules(body: bytes) -> tuple[CorsRule, ...]:
+async def parse_rules(body: bytes) -> tuple[CorsRule, ...]:
     """Parse a CORSConfiguration.
 
     Raises S3Error: MalformedXML, InvalidRequest, MaxMessageLengthExceeded.
     """
     if len(body) > DOCUMENT_LIMIT_BYTES:
         raise S3Error("MaxMessageLengthExceeded")
-    rows = parse(body, "CORSConfiguration").children
+    rows = (await parse(body, "CORSConfiguration")).children
     if not 0 < len(rows) <= RULE_LIMIT or any(row.name != "CORSRule" for row in rows):
         raise S3Error("MalformedXML")
     return tuple(_rule(row) for row in rows)

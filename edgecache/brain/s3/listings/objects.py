@@ -1,5 +1,7 @@
 """ListObjects, with pages by marker, and ListObjectsV2, with pages by token."""
 
+from itertools import chain
+
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.listings.query import (
     common_prefixes,
@@ -10,7 +12,7 @@ from edgecache.brain.s3.listings.query import (
     owner_id,
     parse_query,
 )
-from edgecache.brain.s3.xml import Node, document
+from edgecache.brain.s3.xml import Node, long_document
 
 
 async def list_objects(context: RequestContext) -> S3Response:
@@ -26,10 +28,12 @@ async def list_objects(context: RequestContext) -> S3Response:
         *query.nodes(),
         ("IsTruncated", listing.next is not None),
         ("NextMarker", query.name(next_marker)) if next_marker else None,
-        *(object_node(query, row, owner=owner) for row in listing.objects),
-        *common_prefixes(query, listing.prefixes),
     ]
-    return S3Response(body=document("ListBucketResult", nodes))
+    rows = chain(
+        (object_node(query, row, owner=owner) for row in listing.objects),
+        common_prefixes(query, listing.prefixes),
+    )
+    return S3Response(body=await long_document("ListBucketResult", nodes, rows))
 
 
 async def list_objects_v2(context: RequestContext) -> S3Response:
@@ -50,7 +54,9 @@ async def list_objects_v2(context: RequestContext) -> S3Response:
         ("KeyCount", len(listing.objects) + len(listing.prefixes)),
         ("IsTruncated", listing.next is not None),
         ("NextContinuationToken", encode_token(listing.next)) if listing.next else None,
-        *(object_node(query, row, owner=owner) for row in listing.objects),
-        *common_prefixes(query, listing.prefixes),
     ]
-    return S3Response(body=document("ListBucketResult", nodes))
+    rows = chain(
+        (object_node(query, row, owner=owner) for row in listing.objects),
+        common_prefixes(query, listing.prefixes),
+    )
+    return S3Response(body=await long_document("ListBucketResult", nodes, rows))

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 from binascii import Error as Base64Error
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -88,9 +89,9 @@ def object_node(query: ListingQuery, row: ListedObject, *, owner: str = "") -> N
     return "Contents", children
 
 
-def common_prefixes(query: ListingQuery, prefixes: tuple[str, ...]) -> list[Node]:
-    """Return the elements of the groups that the delimiter makes."""
-    return [("CommonPrefixes", [("Prefix", query.name(prefix))]) for prefix in prefixes]
+def common_prefixes(query: ListingQuery, prefixes: Iterable[str]) -> Iterator[Node]:
+    """Yield the elements of the groups that the delimiter makes."""
+    return (("CommonPrefixes", [("Prefix", query.name(prefix))]) for prefix in prefixes)
 
 
 def encode_token(text: str) -> str:
@@ -124,4 +125,4 @@ def owner_id(tenant: Tenant) -> str:
 
 def iso(moment: datetime) -> str:
     """Return a time as S3's XML has it."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    return f"{moment.astimezone(UTC).isoformat()[:19]}.000Z"

@@ -1,5 +1,7 @@
 """ListObjectVersions: each object has one version, ``null``."""
 
+from itertools import chain
+
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.listings.query import (
@@ -11,7 +13,7 @@ from edgecache.brain.s3.listings.query import (
     owner_id,
     parse_query,
 )
-from edgecache.brain.s3.xml import Node, document
+from edgecache.brain.s3.xml import Node, long_document
 from edgecache.brain.values import ListedObject
 
 NULL = "null"
@@ -36,10 +38,12 @@ async def list_object_versions(context: RequestContext) -> S3Response:
         ("IsTruncated", listing.next is not None),
         ("NextKeyMarker", query.name(listing.next)) if listing.next else None,
         ("NextVersionIdMarker", NULL) if listing.next else None,
-        *(_version(query, row, owner) for row in listing.objects),
-        *common_prefixes(query, listing.prefixes),
     ]
-    return S3Response(body=document("ListVersionsResult", nodes))
+    rows = chain(
+        (_version(query, row, owner) for row in listing.objects),
+        common_prefixes(query, listing.prefixes),
+    )
+    return S3Response(body=await long_document("ListVersionsResult", nodes, rows))
 
 
 def _version(query: ListingQuery, row: ListedObject, owner: str) -> Node:

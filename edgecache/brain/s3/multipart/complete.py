@@ -31,7 +31,7 @@ async def complete_multipart_upload(context: RequestContext) -> S3Response | Non
     context.require_write()
     bucket = await context.bucket()
     request, parts = context.request, context.parts
-    listed = completion.parse_parts(await read_xml(context, has_own_checksum=False))
+    listed = await completion.parse_parts(await read_xml(context, has_own_checksum=False))
     try:
         upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
     except S3Error:

@@ -11,7 +11,10 @@ from edgecache.brain.s3.multipart.uploads import Part, Upload
 from edgecache.brain.s3.objects.selection import PART_LIMIT
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.s3.xml import Element, parse
+from edgecache.brain.steps import in_steps
 
+# A number, an ETag and checksums of each part.
+ELEMENT_LIMIT: Final = 120_000
 PART_LEAST_BYTES: Final = 5 * 2**20
 OBJECT_LIMIT_BYTES: Final = 5 * 2**40
 
@@ -25,15 +28,16 @@ class ListedPart:
     checksums: Mapping[str, str]
 
 
-def parse_parts(body: bytes) -> list[ListedPart]:
+async def parse_parts(body: bytes) -> list[ListedPart]:
     """Parse the client's list.
 
     Raises S3Error: MalformedXML, InvalidPartOrder.
     """
-    rows = parse(body, "CompleteMultipartUpload").all("Part")
+    root = await parse(body, "CompleteMultipartUpload", limit=ELEMENT_LIMIT)
+    rows = root.all("Part")
     if not 0 < len(rows) <= PART_LIMIT:
         raise S3Error("MalformedXML")
-    found = [_parse_part(row) for row in rows]
+    found = await in_steps(_parse_part, rows)
     numbers = [each.number for each in found]
     if numbers != sorted(set(numbers)):
         raise S3Error("InvalidPartOrder")

@@ -7,7 +7,7 @@ from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.listings.query import STORAGE_CLASS, iso, owner_id
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.s3.multipart.uploads import Part
-from edgecache.brain.s3.xml import Node, document
+from edgecache.brain.s3.xml import Node, long_document
 
 LIMIT: Final = 1000
 
@@ -39,9 +39,9 @@ async def list_parts(context: RequestContext) -> S3Response:
         ("IsTruncated", len(rows) > limit > 0),
         ("ChecksumAlgorithm", upload.algorithm.upper()) if upload.algorithm else None,
         ("ChecksumType", upload.checksum_type) if upload.checksum_type else None,
-        *(_part(part) for part in page),
     ]
-    return S3Response(body=document("ListPartsResult", nodes))
+    elements = (_part(part) for part in page)
+    return S3Response(body=await long_document("ListPartsResult", nodes, elements))
 
 
 def _part(part: Part) -> Node:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from edgecache.brain.database import Row
@@ -9,12 +10,13 @@ from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.listings.query import (
     STORAGE_CLASS,
     ListingQuery,
+    common_prefixes,
     iso,
     owner_id,
     parse_query,
 )
 from edgecache.brain.s3.multipart import uploads
-from edgecache.brain.s3.xml import Node, document
+from edgecache.brain.s3.xml import Node, long_document
 from edgecache.brain.storage.listings import LAST
 from edgecache.brain.values import BucketInfo
 
@@ -54,10 +56,12 @@ async def list_multipart_uploads(context: RequestContext) -> S3Response:
         ("MaxUploads", query.max_keys),
         ("EncodingType", "url") if query.encodes else None,
         ("IsTruncated", page.is_truncated),
-        *(_upload(query, row, owner) for row in page.rows),
-        *(("CommonPrefixes", [("Prefix", query.name(prefix))]) for prefix in page.prefixes),
     ]
-    return S3Response(body=document("ListMultipartUploadsResult", nodes))
+    rows = chain(
+        (_upload(query, row, owner) for row in page.rows),
+        common_prefixes(query, page.prefixes),
+    )
+    return S3Response(body=await long_document("ListMultipartUploadsResult", nodes, rows))
 
 
 async def _page(

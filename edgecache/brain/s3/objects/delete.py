@@ -8,7 +8,7 @@ from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error, from_brain_error
 from edgecache.brain.s3.objects.conditions import write_conditions
 from edgecache.brain.s3.objects.lookup import object_key
-from edgecache.brain.s3.xml import Element, Node, document, parse
+from edgecache.brain.s3.xml import Element, Node, long_document, parse
 from edgecache.brain.values import BucketInfo, check_key
 
 LIMIT: Final = 1000
@@ -30,7 +30,7 @@ async def delete_objects(context: RequestContext) -> S3Response:
     """Delete up to a thousand objects; report each key, with ``Quiet`` the failures only."""
     context.require_write()
     bucket = await context.bucket()
-    root = parse(await read_xml(context, needs_digest=True), "Delete")
+    root = await parse(await read_xml(context, needs_digest=True), "Delete")
     rows = root.all("Object")
     if not 0 < len(rows) <= LIMIT:
         raise S3Error("MalformedXML")
@@ -50,7 +50,7 @@ async def delete_objects(context: RequestContext) -> S3Response:
     for key, error in refused.items():
         lines: list[Node] = [("Key", key), ("Code", error.code), ("Message", error.message)]
         nodes.append(("Error", lines))
-    return S3Response(body=document("DeleteResult", nodes))
+    return S3Response(body=await long_document("DeleteResult", [], nodes))
 
 
 def _key(row: Element) -> str:

@@ -77,7 +77,7 @@ async def read_tags(context: RequestContext, *, limit: int) -> dict[str, str]:
 
     Raises S3Error: MalformedXML, InvalidTag, BadRequest, and what ``read_xml`` raises.
     """
-    sets = parse(await read_xml(context), "Tagging").all("TagSet")
+    sets = (await parse(await read_xml(context), "Tagging")).all("TagSet")
     if len(sets) != 1:
         raise S3Error("MalformedXML")
     pairs = []

@@ -41,7 +41,7 @@ class S3Uploads:
         aborted = 0
         async with httpcore.AsyncConnectionPool() as pool:
             for _ in range(PAGES):
-                page = _page(await self._ask(pool, "GET", self._path, parameters))
+                page = await _page(await self._ask(pool, "GET", self._path, parameters))
                 for row in page.all("Upload"):
                     if _moment(row.value("Initiated")) < before:
                         key = f"{self._path}/{encoded(row.value('Key'), safe='/')}"
@@ -85,9 +85,9 @@ class S3Uploads:
         return answer.content
 
 
-def _page(body: bytes) -> xml.Element:
+async def _page(body: bytes) -> xml.Element:
     try:
-        return xml.parse(body, "ListMultipartUploadsResult")
+        return await xml.parse(body, "ListMultipartUploadsResult")
     except S3Error:
         raise StoreUnavailable from None
 

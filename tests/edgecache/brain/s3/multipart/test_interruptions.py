@@ -81,7 +81,7 @@ async def test_a_completion_without_its_client_continues_and_logs_its_failure(
     monkeypatch.setattr(complete, "RESPONSE_AFTER_S", 0.01)
     monkeypatch.setattr(complete, "_complete", never_complete)
     monkeypatch.setattr(complete, "read_xml", nothing)
-    monkeypatch.setattr(completion, "parse_parts", lambda _body: [])
+    monkeypatch.setattr(completion, "parse_parts", nothing)
     monkeypatch.setattr(uploads, "find", nothing)
     call: Any = SimpleNamespace(
         require_write=lambda: None,

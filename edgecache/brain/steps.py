@@ -1,0 +1,40 @@
+"""Long computations on the event loop, in short steps: requests come between them.
+
+Only one step runs between two looks at the network, whoever computes; organizations take turns.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Final, TypeVar
+
+from edgecache.brain.errors import Overloaded
+from edgecache.brain.fair_share import PAYER
+from edgecache.http.shares import Shares
+from edgecache.http.threads import ENDLESS
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+# Calls of some microseconds each.
+STEP: Final = 100
+
+_TURNS: Final = Shares(1, refusal=Overloaded, spare=0, queue=ENDLESS, wait_s=None)
+
+
+async def in_steps(work: Callable[[T], R], items: Iterable[T], *, step: int = STEP) -> list[R]:
+    """Return what ``work`` returns for each item. step: how many items are worked off at once.
+
+    Raises what the work raises.
+    """
+    loop, payer = asyncio.get_running_loop(), PAYER.get()
+    left, results = iter(items), list[R]()
+    while True:
+        await _TURNS.take(payer)
+        try:
+            done = [work(item) for item in islice(left, step)]
+        finally:
+            loop.call_soon(_TURNS.give_back, payer)
+        results += done
+        if len(done) < step:
+            return results
