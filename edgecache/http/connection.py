@@ -14,13 +14,16 @@ from edgecache.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
 from edgecache.http.heads import response_head
 from edgecache.http.limits import NEVER
 from edgecache.http.registry import Registry
-from edgecache.http.request_head import HEADER_LIMIT, HeadRefused, RequestHead
+from edgecache.http.request_head import HeadRefused, RequestHead
 from edgecache.http.response_writer import ResponseWriter
 
 log = logging.getLogger(__name__)
 
 # Of no use once the client is gone; a write may be.
 READS: Final = frozenset(("GET", "HEAD"))
+# In what one read brings, 256 KiB at most: chunks of less than 26 bytes, on average, would keep the
+# loop busy for longer than their bytes are worth.
+CHUNKS_AT_ONCE: Final = 8192
 
 
 class Connection(ResponseWriter):
@@ -38,8 +41,9 @@ class Connection(ResponseWriter):
         self._parser = httptools.HttpRequestParser(self)
         self._client = ""
         self._network = ""
-        self._request_head = RequestHead()
+        self._request_head = RequestHead(server.limits.head_bytes)
         self._head_bytes = 0
+        self._chunks = 0
         self._is_in_head = True
         self._is_in_message = False
         self._incoming: Exchange | None = None
@@ -114,6 +118,7 @@ class Connection(ResponseWriter):
             if self._head_bytes > self._limits.head_bytes + len(data):
                 self._refuse(431)
                 return
+        self._chunks = 0
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -141,7 +146,7 @@ class Connection(ResponseWriter):
 
     def on_message_begin(self) -> None:
         """Forget the head before."""
-        self._request_head = RequestHead()
+        self._request_head = RequestHead(self._limits.head_bytes)
         self._is_in_head, self._head_bytes = True, 0
         self._is_in_message, self._is_idle = True, False
         if self._running is None:
@@ -149,14 +154,11 @@ class Connection(ResponseWriter):
 
     def on_url(self, piece: bytes) -> None:
         """Take a piece of the request target."""
-        self._request_head.pieces.append(piece)
+        self._request_head.add_target(piece)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header field."""
-        fields = self._request_head.fields
-        if len(fields) >= HEADER_LIMIT:
-            raise HeadRefused(431)
-        fields.append((name, value))
+        self._request_head.add_field(name, value)
 
     def on_headers_complete(self) -> None:
         """Begin an exchange."""
@@ -188,6 +190,9 @@ class Connection(ResponseWriter):
         exchange = self._incoming
         if exchange is None:
             return
+        self._chunks += 1
+        if self._chunks > CHUNKS_AT_ONCE:
+            raise HeadRefused(400)
         exchange.feed(piece)
         if exchange.unread_bytes > BODY_HIGH_BYTES:
             self._pause_reading()

@@ -12,6 +12,8 @@ from edgecache.http.scope import Scope
 
 # More than this unread, and the connection reads no further.
 BODY_HIGH_BYTES: Final = 2**18
+# Smaller pieces that wait are joined: each costs as much as a large one.
+JOINED_BYTES: Final = 2**12
 # A larger body is not copied behind its head.
 COPIED_BYTES: Final = 2**14
 BODYLESS: Final = frozenset((204, 304))
@@ -108,7 +110,7 @@ class Exchange:
         self.sent_bytes = 0
         self.wanted_bytes = 0
         self._wire = wire
-        self._body: deque[bytes] = deque()
+        self._body: deque[bytes | bytearray] = deque()
         self._is_complete = False
         self._is_late = False
         self._waiter: asyncio.Future[None] | None = None
@@ -129,7 +131,13 @@ class Exchange:
         """Take a piece of the body off the wire."""
         self.body_bytes += len(data)
         self.unread_bytes += len(data)
-        self._body.append(data)
+        last = self._body[-1] if self._body else None
+        if len(data) >= JOINED_BYTES:
+            self._body.append(data)
+        elif isinstance(last, bytearray):
+            last += data
+        else:
+            self._body.append(bytearray(data))
         self._wake()
 
     def end(self) -> None:
@@ -169,7 +177,7 @@ class Exchange:
                 await self._waiter
             finally:
                 self._waiter = None
-        data = self._body.popleft()
+        data = bytes(self._body.popleft())
         self.unread_bytes -= len(data)
         self._wire.pace_reading()
         return data

@@ -10,6 +10,7 @@ NEVER: Final = float("inf")
 class Limits:
     """Limits of one server, for each connection unless the name says otherwise.
 
+    head_bytes: of the request target, and names and values of all fields.
     connections: of all clients together; fewer where the system allows fewer open files.
     head_timeout_s: for a whole request head, and for a TLS handshake. idle_timeout_s: until the
     next request begins. take_timeout_s: for a client to take write_high_bytes of an answer.
@@ -19,7 +20,7 @@ class Limits:
     """
 
     connections: int = 4096
-    head_bytes: int = 65_536
+    head_bytes: int = 16_384
     write_high_bytes: int = 2**18
     head_timeout_s: float = 15.0
     idle_timeout_s: float = 75.0

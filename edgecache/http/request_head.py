@@ -17,18 +17,37 @@ class HeadRefused(Exception):
 
 
 class RequestHead:
-    """A request's target and header fields, as they were sent. pieces: of the target."""
+    """A request's target and header fields, as they were sent."""
 
-    __slots__ = ("fields", "pieces")
+    __slots__ = ("_fields", "_left", "_pieces")
 
-    def __init__(self) -> None:
-        self.pieces: list[bytes] = []
-        self.fields: list[tuple[bytes, bytes]] = []
+    def __init__(self, limit_bytes: int) -> None:
+        """limit_bytes: of the target, and of names and values together."""
+        self._pieces: list[bytes] = []
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._left = limit_bytes
+
+    def add_target(self, piece: bytes) -> None:
+        """Take a piece of the target. Raises HeadRefused."""
+        self._take(len(piece))
+        self._pieces.append(piece)
+
+    def add_field(self, name: bytes, value: bytes) -> None:
+        """Take a header field. Raises HeadRefused."""
+        self._take(len(name) + len(value))
+        if len(self._fields) >= HEADER_LIMIT:
+            raise HeadRefused(431)
+        self._fields.append((name, value))
+
+    def _take(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise HeadRefused(431)
 
     @property
     def target(self) -> bytes:
         """Return the request target."""
-        pieces = self.pieces
+        pieces = self._pieces
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def scope(self, method: bytes, version: str, client: str) -> Scope:
@@ -39,7 +58,7 @@ class RequestHead:
         headers = Headers(
             [
                 (name.decode("latin-1").lower(), value.decode("latin-1"))
-                for name, value in self.fields
+                for name, value in self._fields
             ]
         )
         hosts = headers.get_all("host")

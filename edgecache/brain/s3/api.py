@@ -2,6 +2,7 @@
 
 import random
 from typing import Final, Protocol
+from urllib.parse import unquote
 
 import structlog
 from django.conf import settings
@@ -29,6 +30,7 @@ from platform_site.lib import tracing
 log = structlog.get_logger(__name__)
 
 REQUEST_ID_BITS: Final = 64
+RESOURCE_CHARS: Final = 2048
 SLOW_DOWN_S: Final = "1"
 PUBLIC_NAME_CHARS: Final = 32
 # A link of the platform's may be opened by anyone: a stored page must not run as this host's.
@@ -205,7 +207,7 @@ def _send_error(exchange: Exchange, error: S3Error, scope: Scope, request_id: st
             ("Code", error.code),
             ("Message", error.message),
             *error.extra.items(),
-            ("Resource", scope.path[:2048]),
+            ("Resource", unquote(scope.raw_path[:RESOURCE_CHARS])),
             ("RequestId", request_id),
             ("HostId", request_id),
         ],

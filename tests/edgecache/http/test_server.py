@@ -74,6 +74,11 @@ BAD = [
         b"GET / HTTP/1.1\r\nhost: a\r\n" + b"x: y\r\n" * 300 + b"\r\n", 431, id="many headers"
     ),
     pytest.param(b"GET /" + b"a" * 800_000, 431, id="endless head"),
+    pytest.param(
+        b"GET /" + b"a" * 8000 + b" HTTP/1.1\r\nhost: a\r\nx: " + b"b" * 8500 + b"\r\n\r\n",
+        431,
+        id="long target and fields",
+    ),
 ]
 
 
@@ -93,6 +98,50 @@ def test_a_malformed_request_is_refused_and_the_connection_closed(
     assert b"understood" not in answer
     # After a valid head the connection is closed without a response.
     assert answer.startswith(b"HTTP/1.1 %d" % status) or answer == b""
+
+
+def test_a_body_of_very_many_tiny_chunks_is_cut_off() -> None:
+    heard = asyncio.Event()
+
+    async def read(_scope: Scope, exchange: Exchange) -> None:
+        try:
+            await exchange()
+        except ClientGone:
+            heard.set()
+
+    async def main() -> None:
+        async with serving(read) as port:
+            head = b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+            # What it had not read is lost, so the client may hear a reset.
+            with contextlib.suppress(ConnectionResetError):
+                assert await ask(port, head + b"1\r\nx\r\n" * 100_000) == b""
+            await asyncio.wait_for(heard.wait(), 10)
+
+    run(main())
+
+
+def test_small_chunks_arrive_whole_and_joined() -> None:
+    pieces = list[bytes]()
+
+    async def note(_scope: Scope, exchange: Exchange) -> None:
+        # All chunks of this read are there.
+        await asyncio.sleep(0)
+        pieces.extend([piece async for piece in exchange])
+        exchange.response_str(200, [], "")
+
+    sent = [b"%d," % place for place in range(1000)] + [b"x" * 5000, b"end"]
+    body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in sent)
+
+    async def main() -> bytes:
+        async with serving(note) as port:
+            lines = b"PUT / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n"
+            return await ask(
+                port, lines + b"transfer-encoding: chunked\r\n\r\n" + body + b"0\r\n\r\n"
+            )
+
+    assert run(main()).startswith(b"HTTP/1.1 200")
+    assert b"".join(pieces) == b"".join(sent)
+    assert len(pieces) < 20
 
 
 def test_a_client_that_does_not_read_uses_little_memory() -> None:

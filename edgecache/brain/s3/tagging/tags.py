@@ -19,6 +19,8 @@ OF_OBJECT_LIMIT: Final = 10
 OF_BUCKET_LIMIT: Final = 50
 KEY_LIMIT_CHARS: Final = 128
 VALUE_LIMIT_CHARS: Final = 256
+# More than are allowed: of so many, what is wrong with each is not looked at.
+HEADER_PAIRS: Final = 50
 RESERVED: Final = "aws:"
 # Letters, digits and blanks of all languages, and these.
 _ALLOWED: Final = re.compile(r"[\w\s.:/=+\-@]*")
@@ -35,6 +37,8 @@ def of_upload(request: S3Request, bucket: BucketInfo) -> str:
     if not text:
         return ""
     refuse_external(bucket)
+    if text.count("&") >= HEADER_PAIRS:
+        raise _too_many(OF_OBJECT_LIMIT)
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
     except ValueError:
@@ -67,8 +71,7 @@ def checked(pairs: Iterable[tuple[str, str]], *, limit: int) -> dict[str, str]:
             )
         tags[key] = value
     if len(tags) > limit:
-        whose = "Object tags" if limit == OF_OBJECT_LIMIT else "Bucket tag count"
-        raise S3Error("BadRequest", f"{whose} cannot be greater than {limit}")
+        raise _too_many(limit)
     return tags
 
 
@@ -124,6 +127,11 @@ def _check_text(text: str, name: str, *, limit: int) -> None:
 
 def _invalid(name: str) -> str:
     return f"The {name} you have provided is invalid"
+
+
+def _too_many(limit: int) -> S3Error:
+    whose = "Object tags" if limit == OF_OBJECT_LIMIT else "Bucket tag count"
+    return S3Error("BadRequest", f"{whose} cannot be greater than {limit}")
 
 
 def _not_encoded() -> S3Error:

@@ -21,6 +21,8 @@ STREAMING: Final = frozenset((SIGNED, SIGNED_TRAILER, UNSIGNED_TRAILER))
 
 LINE_LIMIT_BYTES: Final = 1024
 TRAILER_LIMIT: Final = 8
+# AWS's own limit, so clients keep to it. Smaller ones would cost more than their bytes are worth.
+CHUNK_LEAST_BYTES: Final = 8192
 _EMPTY_HASH: Final = hashlib.sha256().hexdigest()
 _HEAD: Final = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;chunk-signature=([0-9a-f]{64}))?")
 _TRAILER_SIGNATURE: Final = "x-amz-trailer-signature"
@@ -53,8 +55,15 @@ class Chunks:
         self._previous = stream_signing.seed
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        is_last = False
         while True:
             size, claimed = await self._head()
+            if size and is_last:
+                raise S3Error(
+                    "InvalidChunkSizeError",
+                    f"Only the last chunk may have less than {CHUNK_LEAST_BYTES} bytes.",
+                )
+            is_last = size < CHUNK_LEAST_BYTES
             if size > self._left:
                 raise S3Error("InvalidChunkSizeError", "The chunks are longer than announced.")
             self._left -= size

@@ -123,6 +123,8 @@ def test_fewer_or_more_bytes_than_announced_are_refused(signer: Signer) -> None:
         (f"{len(BODY) + 1:x}\r\n".encode() + BODY + b"x\r\n0\r\n\r\n", "InvalidChunkSizeError"),
         (b"ffffffffffffffff\r\n", "InvalidChunkSizeError"),
         (b"-5\r\nabcde\r\n", "InvalidChunkSizeError"),
+        # AWS has the same limit.
+        (b"1fff\r\n" + BODY[:8191] + b"\r\n1\r\nx\r\n0\r\n\r\n", "InvalidChunkSizeError"),
     ):
         assert framer.send(body).code == code
 
