@@ -23,7 +23,6 @@ LEFTOVERS: Final = (
     "DELETE FROM brain_purgerecord WHERE bucket_id = %s",
     "DELETE FROM brain_pendingwrite WHERE bucket_id = %s",
     "DELETE FROM brain_filllease WHERE bucket_id = %s",
-    "DELETE FROM brain_host WHERE bucket_id = %s",
 )
 INSERT: Final = (
     "INSERT INTO brain_bucket (organization_id, environment_pk, name, public_name, origin_prefix,"
@@ -215,10 +214,11 @@ async def remove(change: Change, bucket_id: int) -> list[str]:
     await change.run(DELETE_UPLOADS, [bucket_id])
     for statement in LEFTOVERS:
         await change.run(statement, [bucket_id])
+    if await change.run("DELETE FROM brain_host WHERE bucket_id = %s", [bucket_id]):
+        change.announce("hosts")
     generation = await commits.next_generation(change)
     await change.run("DELETE FROM brain_bucket WHERE id = %s", [bucket_id])
     change.announce("prefix", bucket_id, "", generation)
     change.announce("bucket", bucket_id)
-    change.announce("hosts")
     change.announce("released")
     return [row.file for row in parts]

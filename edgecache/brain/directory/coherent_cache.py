@@ -15,17 +15,37 @@ V = TypeVar("V")
 KEPT: Final = 10_000
 
 
-class CoherentCache(Generic[K, V]):
-    """Values by key. An announcement of the topic, or a lost connection, empties it."""
+class _Changed:
+    """What was announced during a read. everything: announcements may have been missed."""
 
-    def __init__(self, coherence: Coherence, topic: str) -> None:
+    __slots__ = ("everything", "rows")
+
+    def __init__(self) -> None:
+        self.rows: set[Hashable] = set()
+        self.everything = False
+
+
+class CoherentCache(Generic[K, V]):
+    """Values by key. An announcement of the topic names the row whose value is forgotten.
+
+    A lost connection empties it.
+    """
+
+    def __init__(
+        self, coherence: Coherence, topic: str, *, row_of: Callable[[V], Hashable]
+    ) -> None:
+        """row_of: the row's id, as announcements name it."""
         self._coherence = coherence
+        self._row_of = row_of
         self._known: dict[K, V] = {}
+        # The keys under which a row's value is known.
+        self._keys: dict[Hashable, set[K]] = {}
+        # What is announced during each read that runs.
+        self._reads: set[_Changed] = set()
         self._loading: dict[K, asyncio.Task[V | None]] = {}
         self._joined: JoinedReads[K, V | None] = JoinedReads()
-        self._changes = 0
         coherence.subscribe(topic, self._forget)
-        coherence.on_loss(self._forget)
+        coherence.on_loss(self._forget_all)
 
     def known(self, key: K) -> V | None:
         """Return a value if it is in memory, and that is current."""
@@ -50,13 +70,24 @@ class CoherentCache(Generic[K, V]):
         return await asyncio.shield(loading)
 
     async def _load(self, key: K, load: Callable[[], Coroutine[Any, Any, V | None]]) -> V | None:
-        changes = self._changes
-        value = await load()
-        if value is not None and self._coherence.is_current and changes == self._changes:
-            if len(self._known) >= KEPT:
-                self._known.clear()
-            self._known[key] = value
+        changed = _Changed()
+        self._reads.add(changed)
+        try:
+            value = await load()
+        finally:
+            self._reads.discard(changed)
+        if value is not None and self._coherence.is_current:
+            row = self._row_of(value)
+            if not changed.everything and row not in changed.rows:
+                self._keep(key, row, value)
         return value
+
+    def _keep(self, key: K, row: Hashable, value: V) -> None:
+        if len(self._known) >= KEPT:
+            self._known.clear()
+            self._keys.clear()
+        self._known[key] = value
+        self._keys.setdefault(row, set()).add(key)
 
     def _loaded(self, key: K, loading: asyncio.Task[V | None]) -> None:
         if self._loading.get(key) is loading:
@@ -65,8 +96,17 @@ class CoherentCache(Generic[K, V]):
             # Retrieve the exception, so that asyncio does not report it as never retrieved.
             loading.exception()
 
-    def _forget(self, *_announced: object) -> None:
-        self._changes += 1
-        self._known.clear()
+    def _forget(self, row: Hashable) -> None:
+        for key in self._keys.pop(row, ()):
+            del self._known[key]
+        for read in self._reads:
+            read.rows.add(row)
         # Later callers must not get what was read before.
+        self._loading.clear()
+
+    def _forget_all(self) -> None:
+        self._known.clear()
+        self._keys.clear()
+        for read in self._reads:
+            read.everything = True
         self._loading.clear()

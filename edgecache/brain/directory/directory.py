@@ -98,7 +98,9 @@ class Directory:
         self._manifests: BoundedCache[bytes, Manifest] = BoundedCache(
             MANIFESTS_BYTES, lambda _, manifest: MANIFEST_ENTRY_BYTES + len(manifest.chunks)
         )
-        self._buckets: CoherentCache[BucketName, BucketInfo] = CoherentCache(coherence, "bucket")
+        self._buckets: CoherentCache[BucketName, BucketInfo] = CoherentCache(
+            coherence, "bucket", row_of=lambda bucket: bucket.id
+        )
         self._loads: set[KeyWatch] = set()
         self._joined: dict[Name, KeyWatch] = {}
         self._rows: GroupedCalls[Name, Row] = GroupedCalls(self._find_all)

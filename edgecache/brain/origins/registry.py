@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 # Prefixes of the variables with which clouds' libraries find credentials.
 AMBIENT: Final = ("AWS_", "AZURE_", "GOOGLE_", "GCLOUD_", "MSI_", "IDENTITY_")
 ORIGINS_KEPT: Final = 256
-ORIGIN: Final = "SELECT organization_id, kind, config, secret FROM brain_origin WHERE id = %s"
+ORIGIN: Final = "SELECT id, organization_id, kind, config, secret FROM brain_origin WHERE id = %s"
 
 # Returns the driver for one prefix within the origin.
 Opener = Callable[[str], Driver]
@@ -79,7 +79,9 @@ class Origins:
         self._trust_pem = "" if trust is None else trust.read_text(encoding="ascii")
         self._trust = _trusting(self._trust_pem)
         self._stall_timeout_s = stall_timeout_s
-        self._rows: CoherentCache[int, Row] = CoherentCache(coherence, "origin")
+        self._rows: CoherentCache[int, Row] = CoherentCache(
+            coherence, "origin", row_of=lambda row: row.id
+        )
         self._open: OrderedDict[int, Open] = OrderedDict()
         self._closing = BackgroundTasks()
         coherence.subscribe("origin", self._on_origin)

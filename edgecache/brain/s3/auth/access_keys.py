@@ -35,7 +35,9 @@ class AccessKeys:
         """platform_keys: those that have no row."""
         self._database = database
         self._platform_keys = platform_keys
-        self._keys: CoherentCache[str, AccessKey] = CoherentCache(coherence, TOPIC)
+        self._keys: CoherentCache[str, AccessKey] = CoherentCache(
+            coherence, TOPIC, row_of=lambda key: key.id
+        )
 
     def known(self, key_id: str) -> AccessKey | None:
         """Return the key of this id if it is in memory, and that is current."""

@@ -41,6 +41,7 @@ _WEB_ORIGIN: Final = re.compile(r"https?://[^\s/*]{1,300}")
 _CREDENTIAL: Final = re.compile(r"Credential=([^/,\s]+)/")
 
 Rules = tuple[CorsRule, ...]
+Known = BoundedCache[int | str, tuple[Rules, int]]
 
 
 class CorsRules:
@@ -50,12 +51,11 @@ class CorsRules:
         self._database = database
         self._directory = directory
         self._keys = keys
-        self._known: BoundedCache[int | str, tuple[Rules, int]] = BoundedCache(
-            KEPT_BYTES, lambda _, entry: entry[1]
-        )
+        self._by_id: Known = BoundedCache(KEPT_BYTES // 2, lambda _, entry: entry[1])
+        self._by_name: Known = BoundedCache(KEPT_BYTES // 2, lambda _, entry: entry[1])
         self._changes = 0
         directory.coherence.subscribe("bucket", self._forget)
-        directory.coherence.on_loss(self._forget)
+        directory.coherence.on_loss(self._forget_all)
 
     async def of_request(self, request: S3Request) -> Rules:
         """Return the rules of the bucket that a request names; none if it is not known.
@@ -77,14 +77,14 @@ class CorsRules:
             return (*own, *await self.of_bucket(bucket))
         if _claimed_key(request) or not request.bucket:
             return own
-        return await self._load(request.bucket, OF_NAME, [request.bucket, NAMESAKES])
+        return await self._load(self._by_name, request.bucket, OF_NAME, [request.bucket, NAMESAKES])
 
     async def of_bucket(self, bucket: BucketInfo) -> Rules:
         """Return a bucket's rules.
 
         Raises DatabaseUnavailable.
         """
-        return await self._load(bucket.id, OF_BUCKET, [bucket.id])
+        return await self._load(self._by_id, bucket.id, OF_BUCKET, [bucket.id])
 
     async def _bucket(self, request: S3Request) -> BucketInfo | None:
         key_id = _claimed_key(request)
@@ -96,9 +96,9 @@ class CorsRules:
         bucket = await self._directory.bucket_by_public_name(request.bucket)
         return bucket if bucket is not None and bucket.is_public else None
 
-    async def _load(self, name: int | str, sql: Any, params: list[Any]) -> Rules:
+    async def _load(self, kept: Known, name: int | str, sql: Any, params: list[Any]) -> Rules:
         coherence = self._directory.coherence
-        known = self._known.get(name) if coherence.is_current else None
+        known = kept.get(name) if coherence.is_current else None
         if known is not None:
             return known[0]
         changes = self._changes
@@ -106,12 +106,19 @@ class CorsRules:
         found = tuple(rule for row in rows for rule in loaded(row.cors))
         if coherence.is_current and changes == self._changes:
             size = sum(len(orjson.dumps(row.cors)) for row in rows)
-            self._known.put(name, (found, ENTRY_BYTES + size * PARSED_FACTOR))
+            kept.put(name, (found, ENTRY_BYTES + size * PARSED_FACTOR))
         return found
 
-    def _forget(self, *_announced: object) -> None:
+    def _forget(self, bucket_id: int) -> None:
         self._changes += 1
-        self._known.clear()
+        self._by_id.pop(bucket_id)
+        # A new bucket may have any name.
+        self._by_name.clear()
+
+    def _forget_all(self) -> None:
+        self._changes += 1
+        self._by_id.clear()
+        self._by_name.clear()
 
 
 def _of_platform(request: S3Request) -> Rules:
