@@ -27,7 +27,7 @@ FOLDERS = {
         "postgres_meta",
         "soak",
     ),
-    "cache": ("cache_writes", "cache_gateway", "cache_worker", "metering"),
+    "cache": ("cache_writes", "cache_gateway", "cache_neighbours", "cache_worker", "metering"),
     "platform": (
         "second_factor",
         "web_server",

@@ -98,7 +98,7 @@ class CoherentCache(Generic[K, V]):
 
     def _forget(self, row: Hashable) -> None:
         for key in self._keys.pop(row, ()):
-            del self._known[key]
+            self._known.pop(key, None)
         for read in self._reads:
             read.rows.add(row)
         # Later callers must not get what was read before.
