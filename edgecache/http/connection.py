@@ -10,20 +10,19 @@ from typing import Final, cast
 import httptools
 
 from edgecache.http.addresses import network_of
+from edgecache.http.body_bounds import BodyBounds
 from edgecache.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
 from edgecache.http.heads import response_head
 from edgecache.http.limits import NEVER
 from edgecache.http.registry import Registry
 from edgecache.http.request_head import HeadRefused, RequestHead
 from edgecache.http.response_writer import ResponseWriter
+from edgecache.http.turns import Leave
 
 log = logging.getLogger(__name__)
 
 # Of no use once the client is gone; a write may be.
 READS: Final = frozenset(("GET", "HEAD"))
-# In what one read brings, 256 KiB at most: chunks of less than 26 bytes, on average, would keep the
-# loop busy for longer than their bytes are worth.
-CHUNKS_AT_ONCE: Final = 8192
 
 
 class Connection(ResponseWriter):
@@ -43,14 +42,14 @@ class Connection(ResponseWriter):
         self._network = ""
         self._request_head = RequestHead(server.limits.head_bytes)
         self._head_bytes = 0
-        self._chunks = 0
+        self._body_bounds = BodyBounds(server.limits)
         self._is_in_head = True
         self._is_in_message = False
         self._incoming: Exchange | None = None
         self._waiting: deque[Exchange] = deque()
         self._running: Exchange | None = None
         self._task: asyncio.Task[None] | None = None
-        self._body_began = 0.0
+        self._leave_queue: Leave | None = None
         self._wants_continue = False
         self._is_held = False
         self._is_reading = True
@@ -104,6 +103,8 @@ class Connection(ResponseWriter):
         for exchange in (running, self._incoming, *self._waiting):
             if exchange is not None and not exchange.is_gone:
                 exchange.lose()
+        if self._leave_queue is not None:
+            self._leave_queue()
         self._waiting.clear()
         if self._task is not None and running is not None and running.scope.method in READS:
             self._task.cancel()
@@ -118,8 +119,8 @@ class Connection(ResponseWriter):
             if self._head_bytes > self._limits.head_bytes + len(data):
                 self._refuse(431)
                 return
-        self._chunks = 0
         try:
+            self._body_bounds.receive(0 if self._is_in_head else len(data))
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             # Upgrades are not offered: the request is answered as it is, and nothing follows.
@@ -174,8 +175,7 @@ class Connection(ResponseWriter):
         keeps_alive = self._parser.should_keep_alive() and not self._server.is_stopping
         exchange = Exchange(scope, self, keeps_alive=keeps_alive)
         if scope.has_body:
-            self._body_began = self._loop.time()
-            self._deadline = self._body_began + self._limits.send_timeout_s
+            self._deadline = self._body_bounds.begin(self._loop.time())
         else:
             # Known before the parser says so: an answer that is given now keeps the connection.
             exchange.end()
@@ -190,9 +190,7 @@ class Connection(ResponseWriter):
         exchange = self._incoming
         if exchange is None:
             return
-        self._chunks += 1
-        if self._chunks > CHUNKS_AT_ONCE:
-            raise HeadRefused(400)
+        self._body_bounds.add_piece()
         exchange.feed(piece)
         if exchange.unread_bytes > BODY_HIGH_BYTES:
             self._pause_reading()
@@ -221,8 +219,7 @@ class Connection(ResponseWriter):
         if self._wants_continue:
             self._wants_continue = False
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            self._body_began = self._loop.time()
-            self._deadline = self._body_began + self._limits.send_timeout_s
+            self._deadline = self._body_bounds.begin(self._loop.time())
         self._resume_reading()
 
     def pace_reading(self) -> None:
@@ -259,11 +256,12 @@ class Connection(ResponseWriter):
     def _run(self, exchange: Exchange) -> None:
         """Begin to answer a request, in its turn."""
         self._running = exchange
-        self._server.take_turn(exchange.scope, partial(self._begin, exchange))
+        self._leave_queue = self._server.take_turn(exchange.scope, partial(self._begin, exchange))
 
     def _begin(self, exchange: Exchange) -> None:
-        if exchange.is_gone:
-            # The client left while its request waited.
+        self._leave_queue = None
+        if exchange.is_gone or self._is_closing:
+            # It was refused, or its client cut off, while it waited.
             self._finish(exchange)
             return
         try:
@@ -381,9 +379,7 @@ class Connection(ResponseWriter):
                 self._running.lose()
 
     def _extend_body_deadline(self, exchange: Exchange) -> None:
-        now = self._loop.time()
-        allowed = self._limits.body_grace_s + exchange.body_bytes / self._limits.body_bytes_per_s
-        self._deadline = min(now + self._limits.send_timeout_s, self._body_began + allowed)
+        self._deadline = self._body_bounds.deadline(self._loop.time(), exchange.body_bytes)
 
     def _pause_reading(self) -> None:
         if self._is_reading:

@@ -24,7 +24,7 @@ from edgecache.http.registry import Client
 from edgecache.http.scope import Scope
 from edgecache.http.shares import Path as Payer
 from edgecache.http.shares import Shares
-from edgecache.http.turns import LoopTurns
+from edgecache.http.turns import Leave, LoopTurns
 
 log = logging.getLogger(__name__)
 
@@ -165,9 +165,12 @@ class Server:
         if not self._clients:
             self._emptied.set()
 
-    def take_turn(self, scope: Scope, begin: Callable[[], None]) -> None:
-        """Begin a request, at once or when those before it in turn have begun."""
-        self._turns.take(partial(self._payer, scope), begin)
+    def take_turn(self, scope: Scope, begin: Callable[[], None]) -> Leave | None:
+        """Begin a request, at once or when those before it in turn have begun.
+
+        Returns how to leave the queue, None if it has begun.
+        """
+        return self._turns.take(partial(self._payer, scope), begin)
 
     def _is_fair(self, client: Client) -> bool:
         """True if a client's address holds no more connections than it leaves for others.

@@ -6,13 +6,15 @@ between another's request and its answer.
 """
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Final
 
 from edgecache.http.shares import Path
 
 Begin = Callable[[], None]
+Leave = Callable[[], None]
 
 # Begun between two looks at the network. Where one organization alone has requests, many: a look
 # costs it throughput. Once another has some, few, and for so many looks more: what comes next waits
@@ -29,21 +31,39 @@ class _Level:
 
     def __init__(self) -> None:
         self.below: OrderedDict[Hashable, _Level] = OrderedDict()
-        self.begins: deque[Begin] = deque()
+        # In their order; a dictionary, to leave it at once.
+        self.begins: dict[Begin, None] = {}
 
     def pop(self) -> Begin | None:
         """Remove the next in turn and return it; None if nothing waits."""
         if self.begins:
-            return self.begins.popleft()
+            begin = next(iter(self.begins))
+            del self.begins[begin]
+            return begin
         if not self.below:
             return None
         step, below = next(iter(self.below.items()))
-        begin = below.pop()
-        if below.begins or below.below:
-            self.below.move_to_end(step)
-        else:
+        following = below.pop()
+        if below.is_empty:
             del self.below[step]
-        return begin
+        else:
+            self.below.move_to_end(step)
+        return following
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing waits here."""
+        return not self.begins and not self.below
+
+    def remove(self, path: Path, begin: Begin) -> None:
+        """Remove what waits for a path."""
+        if not path:
+            del self.begins[begin]
+            return
+        below = self.below[path[0]]
+        below.remove(path[1:], begin)
+        if below.is_empty:
+            del self.below[path[0]]
 
 
 class LoopTurns:
@@ -56,21 +76,28 @@ class LoopTurns:
         # The looks at the network for which the loop still counts as shared.
         self._shared = 0
 
-    def take(self, payer: Callable[[], Path], begin: Begin) -> None:
+    @property
+    def is_idle(self) -> bool:
+        """True if no request waits, and none has begun since the last look at the network."""
+        return not self._begun and self._waiting.is_empty
+
+    def take(self, payer: Callable[[], Path], begin: Begin) -> Leave | None:
         """Begin a request: now if the loop is free, else in its turn.
 
-        payer: whose turn it is, the widest first; called only if the request has to wait.
+        payer: whose turn it is, the widest first; called only if the request has to wait. Then a
+        function is returned by which it leaves the queue.
         """
         if not self._begun:
             self._begin(begin)
-            return
+            return None
         path = payer()
         if path[0] != self._last:
             self._last, self._shared = path[0], SHARED_LOOKS
         level = self._waiting
         for step in path:
             level = level.below.setdefault(step, _Level())
-        level.begins.append(begin)
+        level.begins[begin] = None
+        return partial(self._waiting.remove, path, begin)
 
     def _begin(self, begin: Begin) -> None:
         if not self._begun:

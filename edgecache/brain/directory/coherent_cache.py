@@ -86,6 +86,9 @@ class CoherentCache(Generic[K, V]):
         if len(self._known) >= KEPT:
             self._known.clear()
             self._keys.clear()
+        if key in self._known:
+            # Perhaps of another row: a bucket that was made anew under its name.
+            self._keys[self._row_of(self._known[key])].discard(key)
         self._known[key] = value
         self._keys.setdefault(row, set()).add(key)
 

@@ -207,7 +207,7 @@ def _send_error(exchange: Exchange, error: S3Error, scope: Scope, request_id: st
             ("Code", error.code),
             ("Message", error.message),
             *error.extra.items(),
-            ("Resource", unquote(scope.raw_path[:RESOURCE_CHARS])),
+            ("Resource", unquote(scope.raw_path[: 3 * RESOURCE_CHARS])[:RESOURCE_CHARS]),
             ("RequestId", request_id),
             ("HostId", request_id),
         ],

@@ -1,6 +1,7 @@
 """S3's XML: written by hand; parsed without document types, entities and attributes."""
 
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 from xml.parsers import expat
@@ -15,8 +16,12 @@ CONTENT_TYPE: Final = "application/xml"
 DEPTH_LIMIT: Final = 8
 # An origin's page of a thousand objects has 11,000.
 ELEMENT_LIMIT: Final = 20_000
-# Parsed at once: some tenths of a millisecond.
-PIECE_BYTES: Final = 2**13
+# Of a document, at least; the tree has a hundred bytes for each.
+BYTES_PER_ELEMENT: Final = 8
+# Parsed at once: a millisecond, if they are elements without texts.
+PIECE_BYTES: Final = 2**12
+# Of a tag with its attributes, or a comment: expat reads one again with every piece of it.
+TOKEN_LIMIT_BYTES: Final = 2**15
 
 # Not allowed in XML 1.0: written as AWS does; clients avoid it with encoding-type=url.
 _INVALID: Final = re.compile("[\x01-\x08\x0b-\x1f\ufffe\uffff]")
@@ -74,7 +79,14 @@ class Element:
     def __init__(self, name: str) -> None:
         self.name = name
         self.text = ""
-        self.children: list[Element] = []
+        self.children: Sequence[Element] = ()
+
+    def add(self, child: "Element") -> None:
+        """Add a child; most elements have none, and no list."""
+        if isinstance(self.children, list):
+            self.children.append(child)
+        else:
+            self.children = [child]
 
     def all(self, name: str) -> list["Element"]:
         """Return the children of this name."""
@@ -97,6 +109,7 @@ class _Reader:
         # The texts of the open elements, in pieces.
         self._texts: list[list[str]] = []
         self._left = limit
+        self._fed_bytes = 0
         parser = expat.ParserCreate("UTF-8", namespace_separator=" ")
         parser.buffer_text = True
         parser.StartElementHandler = self._start
@@ -108,13 +121,20 @@ class _Reader:
         parser.ExternalEntityRefHandler = _refuse
         self.parser = parser
 
+    def feed(self, piece: memoryview) -> None:
+        """Parse the next piece. Raises S3Error, and what expat raises."""
+        self._fed_bytes += len(piece)
+        self.parser.Parse(piece, False)
+        if self._fed_bytes - self.parser.CurrentByteIndex > TOKEN_LIMIT_BYTES:
+            raise S3Error("MalformedXML")
+
     def _start(self, name: str, _attributes: object) -> None:
         self._left -= 1
         if self._left < 0 or len(self._open) >= DEPTH_LIMIT:
             raise S3Error("MalformedXML")
-        element = Element(name.rpartition(" ")[2])
+        element = Element(sys.intern(name.rpartition(" ")[2]))
         if self._open:
-            self._open[-1].children.append(element)
+            self._open[-1].add(element)
         else:
             self.root = element
         self._open.append(element)
@@ -132,10 +152,11 @@ async def parse(body: bytes, root: str, *, limit: int = ELEMENT_LIMIT) -> Elemen
 
     Raises S3Error MalformedXML: not well-formed, a document type, too deep, too many elements.
     """
-    reader, whole = _Reader(limit), memoryview(body)
+    whole = memoryview(body)
+    reader = _Reader(min(limit, len(whole) // BYTES_PER_ELEMENT + 1))
     try:
         pieces = (whole[start : start + PIECE_BYTES] for start in range(0, len(whole), PIECE_BYTES))
-        await in_steps(reader.parser.Parse, pieces, step=1)
+        await in_steps(reader.feed, pieces, step=1)
         reader.parser.Parse(b"", True)
     except (expat.ExpatError, UnicodeError, ValueError) as exc:
         raise S3Error("MalformedXML") from exc

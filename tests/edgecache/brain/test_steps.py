@@ -62,6 +62,11 @@ async def test_xml_is_read_in_pieces_of_any_content() -> None:
     assert [row.value("Key") for row in root.all("Object")] == expected
 
 
+async def test_xml_may_have_a_long_text() -> None:
+    root = await xml.parse(b"<Delete><Key>" + b"x" * 2**20 + b"</Key></Delete>", "Delete")
+    assert root.value("Key") == "x" * 2**20
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -69,8 +74,12 @@ async def test_xml_is_read_in_pieces_of_any_content() -> None:
         b"<Delete>" + b"x" * 4 * xml.PIECE_BYTES,
         b"<Delete>" + b"x" * 4 * xml.PIECE_BYTES + b"</Delete><Delete/>",
         b"",
+        b"<Delete>" + b"<a/>" * 1000 + b"</Delete>",
+        b"<Delete><Object a='" + b"x" * 2**20 + b"'/></Delete>",
+        b"<Delete><!--" + b"x" * 2**20 + b"--></Delete>",
+        b"<Delete" + b" " * 2**20 + b"/>",
     ],
-    ids=["elements", "unfinished", "two roots", "empty"],
+    ids=["elements", "unfinished", "two roots", "empty", "short", "value", "comment", "blanks"],
 )
 async def test_xml_that_is_none_or_too_much_is_refused(body: bytes) -> None:
     with pytest.raises(S3Error, match="MalformedXML"):

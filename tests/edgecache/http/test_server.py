@@ -120,6 +120,26 @@ def test_a_body_of_very_many_tiny_chunks_is_cut_off() -> None:
     run(main())
 
 
+@pytest.mark.parametrize("rest", [b"0\r\nx: ", b"1;x="], ids=["trailer", "chunk extension"])
+def test_a_body_that_goes_on_without_bytes_of_its_own_is_cut_off(rest: bytes) -> None:
+    async def read(_scope: Scope, exchange: Exchange) -> None:
+        with contextlib.suppress(ClientGone):
+            await exchange()
+
+    async def main() -> None:
+        async with serving(read) as port, connected(port) as (reader, writer):
+            head = b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+            writer.write(head + b"1\r\na\r\n" + rest)
+            with contextlib.suppress(ConnectionError):
+                while not reader.at_eof():
+                    writer.write(b"a" * 4096)
+                    await writer.drain()
+                    await asyncio.sleep(0)
+                assert await reader.read() == b""
+
+    run(main())
+
+
 def test_small_chunks_arrive_whole_and_joined() -> None:
     pieces = list[bytes]()
 

@@ -4,11 +4,12 @@ import asyncio
 import socket
 from collections.abc import Iterable
 from contextlib import ExitStack
+from functools import partial
 
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import Scope
 from edgecache.http.shares import Path
-from edgecache.http.turns import AT_ONCE_ALONE
+from edgecache.http.turns import AT_ONCE_ALONE, LoopTurns
 from tests.edgecache.http.support import run, serving
 
 CROWD = 100
@@ -79,6 +80,24 @@ def test_after_another_organization_came_fewer_begin_at_once() -> None:
     begun = run(begun_of([*greedy, "/modest/1"], [*greedy, "/modest/2"]))
 
     assert begun.index("/modest/2") - (CROWD + 1) < AT_ONCE_ALONE
+
+
+async def test_what_leaves_the_queue_is_forgotten() -> None:
+    turns, begun = LoopTurns(), list[int]()
+    turns.take(lambda: (), lambda: begun.append(0))
+    leaving = [
+        turns.take(lambda number=number: (number % 3, "client"), partial(begun.append, number))
+        for number in range(1, 10)
+    ]
+    for number in (2, 3, 5, 6, 8, 9):
+        leave = leaving[number - 1]
+        assert leave is not None
+        leave()
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    assert begun == [0, 1, 4, 7]
+    assert turns.is_idle
 
 
 def test_a_client_that_leaves_while_its_request_waits_costs_nothing() -> None:

@@ -97,6 +97,24 @@ async def test_who_asks_after_an_announcement_gets_nothing_that_was_read_before(
     assert rows.cache.known("a") == (1, "new")
 
 
+async def test_a_name_that_another_row_has_now_is_forgotten_with_that_row() -> None:
+    rows = Rows()
+    earlier = await rows.begin("a")
+    # Of a third row: later callers read again.
+    rows.announcements.announce(3)
+    rows.stored["a"] = (2, "made anew")
+    later = await rows.begin("a")
+    rows.gate.set()
+    await asyncio.gather(earlier, later)
+    assert rows.cache.known("a") == (2, "made anew")
+    await rows.get("b")
+
+    rows.announcements.announce(1)
+    rows.announcements.announce(2)
+    assert rows.cache.known("a") is None
+    assert rows.cache.known("b") is None
+
+
 async def test_nothing_read_across_a_loss_is_kept() -> None:
     rows = Rows()
     reading = await rows.begin("a")
