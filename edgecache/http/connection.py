@@ -15,7 +15,7 @@ from edgecache.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
 from edgecache.http.heads import response_head
 from edgecache.http.limits import NEVER
 from edgecache.http.registry import Registry
-from edgecache.http.request_head import HeadRefused, RequestHead
+from edgecache.http.request_head import HEADER_LIMIT, HeadRefused, RequestHead
 from edgecache.http.response_writer import ResponseWriter
 from edgecache.http.turns import Leave
 
@@ -40,7 +40,7 @@ class Connection(ResponseWriter):
         self._parser = httptools.HttpRequestParser(self)
         self._client = ""
         self._network = ""
-        self._request_head = RequestHead(server.limits.head_bytes)
+        self._request_head = RequestHead()
         self._head_bytes = 0
         self._body_bounds = BodyBounds(server.limits)
         self._is_in_head = True
@@ -147,7 +147,7 @@ class Connection(ResponseWriter):
 
     def on_message_begin(self) -> None:
         """Forget the head before."""
-        self._request_head = RequestHead(self._limits.head_bytes)
+        self._request_head = RequestHead()
         self._is_in_head, self._head_bytes = True, 0
         self._is_in_message, self._is_idle = True, False
         if self._running is None:
@@ -155,18 +155,21 @@ class Connection(ResponseWriter):
 
     def on_url(self, piece: bytes) -> None:
         """Take a piece of the request target."""
-        self._request_head.add_target(piece)
+        self._request_head.pieces.append(piece)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header field."""
-        self._request_head.add_field(name, value)
+        fields = self._request_head.fields
+        if len(fields) >= HEADER_LIMIT:
+            raise HeadRefused(431)
+        fields.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Begin an exchange."""
         self._is_in_head = False
-        scope = self._request_head.scope(
-            self._parser.get_method(), self._parser.get_http_version(), self._client
-        )
+        method, version = self._parser.get_method(), self._parser.get_http_version()
+        limit_bytes = self._limits.head_bytes
+        scope = self._request_head.scope(method, version, self._client, limit_bytes=limit_bytes)
         if self._scheme != "http":
             scope = scope._replace(scheme=self._scheme)
         self._wants_continue = scope.headers.get("expect").lower() == "100-continue"

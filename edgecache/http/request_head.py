@@ -17,48 +17,32 @@ class HeadRefused(Exception):
 
 
 class RequestHead:
-    """A request's target and header fields, as they were sent."""
+    """A request's target and header fields, as they were sent. pieces: of the target."""
 
-    __slots__ = ("_fields", "_left", "_pieces")
+    __slots__ = ("fields", "pieces")
 
-    def __init__(self, limit_bytes: int) -> None:
-        """limit_bytes: of the target, and of names and values together."""
-        self._pieces: list[bytes] = []
-        self._fields: list[tuple[bytes, bytes]] = []
-        self._left = limit_bytes
-
-    def add_target(self, piece: bytes) -> None:
-        """Take a piece of the target. Raises HeadRefused."""
-        self._take(len(piece))
-        self._pieces.append(piece)
-
-    def add_field(self, name: bytes, value: bytes) -> None:
-        """Take a header field. Raises HeadRefused."""
-        self._take(len(name) + len(value))
-        if len(self._fields) >= HEADER_LIMIT:
-            raise HeadRefused(431)
-        self._fields.append((name, value))
-
-    def _take(self, count: int) -> None:
-        self._left -= count
-        if self._left < 0:
-            raise HeadRefused(431)
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.fields: list[tuple[bytes, bytes]] = []
 
     @property
     def target(self) -> bytes:
         """Return the request target."""
-        pieces = self._pieces
+        pieces = self.pieces
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def scope(self, method: bytes, version: str, client: str) -> Scope:
-        """Return what the head says.
+    def scope(self, method: bytes, version: str, client: str, *, limit_bytes: int) -> Scope:
+        """Return what the head says. limit_bytes: of its target, names and values together.
 
-        Raises HeadRefused: no host, or more than one.
+        Raises HeadRefused: too long; no host, or more than one.
         """
+        sizes = [len(name) + len(value) for name, value in self.fields]
+        if len(self.target) + sum(sizes) > limit_bytes:
+            raise HeadRefused(431)
         headers = Headers(
             [
                 (name.decode("latin-1").lower(), value.decode("latin-1"))
-                for name, value in self._fields
+                for name, value in self.fields
             ]
         )
         hosts = headers.get_all("host")

@@ -31,15 +31,13 @@ class _Level:
 
     def __init__(self) -> None:
         self.below: OrderedDict[Hashable, _Level] = OrderedDict()
-        # In their order; a dictionary, to leave it at once.
-        self.begins: dict[Begin, None] = {}
+        # In their order; not a deque, so that one of them leaves it at once.
+        self.begins: OrderedDict[Begin, None] = OrderedDict()
 
     def pop(self) -> Begin | None:
         """Remove the next in turn and return it; None if nothing waits."""
         if self.begins:
-            begin = next(iter(self.begins))
-            del self.begins[begin]
-            return begin
+            return self.begins.popitem(last=False)[0]
         if not self.below:
             return None
         step, below = next(iter(self.below.items()))
@@ -95,7 +93,10 @@ class LoopTurns:
             self._last, self._shared = path[0], SHARED_LOOKS
         level = self._waiting
         for step in path:
-            level = level.below.setdefault(step, _Level())
+            below = level.below.get(step)
+            if below is None:
+                below = level.below[step] = _Level()
+            level = below
         level.begins[begin] = None
         return partial(self._waiting.remove, path, begin)
 

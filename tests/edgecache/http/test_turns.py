@@ -84,10 +84,13 @@ def test_after_another_organization_came_fewer_begin_at_once() -> None:
 
 async def test_what_leaves_the_queue_is_forgotten() -> None:
     turns, begun = LoopTurns(), list[int]()
+
+    def payer(number: int) -> Path:
+        return number % 3, "client"
+
     turns.take(lambda: (), lambda: begun.append(0))
     leaving = [
-        turns.take(lambda number=number: (number % 3, "client"), partial(begun.append, number))
-        for number in range(1, 10)
+        turns.take(partial(payer, number), partial(begun.append, number)) for number in range(1, 10)
     ]
     for number in (2, 3, 5, 6, 8, 9):
         leave = leaving[number - 1]
