@@ -5,20 +5,24 @@ from typing import Final
 from edgecache.http.limits import NEVER, Limits
 from edgecache.http.request_head import HeadRefused
 
-# In what one read brings, 256 KiB at most: chunks of less than 26 bytes, on average, would keep the
-# loop busy for longer than their bytes are worth.
+# In what one read brings, 256 KiB at most. Each chunk costs a microsecond, so very small ones would
+# keep the loop busy for longer than their bytes are worth.
 CHUNKS_AT_ONCE: Final = 8192
+TINY_CHUNKS_AT_ONCE: Final = 512
+TINY_BYTES: Final = 16
 
 
 class BodyBounds:
     """The bounds of one request's body after another's. Times are the event loop's."""
 
-    __slots__ = ("_began", "_chunks", "_limits", "_silent_bytes")
+    __slots__ = ("_began", "_bytes", "_chunks", "_limits", "_silent_bytes")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._began = NEVER
+        # In the read at hand.
         self._chunks = 0
+        self._bytes = 0
         # Received since the last piece of the body: frames of chunks, and trailer fields.
         self._silent_bytes = 0
 
@@ -34,14 +38,16 @@ class BodyBounds:
 
     def receive(self, count: int) -> None:
         """Count what a read brought, before it is parsed. Raises HeadRefused."""
-        self._chunks = 0
+        self._chunks = self._bytes = 0
         if self._silent_bytes > self._limits.head_bytes:
             raise HeadRefused(431)
         self._silent_bytes += count
 
-    def add_piece(self) -> None:
+    def add_piece(self, size: int) -> None:
         """Count a piece of the body. Raises HeadRefused."""
         self._silent_bytes = 0
         self._chunks += 1
-        if self._chunks > CHUNKS_AT_ONCE:
+        self._bytes += size
+        is_tiny = self._bytes < TINY_BYTES * self._chunks
+        if self._chunks > (TINY_CHUNKS_AT_ONCE if is_tiny else CHUNKS_AT_ONCE):
             raise HeadRefused(400)

@@ -193,7 +193,7 @@ class Connection(ResponseWriter):
         exchange = self._incoming
         if exchange is None:
             return
-        self._body_bounds.add_piece()
+        self._body_bounds.add_piece(len(piece))
         exchange.feed(piece)
         if exchange.unread_bytes > BODY_HIGH_BYTES:
             self._pause_reading()
