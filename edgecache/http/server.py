@@ -170,7 +170,15 @@ class Server:
 
         Returns how to leave the queue, None if it has begun.
         """
-        return self._turns.take(partial(self._payer, scope), begin)
+        return self._turns.take(partial(self._payer_of, scope), begin)
+
+    def _payer_of(self, scope: Scope) -> Payer:
+        """Return whose turn a request is in; an error here must not leave it unanswered."""
+        try:
+            return self._payer(scope)
+        except Exception:
+            log.exception("payer_unknown")
+            return by_network(scope)
 
     def _is_fair(self, client: Client) -> bool:
         """True if a client's address holds no more connections than it leaves for others.

@@ -2,12 +2,15 @@
 
 import asyncio
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import partial
+from unittest.mock import Mock
 
+from edgecache.http.connection import Connection
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import Scope
+from edgecache.http.server import Server
 from edgecache.http.shares import Path
 from edgecache.http.turns import AT_ONCE_ALONE, LoopTurns
 from tests.edgecache.http.support import run, serving
@@ -35,11 +38,11 @@ class Begun:
         exchange.response_str(200, [], scope.path)
 
 
-async def begun_of(*waves: Iterable[str]) -> list[str]:
+async def begun_of(*waves: Iterable[str], payer: Callable[[Scope], Path] = claimed) -> list[str]:
     """Send the requests of each wave before any is looked at; return the order of their begins."""
     app = Begun()
     loop = asyncio.get_running_loop()
-    async with serving(app, payer=claimed) as port:
+    async with serving(app, payer=payer) as port:
         for wave in waves:
             with ExitStack() as stack:
                 clients = [(path, await open_client(port, stack)) for path in wave]
@@ -100,6 +103,31 @@ async def test_what_leaves_the_queue_is_forgotten() -> None:
         await asyncio.sleep(0)
 
     assert begun == [0, 1, 4, 7]
+    assert turns.is_idle
+
+
+def test_a_request_whose_payer_cannot_be_told_is_answered() -> None:
+    def fail(_scope: Scope) -> Path:
+        raise RuntimeError("payer")
+
+    begun = run(begun_of(["/a/b"] * CROWD, payer=fail))
+
+    assert len(begun) == CROWD
+
+
+async def test_a_request_does_not_begin_after_its_client_was_cut_off() -> None:
+    app, turns = Begun(), LoopTurns()
+    server = Server(app, address="127.0.0.1", port=0, turns=turns)
+    connection = Connection(server, asyncio.get_running_loop())
+    connection.connection_made(Mock(get_extra_info=lambda _name: ("127.0.0.1", 1)))
+    # Another request has begun, so this one waits.
+    turns.take(lambda: (), lambda: None)
+    connection.data_received(b"DELETE /a/b HTTP/1.1\r\nhost: x\r\n\r\n")
+    connection.cut()
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+    assert app.paths == []
     assert turns.is_idle
 
 
