@@ -49,7 +49,7 @@ class RunningServer:
 
     def processor_s(self) -> float:
         """Return the processor time of its processes so far."""
-        return _processor_s(self.pid)
+        return processor_s(self.pid)
 
 
 @contextmanager
@@ -94,9 +94,10 @@ def _wait(port: int, probe: str) -> None:
     raise TimeoutError(f"nothing answers on port {port}")
 
 
-def _processor_s(pid: int) -> float:
+def processor_s(pid: int) -> float:
+    """Return the processor time of a process and its children so far."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     # Of all threads, in nanoseconds; the clock of `stat` ticks a hundred times a second.
     threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
     own = sum(int(thread.read_text().split()[0]) for thread in threads) / NS
-    return own + sum(_processor_s(int(child)) for child in children)
+    return own + sum(processor_s(int(child)) for child in children)

@@ -30,6 +30,7 @@ from cryptography.fernet import Fernet
 from psycopg import sql
 
 from benchmarks import load
+from benchmarks.servers import processor_s
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
@@ -270,11 +271,7 @@ def _compare(bench: Bench, name: str, *, rounds: int, seconds: float) -> None:
 
 def _processor_s(cluster: Cluster) -> float:
     """Return the processor time that the brain and its worker have used."""
-    ticks = 0
-    for process in cluster.processes:
-        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+    return sum(processor_s(process.pid) for process in cluster.processes)
 
 
 def _run(contender: Contender, *, seconds: float) -> Round:
@@ -325,8 +322,8 @@ def brain_with_worker(
             command = [sys.executable, "manage.py", "migrate", "brain", "-v0"]
             subprocess.run(command, cwd=ROOT, check=True, env=environment)
             # As nginx reaches a brain on its machine.
-            beside = {"ZBRAIN_S3_SOCKET": str(folder / "objects.sock"), **variables}
-            cluster = kind(folder, url, secret_key, workers=1, variables=beside)
+            beside = {"ZBRAIN_S3_SOCKET": str(folder / "objects.sock"), "ZBRAIN_PROCESSES": "0"}
+            cluster = kind(folder, url, secret_key, workers=1, variables=beside | dict(variables))
             try:
                 yield cluster.start()
             finally:

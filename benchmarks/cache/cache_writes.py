@@ -23,6 +23,7 @@ import psycopg
 
 from benchmarks import load
 from benchmarks.cache.cache_gateway import CONNECTIONS, SIZES, brain_with_worker
+from benchmarks.servers import processor_s
 from tests.edgecache.brain.s3.raw import Signer
 from tests.edgecache.ceph.rados import ACCESS_KEY, SECRET_KEY, Rados, missing
 from tests.edgecache.cluster import Cluster, Keys
@@ -33,12 +34,11 @@ MARK_BYTES: Final = 16
 # More a second than a round writes; further signatures are computed on the way.
 PREPARED_PER_S: Final = {"1 KiB": 1500, "64 KiB": 1200, "1 MiB": 300, "DELETE": 1500}
 MACHINE_S: Final = 1.0
-TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where objects are written. pid: of the process whose processor time counts."""
+    """Where objects are written. pid: whose processor time counts, with its children's."""
 
     name: str
     url: str
@@ -134,10 +134,10 @@ def _round(
     payloads = (
         b"".join((head, shared, mark)) for head, mark in itertools.chain(prepared, requests)
     )
-    started = _processor_s(target.pid)
+    started = processor_s(target.pid)
     port = urlsplit(target.url).port or 80
     found = load.run(port, payloads, connections=CONNECTIONS, seconds=seconds)
-    spent = _processor_s(target.pid) - started
+    spent = processor_s(target.pid) - started
     if found.failures:
         raise RuntimeError(f"{found.failures} writes of {name} to {target.name} failed")
     return Round(found.per_second, found.p99_ms, spent * 1000 / (found.per_second * seconds))
@@ -191,9 +191,3 @@ def _per_second(do: Callable[[], object]) -> float:
         if (spent := time.perf_counter() - started) > MACHINE_S:
             return count / spent
     raise AssertionError
-
-
-def _processor_s(pid: int) -> float:
-    """Return the processor time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S

@@ -18,13 +18,13 @@ from typing import Any, Final
 
 from benchmarks import load
 from benchmarks.cache.cache_gateway import CONNECTIONS, SIZES, brain_with_worker
+from benchmarks.servers import processor_s
 from tests.edgecache.brain.s3.raw import EMPTY, Signer
 from tests.edgecache.cluster import Cluster
 from tests.waiting import wait_until
 
-# SIGUSR2 replaces a brain.
+# Those that a brain does not use itself.
 SWITCHES: Final = {True: signal.SIGRTMIN + 1, False: signal.SIGRTMIN + 2}
-NS: Final = 1e9
 
 
 class SwitchedCluster(Cluster):
@@ -84,12 +84,13 @@ def _compare(
     for number in range(2 * rounds + 1):
         # The first round warms up. Which of two comes first changes from pair to pair.
         is_on = number % 4 in {0, 1}
-        cluster.brain.send_signal(SWITCHES[is_on])
-        began = _processor_s(cluster)
+        for pid in cluster.brain_processes():
+            os.kill(pid, SWITCHES[is_on])
+        began = processor_s(cluster.brain.pid)
         found = load.run(cluster.port, request, connections=CONNECTIONS, seconds=seconds)
         if found.failures:
             raise RuntimeError(f"{title} failed {found.failures} times")
-        used = _processor_s(cluster) - began
+        used = processor_s(cluster.brain.pid) - began
         if number:
             costs[is_on].append(used / (found.per_second * seconds) * 1e6)
     pairs = list(zip(costs[True], costs[False], strict=True))
@@ -104,12 +105,6 @@ def _compare(
 def _quartiles(shares: list[float]) -> str:
     low, _, high = statistics.quantiles(shares, n=4)
     return f"{low:+.1%} to {high:+.1%}"
-
-
-def _processor_s(cluster: Cluster) -> float:
-    """Return the processor time of all threads of the brain."""
-    tasks = Path(f"/proc/{cluster.brain.pid}/task").glob("*/schedstat")
-    return sum(int(task.read_text().split()[0]) for task in tasks) / NS
 
 
 def serve() -> int:

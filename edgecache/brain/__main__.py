@@ -6,8 +6,6 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-import uvloop
-
 DESCRIPTION: Final = """\
 Run a coordination node of the edge cache until SIGTERM: its internal API (ZBRAIN_PORT, 8081),
 its object API (ZBRAIN_S3_PORT, 9000) and its workers' API (ZBRAIN_WORKER_PORT, 8083).
@@ -28,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
     from edgecache.brain.command import run  # noqa: PLC0415 - reads the settings
 
-    return uvloop.run(run())
+    return run()
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """The wiring of a brain: makes its parts, and hands each API the parts that it uses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from edgecache.brain.audits.audits import Audits
 from edgecache.brain.audits.reading import Reader
 from edgecache.brain.cdn.app import CdnApi
 from edgecache.brain.cdn.parts import CdnParts
-from edgecache.brain.conf import BrainSettings
+from edgecache.brain.conf import BrainSettings, Listener
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.nginx_offload import NginxOffload
 from edgecache.brain.delivery.own_files import OwnFiles
@@ -39,12 +40,21 @@ from edgecache.brain.nodes.replication import Replication
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.registry import Origins
-from edgecache.brain.process.listeners import Listeners, as_node, as_platform, port_server
+from edgecache.brain.process.listeners import (
+    Listeners,
+    PortServer,
+    as_node,
+    as_platform,
+    port_server,
+)
+from edgecache.brain.process.place import Place
 from edgecache.brain.process.process import BrainProcess, Part
 from edgecache.brain.process.upkeep import Upkeep
 from edgecache.brain.s3.api import ObjectApi
 from edgecache.brain.s3.auth.platform_keys import PlatformKeys
 from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE, S3Parts
+from edgecache.brain.siblings.reports import Siblings
+from edgecache.brain.siblings.shared_memory import PortBalance
 from edgecache.brain.storage.garbage_collection import GarbageCollector
 from edgecache.brain.storage.parts import Parts
 from edgecache.brain.storage.parts_limit import PartsLimit
@@ -53,6 +63,7 @@ from edgecache.brain.storage.stores.managed import ManagedStore
 from edgecache.brain.storage.stores.registry import Stores
 from edgecache.brain.workers_api.app import workers_api
 from edgecache.brain.workers_api.parts import WorkersApiParts
+from edgecache.http.exchange import App
 from edgecache.http.machine import connections_allowed
 from edgecache.http.shares import Shares
 from edgecache.http.turns import LoopTurns
@@ -108,23 +119,28 @@ class _Objects:
     hosts: Hosts
 
 
-def assemble(settings: BrainSettings) -> BrainProcess:
-    """Make a brain of its parts; nothing is opened yet."""
+def assemble(settings: BrainSettings, place: Place) -> BrainProcess:
+    """Make one process of a brain of its parts; nothing is opened yet."""
+    settings = replace(settings, processes=settings.processes.of_one())
     core = _core(settings)
     cluster = _cluster(settings, core)
     objects = _objects(settings, core, cluster)
     cdn = CdnApi(_cdn_parts(core, cluster, objects))
+    siblings = Siblings(place.number, place.memory, place.mailboxes, core.staging, cluster.meters)
+    s3 = ObjectApi(_s3_parts(settings, core, cluster, objects), cdn=cdn)
+    internal = internal_api(_internal_api_parts(settings, core, cluster, objects, siblings))
+    workers = workers_api(_workers_api_parts(settings, core, cluster))
     return BrainProcess(
-        _parts(core, cluster, objects, cdn),
-        _listeners(settings, core, cluster, objects, cdn),
+        _parts(core, cluster, objects, cdn, siblings),
+        _listeners(settings, place, s3, internal, workers),
     )
 
 
 def _core(settings: BrainSettings) -> _Core:
     brain_id = uuid7()
-    database = Database(settings.database_url, max_connections=settings.connections)
+    database = Database(settings.database_url, max_connections=settings.processes.connections)
     coherence = Coherence(database, brain_id)
-    directory = Directory(database, coherence, index_bytes=settings.index_bytes)
+    directory = Directory(database, coherence, index_bytes=settings.processes.index_bytes)
     staging = Staging(settings.data_dir, limit_bytes=settings.staging_bytes)
     stores = Stores(database, coherence, settings.stores)
     parts = Parts(staging, stores, PartsLimit(database, settings.uploads))
@@ -154,7 +170,7 @@ def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
         core.directory, core.staging, nodes, tickets, worker_client, copies=copies
     )
     repair = Repair(database, coherence, nodes, replication, brain_id=core.brain_id)
-    hot_objects = HotObjects(database, repair)
+    hot_objects = HotObjects(database, repair, processes=settings.processes.count)
     networks = OperatorNetworks(database)
     own_reads = OwnReads(nodes, networks, settings.credit_limits)
     meters = Meters(database, core.brain_id, is_creditable=own_reads.is_creditable)
@@ -227,7 +243,7 @@ def _objects(settings: BrainSettings, core: _Core, cluster: _Cluster) -> _Object
         managed,
         brain_id=core.brain_id,
         # One for each client: more could hardly wait.
-        limit=settings.fills or connections_allowed(),
+        limit=settings.processes.fills or connections_allowed(),
         on_stored=cluster.replication.stored,
     )
     purges = Purges(database, coherence)
@@ -244,7 +260,9 @@ def _objects(settings: BrainSettings, core: _Core, cluster: _Cluster) -> _Object
     )
 
 
-def _parts(core: _Core, cluster: _Cluster, objects: _Objects, cdn: CdnApi) -> tuple[Part, ...]:
+def _parts(
+    core: _Core, cluster: _Cluster, objects: _Objects, cdn: CdnApi, siblings: Siblings
+) -> tuple[Part, ...]:
     return (
         core.staging,
         core.database,
@@ -267,31 +285,36 @@ def _parts(core: _Core, cluster: _Cluster, objects: _Objects, cdn: CdnApi) -> tu
         cluster.networks,
         objects.garbage_collector,
         Upkeep(core.database, cluster.statistics),
+        siblings,
         cdn,
     )
 
 
 def _listeners(
-    settings: BrainSettings, core: _Core, cluster: _Cluster, objects: _Objects, cdn: CdnApi
+    settings: BrainSettings, place: Place, s3: ObjectApi, internal: App, workers: App
 ) -> Listeners:
-    s3 = ObjectApi(_s3_parts(settings, core, cluster, objects), cdn=cdn)
-    internal = internal_api(_internal_api_parts(settings, core, cluster, objects))
-    workers = workers_api(_workers_api_parts(settings, core, cluster))
     tls = (settings.tls_cert, settings.tls_key)
-    turns, s3_socket = LoopTurns(), settings.s3_socket
+    turns = LoopTurns()
+
+    def served(app: App, name: str, listener: Listener, **options: Any) -> PortServer:
+        balance = PortBalance(place.memory, place.number, name)
+        return port_server(app, listener, turns, balance=balance, **options)
+
     return Listeners(
         {
-            "internal": port_server(internal, settings.internal, turns, payer=as_platform),
-            "workers": port_server(workers, settings.workers, turns, payer=as_node, tls=tls),
-            "objects": port_server(
-                s3, settings.s3, turns, payer=s3.payers.of, unix_socket=s3_socket
-            ),
+            "internal": served(internal, "internal", settings.internal, payer=as_platform),
+            "workers": served(workers, "workers", settings.workers, payer=as_node, tls=tls),
+            "objects": served(s3, "objects", settings.s3, payer=s3.payers.of),
         }
     )
 
 
 def _internal_api_parts(
-    settings: BrainSettings, core: _Core, cluster: _Cluster, objects: _Objects
+    settings: BrainSettings,
+    core: _Core,
+    cluster: _Cluster,
+    objects: _Objects,
+    siblings: Siblings,
 ) -> InternalApiParts:
     allows_private = not settings.is_production
     return InternalApiParts(
@@ -311,9 +334,9 @@ def _internal_api_parts(
         purges=objects.purges,
         nodes=cluster.nodes,
         repair=cluster.repair,
-        meters=cluster.meters,
         networks=cluster.networks,
         statistics=cluster.statistics,
+        siblings=siblings,
     )
 
 

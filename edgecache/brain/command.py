@@ -4,10 +4,13 @@ import ipaddress
 import os
 import sys
 
+import uvloop
 from django.conf import settings
 
 from edgecache.brain.app import assemble
 from edgecache.brain.conf import BrainSettings
+from edgecache.brain.process.parent import Parent
+from edgecache.brain.process.place import Place
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.runtime_env import is_given
 from platform_site.lib import tracing
@@ -37,15 +40,28 @@ def refusal(chosen: BrainSettings) -> str:
     return ""
 
 
-async def run() -> int:
+def run() -> int:
     """Run a brain with Django's settings; return the exit status."""
     sentence = refusal(settings.BRAIN)
     if sentence:
         sys.stderr.write(f"{sentence}\n")
         return 1
+    try:
+        return Parent(settings.BRAIN, serve).run()
+    except StartError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+def serve(place: Place) -> int:
+    """Run one process of the brain; return its exit status."""
+    return uvloop.run(_serve(place))
+
+
+async def _serve(place: Place) -> int:
     tracing.start("zonal-brain", settings.TRACES_URL, settings.TRACES_SHARE)
     try:
-        return await assemble(settings.BRAIN).run()
+        return await assemble(settings.BRAIN, place).run(place.sockets, place.on_ready)
     except StartError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 from edgecache.brain.audits.settings import AuditSettings
 from edgecache.brain.metering.own_reads import CreditLimits
+from edgecache.brain.siblings.settings import ProcessSettings, mebibytes
 from edgecache.brain.storage.parts_limit import UploadSettings
 from edgecache.brain.storage.stores.settings import NextStoreSettings, StoreSettings, read_stores
 from edgecache.protocol.names import LABEL
@@ -25,7 +26,6 @@ from platform_site.settings_table import (
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-MIB: Final = 2**20
 SECRET_CHARS: Final = 32
 # As nginx reads it after `unix:`, and with room for a temporary name in what the kernel takes.
 SOCKET_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
@@ -64,10 +64,6 @@ def api_url(text: str) -> str:
     if url and not _URL.fullmatch(url):
         raise ValueError(f"must be like http://127.0.0.1:8081, not {text!r}.")
     return url
-
-
-def _mebibytes(value: int) -> int:
-    return value * MIB
 
 
 def _region(text: str) -> str:
@@ -213,6 +209,7 @@ class BrainSettings:
     internal: Listener
     s3: Listener
     workers: Listener
+    processes: ProcessSettings
     geography: Geography
     audits: AuditSettings
     credit_limits: CreditLimits
@@ -287,28 +284,6 @@ class BrainSettings:
             default=("localhost",),
         ),
     ]
-    connections: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_CONNECTIONS",
-            "Connections of one brain to its database.",
-            default=8,
-            minimum=2,
-            maximum=1000,
-        ),
-    ]
-    index_bytes: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_INDEX_MIB",
-            "Memory of the brain's directory.",
-            default=1024,
-            unit="MiB",
-            minimum=1,
-            maximum=2**20,
-            parse=_mebibytes,
-        ),
-    ]
     staging_bytes: Annotated[
         int,
         Integer(
@@ -318,16 +293,7 @@ class BrainSettings:
             unit="MiB",
             minimum=16,
             maximum=2**30,
-            parse=_mebibytes,
-        ),
-    ]
-    fills: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_FILLS",
-            "Requests to origins at once; 0 chooses by the machine's memory and open files.",
-            default=0,
-            maximum=100_000,
+            parse=mebibytes,
         ),
     ]
     replicas: Annotated[
@@ -360,7 +326,7 @@ class BrainSettings:
 
 
 TABLES: Final = (
-    *(ListenerSettings, BrainSettings, Geography, AuditSettings, CreditLimits),
+    *(ListenerSettings, ProcessSettings, BrainSettings, Geography, AuditSettings, CreditLimits),
     *(StoreSettings, NextStoreSettings, UploadSettings),
 )
 
@@ -378,6 +344,7 @@ def read(env: Env, *, data_dir: Path, database_url: str, is_production: bool) ->
         internal=Listener(listeners.internal_address, listeners.internal_port, "ZBRAIN_PORT"),
         s3=Listener(listeners.s3_address, listeners.s3_port, "ZBRAIN_S3_PORT"),
         workers=Listener(listeners.workers_address, listeners.workers_port, "ZBRAIN_WORKER_PORT"),
+        processes=load(ProcessSettings, env),
         geography=load(Geography, env),
         audits=load(AuditSettings, env),
         credit_limits=load(CreditLimits, env),

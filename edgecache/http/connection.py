@@ -83,11 +83,7 @@ class Connection(ResponseWriter):
         self._client = f"{host}:{address[1]}"
         self._network = network_of(address[0])
         self._deadline = self._loop.time() + self._limits.head_timeout_s
-        if not self._server.opened(self):
-            # Nothing was read, and nothing will be: this one is not to cost anything.
-            self._is_closing = True
-            self.write(response_head(503, [], 0, keeps_alive=False))
-            self._transport.close()
+        self._server.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the work that was for this client."""

@@ -19,6 +19,33 @@ CONTAINER_LIMITS: Final = (
 )
 
 
+# cpu.max of version 2: microseconds of processors, or "max", in so many microseconds.
+CONTAINER_PROCESSORS: Final = Path("/sys/fs/cgroup/cpu.max")
+
+
+class _Sharing:
+    """How many processes of this program share the machine's memory."""
+
+    processes = 1
+
+
+def share_memory(processes: int) -> None:
+    """Note that so many processes share the memory, before anything was asked."""
+    _Sharing.processes = processes
+
+
+def processors() -> int:
+    """Return how many processors this process may use, at least 1."""
+    if hasattr(os, "sched_getaffinity"):
+        count = len(os.sched_getaffinity(0))
+    else:
+        count = os.cpu_count() or 1
+    with contextlib.suppress(OSError, ValueError):
+        used, _, period = CONTAINER_PROCESSORS.read_text(encoding="ascii").partition(" ")
+        count = min(count, int(used) // int(period))
+    return max(count, 1)
+
+
 @cache
 def files_allowed() -> int:
     """Return how many files this process may have open, after raising that as far as it may."""
@@ -43,9 +70,9 @@ def connections_allowed() -> int:
 
 @cache
 def memory_bytes() -> int:
-    """Return the memory of the machine, or of the container that this runs in."""
+    """Return this process's part of the memory of the machine, or of its container."""
     found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for path in CONTAINER_LIMITS:
         with contextlib.suppress(OSError, ValueError):
             found.append(int(path.read_text(encoding="ascii")))
-    return min(found)
+    return min(found) // _Sharing.processes

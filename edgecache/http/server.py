@@ -15,9 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from edgecache.http.acceptor import Acceptor, Alone, Balance, PeerAddress, refuse
 from edgecache.http.addresses import network_of
 from edgecache.http.connection import Connection
 from edgecache.http.exchange import App
+from edgecache.http.heads import response_head
 from edgecache.http.limits import Limits
 from edgecache.http.machine import files_allowed
 from edgecache.http.registry import Client
@@ -33,7 +35,8 @@ FILES_RESERVED: Final = 256
 BACKLOG: Final = 2048
 SWEEP_S: Final = 1.0
 STOP_TIMEOUT_S: Final = 10.0
-LOCAL: Final = frozenset(("127.0.0.1", "::1"))
+LOOPBACK: Final = "127.0.0.1"
+LOCAL: Final = frozenset((LOOPBACK, "::1"))
 
 
 def by_network(scope: Scope) -> Payer:
@@ -55,10 +58,12 @@ class Server:
         stop_timeout_s: float = STOP_TIMEOUT_S,
         turns: LoopTurns | None = None,
         payer: Callable[[Scope], Payer] = by_network,
+        balance: Balance | None = None,
     ) -> None:
         """Bind nothing yet. stop_timeout_s: for the requests under way at ``stop``.
 
         turns: of all servers on this loop. payer: whose turn a request is in, from its head alone.
+        balance: with other processes that accept from the same sockets.
         """
         self.app = app
         self._turns = turns or LoopTurns()
@@ -73,8 +78,13 @@ class Server:
         # The port's, and the Unix socket's beside it.
         self.sockets: list[socket.socket] = []
         self._idle_s = 0.0
-        self._listeners: list[asyncio.Server] = []
+        self._acceptors: list[Acceptor] = []
+        self._balance = balance or Alone()
         self._clients: set[Client] = set()
+        # Accepted, and no client yet: within their TLS handshake, for example.
+        self._connecting = 0
+        # A task that nothing refers to may be collected before it has ended.
+        self._opening: set[asyncio.Task[None]] = set()
         # Those that count towards the share of their address.
         self._counted: set[Client] = set()
         self._shares = Shares(self._limit, refusal=ConnectionRefusedError)
@@ -92,31 +102,17 @@ class Server:
         listening: socket.socket | None = None,
         unix_socket: socket.socket | None = None,
     ) -> None:
-        """Listen on the port, and on a bound Unix socket beside it. Raises OSError.
+        """Accept connections to the port, and to a listening Unix socket beside it.
 
-        listening: the port's socket, of another server.
+        listening: the port's socket; without it one is bound. Raises OSError.
         """
-        loop = asyncio.get_running_loop()
-        self.sockets = [listening or self._bind()]
+        self.sockets = [listening or listening_socket(*self._address, self.limits)]
         # The Unix socket first: who finds the port open finds it open as well.
         if unix_socket is not None:
             self.sockets.append(unix_socket)
-            self._listeners.append(
-                await loop.create_unix_server(
-                    lambda: Connection(self, loop), sock=unix_socket, backlog=BACKLOG
-                )
-            )
-        self._listeners.append(
-            await loop.create_server(
-                lambda: Connection(self, loop, scheme="https" if self._tls else "http"),
-                sock=self.sockets[0],
-                backlog=BACKLOG,
-                ssl=self._tls,
-                # asyncio reports a client after its handshake, so this limit is all that bounds
-                # unfinished ones; half of the open files are left for them.
-                ssl_handshake_timeout=self.limits.head_timeout_s if self._tls else None,
-            )
-        )
+            self._accept_from(unix_socket, None)
+        self._accept_from(self.sockets[0], self._tls)
+        self._changed()
 
     async def serve(self) -> None:
         """Answer until ``stop``; then let the requests under way finish, for a while."""
@@ -124,10 +120,16 @@ class Server:
         try:
             await self._stopping.wait()
         finally:
-            for listener in self._listeners:
-                listener.close()
+            self._stop_accepting()
             await self._finish()
             sweep.cancel()
+
+    def _stop_accepting(self) -> None:
+        for acceptor in self._acceptors:
+            acceptor.close()
+        for listening in self.sockets:
+            listening.close()
+        self._balance.close()
 
     def stop(self, *, idle_s: float = 0.0, timeout_s: float | None = None) -> None:
         """Accept nothing more and end ``serve``.
@@ -140,30 +142,18 @@ class Server:
             self._stop_timeout_s = timeout_s
         self._stopping.set()
 
-    def opened(self, client: Client) -> bool:
-        """Count a connection in; an idle one is closed for it when there are too many.
-
-        False: all of them are at work, or all of its address, and this one has to go.
-        """
+    def opened(self, client: Client) -> None:
+        """Count a connection in, which was admitted when it was accepted."""
+        self._connecting -= 1
         self._clients.add(client)
-        if not self._is_fair(client):
-            log.warning("connections_of_client_exhausted", extra={"client": client.network})
-            return False
-        if len(self._clients) <= self._limit:
-            return True
-        idle = next((each for each in self._clients if each.is_idle), None)
-        if idle is None:
-            log.warning("connections_exhausted", extra={"limit": self._limit})
-            return False
-        idle.close()
-        return True
+        if client.network not in LOCAL:
+            self._counted.add(client)
 
     def closed(self, client: Client) -> None:
         """Count a connection out."""
         self._uncount(client)
         self._clients.discard(client)
-        if not self._clients:
-            self._emptied.set()
+        self._changed()
 
     def take_turn(self, scope: Scope, begin: Callable[[], None]) -> Leave | None:
         """Begin a request, at once or when those before it in turn have begun.
@@ -180,40 +170,103 @@ class Server:
             log.exception("payer_unknown")
             return by_network(scope)
 
-    def _is_fair(self, client: Client) -> bool:
-        """True if a client's address holds no more connections than it leaves for others.
+    async def _is_admitted(self, network: str) -> bool:
+        if self._admit(network):
+            return True
+        # A connection that its client has closed may be noted in the next turn of the loop.
+        await asyncio.sleep(0)
+        return self._admit(network)
+
+    def _admit(self, network: str) -> bool:
+        """Take a place for a client; an idle connection is closed for it when there are too many.
+
+        False: all of them are at work, or all of its address, and this one has to go.
+        """
+        if not self._is_fair(network):
+            return False
+        if self._count <= self._limit:
+            return True
+        idle = next((each for each in self._clients if each.is_idle), None)
+        if idle is None:
+            self._leave(network)
+            return False
+        idle.close()
+        return True
+
+    def _is_fair(self, network: str) -> bool:
+        """True if an address holds no more connections than it leaves for others, with a new one.
 
         An idle one of its own is closed for the new one. A proxy on this machine has many clients.
         """
-        if client.network in LOCAL:
+        path = (network,)
+        if network in LOCAL or self._shares.try_take(path):
             return True
-        path = (client.network,)
-        if not self._shares.try_take(path):
-            own = (each for each in self._counted if each.network == client.network)
-            idle = next((each for each in own if each.is_idle), None)
-            if idle is None:
-                return False
-            self._uncount(idle)
-            idle.close()
-            if not self._shares.try_take(path):
-                return False
-        self._counted.add(client)
-        return True
+        own = (each for each in self._counted if each.network == network)
+        idle = next((each for each in own if each.is_idle), None)
+        if idle is None:
+            return False
+        self._uncount(idle)
+        idle.close()
+        return self._shares.try_take(path)
+
+    def _leave(self, network: str) -> None:
+        if network not in LOCAL:
+            self._shares.give_back((network,))
 
     def _uncount(self, client: Client) -> None:
         if client in self._counted:
             self._counted.discard(client)
             self._shares.give_back((client.network,))
 
-    def _bind(self) -> socket.socket:
-        address = self._address
-        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        bound = socket.create_server(address, family=family, backlog=BACKLOG)
-        # Connections inherit these: the kernel cuts clients that acknowledge nothing for so long.
-        stalled_ms = int(self.limits.take_timeout_s * 1000)
-        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, stalled_ms)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        return bound
+    def _accept_from(self, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
+        self._acceptors.append(Acceptor(listening, partial(self._connect, tls), self._balance))
+
+    @property
+    def _count(self) -> int:
+        return len(self._clients) + self._connecting
+
+    def _changed(self) -> None:
+        if not self.is_stopping:
+            self._balance.set(self._count)
+        if not self._count:
+            self._emptied.set()
+
+    def _connect(
+        self, tls: ssl.SSLContext | None, accepted: socket.socket, address: PeerAddress
+    ) -> None:
+        """Make a connection of an accepted socket, or refuse it."""
+        # The peer of a Unix socket has no address: it is on this machine.
+        network = network_of(address[0]) if address else LOOPBACK
+        self._connecting += 1
+        self._changed()
+        task = asyncio.create_task(self._open(tls, accepted, network))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _open(
+        self, tls: ssl.SSLContext | None, accepted: socket.socket, network: str
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        if not await self._is_admitted(network):
+            log.warning("connections_exhausted", extra={"client": network, "limit": self._limit})
+            # In TLS nothing can be said before the handshake.
+            refuse(accepted, b"" if tls else response_head(503, [], 0, keeps_alive=False))
+            self._connecting -= 1
+            self._changed()
+            return
+        try:
+            await loop.connect_accepted_socket(
+                lambda: Connection(self, loop, scheme="https" if tls else "http"),
+                accepted,
+                ssl=tls,
+                ssl_handshake_timeout=self.limits.head_timeout_s if tls else None,
+            )
+        except OSError:
+            # The client broke off within its TLS handshake, and was no client yet.
+            accepted.close()
+            self._leave(network)
+            self._connecting -= 1
+            self._changed()
 
     async def _sweep(self) -> None:
         """Act on the deadlines that have passed."""
@@ -235,12 +288,23 @@ class Server:
             client.cut()
 
     async def _wait_until_empty(self, timeout_s: float) -> None:
-        if not self._clients or not timeout_s:
+        if not self._count or not timeout_s:
             return
         self._emptied.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._emptied.wait()
+
+
+def listening_socket(address: str, port: int, limits: Limits) -> socket.socket:
+    """Return a socket that listens. Raises OSError."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    bound = socket.create_server((address, port), family=family, backlog=BACKLOG)
+    # Connections inherit these: the kernel cuts clients that acknowledge nothing for so long.
+    stalled_ms = int(limits.take_timeout_s * 1000)
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, stalled_ms)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return bound
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:

@@ -66,6 +66,10 @@ class Shares:
         """Return what a path holds, with everything below it."""
         return self._held.get(path, 0)
 
+    def holders(self) -> dict[Hashable, int]:
+        """Return what each organization holds: each first level of a path."""
+        return {path[0]: held for path, held in self._held.items() if len(path) == 1}
+
     def try_take(self, path: Path, amount: int = 1) -> bool:
         """Take places now; False where others need them."""
         wanted = amount

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.ports import free_port
+from tests.processes import children_of
 
 START_S = 30.0
 STOP_S = 20.0
@@ -75,6 +76,10 @@ class Cluster:
         """Return the brain's process."""
         return self.processes[0]
 
+    def brain_processes(self) -> list[int]:
+        """Return the process ids of those that serve, which the brain's process has started."""
+        return children_of(self.brain.pid)
+
     def start(self) -> "Cluster":
         """Start the brain and its workers, and wait until they serve."""
         environment = os.environ | {
@@ -87,6 +92,7 @@ class Cluster:
             "ZBRAIN_S3_PORT": str(self.port),
             "ZBRAIN_WORKER_PORT": str(self.worker_port),
             "ZCACHE_HEARTBEAT": "1",
+            "ZBRAIN_PROCESSES": "1",
             "ZLOG_FORMAT": "json",
             **self.variables,
         }

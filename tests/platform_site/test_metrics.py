@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.ports import free_port
+from tests.processes import children_of
 from tests.scrape import Scrape, parse
 from tests.waiting import wait_until
 
@@ -41,8 +42,7 @@ class Server:
 
     def pids(self) -> set[int]:
         """Return the processes that accept connections: whose metrics have files."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return {int(pid) for pid in children.read_text().split()}
+        return set(children_of(self.process.pid))
 
     def files_of(self, pid: int) -> list[str]:
         """Return the names of the metrics files of a process."""

@@ -12,7 +12,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from edgecache.brain.metering import prometheus as brain_metrics
-from edgecache.brain.metering.latencies import Latencies
+from edgecache.brain.metering.meters import Traffic
 from edgecache.worker import options
 from edgecache.worker.counters import Counters
 from edgecache.worker.serving import pages
@@ -36,10 +36,8 @@ LABELS: Final = frozenset(
 
 def brain_text() -> str:
     """Return what a brain without nodes and traffic shows."""
-    total = SimpleNamespace(hits=0, misses=0, bytes_served=0, latencies=Latencies())
     nodes: Any = SimpleNamespace(all=list)
-    meters: Any = SimpleNamespace(total=total, repeated=0)
-    return brain_metrics.text(nodes, meters).decode()
+    return brain_metrics.text(nodes, Traffic()).decode()
 
 
 def worker_text() -> str:

@@ -60,7 +60,7 @@ def _routes(parts: InternalApiParts) -> Iterator[Route]:
         workers_url=parts.workers_url,
         is_production=parts.is_production,
     ).routes()
-    yield from metrics.routes(database, parts.nodes, parts.meters, parts.statistics)
+    yield from metrics.routes(database, parts.nodes, parts.statistics, parts.siblings)
     yield from purges.routes(parts.purges, parts.directory, parts.objects)
     yield from buckets.routes(parts.buckets, parts.repair)
     yield from objects.ObjectsApi(parts.directory, parts.objects, parts.platform_keys).routes()

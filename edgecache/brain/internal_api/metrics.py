@@ -1,5 +1,6 @@
 """``/v1/status``, ``/v1/metrics``, ``/v1/nodes/{id}/metrics``, ``/v1/usage`` and ``/metrics``."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -8,24 +9,33 @@ from edgecache.brain.internal_api.nodes import find
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.metering import prometheus as exposition
 from edgecache.brain.metering import usage_lines
-from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.siblings.reports import Siblings
 from edgecache.protocol.fields import Fields
 
 USAGE_PAGE: Final = 5000
 
 
-def routes(database: Database, nodes: Nodes, meters: Meters, statistics: Statistics) -> list[Route]:
-    """Return the routes."""
+def routes(
+    database: Database, nodes: Nodes, statistics: Statistics, siblings: Siblings
+) -> list[Route]:
+    """Return the routes.
+
+    What all processes of this brain have counted up to now is included; other brains write theirs
+    every ten seconds.
+    """
 
     async def status(_call: JsonCall) -> JsonResponse:
+        await siblings.flush_others()
         return JsonResponse(await statistics.status())
 
     async def cluster(_call: JsonCall) -> JsonResponse:
+        await siblings.flush_others()
         return JsonResponse(await statistics.cluster())
 
     async def of_node(call: JsonCall) -> JsonResponse:
+        await siblings.flush_others()
         return JsonResponse(await statistics.of_node(await find(database, call)))
 
     async def usage(call: JsonCall) -> JsonResponse:
@@ -34,15 +44,15 @@ def routes(database: Database, nodes: Nodes, meters: Meters, statistics: Statist
         limit = query.integer("limit", default=USAGE_PAGE)
         cut = query.text("cut", limit=3, default="all")
         query.finish()
-        # What this brain has counted up to now is included; other brains write every ten seconds.
-        await meters.flush()
+        await asyncio.gather(statistics.flush(), siblings.flush_others())
         rows = await usage_lines.page(
             database, after, min(limit, USAGE_PAGE), cuts_all=cut == "all"
         )
         return JsonResponse(_page(rows, after))
 
     async def prometheus(_call: JsonCall) -> JsonResponse:
-        return JsonResponse(exposition.text(nodes, meters), content_type=exposition.CONTENT_TYPE)
+        text = exposition.text(nodes, siblings.traffic())
+        return JsonResponse(text, content_type=exposition.CONTENT_TYPE)
 
     return [
         Route("GET", "/v1/status", status),

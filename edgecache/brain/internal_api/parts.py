@@ -10,13 +10,13 @@ from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.purges import Purges
 from edgecache.brain.fetch.object_cache import ObjectCache
-from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.repair import Repair
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.s3.auth.platform_keys import PlatformKeys
+from edgecache.brain.siblings.reports import Siblings
 from edgecache.brain.storage.staging import Staging
 
 
@@ -43,6 +43,6 @@ class InternalApiParts:
     purges: Purges
     nodes: Nodes
     repair: Repair
-    meters: Meters
     networks: OperatorNetworks
     statistics: Statistics
+    siblings: Siblings

@@ -145,6 +145,19 @@ class Batch:
         return found
 
 
+@dataclass(slots=True)
+class Traffic:
+    """What was served, for Prometheus. repeated: responses that the response cache decided."""
+
+    measure: Measure = field(default_factory=Measure)
+    repeated: int = 0
+
+    def add(self, other: "Traffic") -> None:
+        """Add another process's."""
+        self.measure.merge(other.measure)
+        self.repeated += other.repeated
+
+
 def _always(*_read: object) -> bool:
     return True
 
@@ -208,12 +221,11 @@ class Meters:
         measure.bytes_served += bytes_served
         measure.latencies.add(seconds)
 
-    @property
-    def total(self) -> Measure:
-        """Return the counts since the process started, for Prometheus: they only rise."""
+    def traffic(self) -> Traffic:
+        """Return the counts since the process started: they only rise."""
         found = self.unwritten()
         found.merge(self._written)
-        return found
+        return Traffic(found, self.repeated)
 
     def unwritten(self, node_id: UUID | None = None) -> Measure:
         """Return what is counted but not written yet, of one node or of all."""

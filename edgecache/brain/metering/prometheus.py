@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from edgecache.brain.metering.latencies import Latencies, middle_of
-from edgecache.brain.metering.meters import Meters
+from edgecache.brain.metering.meters import Traffic
 from edgecache.brain.nodes.health import Health
 from edgecache.brain.nodes.registry import Nodes
 
@@ -20,19 +20,19 @@ HEALTHS: Final = (*Health, "pending", "quarantined")
 Sample = tuple[str, dict[str, str], float]
 
 
-def text(nodes: Nodes, meters: Meters) -> bytes:
+def text(nodes: Nodes, traffic: Traffic) -> bytes:
     """Return the metrics."""
-    lines = [*_traffic(meters), *_nodes(nodes)]
+    lines = [*_traffic(traffic), *_nodes(nodes)]
     return ("\n".join(lines) + "\n").encode()
 
 
-def _traffic(meters: Meters) -> Iterator[str]:
-    total = meters.total
+def _traffic(traffic: Traffic) -> Iterator[str]:
+    total = traffic.measure
     counted = (
         ("hits", "Answers that needed no origin.", total.hits),
         ("misses", "Answers that needed the origin.", total.misses),
         ("served_bytes", "Bytes of objects that left for clients.", total.bytes_served),
-        ("repeated", "Responses that the response cache decided.", meters.repeated),
+        ("repeated", "Responses that the response cache decided.", traffic.repeated),
     )
     for name, meaning, value in counted:
         yield from _family(f"zonal_cache_{name}_total", "counter", meaning, [("", {}, value)])

@@ -26,10 +26,11 @@ MARK: Final[LiteralString] = (
 
 
 class HotObjects:
-    """Counts this brain's reads."""
+    """Counts this process's reads."""
 
-    def __init__(self, database: Database, repair: Repair) -> None:
-        """Start with empty counters."""
+    def __init__(self, database: Database, repair: Repair, *, processes: int = 1) -> None:
+        """Start with empty counters. processes: of this brain, which share its reads."""
+        self._hot_reads = HOT_READS // processes
         self._database = database
         self._repair = repair
         self._counts: dict[bytes, int] = {}
@@ -49,7 +50,7 @@ class HotObjects:
         count = self._counts.get(delivery.sha256, 0) + 1
         if len(self._counts) < COUNTED or count > 1:
             self._counts[delivery.sha256] = count
-        if count == HOT_READS and delivery.sha256:
+        if count == self._hot_reads and delivery.sha256:
             self._tasks.add(self._warm(delivery.sha256))
 
     async def _warm(self, sha256: bytes) -> None:

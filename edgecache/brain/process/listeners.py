@@ -1,8 +1,6 @@
 """The brain's three ports, served in one event loop: open together, closed together."""
 
 import asyncio
-import contextlib
-import os
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +11,8 @@ import structlog
 
 from edgecache.brain.conf import Listener
 from edgecache.brain.fair_share import PLATFORM
+from edgecache.brain.process.sockets import UNIX
+from edgecache.http.acceptor import Balance
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import App
 from edgecache.http.limits import Limits
@@ -21,23 +21,19 @@ from edgecache.http.scope import Scope
 from edgecache.http.server import Server, by_network, tls_context
 from edgecache.http.shares import Path as Payer
 from edgecache.http.turns import LoopTurns
-from platform_site.embedded.errors import PortTakenError, StartError
-from platform_site.embedded.ports import check_port
 
 log = structlog.get_logger(__name__)
 
-BESIDE: Final = "-file"
 # Of the time to stop: for clients that are cut off.
 CUT_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class PortServer:
-    """A server and where it listens. unix_socket: a path beside the port."""
+    """A server and where it listens."""
 
     listener: Listener
     server: Server
-    unix_socket: Path | None = None
 
 
 class Listeners:
@@ -49,30 +45,12 @@ class Listeners:
         self._servers = tuple(servers.values())
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def start(self, inherited: Mapping[str, socket.socket]) -> None:
-        """Listen on every port. inherited: sockets of a former brain, as ``sockets`` returned them.
-
-        Raises PortTakenError with the setting that chooses another port; StartError for a path
-        that cannot be a socket.
-        """
+    async def start(self, sockets: Mapping[str, socket.socket]) -> None:
+        """Accept connections on every port. sockets: see ``open_sockets``."""
         for name, row in self._named.items():
-            if name not in inherited:
-                where = row.listener
-                check_port(where.port, where.port_setting, address=where.address)
-        for name, row in self._named.items():
-            unix_socket = inherited.get(f"{name}{BESIDE}")
-            if unix_socket is None and row.unix_socket is not None:
-                unix_socket = bind_unix_socket(row.unix_socket)
-            await row.server.start(listening=inherited.get(name), unix_socket=unix_socket)
+            unix_socket = sockets.get(UNIX) if name == "objects" else None
+            await row.server.start(listening=sockets[name], unix_socket=unix_socket)
             self._tasks.append(asyncio.create_task(row.server.serve()))
-
-    def sockets(self) -> dict[str, socket.socket]:
-        """Return the listening sockets by name; BESIDE marks a Unix socket."""
-        return {
-            f"{name}{mark}": sock
-            for name, row in self._named.items()
-            for mark, sock in zip(("", BESIDE), row.server.sockets, strict=False)
-        }
 
     def ports(self) -> dict[str, int]:
         """Return the port of each listener, by name."""
@@ -116,11 +94,12 @@ def port_server(
     *,
     payer: Callable[[Scope], Payer] = by_network,
     tls: tuple[Path | None, Path | None] = (None, None),
-    unix_socket: Path | None = None,
+    balance: Balance | None = None,
 ) -> PortServer:
     """Return the server of an application.
 
     turns: of all ports. payer: whose turn a request is in. tls: certificate and key, or neither.
+    balance: with the brain's other processes.
     """
     certificate, key = tls
     context = tls_context(certificate, key) if certificate and key else None
@@ -133,42 +112,6 @@ def port_server(
         limits=limits,
         turns=turns,
         payer=payer,
+        balance=balance,
     )
-    return PortServer(listener, server, unix_socket)
-
-
-def bind_unix_socket(path: Path) -> socket.socket:
-    """Return a socket bound to a path, in place of one whose server is gone.
-
-    Every local user who can reach the path may connect, as with the port. To a proxy on the same
-    machine a Unix socket costs less than TCP. Raises StartError.
-    """
-    if path.exists() and not path.is_socket():
-        sentence = f"{path} exists and is no socket. Choose another path: ZBRAIN_S3_SOCKET."
-        raise StartError(sentence)
-    if _is_served(path):
-        sentence = f"{path} is in use by another program. Choose another path: ZBRAIN_S3_SOCKET."
-        raise PortTakenError(sentence)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        bound.bind(str(temporary))
-        temporary.chmod(0o666)
-        temporary.replace(path)
-    except OSError as error:
-        bound.close()
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        sentence = f"{path} cannot be used ({error.strerror or error}). It is ZBRAIN_S3_SOCKET."
-        raise StartError(sentence) from None
-    return bound
-
-
-def _is_served(path: Path) -> bool:
-    """True if a server listens at this path."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
-    return True
+    return PortServer(listener, server)

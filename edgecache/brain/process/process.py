@@ -1,15 +1,15 @@
-"""One brain's life: parts start in order, ports last, and stop in reverse."""
+"""One process of a brain: its parts start in order, ports last, and stop in reverse."""
 
 import asyncio
 import gc
 import signal
-from collections.abc import Sequence
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, runtime_checkable
 
 import structlog
 
 from edgecache.brain.process.listeners import Listeners
-from edgecache.brain.process.takeover import Successor, inherited, report_ready
 
 log = structlog.get_logger(__name__)
 
@@ -17,7 +17,8 @@ STOP_TIMEOUT_S: Final = 12.0
 # When another brain has taken over: for long bodies, and for what clients send at that moment.
 HANDED_OVER_S: Final = 300.0
 IDLE_S: Final = 2.0
-STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+STOP: Final = signal.SIGTERM
+STOP_HANDED_OVER: Final = signal.SIGUSR1
 
 
 class Part(Protocol):
@@ -36,38 +37,47 @@ class Starts(Protocol):
 
 
 class BrainProcess:
-    """A brain that is wired and not started yet."""
+    """A process that is wired and not started yet."""
 
     def __init__(self, parts: Sequence[Part], listeners: Listeners) -> None:
         """parts: in start order, without the listeners."""
         self._parts = parts
         self._listeners = listeners
-        self._successor = Successor()
+        self._is_handed_over = False
 
-    async def run(self) -> int:
-        """Serve until SIGTERM or SIGINT; return the exit status, 1 when a listener failed.
+    async def run(self, sockets: Mapping[str, socket.socket], on_ready: Callable[[], None]) -> int:
+        """Serve until STOP, or until STOP_HANDED_OVER, when another brain has the sockets as well.
 
-        SIGUSR2 starts a brain that takes over.
-
-        Raises PortTakenError, DatabaseUnavailable.
+        sockets: see ``open_sockets``. Returns the exit status, 1 when a listener failed.
+        Raises DatabaseUnavailable.
         """
         loop = asyncio.get_running_loop()
         halt = asyncio.Event()
-        for signum in STOP_SIGNALS:
-            loop.add_signal_handler(signum, halt.set)
-        loop.add_signal_handler(signal.SIGUSR2, self._start_successor)
+        loop.add_signal_handler(STOP, halt.set)
+        # Ctrl-C reaches every process of a terminal: the parent decides what it means.
+        loop.add_signal_handler(signal.SIGINT, lambda: None)
+        loop.add_signal_handler(STOP_HANDED_OVER, self._hand_over, halt)
         try:
-            return await self._serve(halt)
+            return await self._serve(halt, sockets, on_ready)
         finally:
             await self._stop()
 
-    async def _serve(self, halt: asyncio.Event) -> int:
+    def _hand_over(self, halt: asyncio.Event) -> None:
+        self._is_handed_over = True
+        halt.set()
+
+    async def _serve(
+        self,
+        halt: asyncio.Event,
+        sockets: Mapping[str, socket.socket],
+        on_ready: Callable[[], None],
+    ) -> int:
         for part in self._parts:
             if isinstance(part, Starts):
                 await part.start()
-        await self._listeners.start(inherited())
-        log.info("brain_started", **self._listeners.ports())
-        report_ready()
+        await self._listeners.start(sockets)
+        log.info("brain_process_started", **self._listeners.ports())
+        on_ready()
         # Objects made during the start live as long as the process: keep them out of collections.
         gc.collect()
         gc.freeze()
@@ -81,17 +91,12 @@ class BrainProcess:
             task.cancel()
         return 1 if has_failed else 0
 
-    def _start_successor(self) -> None:
-        sockets = self._listeners.sockets()
-        if sockets:
-            self._successor.start(sockets)
-
     async def _stop(self) -> None:
         """Close the ports, let requests finish, then stop the parts in reverse order."""
-        if self._successor.is_running:
+        if self._is_handed_over:
             await self._listeners.stop(timeout_s=HANDED_OVER_S, idle_s=IDLE_S)
         else:
             await self._listeners.stop(timeout_s=STOP_TIMEOUT_S)
         for part in reversed(self._parts):
             await part.stop()
-        log.info("brain_stopped")
+        log.info("brain_process_stopped")

@@ -5,7 +5,6 @@ sockets. Both serve meanwhile, as any two brains over one database; the new one 
 former. If it does not come up, the former goes on.
 """
 
-import asyncio
 import os
 import signal
 import socket
@@ -23,7 +22,6 @@ log = structlog.get_logger(__name__)
 # For the new brain alone: its sockets as name=descriptor, and the process to end.
 SOCKETS: Final = "ZONAL_BRAIN_SOCKETS"
 FORMER: Final = "ZONAL_BRAIN_FORMER"
-LOOK_S: Final = 0.5
 
 
 def inherited() -> dict[str, socket.socket]:
@@ -55,6 +53,12 @@ class Successor:
         """True if there is one."""
         return self._process is not None and self._process.poll() is None
 
+    def note_end(self) -> None:
+        """Log it if the successor has ended: this brain goes on."""
+        if self._process is not None and self._process.poll() is not None:
+            log.error("brain_successor_ended", status=self._process.returncode)
+            self._process = None
+
     def start(self, sockets: Mapping[str, socket.socket]) -> None:
         """Start it with these sockets, unless there is one."""
         if self.is_running:
@@ -68,11 +72,3 @@ class Successor:
             env=os.environ | {SOCKETS: handed_over, FORMER: str(os.getpid())},
         )
         log.info("brain_successor_started", pid=self._process.pid)
-        self._look()
-
-    def _look(self) -> None:
-        """Log when it has ended: this brain goes on."""
-        if self.is_running:
-            asyncio.get_running_loop().call_later(LOOK_S, self._look)
-        elif self._process is not None:
-            log.error("brain_successor_ended", status=self._process.returncode)

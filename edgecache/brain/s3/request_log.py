@@ -7,8 +7,10 @@ like one is redacted.
 
 import asyncio
 import re
+import select
 import sys
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -59,9 +61,25 @@ class RequestLog:
             self._timer.cancel()
             self._timer = None
         lines, self._lines = self._lines, []
-        if lines:
-            sys.stderr.write("".join(lines))
+        # Up to so many bytes reach a pipe in one piece, whatever other processes write to it.
+        for piece in _joined(lines, select.PIPE_BUF):
+            sys.stderr.write(piece)
             sys.stderr.flush()
+
+
+def _joined(lines: list[str], limit_bytes: int) -> Iterator[str]:
+    """Yield lines together, as many as are within a limit; a longer line alone."""
+    piece: list[str] = []
+    size = 0
+    for line in lines:
+        length = len(line.encode())
+        if piece and size + length > limit_bytes:
+            yield "".join(piece)
+            piece, size = [], 0
+        piece.append(line)
+        size += length
+    if piece:
+        yield "".join(piece)
 
 
 class LogEntry:

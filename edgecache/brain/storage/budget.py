@@ -1,6 +1,6 @@
 """The budget of a brain's disk: unfinished bodies and parts of uploads, shared by organization."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path as FilePath
 from typing import Final
 
@@ -12,6 +12,31 @@ from edgecache.http.shares import Path, Shares
 # An organization gets two thirds of it at most, one of its buckets half.
 SPARE: Final = 0.5
 PARTS: Final = "parts"
+ELSEWHERE: Final = "elsewhere"
+
+
+class Copies:
+    """Bytes of cached blobs on disk, approximately. change: what this process has added to them."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.change = 0
+        self._elsewhere: int | None = None
+
+    def add(self, size: int) -> None:
+        """Count a blob in, or out with a negative size."""
+        self.bytes = max(0, self.bytes + size)
+        self.change += size
+
+    def found(self, size: int) -> None:
+        """Note what is on disk."""
+        self.bytes = size
+
+    def note_elsewhere(self, change: int) -> None:
+        """Note what other processes have added since they started."""
+        if self._elsewhere is not None:
+            self.bytes = max(0, self.bytes + change - self._elsewhere)
+        self._elsewhere = change
 
 
 class Budget:
@@ -24,6 +49,9 @@ class Budget:
         # Of this process: who is charged for each part, and its size.
         self._parts: dict[str, tuple[Path, int]] = {}
         self._counted: frozenset[int] = frozenset()
+        # Bytes of unfinished bodies that other processes receive, and of whom.
+        self.elsewhere_bytes = 0
+        self._elsewhere: frozenset[Hashable] = frozenset()
         # Received files: who is charged for each until it is moved or removed, and its size.
         self._files: dict[FilePath, tuple[Path, int]] = {}
 
@@ -81,6 +109,24 @@ class Budget:
             size = by_organization.get(organization_id, 0)
             self._shares.correct((organization_id, PARTS), size)
         self._counted = frozenset(by_organization)
+
+    def staged(self) -> list[tuple[Hashable, int]]:
+        """Return the bytes of unfinished bodies that this process receives, by organization."""
+        return [
+            (payer, size)
+            for payer, held in self._shares.holders().items()
+            if (size := held - self._counted_otherwise(payer)) > 0
+        ]
+
+    def count_elsewhere(self, by_organization: Mapping[Hashable, int]) -> None:
+        """Note the same of other processes, with which this one shares the disk."""
+        for payer in self._elsewhere.union(by_organization):
+            self._shares.correct((payer, ELSEWHERE), by_organization.get(payer, 0))
+        self._elsewhere = frozenset(by_organization)
+        self.elsewhere_bytes = sum(by_organization.values())
+
+    def _counted_otherwise(self, payer: Hashable) -> int:
+        return sum(self._shares.held((payer, kind)) for kind in (PARTS, ELSEWHERE))
 
     def _full(self, pool: str, wanted_bytes: int) -> StorageFull:
         return StorageFull(pool=pool, limit_bytes=self.limit_bytes, wanted_bytes=wanted_bytes)

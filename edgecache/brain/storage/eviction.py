@@ -45,12 +45,12 @@ async def evict(staging: Staging, held: Held) -> int:
     held: returns those of some blobs that nodes hold. Raises DatabaseUnavailable.
     """
     limit = staging.limit_bytes
-    if staging.used_bytes + staging.copies_bytes <= limit * FULL:
+    if staging.used_bytes + staging.copies.bytes <= limit * FULL:
         return 0
     files = await staging.run(_files, staging.root / "blobs")
     files.sort(key=lambda file: -file.age)
-    staging.copies_bytes = sum(file.size for file in files)
-    wanted = staging.used_bytes + staging.copies_bytes - int(limit * ENOUGH)
+    staging.copies.found(sum(file.size for file in files))
+    wanted = staging.used_bytes + staging.copies.bytes - int(limit * ENOUGH)
     freed = 0
     left: list[File] = []
     for step in _steps(files):

@@ -28,7 +28,7 @@ from edgecache.brain.background import PeriodicTask, wait_for_news
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import Overloaded, StorageFull
 from edgecache.brain.fair_share import PAYER
-from edgecache.brain.storage.budget import Budget
+from edgecache.brain.storage.budget import Budget, Copies
 from edgecache.brain.storage.buffers import BufferedBody, Buffers
 from edgecache.brain.storage.digests import Digests
 from edgecache.brain.storage.process_folders import ProcessFolders
@@ -55,15 +55,15 @@ class Staging:
     """One process's files in the data directory.
 
     limit_bytes: of unfinished bodies, parts of uploads and cached blobs together, shared by
-    organization. received_bytes: of the first, in files; copies_bytes: of cached blobs,
-    approximately. buffers: of bodies in memory.
+    organization. received_bytes: of the first, in files of this process; copies: of cached blobs.
+    buffers: of bodies in memory.
     """
 
     def __init__(self, root: Path, *, limit_bytes: int) -> None:
         self.root = root
         self.limit_bytes = limit_bytes
         self.received_bytes = 0
-        self.copies_bytes = 0
+        self.copies = Copies()
         self.buffers = Buffers()
         self.budget = Budget(limit_bytes, self.buffers)
         self._folders = ProcessFolders(root, self.origin_path)
@@ -78,8 +78,8 @@ class Staging:
 
     @property
     def used_bytes(self) -> int:
-        """Return the bytes of unfinished bodies."""
-        return self.received_bytes + self.buffers.used_bytes
+        """Return the bytes of unfinished bodies, with other processes' of the same brain."""
+        return self.received_bytes + self.buffers.used_bytes + self.budget.elsewhere_bytes
 
     async def start(self) -> None:
         """Create the folders; finish what dead processes have left, and remove their files."""
@@ -217,7 +217,7 @@ class Staging:
     def place(self, staged: StagedFile, target: Path) -> None:
         """Move a body to its lasting path: atomic, durable. Runs on a thread (``run``)."""
         if target.parent.parent.name == "blobs":
-            self.copies_bytes += staged.manifest.size
+            self.copies.add(staged.manifest.size)
         move(staged.path, target)
         sync_folder(target.parent)
 
@@ -225,7 +225,7 @@ class Staging:
         """Move a body to a cached blob's path, where it may be lost. Runs on a thread (``run``)."""
         target = self.blob_path(staged.manifest.sha256)
         move(staged.path, target)
-        self.copies_bytes += staged.manifest.size
+        self.copies.add(staged.manifest.size)
 
     def unlink_copy(self, path: Path) -> None:
         """Remove a cached blob. Runs on a thread (``run``)."""
@@ -239,7 +239,7 @@ class Staging:
     def forget_copy(self, path: Path, size: int) -> None:
         """No longer count a file that was removed, if it was a cached blob."""
         if path.parent.parent.name == "blobs":
-            self.copies_bytes = max(0, self.copies_bytes - size)
+            self.copies.add(-size)
 
     # --- parts of uploads -------------------------------------------------------------------
 
@@ -290,7 +290,7 @@ class Staging:
         make_folders(self.origin_path(bytes([first])).parent for first in range(256))
         self._folders.start()
         copies = (self.root / "blobs").glob("*/*")
-        self.copies_bytes = sum(path.stat().st_size for path in copies)
+        self.copies.found(sum(path.stat().st_size for path in copies))
 
 
 class Receiver:

@@ -25,6 +25,7 @@ from platform_site.embedded.folders import make_folders
 from tests.edgecache.brain.support import ask
 from tests.platform_site.embedded.support import PROJECT, environment
 from tests.ports import free_port
+from tests.processes import children_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -194,11 +195,6 @@ def no_acknowledged_write_is_lost(run: Run, token: str) -> None:
     answer = sql("SELECT array_agg(n) FROM written", [])
     assert answer is not None
     assert acknowledged <= set(answer["rows"][0][0])
-
-
-def children_of(pid: int) -> list[int]:
-    """Return the process ids of a process's children."""
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 @pytest.mark.parametrize("setting", ["ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT"])

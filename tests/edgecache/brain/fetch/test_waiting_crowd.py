@@ -90,8 +90,9 @@ async def crowd(
 
 
 def memory_kib(cluster: Cluster) -> float:
-    """Return the memory that the brain takes."""
-    pages = int(Path(f"/proc/{cluster.brain.pid}/statm").read_text().split()[1])
+    """Return the memory that the brain's only process takes."""
+    (pid,) = cluster.brain_processes()
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 1024
 
 

@@ -99,7 +99,7 @@ def test_counts_that_are_not_written_yet_are_included(database_url: str) -> None
         assert meters.unwritten(uuid4()).hits == 0
         await meters.flush()
         assert meters.unwritten().hits == 0
-        assert meters.total.hits == 1
+        assert meters.traffic().measure.hits == 1
 
     run(database_url, scenario)
 

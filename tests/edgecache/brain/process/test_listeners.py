@@ -4,12 +4,15 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
-from edgecache.brain.conf import Listener
+from edgecache.brain.conf import BrainSettings, Listener
 from edgecache.brain.process.listeners import Listeners, port_server
+from edgecache.brain.process.sockets import open_sockets
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import Scope
 from edgecache.http.turns import LoopTurns
@@ -25,22 +28,34 @@ async def client_address(scope: Scope, exchange: Exchange) -> None:
     exchange.response_bytes(200, [], scope.client_address.encode())
 
 
-def made(path: Path | None = None) -> tuple[Listeners, int]:
-    """Return listeners on a free port, and a path beside it."""
-    listener = Listener(address="127.0.0.1", port=free_port(), port_setting="ZBRAIN_S3_PORT")
-    server = port_server(client_address, listener, LoopTurns(), unix_socket=path)
-    return Listeners({"objects": server}), listener.port
+def chosen(path: Path | None = None, *, port: int = 0) -> BrainSettings:
+    """Return settings with free ports, and a path beside the object API's."""
+
+    def listener(port_setting: str, port: int = 0) -> Listener:
+        return Listener("127.0.0.1", port or free_port(), port_setting)
+
+    return replace(
+        settings.BRAIN,
+        internal=listener("ZBRAIN_PORT"),
+        workers=listener("ZBRAIN_WORKER_PORT"),
+        s3=listener("ZBRAIN_S3_PORT", port),
+        s3_socket=path,
+    )
 
 
 @asynccontextmanager
 async def listening(path: Path | None = None) -> AsyncIterator[int]:
     """Serve on a free port and a path; yield the port."""
-    listeners, port = made(path)
-    await listeners.start({})
+    rows = chosen(path)
+    sockets = open_sockets(rows, {})
+    listeners = Listeners({"objects": port_server(client_address, rows.s3, LoopTurns())})
+    await listeners.start(sockets)
     try:
-        yield port
+        yield rows.s3.port
     finally:
         await listeners.stop(timeout_s=5)
+        for sock in sockets.values():
+            sock.close()
 
 
 async def ask_path(path: Path) -> bytes:
@@ -81,22 +96,19 @@ async def test_a_socket_in_use_is_refused_and_keeps_its_server(tmp_path: Path) -
     path = tmp_path / "objects.sock"
     async with listening(path):
         with pytest.raises(PortTakenError, match="ZBRAIN_S3_SOCKET"):
-            await made(path)[0].start({})
+            open_sockets(chosen(path), {})
         assert (await ask_path(path)).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("name", ["a-file", "no-folder/objects.sock"])
-async def test_an_impossible_socket_path_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_impossible_socket_path_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "a-file").write_text("of another program")
     with pytest.raises(StartError, match="ZBRAIN_S3_SOCKET"):
-        await made(tmp_path / name)[0].start({})
+        open_sockets(chosen(tmp_path / name), {})
     assert (tmp_path / "a-file").read_text() == "of another program"
 
 
 async def test_a_port_in_use_is_refused_with_its_setting() -> None:
     async with listening() as port:
-        listener = Listener(address="127.0.0.1", port=port, port_setting="ZBRAIN_S3_PORT")
         with pytest.raises(PortTakenError, match="ZBRAIN_S3_PORT"):
-            await Listeners({"objects": port_server(client_address, listener, LoopTurns())}).start(
-                {}
-            )
+            open_sockets(chosen(port=port), {})

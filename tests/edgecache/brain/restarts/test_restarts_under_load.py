@@ -6,7 +6,6 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect
 from tests.load import load
+from tests.processes import has_ended
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -63,21 +63,14 @@ def clients(cluster: Cluster) -> Iterator[dict[str, Callable[[], None]]]:
             client.close()
 
 
-def ended(pid: int) -> bool:
-    """True if a process is gone, or is one that its parent has not noted yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
 def all_online(cluster: Cluster) -> bool:
     """True if the brain uses every worker."""
     return all(node["health"] == "online" for node in cluster.call("GET", "/v1/nodes")["nodes"])
 
 
-def test_a_brain_hands_over_to_another(start: Callable[..., Cluster]) -> None:
-    cluster = start(workers=1)
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_brain_hands_over_to_another(start: Callable[..., Cluster], processes: str) -> None:
+    cluster = start(workers=1, variables={"ZBRAIN_PROCESSES": processes})
     former = cluster.brain
     with clients(cluster) as callers, load(callers) as seen:
         seen.goes_on()
@@ -86,11 +79,12 @@ def test_a_brain_hands_over_to_another(start: Callable[..., Cluster]) -> None:
         seen.goes_on()
     assert seen.failures == []
     assert former.returncode == 0
-    (successor,) = re.findall(r'"pid":(\d+)', cluster.log)
+    (line,) = (line for line in cluster.log.splitlines() if "brain_successor_started" in line)
+    (successor,) = re.findall(r'"pid":(\d+)', line)
     # It has the other ports as well.
     assert cluster.call("GET", "/health")["status"] == "ok"
     os.kill(int(successor), signal.SIGTERM)
-    wait_until(lambda: ended(int(successor)))
+    wait_until(lambda: has_ended(int(successor)))
 
 
 def test_a_worker_restarts(start: Callable[..., Cluster]) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import select
+import sys
 from typing import Any
 
 import pytest
@@ -38,6 +40,21 @@ async def test_many_lines_are_written_together(capsys: pytest.CaptureFixture[str
     assert len(capsys.readouterr().err.splitlines()) == request_log.LINES_AT_ONCE
     await asyncio.sleep(2 * request_log.FLUSH_S)
     assert capsys.readouterr().err == ""
+
+
+async def test_what_a_pipe_takes_at_once_ends_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several processes of a brain write to one pipe."""
+    written: list[str] = []
+    requests = RequestLog("json", "info")
+    monkeypatch.setattr(sys.stderr, "write", written.append)
+    for number in range(100):
+        requests.write(line(key="ä" * 150, number=number))
+    requests.flush()
+    monkeypatch.undo()
+    assert len(written) > 5
+    assert all(len(piece.encode()) <= select.PIPE_BUF and piece[-1] == "\n" for piece in written)
+    lines = "".join(written).splitlines()
+    assert [json.loads(each)["number"] for each in lines] == list(range(100))
 
 
 @pytest.mark.parametrize("log_format", ["json", "console"])

@@ -112,7 +112,7 @@ async def test_purging_external_objects_deletes_the_brain_s_files(
 
     assert files(brain, "blobs") == set()
     assert rows.value("SELECT count(*) FROM brain_blob") == 0
-    assert brain.staging.copies_bytes == 0
+    assert brain.staging.copies.bytes == 0
 
 
 async def test_a_locked_row_is_collected_in_a_later_round(brain: Brain, rows: Rows) -> None:
@@ -223,7 +223,7 @@ async def test_files_that_nodes_also_hold_are_evicted_first(
 
         await brain.garbage_collector.round()
 
-        assert brain.staging.copies_bytes <= 7 * MIB
+        assert brain.staging.copies.bytes <= 7 * MIB
         assert files(brain, "blobs").isdisjoint(sha256.hex() for sha256 in held)
         # The file is deleted here, the object is not.
         assert await brain.get(bucket, "k3") == bytes([3]) * 2 * MIB

@@ -1,0 +1,120 @@
+"""Short requests of one process of a brain to the others: a datagram socket for each of them.
+
+A request is answered when it was carried out. A process that hangs is not waited for long: what it
+was asked to do it does by itself in time.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import socket
+import struct
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from edgecache.brain.background import BackgroundTasks
+from edgecache.brain.errors import DatabaseUnavailable
+
+# Kind, the sender's place, and its number for the request.
+MESSAGE: Final = struct.Struct("BBQ")
+REQUEST: Final = 1
+DONE: Final = 2
+WAIT_S: Final = 1.0
+
+
+class Mailboxes:
+    """The sockets of all processes. Made before they are forked."""
+
+    def __init__(self, processes: int) -> None:
+        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(processes)]
+        for pair in pairs:
+            for end in pair:
+                end.setblocking(False)
+        self.incoming = [pair[0] for pair in pairs]
+        self.outgoing = [pair[1] for pair in pairs]
+
+
+class Mailbox:
+    """One process's: it asks the others to do something, and does it when they ask."""
+
+    def __init__(
+        self,
+        boxes: Mailboxes,
+        place: int,
+        *,
+        is_serving: Callable[[int], bool],
+        work: Callable[[], Awaitable[None]],
+    ) -> None:
+        """place: this process's. is_serving: whether there is a process in a place.
+
+        work: what the others may ask for. Raises DatabaseUnavailable, which is no answer.
+        """
+        self._boxes = boxes
+        self._place = place
+        self._is_serving = is_serving
+        self._work = work
+        # Those of a former process in this place are not used again.
+        self._numbers = itertools.count(time.monotonic_ns())
+        self._waiting: dict[int, tuple[set[int], asyncio.Event]] = {}
+        self._tasks = BackgroundTasks()
+
+    async def start(self) -> None:
+        """Begin to read."""
+        asyncio.get_running_loop().add_reader(self._boxes.incoming[self._place], self._read)
+
+    async def stop(self) -> None:
+        """Read no more."""
+        asyncio.get_running_loop().remove_reader(self._boxes.incoming[self._place])
+        await self._tasks.stop()
+
+    async def ask_all(self) -> None:
+        """Return when all other processes have done it, or have had a second for it."""
+        number = next(self._numbers)
+        missing = {
+            place
+            for place in range(len(self._boxes.outgoing))
+            if place != self._place
+            and self._is_serving(place)
+            and self._send(place, REQUEST, number)
+        }
+        if not missing:
+            return
+        done = asyncio.Event()
+        self._waiting[number] = (missing, done)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(WAIT_S):
+                    await done.wait()
+        finally:
+            del self._waiting[number]
+
+    def _send(self, place: int, kind: int, number: int) -> bool:
+        """Send a message; False if a process has not read those before it."""
+        try:
+            self._boxes.outgoing[place].send(MESSAGE.pack(kind, self._place, number))
+        except OSError:
+            return False
+        return True
+
+    def _read(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                kind, sender, number = MESSAGE.unpack(
+                    self._boxes.incoming[self._place].recv(MESSAGE.size)
+                )
+                if kind == REQUEST:
+                    self._tasks.add(self._carry_out(sender, number))
+                else:
+                    self._note(sender, number)
+
+    async def _carry_out(self, sender: int, number: int) -> None:
+        with contextlib.suppress(DatabaseUnavailable):
+            await self._work()
+            self._send(sender, DONE, number)
+
+    def _note(self, sender: int, number: int) -> None:
+        missing, done = self._waiting.get(number, (set(), asyncio.Event()))
+        missing.discard(sender)
+        if not missing:
+            done.set()

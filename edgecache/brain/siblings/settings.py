@@ -1,0 +1,82 @@
+"""How many processes a brain has, and what they share."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Final, Self
+
+from edgecache.http.machine import processors
+from platform_site.settings_table import Integer
+
+MIB: Final = 2**20
+# Each keeps a directory and caches of its own: more do not help a usual brain.
+CHOSEN_AT_MOST: Final = 4
+CONNECTIONS_LEAST: Final = 4
+
+
+def mebibytes(value: int) -> int:
+    """Return the bytes of a setting in MiB."""
+    return value * MIB
+
+
+def _processes(value: int) -> int:
+    return value or min(processors(), CHOSEN_AT_MOST)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSettings:
+    """The processes of one brain, and what is divided among them."""
+
+    count: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_PROCESSES",
+            "Processes of one brain, on the same ports; 0 chooses one for each processor, four at "
+            "most.",
+            default=0,
+            maximum=64,
+            parse=_processes,
+        ),
+    ]
+    connections: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_CONNECTIONS",
+            "Connections of one brain to its database, shared by its processes; each has four at "
+            "least.",
+            default=8,
+            minimum=2,
+            maximum=1000,
+        ),
+    ]
+    index_bytes: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_INDEX_MIB",
+            "Memory of the brain's directory, shared by its processes.",
+            default=1024,
+            unit="MiB",
+            minimum=1,
+            maximum=2**20,
+            parse=mebibytes,
+        ),
+    ]
+    fills: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_FILLS",
+            "Requests to origins at once, shared by the brain's processes; 0 chooses by the "
+            "machine's memory and open files.",
+            default=0,
+            maximum=100_000,
+        ),
+    ]
+
+    def of_one(self) -> Self:
+        """Return what one process has."""
+        if self.count == 1:
+            return self
+        return replace(
+            self,
+            connections=max(CONNECTIONS_LEAST, self.connections // self.count),
+            index_bytes=self.index_bytes // self.count,
+            fills=-(-self.fills // self.count),
+        )

@@ -1,0 +1,223 @@
+"""A brain of several processes: one port, one data directory, and no request that knows of them."""
+
+import os
+import re
+import signal
+import socket
+import urllib.request
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tests.edgecache.cluster import Cluster
+from tests.edgecache.conftest import connect
+from tests.processes import has_ended
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.slow
+
+MIB = 2**20
+
+
+def connections_of(pid: int, port: int) -> int:
+    """Return how many accepted connections of a port a process has."""
+    inodes = set()
+    for row in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = row.split()
+        if fields[1].endswith(f":{port:04X}") and fields[3] == "01":
+            inodes.add(f"socket:[{fields[9]}]")
+    files = Path(f"/proc/{pid}/fd").iterdir()
+    return sum(str(file.readlink()) in inodes for file in files)
+
+
+def counters(cluster: Cluster) -> dict[str, float]:
+    """Return the brain's counters as Prometheus reads them."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{cluster.internal_port}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    return {
+        name: float(value)
+        for name, _, value in (line.partition(" ") for line in lines)
+        if name.endswith("_total")
+    }
+
+
+def two_processes(start: Callable[..., Cluster], **variables: str) -> Cluster:
+    """Start a brain, and wait until both of its processes serve."""
+    cluster = start(variables={"ZBRAIN_PROCESSES": "2", **variables})
+    wait_until(lambda: '"event":"brain_started"' in cluster.log)
+    return cluster
+
+
+def test_connections_are_shared_equally_and_every_process_answers(
+    start: Callable[..., Cluster],
+) -> None:
+    cluster = two_processes(start)
+    processes = cluster.brain_processes()
+    assert len(processes) == 2
+    with ExitStack() as stack:
+        for _ in range(8):
+            sock = stack.enter_context(socket.create_connection(("127.0.0.1", cluster.port)))
+            sock.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert sock.recv(100).startswith(b"HTTP/1.1 403")
+        assert [connections_of(pid, cluster.port) for pid in processes] == [4, 4]
+
+
+def test_what_one_process_writes_all_read_at_once(start: Callable[..., Cluster]) -> None:
+    cluster = two_processes(start)
+    tenant = cluster.tenant()
+    # Each has a connection of its own, and they belong to both processes.
+    clients = [connect(tenant, cluster.url) for _ in range(4)]
+    clients[0].create_bucket(Bucket="docs")
+    for number in range(40):
+        writer, reader = clients[number % 4], clients[(number + 1) % 4]
+        body = os.urandom(2000)
+        writer.put_object(Bucket="docs", Key="k", Body=body)
+        assert reader.get_object(Bucket="docs", Key="k")["Body"].read() == body
+    for client in clients:
+        client.close()
+
+
+def test_metrics_are_those_of_all_processes_and_never_fall(start: Callable[..., Cluster]) -> None:
+    cluster = two_processes(start)
+    tenant = cluster.tenant()
+    clients = [connect(tenant, cluster.url) for _ in range(4)]
+    clients[0].create_bucket(Bucket="docs")
+    clients[0].put_object(Bucket="docs", Key="k", Body=b"x" * 1000)
+    for _ in range(5):
+        for client in clients:
+            client.get_object(Bucket="docs", Key="k")["Body"].read()
+
+    # What one process has written includes what the other had counted.
+    assert cluster.call("GET", "/v1/metrics")["bytes_served"] == 20_000
+
+    def served() -> set[float]:
+        return {counters(cluster)["zonal_cache_served_bytes_total"] for _ in range(8)}
+
+    wait_until(lambda: served() == {20_000.0})
+    os.kill(cluster.brain_processes()[0], signal.SIGKILL)
+    wait_until(lambda: len(cluster.brain_processes()) == 2)
+    wait_until(lambda: cluster.log.count('"event":"brain_process_started"') == 3)
+    assert served() == {20_000.0}
+    for client in clients:
+        client.close()
+
+
+def test_a_killed_process_is_replaced_and_nothing_acknowledged_is_lost(
+    start: Callable[..., Cluster],
+) -> None:
+    cluster = two_processes(start)
+    tenant = cluster.tenant()
+    written: dict[str, bytes] = {}
+    failures: Counter[str] = Counter()
+    is_over = False
+    with closing(connect(tenant, cluster.url)) as client:
+        client.create_bucket(Bucket="docs")
+
+    def write(name: str) -> None:
+        number = 0
+        with closing(connect(tenant, cluster.url)) as client:
+            while not is_over:
+                key, body = f"{name}-{number}", os.urandom(3000)
+                number += 1
+                try:
+                    client.put_object(Bucket="docs", Key=key, Body=body)
+                except (BotoCoreError, ClientError) as error:
+                    # Its connection went with the process; the next one is the other's.
+                    failures[type(error).__name__] += 1
+                else:
+                    written[key] = body
+
+    def grown(count: int) -> bool:
+        return len(written) > count
+
+    def is_replaced(pid: int) -> bool:
+        return has_ended(pid) and len(cluster.brain_processes()) == 2
+
+    with ThreadPoolExecutor(8) as threads:
+        running = [threads.submit(write, f"w{number}") for number in range(8)]
+        for _ in range(3):
+            wanted = len(written) + 50
+            wait_until(partial(grown, wanted))
+            victim = cluster.brain_processes()[0]
+            os.kill(victim, signal.SIGKILL)
+            wait_until(partial(is_replaced, victim))
+        is_over = True
+        for each in running:
+            each.result()
+
+    assert set(failures) <= {"ConnectionClosedError", "EndpointConnectionError", "ClientError"}
+    with closing(connect(tenant, cluster.url)) as client:
+        for key, body in written.items():
+            assert client.get_object(Bucket="docs", Key=key)["Body"].read() == body, key
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_no_process_outlives_the_brain(start: Callable[..., Cluster], how: signal.Signals) -> None:
+    cluster = two_processes(start)
+    processes = cluster.brain_processes()
+    cluster.brain.send_signal(how)
+    cluster.brain.wait(20)
+    assert cluster.brain.returncode == (0 if how == signal.SIGTERM else -how)
+    wait_until(lambda: all(has_ended(pid) for pid in processes))
+
+
+def test_processes_share_one_budget_of_the_disk(start: Callable[..., Cluster]) -> None:
+    """An organization gets two thirds of it, through whichever processes it sends."""
+    cluster = two_processes(start, ZBRAIN_STAGING_MIB="32")
+    tenant = cluster.tenant()
+    with closing(connect(tenant, cluster.url)) as client:
+        client.create_bucket(Bucket="docs")
+        url = client.generate_presigned_url("put_object", Params={"Bucket": "docs", "Key": "k"})
+    target = url.removeprefix(cluster.url)
+
+    def unfinished(size: int) -> socket.socket:
+        """Send a body up to its last byte."""
+        sock = socket.create_connection(("127.0.0.1", cluster.port))
+        head = f"PUT {target} HTTP/1.1\r\nhost: 127.0.0.1:{cluster.port}\r\n"
+        sock.sendall(f"{head}content-length: {size + 1}\r\n\r\n".encode() + b"x" * size)
+        return sock
+
+    def answer(sock: socket.socket) -> bytes:
+        sock.settimeout(10)
+        return sock.recv(2000)
+
+    def held() -> int:
+        files = (cluster.folder / "brain" / "temp").glob("*/*")
+        return sum(file.stat().st_size for file in files)
+
+    with ExitStack() as stack:
+        # Both processes get one; together they are more than what each could give on its own.
+        for _ in range(2):
+            stack.enter_context(unfinished(7 * MIB))
+        wait_until(lambda: held() > 13 * MIB)
+        # A report goes around once a second.
+        refused: list[bytes] = []
+
+        def is_refused() -> Any:
+            with unfinished(7 * MIB) as sock:
+                sock.settimeout(0.5)
+                try:
+                    refused.append(sock.recv(2000))
+                except TimeoutError:
+                    return False
+            return refused
+
+        wait_until(is_refused)
+    assert refused[0].startswith(b"HTTP/1.1 503")
+    assert re.search(rb"<Code>\w+</Code>", refused[0])
+    # All of it is free again, and the other process learns that within a second.
+    wait_until(lambda: held() == 0)
+
+    def is_stored() -> bool:
+        with unfinished(7 * MIB) as sock:
+            sock.sendall(b"x")
+            return answer(sock).startswith(b"HTTP/1.1 200")
+
+    wait_until(is_stored)
