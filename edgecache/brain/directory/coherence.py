@@ -250,13 +250,14 @@ class Coherence:
             # Reads that began before LISTEN may have missed an announcement.
             self._forget()
             await self._renew(connection)
-            self._greeting = asyncio.create_task(self._greet())
+            self._start_greeting()
             due = _clock() + RENEW_S
             while True:
                 await self._take_in(connection, due - _clock())
                 if _clock() >= due:
                     await self._renew(connection)
                     due = _clock() + RENEW_S
+                    self._greet_for_blind()
 
     async def _renew(self, connection: psycopg.AsyncConnection[Any]) -> None:
         begun = _clock()
@@ -309,8 +310,24 @@ class Coherence:
         for listener in self._subscribers.get(topic, ()):
             listener(*values)
 
+    def _start_greeting(self) -> None:
+        if self._greeting is not None:
+            self._greeting.cancel()
+        self._greeting = asyncio.create_task(self._greet())
+
+    def _greet_for_blind(self) -> None:
+        """Greet again for changes that were committed while the lease had ended for a moment.
+
+        The listener was not lost, so nothing else would end their wait.
+        """
+        blind = {number for number, row in self._pending.items() if row.is_blind}
+        is_greeting = self._greeting is not None and not self._greeting.done()
+        # A greeting that is blind itself would wait as long.
+        if blind and not (is_greeting and blind.isdisjoint(self._earlier)):
+            self._start_greeting()
+
     async def _greet(self) -> None:
-        while not self._is_greeted:
+        while True:
             # Acknowledgements may have been lost with the listener: the greeting's replaces them.
             earlier = [row for row in self._pending.values() if row.peers is not None]
             number = self._number + 1
@@ -324,6 +341,7 @@ class Coherence:
                 self._is_greeted = True
                 for pending in earlier:
                     pending.is_greeted = True
+                break
         await self._wake()
 
     def _lose(self) -> None:

@@ -1,6 +1,7 @@
 """Several brains on one database return the same data."""
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,25 @@ async def test_a_write_waits_for_an_unresponsive_brain_until_its_lease_ends(
 
     assert rows.value("SELECT clock_timestamp() > %s", [lease_until])
     assert brain.coherence.peers == frozenset()
+
+
+@pytest.mark.parametrize("brains", ["alone", "with another"])
+async def test_a_write_whose_brain_had_no_lease_for_a_moment_waits_only_for_the_next(
+    brain: Brain, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brains: str
+) -> None:
+    """PostgreSQL stood still: the lease ended, but its connection and what it announces did not."""
+    monkeypatch.setattr(module, "ACK_LIMIT_S", 600.0)
+    bucket = await brain.bucket()
+    async with contextlib.AsyncExitStack() as stack:
+        if brains == "with another":
+            await stack.enter_async_context(running(rows.url, tmp_path / "second"))
+            await until(lambda: brain.coherence.peers)
+        clock = module._clock
+        monkeypatch.setattr(module, "_clock", lambda: clock() + module.LEASE_S)
+        assert not brain.coherence.is_current
+        async with asyncio.timeout(20):
+            await brain.put(bucket, "k", b"x")
+        assert await brain.get(bucket, "k") == b"x"
 
 
 async def test_a_brain_that_never_acknowledges_makes_the_write_uncertain(
