@@ -5,7 +5,8 @@ of its own and renews a lease on it once a second. A brain uses its memory only 
 lease is valid; one that lost its listener empties its memory before it uses it again. A write that
 must be seen by all returns when every brain with a valid lease has acknowledged it, or when that
 lease has expired. A brain that starts greets the others first and uses no memory until they have
-acknowledged that: from then on they wait for it. A single brain never waits.
+acknowledged that: from then on they wait for it. A brain that waits for long greets them again, for
+an acknowledgement is lost when a listener is. A single brain never waits.
 """
 
 import asyncio
@@ -30,7 +31,10 @@ LEASE_S: Final = 5
 MARGIN_S: Final = 1.0
 RENEW_S: Final = 1.0
 RETRY_S: Final = 0.25
-ACK_LIMIT_S: Final = 15.0
+ACK_LIMIT_S: Final = 8.0
+# A greeting is repeated after this time; so is one for a change that has waited for so long.
+GREETING_S: Final = 2.0
+PATIENCE_S: Final = 1.0
 # PostgreSQL refuses a payload of 8,000 bytes.
 PAYLOAD_BYTES: Final = 7_500
 HELLO: Final = "hello"
@@ -68,23 +72,24 @@ class Pending:
     """A change that waits for acknowledgements.
 
     peers: the brains that must acknowledge it, None before the commit. is_blind: it was committed
-    while this brain had no lease and may not know all peers; a greeting then replaces the
-    acknowledgements. is_greeted: a greeting has succeeded since.
+    while this brain had no lease and may not know all peers. is_greeted: a greeting has succeeded
+    since, which replaces the acknowledgements. since: when it was committed, by ``_clock``.
     """
 
-    __slots__ = ("acked", "is_blind", "is_greeted", "peers")
+    __slots__ = ("acked", "is_blind", "is_greeted", "peers", "since")
 
     def __init__(self) -> None:
         self.acked: set[UUID] = set()
         self.peers: frozenset[UUID] | None = None
         self.is_blind = False
         self.is_greeted = False
+        self.since = 0.0
 
     def is_seen(self, living: set[UUID]) -> bool:
         """True if every brain that may use its memory has seen it."""
-        if self.is_blind:
-            return self.is_greeted
-        return not (self.peers or frozenset()) & living - self.acked
+        if self.is_greeted:
+            return True
+        return not self.is_blind and not (self.peers or frozenset()) & living - self.acked
 
 
 class Coherence:
@@ -160,11 +165,17 @@ class Coherence:
 
     @asynccontextmanager
     async def change(
-        self, *, waits: bool = True, timeout_s: float = 10.0, is_pipelined: bool = False
+        self,
+        *,
+        waits: bool = True,
+        timeout_s: float = 10.0,
+        ack_limit_s: float | None = None,
+        is_pipelined: bool = False,
     ) -> AsyncIterator[Change]:
         """Run a transaction; at the end it is committed, announced, and seen by all brains.
 
-        waits: for the other brains' acknowledgements; otherwise they see it a moment later.
+        waits: for the other brains' acknowledgements, ACK_LIMIT_S at most unless ack_limit_s says
+        otherwise; without them they see it a moment later.
         is_pipelined: see ``Database.transaction``.
         Raises DatabaseUnavailable: the change may have happened, so repeating it must be harmless.
         """
@@ -183,11 +194,12 @@ class Coherence:
             # A brain that starts later reads what is committed; and while the lease is valid no
             # brain has started without a greeting.
             pending.peers = frozenset(self._peers)
-            pending.is_blind = _clock() >= self._lease_until
+            pending.since = _clock()
+            pending.is_blind = pending.since >= self._lease_until
             for topic, *values in change.announcements:
                 self._notify_subscribers(topic, values)
             if waits and payloads:
-                await self._wait_until_seen(pending)
+                await self._wait_until_seen(pending, ack_limit_s or ACK_LIMIT_S)
         finally:
             del self._pending[number]
 
@@ -211,11 +223,11 @@ class Coherence:
         body = b",".join(batch).decode()
         return f'["{self._hex}",{number},{int(wants_ack)},[{body}]]'
 
-    async def _wait_until_seen(self, pending: Pending) -> None:
+    async def _wait_until_seen(self, pending: Pending, limit_s: float) -> None:
         if pending.is_seen(self._peers):
             return
         try:
-            async with asyncio.timeout(ACK_LIMIT_S), self._news:
+            async with asyncio.timeout(limit_s), self._news:
                 await self._news.wait_for(lambda: pending.is_seen(self._peers))
         except TimeoutError:
             raise DatabaseUnavailable("Another brain did not confirm the change in time.") from None
@@ -257,7 +269,7 @@ class Coherence:
                 if _clock() >= due:
                     await self._renew(connection)
                     due = _clock() + RENEW_S
-                    self._greet_for_blind()
+                    self._greet_for_late()
 
     async def _renew(self, connection: psycopg.AsyncConnection[Any]) -> None:
         begun = _clock()
@@ -315,15 +327,16 @@ class Coherence:
             self._greeting.cancel()
         self._greeting = asyncio.create_task(self._greet())
 
-    def _greet_for_blind(self) -> None:
-        """Greet again for changes that were committed while the lease had ended for a moment.
+    def _greet_for_late(self) -> None:
+        """Greet again if a change waits for an acknowledgement that may never come.
 
-        The listener was not lost, so nothing else would end their wait.
+        Another brain's listener was lost when it was announced; or the lease had ended when it was
+        committed, for PostgreSQL stood still, and the listener was not lost.
         """
-        blind = {number for number, row in self._pending.items() if row.is_blind}
+        since = _clock() - PATIENCE_S
+        late = [row for row in self._pending.values() if row.peers is not None]
         is_greeting = self._greeting is not None and not self._greeting.done()
-        # A greeting that is blind itself would wait as long.
-        if blind and not (is_greeting and blind.isdisjoint(self._earlier)):
+        if not is_greeting and any(row.is_blind or row.since < since for row in late):
             self._start_greeting()
 
     async def _greet(self) -> None:
@@ -333,7 +346,7 @@ class Coherence:
             number = self._number + 1
             self._earlier = {number: earlier}
             try:
-                async with self.change() as change:
+                async with self.change(ack_limit_s=GREETING_S) as change:
                     change.announce(HELLO)
             except DatabaseUnavailable:
                 await asyncio.sleep(RETRY_S)

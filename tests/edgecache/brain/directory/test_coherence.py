@@ -188,6 +188,34 @@ async def test_a_write_whose_brain_had_no_lease_for_a_moment_waits_only_for_the_
         assert await brain.get(bucket, "k") == b"x"
 
 
+@pytest.mark.parametrize("topic", ["a change", "a greeting"])
+async def test_what_another_brain_did_not_receive_is_not_waited_for_long(
+    brain: Brain, other: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch, topic: str
+) -> None:
+    """Its listener was lost for a moment, and it has forgotten everything since."""
+    monkeypatch.setattr(module, "ACK_LIMIT_S", 600.0)
+    other.staging.root = brain.staging.root
+    bucket = await brain.bucket()
+    received = other.coherence._take
+    lost: list[str] = []
+
+    def lose_the_first(payload: str, acks: dict[str, list[int]]) -> None:
+        if lost or not payload.startswith(f'["{brain.coherence.brain_id.hex}"'):
+            received(payload, acks)
+        else:
+            lost.append(payload)
+
+    monkeypatch.setattr(other.coherence, "_take", lose_the_first)
+    async with asyncio.timeout(20):
+        if topic == "a greeting":
+            rows.cut("zonal-brain-listener")
+            await until(lambda: not brain.coherence.is_current)
+            await until(lambda: brain.coherence.is_current)
+        await brain.put(bucket, "k", b"x")
+    assert lost
+    assert await other.get(bucket, "k") == b"x"
+
+
 async def test_a_brain_that_never_acknowledges_makes_the_write_uncertain(
     brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
