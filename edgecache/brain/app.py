@@ -47,12 +47,12 @@ from edgecache.brain.process.listeners import (
     as_platform,
     port_server,
 )
-from edgecache.brain.process.place import Place
 from edgecache.brain.process.process import BrainProcess, Part
 from edgecache.brain.process.upkeep import Upkeep
 from edgecache.brain.s3.api import ObjectApi
 from edgecache.brain.s3.auth.platform_keys import PlatformKeys
 from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE, S3Parts
+from edgecache.brain.siblings.place import Place
 from edgecache.brain.siblings.reports import Siblings
 from edgecache.brain.siblings.shared_memory import PortBalance
 from edgecache.brain.storage.garbage_collection import GarbageCollector
@@ -126,7 +126,13 @@ def assemble(settings: BrainSettings, place: Place) -> BrainProcess:
     cluster = _cluster(settings, core)
     objects = _objects(settings, core, cluster)
     cdn = CdnApi(_cdn_parts(core, cluster, objects))
-    siblings = Siblings(place.number, place.memory, place.mailboxes, core.staging, cluster.meters)
+    siblings = Siblings(
+        place,
+        core.coherence,
+        core.staging,
+        cluster.meters,
+        objects.garbage_collector.count_parts,
+    )
     s3 = ObjectApi(_s3_parts(settings, core, cluster, objects), cdn=cdn)
     internal = internal_api(_internal_api_parts(settings, core, cluster, objects, siblings))
     workers = workers_api(_workers_api_parts(settings, core, cluster))

@@ -10,7 +10,7 @@ from django.conf import settings
 from edgecache.brain.app import assemble
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.process.parent import Parent
-from edgecache.brain.process.place import Place
+from edgecache.brain.siblings.place import Place
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.runtime_env import is_given
 from platform_site.lib import tracing

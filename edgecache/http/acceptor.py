@@ -19,12 +19,18 @@ log = logging.getLogger(__name__)
 # How long a connection is left to a process that has fewer. After that this one accepts for a
 # while whatever the counts say, for the other may hang.
 LEAVE_S: Final = 0.05
-TRUSTING_S: Final = 1.0
+DISTRUST_S: Final = 1.0
 # When it looks again whether the connection and the difference are still there.
 PAUSE_S: Final = 0.001
 # Without memory or open files accepting fails until something is closed.
-EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 EXHAUSTED_S: Final = 1.0
+# What concerns one connection alone, which is gone.
+GONE: Final = frozenset(
+    {
+        *(errno.ECONNABORTED, errno.EPROTO, errno.ENETDOWN, errno.ENOPROTOOPT, errno.EHOSTDOWN),
+        *(errno.EHOSTUNREACH, errno.EOPNOTSUPP, errno.ENETUNREACH, errno.EPERM, errno.EINTR),
+    }
+)
 # Between two looks at everything else that the loop has to do.
 AT_ONCE: Final = 16
 RECEIVED_BYTES: Final = 64 * 1024
@@ -115,7 +121,7 @@ class Acceptor:
             return False
         self._left_at = self._left_at or now
         if now - self._left_at >= LEAVE_S:
-            self._trusts_after = now + TRUSTING_S
+            self._trusts_after = now + DISTRUST_S
             return False
         self._pause(PAUSE_S)
         return True
@@ -124,11 +130,11 @@ class Acceptor:
         """Accept a connection; False if there is none."""
         try:
             accepted, address = self._listening.accept()
-        except (BlockingIOError, ConnectionAbortedError):
+        except BlockingIOError:
             return False
         except OSError as exc:
-            if exc.errno not in EXHAUSTED:
-                raise
+            if exc.errno in GONE:
+                return True
             log.warning("accept_failed", extra={"error": exc.strerror})
             self._pause(EXHAUSTED_S)
             return False

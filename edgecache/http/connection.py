@@ -26,11 +26,17 @@ READS: Final = frozenset(("GET", "HEAD"))
 
 
 class Connection(ResponseWriter):
-    """A client."""
+    """A client. is_made: whether there is, or was, a connection."""
 
     def __init__(
-        self, server: Registry, loop: asyncio.AbstractEventLoop, *, scheme: str = "http"
+        self,
+        server: Registry,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        address: tuple[str, int],
+        scheme: str = "http",
     ) -> None:
+        """address: the client's IP address and port."""
         super().__init__(loop, server.limits, scheme=scheme)
         # Until when the current step must be over, and the whole connection.
         self._deadline = 0.0
@@ -38,8 +44,11 @@ class Connection(ResponseWriter):
         self._is_idle = False
         self._server = server
         self._parser = httptools.HttpRequestParser(self)
-        self._client = ""
-        self._network = ""
+        # From accept(2): a client that has reset its connection has no address any more.
+        host, port = address
+        self._client = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._network = network_of(host)
+        self.is_made = False
         self._request_head = RequestHead()
         self._head_bytes = 0
         self._body_bounds = BodyBounds(server.limits)
@@ -77,17 +86,13 @@ class Connection(ResponseWriter):
         """Begin to wait for a head."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=self._limits.write_high_bytes)
-        # A Unix socket's peer has no address: it is on this machine.
-        address = transport.get_extra_info("peername") or ("127.0.0.1", 0)
-        host = f"[{address[0]}]" if ":" in address[0] else address[0]
-        self._client = f"{host}:{address[1]}"
-        self._network = network_of(address[0])
         self._deadline = self._loop.time() + self._limits.head_timeout_s
+        self.is_made = True
         self._server.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the work that was for this client."""
-        if not self._client:
+        if not self.is_made:
             # A TLS handshake failed.
             return
         self._is_closing, self._is_held = True, False

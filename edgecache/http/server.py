@@ -35,8 +35,8 @@ FILES_RESERVED: Final = 256
 BACKLOG: Final = 2048
 SWEEP_S: Final = 1.0
 STOP_TIMEOUT_S: Final = 10.0
-LOOPBACK: Final = "127.0.0.1"
-LOCAL: Final = frozenset((LOOPBACK, "::1"))
+LOCAL: Final = frozenset(("127.0.0.1", "::1"))
+LOCAL_CLIENT: Final = ("127.0.0.1", 0)
 
 
 def by_network(scope: Scope) -> Payer:
@@ -83,6 +83,9 @@ class Server:
         self._clients: set[Client] = set()
         # Accepted, and no client yet: within their TLS handshake, for example.
         self._connecting = 0
+        # Of these, those that have a place.
+        self._admitted = 0
+        self._closes_idle = False
         # A task that nothing refers to may be collected before it has ended.
         self._opening: set[asyncio.Task[None]] = set()
         # Those that count towards the share of their address.
@@ -145,9 +148,13 @@ class Server:
     def opened(self, client: Client) -> None:
         """Count a connection in, which was admitted when it was accepted."""
         self._connecting -= 1
+        self._admitted -= 1
         self._clients.add(client)
         if client.network not in LOCAL:
             self._counted.add(client)
+        if self._closes_idle:
+            # It was accepted in the moment of the stop, and is to begin nothing.
+            asyncio.get_running_loop().call_soon(client.close)
 
     def closed(self, client: Client) -> None:
         """Count a connection out."""
@@ -184,7 +191,7 @@ class Server:
         """
         if not self._is_fair(network):
             return False
-        if self._count <= self._limit:
+        if len(self._clients) + self._admitted < self._limit:
             return True
         idle = next((each for each in self._clients if each.is_idle), None)
         if idle is None:
@@ -235,18 +242,19 @@ class Server:
         self, tls: ssl.SSLContext | None, accepted: socket.socket, address: PeerAddress
     ) -> None:
         """Make a connection of an accepted socket, or refuse it."""
-        # The peer of a Unix socket has no address: it is on this machine.
-        network = network_of(address[0]) if address else LOOPBACK
+        # The peer of a Unix socket is on this machine.
+        client = LOCAL_CLIENT if accepted.family == socket.AF_UNIX else (address[0], address[1])
         self._connecting += 1
         self._changed()
-        task = asyncio.create_task(self._open(tls, accepted, network))
+        task = asyncio.create_task(self._open(tls, accepted, client))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
 
     async def _open(
-        self, tls: ssl.SSLContext | None, accepted: socket.socket, network: str
+        self, tls: ssl.SSLContext | None, accepted: socket.socket, address: tuple[str, int]
     ) -> None:
         loop = asyncio.get_running_loop()
+        network = network_of(address[0])
         if not await self._is_admitted(network):
             log.warning("connections_exhausted", extra={"client": network, "limit": self._limit})
             # In TLS nothing can be said before the handshake.
@@ -254,19 +262,25 @@ class Server:
             self._connecting -= 1
             self._changed()
             return
+        self._admitted += 1
+        scheme = "https" if tls else "http"
+        client = Connection(self, loop, address=address, scheme=scheme)
         try:
             await loop.connect_accepted_socket(
-                lambda: Connection(self, loop, scheme="https" if tls else "http"),
+                lambda: client,
                 accepted,
                 ssl=tls,
                 ssl_handshake_timeout=self.limits.head_timeout_s if tls else None,
             )
         except OSError:
-            # The client broke off within its TLS handshake, and was no client yet.
+            # The client broke off, such as within its TLS handshake.
             accepted.close()
-            self._leave(network)
-            self._connecting -= 1
-            self._changed()
+        finally:
+            if not client.is_made:
+                self._connecting -= 1
+                self._admitted -= 1
+                self._leave(network)
+                self._changed()
 
     async def _sweep(self) -> None:
         """Act on the deadlines that have passed."""
@@ -279,6 +293,7 @@ class Server:
 
     async def _finish(self) -> None:
         await self._wait_until_empty(self._idle_s)
+        self._closes_idle = True
         for client in list(self._clients):
             client.close()
         await self._wait_until_empty(self._stop_timeout_s)

@@ -48,6 +48,7 @@ RENEW: Final = (
     " VALUES (%s, clock_timestamp() + make_interval(secs => %s))"
     " ON CONFLICT (id) DO UPDATE SET lease_until = EXCLUDED.lease_until"
 )
+END: Final = "DELETE FROM brain_braininstance WHERE id = %s"
 NOTIFY: Final = "SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) payload"
 LIVING: Final = (
     "SELECT id FROM brain_braininstance WHERE lease_until > clock_timestamp() AND id <> %s"
@@ -159,7 +160,7 @@ class Coherence:
                 await asyncio.gather(task, return_exceptions=True)
         self._lose()
         try:
-            await self._database.run("DELETE FROM brain_braininstance WHERE id = %s", [self._id])
+            await self._database.run(END, [self._id])
         except DatabaseUnavailable:
             log.warning("brain_lease_left", brain_id=str(self._id))
 
@@ -231,6 +232,15 @@ class Coherence:
                 await self._news.wait_for(lambda: pending.is_seen(self._peers))
         except TimeoutError:
             raise DatabaseUnavailable("Another brain did not confirm the change in time.") from None
+
+    async def end_peer(self, peer: UUID) -> None:
+        """Note that another brain has ended, for certain, before its lease does.
+
+        Raises DatabaseUnavailable.
+        """
+        await self._database.run(END, [peer])
+        self._peers.discard(peer)
+        await self._wake()
 
     # --- listening --------------------------------------------------------------------------
 

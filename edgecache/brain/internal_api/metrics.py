@@ -51,7 +51,7 @@ def routes(
         return JsonResponse(_page(rows, after))
 
     async def prometheus(_call: JsonCall) -> JsonResponse:
-        text = exposition.text(nodes, siblings.traffic())
+        text = exposition.text(nodes, await siblings.traffic())
         return JsonResponse(text, content_type=exposition.CONTENT_TYPE)
 
     return [

@@ -9,21 +9,22 @@ import os
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from typing import Final, NoReturn
 
 import structlog
 
 from edgecache.brain.conf import BrainSettings
-from edgecache.brain.process.place import Place
 from edgecache.brain.process.process import HANDED_OVER_S, STOP, STOP_HANDED_OVER, STOP_TIMEOUT_S
 from edgecache.brain.process.signals import SignalInbox
 from edgecache.brain.process.sockets import Sockets, open_sockets
 from edgecache.brain.process.takeover import Successor, inherited, report_ready
 from edgecache.brain.siblings.mailboxes import Mailboxes
+from edgecache.brain.siblings.place import Place
 from edgecache.brain.siblings.shared_memory import SharedMemory
 from edgecache.http.machine import share_memory
+from edgecache.http.server import tls_context
+from platform_site.embedded.errors import StartError
 from platform_site.embedded.supervisor.child import die_with
 
 log = structlog.get_logger(__name__)
@@ -53,7 +54,7 @@ class Parent:
         # Each process that serves writes the number of its place.
         self._ready_read, self._ready_write = os.pipe()
         self._ready: set[int] = set()
-        self._has_started = False
+        self._has_begun_others = self._has_started = False
         # Places by process.
         self._running: dict[int, int] = {}
         # When a place gets its next process.
@@ -64,6 +65,7 @@ class Parent:
 
         Raises PortTakenError, StartError.
         """
+        check(self._settings)
         self._sockets = open_sockets(self._settings, inherited())
         share_memory(self._count)
         # What is there now is the same in all processes; a collection that touches it copies it.
@@ -97,7 +99,8 @@ class Parent:
 
     def _go_on_starting(self, inbox: SignalInbox) -> None:
         """Start the processes beside the first one, and report when all of them serve."""
-        if len(self._running) < self._count:
+        if not self._has_begun_others:
+            self._has_begun_others = True
             for place in range(1, self._count):
                 self._fork(place, inbox)
         if len(self._ready) == self._count:
@@ -111,19 +114,29 @@ class Parent:
         ended = {pid: status for pid, status in statuses.items() if status is not None}
         for pid, status in ended.items():
             place = self._running.pop(pid)
-            # The others would leave connections to it.
+            # The others would leave connections to it, and wait for its confirmations.
             self._memory.close(place)
+            self._mailboxes.tell_ended(place)
             self._due[place] = time.monotonic() + RESTART_S
             log.error("brain_process_ended", place=place, status=status)
         return bool(ended)
 
     def _fork(self, place: int, inbox: SignalInbox) -> None:
+        """Start a process in a place; one that cannot be started now is tried again."""
         parent = os.getpid()
-        # A signal that came in between would be noted in the child instead.
-        with inbox.blocked():
-            pid = os.fork()
-            if not pid:
-                inbox.forget()
+        try:
+            # A signal that came in between would be noted in the child instead.
+            with inbox.blocked():
+                pid = os.fork()
+                if not pid:
+                    inbox.forget()
+                    # What a terminal and `reload` send is for the parent alone.
+                    for each in (signal.SIGINT, signal.SIGUSR2):
+                        signal.signal(each, signal.SIG_IGN)
+        except OSError as error:
+            log.exception("brain_process_not_started", place=place, reason=error.strerror)
+            self._due[place] = time.monotonic() + RESTART_S
+            return
         if not pid:
             self._become(place, parent)
         self._running[pid] = place
@@ -133,14 +146,12 @@ class Parent:
         status = 1
         ready, memory, mailboxes = self._ready_write, self._memory, self._mailboxes
         try:
-            # For the parent alone, where it starts a brain.
-            signal.signal(signal.SIGUSR2, signal.SIG_IGN)
             die_with(parent, signal.SIGKILL)
             status = self._serve(
                 Place(place, self._sockets, memory, mailboxes, lambda: _write(ready, place))
             )
-        except BaseException:  # noqa: BLE001 - the process ends here, whatever it was
-            traceback.print_exc()
+        except BaseException:
+            log.exception("brain_process_failed", place=place)
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
@@ -157,19 +168,38 @@ class Parent:
         limit_s = STOP_PARTS_S + (HANDED_OVER_S if is_handed_over else STOP_TIMEOUT_S)
         until = time.monotonic() + limit_s
         status = 0
-        while self._running and (left_s := until - time.monotonic()) > 0:
-            inbox.wait(self._ready_read, left_s)
+        while True:
+            # Before the wait: what ended with the last signal is reported by no other.
             for pid in [*self._running]:
                 ended = _status_of(pid)
                 if ended is not None:
                     del self._running[pid]
                     # By the signal itself: it had not begun to serve.
                     status = status or int(ended not in {0, -STOP, -STOP_HANDED_OVER})
+            left_s = until - time.monotonic()
+            if not self._running or left_s <= 0:
+                break
+            inbox.wait(self._ready_read, left_s)
         for pid in self._running:
             log.error("brain_process_killed", place=self._running[pid])
             os.kill(pid, signal.SIGKILL)
         log.info("brain_stopped")
         return status or int(bool(self._running))
+
+
+def check(settings: BrainSettings) -> None:
+    """Raise StartError, in one sentence, for files that no process could use."""
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        sentence = f"{settings.data_dir} cannot be used ({error.strerror}). It is in ZDATA_DIR."
+        raise StartError(sentence) from None
+    if settings.tls_cert and settings.tls_key:
+        try:
+            tls_context(settings.tls_cert, settings.tls_key)
+        except OSError as error:
+            sentence = f"ZBRAIN_TLS_CERT and ZBRAIN_TLS_KEY cannot be used ({error})."
+            raise StartError(sentence) from None
 
 
 def _status_of(pid: int) -> int | None:

@@ -13,7 +13,7 @@ READ_BYTES: Final = 4096
 
 
 class SignalInbox:
-    """Receives signals until it is closed; by then none of them has its usual effect."""
+    """Receives signals until it is closed; until then none of them has its usual effect."""
 
     def __init__(self, signals: Sequence[signal.Signals]) -> None:
         self._signals = signals
@@ -22,9 +22,9 @@ class SignalInbox:
         os.set_blocking(self._write, False)
 
     def __enter__(self) -> Self:
+        signal.set_wakeup_fd(self._write)
         for each in self._signals:
             signal.signal(each, _note)
-        signal.set_wakeup_fd(self._write)
         return self
 
     def __exit__(

@@ -60,15 +60,19 @@ class Successor:
             self._process = None
 
     def start(self, sockets: Mapping[str, socket.socket]) -> None:
-        """Start it with these sockets, unless there is one."""
+        """Start it with these sockets, unless there is one; if it cannot be, that is logged."""
         if self.is_running:
             return
         numbers = {name: sock.fileno() for name, sock in sockets.items()}
         handed_over = ",".join(f"{name}={number}" for name, number in numbers.items())
         # Not asyncio's: that kills a process which outlives the loop.
-        self._process = subprocess.Popen(  # noqa: S603 - this program, started as it was
-            (sys.executable, *sys.orig_argv[1:]),
-            pass_fds=tuple(numbers.values()),
-            env=os.environ | {SOCKETS: handed_over, FORMER: str(os.getpid())},
-        )
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - this program, started as it was
+                (sys.executable, *sys.orig_argv[1:]),
+                pass_fds=tuple(numbers.values()),
+                env=os.environ | {SOCKETS: handed_over, FORMER: str(os.getpid())},
+            )
+        except OSError as error:
+            log.exception("brain_successor_not_started", reason=error.strerror)
+            return
         log.info("brain_successor_started", pid=self._process.pid)

@@ -20,6 +20,7 @@ from edgecache.brain.errors import DatabaseUnavailable
 MESSAGE: Final = struct.Struct("BBQ")
 REQUEST: Final = 1
 DONE: Final = 2
+ENDED: Final = 3
 WAIT_S: Final = 1.0
 
 
@@ -34,6 +35,13 @@ class Mailboxes:
         self.incoming = [pair[0] for pair in pairs]
         self.outgoing = [pair[1] for pair in pairs]
 
+    def tell_ended(self, place: int) -> None:
+        """Tell the processes in all other places that the one in this place has ended."""
+        for number, sock in enumerate(self.outgoing):
+            if number != place:
+                with contextlib.suppress(OSError):
+                    sock.send(MESSAGE.pack(ENDED, place, 0))
+
 
 class Mailbox:
     """One process's: it asks the others to do something, and does it when they ask."""
@@ -45,15 +53,18 @@ class Mailbox:
         *,
         is_serving: Callable[[int], bool],
         work: Callable[[], Awaitable[None]],
+        on_ended: Callable[[int], Awaitable[None]],
     ) -> None:
         """place: this process's. is_serving: whether there is a process in a place.
 
-        work: what the others may ask for. Raises DatabaseUnavailable, which is no answer.
+        work: what the others may ask for. on_ended: called with the place of a process that has
+        ended. Both may raise DatabaseUnavailable; then a request has no answer.
         """
         self._boxes = boxes
         self._place = place
         self._is_serving = is_serving
         self._work = work
+        self._on_ended = on_ended
         # Those of a former process in this place are not used again.
         self._numbers = itertools.count(time.monotonic_ns())
         self._waiting: dict[int, tuple[set[int], asyncio.Event]] = {}
@@ -105,6 +116,8 @@ class Mailbox:
                 )
                 if kind == REQUEST:
                     self._tasks.add(self._carry_out(sender, number))
+                elif kind == ENDED:
+                    self._tasks.add(self._note_ended(sender))
                 else:
                     self._note(sender, number)
 
@@ -112,6 +125,10 @@ class Mailbox:
         with contextlib.suppress(DatabaseUnavailable):
             await self._work()
             self._send(sender, DONE, number)
+
+    async def _note_ended(self, place: int) -> None:
+        with contextlib.suppress(DatabaseUnavailable):
+            await self._on_ended(place)
 
     def _note(self, sender: int, number: int) -> None:
         missing, done = self._waiting.get(number, (set(), asyncio.Event()))

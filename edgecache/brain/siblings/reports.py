@@ -5,18 +5,26 @@ they have served is added up, so that any of them can answer for the brain.
 """
 
 import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
+from uuid import UUID
 
 from edgecache.brain.background import PeriodicTask
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.metering.latencies import Latencies
 from edgecache.brain.metering.meters import Measure, Meters, Traffic
-from edgecache.brain.siblings.mailboxes import Mailbox, Mailboxes
-from edgecache.brain.siblings.shared_memory import SharedMemory
+from edgecache.brain.siblings.mailboxes import Mailbox
+from edgecache.brain.siblings.place import Place
 from edgecache.brain.storage.staging import Staging
 
 EVERY_S: Final = 1.0
 # Organizations whose unfinished bodies are reported: those with the most bytes.
 LARGEST: Final = 1000
+# A count of all parts is not repeated before so many times as long as it took.
+COUNT_PAUSE: Final = 10
 
 
 class Siblings(PeriodicTask):
@@ -24,22 +32,32 @@ class Siblings(PeriodicTask):
 
     def __init__(
         self,
-        number: int,
-        memory: SharedMemory,
-        mailboxes: Mailboxes,
+        place: Place,
+        coherence: Coherence,
         staging: Staging,
         meters: Meters,
+        count_parts: Callable[[], Awaitable[None]],
     ) -> None:
-        """number: this process's place."""
-        self._memory = memory
-        self._number = number
-        self._mailbox = Mailbox(mailboxes, number, is_serving=memory.is_serving, work=meters.flush)
+        """place: this process's. count_parts: counts the parts of uploads of all processes."""
+        self._memory = place.memory
+        self._number = place.number
+        self._mailbox = Mailbox(
+            place.mailboxes,
+            place.number,
+            is_serving=place.memory.is_serving,
+            work=self._publish_all,
+            on_ended=self._end,
+        )
+        self._coherence = coherence
         self._staging = staging
         self._meters = meters
+        self._count_parts = count_parts
         # What a former process in this place has counted: counters only rise.
         self._former = Traffic()
         self._former_copies = 0
         self._others: dict[int, Any] = {}
+        self._parts_elsewhere = 0
+        self._count_after = 0.0
         super().__init__("siblings", self.round, lambda: asyncio.sleep(EVERY_S))
 
     async def start(self) -> None:
@@ -48,7 +66,10 @@ class Siblings(PeriodicTask):
         if former is not None:
             self._former = _traffic(former)
             self._former_copies = former["copies"]
-        await self.round()
+        if self._memory.processes > 1:
+            self._staging.budget.allowance = 0
+        with contextlib.suppress(DatabaseUnavailable):
+            await self.round()
         await self._mailbox.start()
         await super().start()
 
@@ -65,26 +86,66 @@ class Siblings(PeriodicTask):
         await self._mailbox.ask_all()
 
     async def round(self) -> None:
-        """Report, and take in what the others have reported."""
-        self._memory.write_report(self._number, self._report())
-        for number in range(self._memory.processes):
-            report = self._memory.read_report(number) if number != self._number else None
-            if report is not None:
-                self._others[number] = report
+        """Take in what the others have reported, and report. Raises DatabaseUnavailable."""
+        self._read()
+        others = self._others.values()
         elsewhere: dict[Any, int] = {}
-        for report in self._others.values():
+        for report in others:
             for payer, size in report["staged"]:
                 elsewhere[payer] = elsewhere.get(payer, 0) + size
-        self._staging.budget.count_elsewhere(elsewhere)
-        copies = sum(report["copies"] for report in self._others.values())
-        self._staging.copies.note_elsewhere(copies)
+        budget = self._staging.budget
+        budget.count_elsewhere(elsewhere)
+        self._staging.copies.note_elsewhere(sum(report["copies"] for report in others))
+        knows_parts = await self._knows_parts(sum(report["parts"] for report in others))
+        if knows_parts and self._memory.processes > 1:
+            allowances = sum(report["allowance"] for report in others)
+            budget.divide(self._memory.processes, allowances=allowances)
+        # Last: the others know of an allowance before it is used.
+        self._publish()
 
-    def traffic(self) -> Traffic:
-        """Return what all processes have served; the others' numbers are a second old at most."""
+    async def _knows_parts(self, taken: int) -> bool:
+        """Count all parts if others have taken some; False if it is too early to count again.
+
+        taken: bytes of parts that the others have taken, in all. Raises DatabaseUnavailable.
+        """
+        began = time.monotonic()
+        if taken == self._parts_elsewhere:
+            return True
+        if began < self._count_after:
+            return False
+        await self._count_parts()
+        self._parts_elsewhere = taken
+        ended = time.monotonic()
+        self._count_after = ended + COUNT_PAUSE * (ended - began)
+        return True
+
+    async def traffic(self) -> Traffic:
+        """Return what all processes have served until now; a process that hangs, until it did."""
+        await self._mailbox.ask_all()
+        self._read()
         found = self._own()
         for report in self._others.values():
             found.add(_traffic(report))
         return found
+
+    async def _publish_all(self) -> None:
+        self._publish()
+        await self._meters.flush()
+
+    def _publish(self) -> None:
+        self._memory.write_report(self._number, self._report())
+
+    def _read(self) -> None:
+        for number in range(self._memory.processes):
+            report = self._memory.read_report(number) if number != self._number else None
+            if report is not None:
+                self._others[number] = report
+
+    async def _end(self, number: int) -> None:
+        """Wait no more for the confirmations of a process that has ended."""
+        report = self._memory.read_report(number)
+        if report is not None:
+            await self._coherence.end_peer(UUID(report["brain"]))
 
     def _own(self) -> Traffic:
         found = self._meters.traffic()
@@ -95,7 +156,10 @@ class Siblings(PeriodicTask):
         own = self._own()
         staged = sorted(self._staging.budget.staged(), key=lambda row: -row[1])
         return {
+            "brain": self._coherence.brain_id.hex,
             "staged": staged[:LARGEST],
+            "parts": self._staging.budget.parts_taken,
+            "allowance": self._staging.budget.allowance if self._memory.processes > 1 else 0,
             "copies": self._former_copies + self._staging.copies.change,
             "repeated": own.repeated,
             "hits": own.measure.hits,

@@ -40,8 +40,8 @@ class ProcessSettings:
         int,
         Integer(
             "ZBRAIN_CONNECTIONS",
-            "Connections of one brain to its database, shared by its processes; each has four at "
-            "least.",
+            "Connections of one brain to its database, divided among its processes; each of "
+            "several has four at least.",
             default=8,
             minimum=2,
             maximum=1000,

@@ -7,17 +7,19 @@ what it finds there.
 
 import mmap
 import struct
-import zlib
 from typing import Any, Final
 
 import orjson
 
 PORTS: Final = ("internal", "workers", "objects")
 COUNT: Final = struct.Struct("q")
-# Before a report: its checksum and length.
-HEAD: Final = struct.Struct("II")
-REPORT_AT: Final = COUNT.size * len(PORTS)
-PART_BYTES: Final = 256 * 1024
+# After the counts: which of two reports is the last one that is whole.
+LAST_AT: Final = COUNT.size * len(PORTS)
+# Before a report: its length.
+HEAD: Final = struct.Struct("q")
+REPORTS_AT: Final = LAST_AT + COUNT.size
+REPORT_BYTES: Final = 128 * 1024
+PART_BYTES: Final = REPORTS_AT + 2 * REPORT_BYTES
 # The count of a process that accepts no connections, or does not yet.
 CLOSED: Final = -1
 
@@ -52,22 +54,30 @@ class SharedMemory:
         ]
 
     def write_report(self, place: int, report: Any) -> None:
-        """Publish what a process reports. Raises ValueError if it is too long."""
+        """Publish what a process reports. Raises ValueError if it is too long.
+
+        A process that is killed meanwhile leaves its former report.
+        """
         body = orjson.dumps(report)
-        if REPORT_AT + HEAD.size + len(body) > PART_BYTES:
+        if HEAD.size + len(body) > REPORT_BYTES:
             raise ValueError("A report is longer than its place.")
-        start = place * PART_BYTES + REPORT_AT
-        HEAD.pack_into(self._bytes, start, zlib.crc32(body), len(body))
+        last_at = place * PART_BYTES + LAST_AT
+        next_one = 1 - COUNT.unpack_from(self._bytes, last_at)[0]
+        start = _report_at(place, next_one)
+        HEAD.pack_into(self._bytes, start, len(body))
         self._bytes[start + HEAD.size : start + HEAD.size + len(body)] = body
+        COUNT.pack_into(self._bytes, last_at, next_one)
 
     def read_report(self, place: int) -> Any:
-        """Return a process's report; None if there is none, or it is just being written."""
-        start = place * PART_BYTES + REPORT_AT
-        checksum, length = HEAD.unpack_from(self._bytes, start)
+        """Return a process's last report; None if there is none, or it was just replaced twice."""
+        (last,) = COUNT.unpack_from(self._bytes, place * PART_BYTES + LAST_AT)
+        start = _report_at(place, last)
+        (length,) = HEAD.unpack_from(self._bytes, start)
         body = self._bytes[start + HEAD.size : start + HEAD.size + length]
-        if not length or zlib.crc32(body) != checksum:
+        try:
+            return orjson.loads(body) if length else None
+        except orjson.JSONDecodeError:
             return None
-        return orjson.loads(body)
 
 
 class PortBalance:
@@ -91,6 +101,10 @@ class PortBalance:
         """True if another process has fewer."""
         counts = self._memory.counts(self._port)
         return any(0 <= count < counts[self._place] for count in counts)
+
+
+def _report_at(place: int, number: int) -> int:
+    return place * PART_BYTES + REPORTS_AT + number * REPORT_BYTES
 
 
 def _count_at(place: int, port: str) -> int:

@@ -1,8 +1,10 @@
 """The budget of a brain's disk: unfinished bodies and parts of uploads, shared by organization."""
 
+import threading
+from collections import Counter
 from collections.abc import Hashable, Mapping
 from pathlib import Path as FilePath
-from typing import Final
+from typing import Final, cast
 
 from edgecache.brain.errors import StorageFull
 from edgecache.brain.fair_share import PAYER
@@ -13,6 +15,8 @@ from edgecache.http.shares import Path, Shares
 SPARE: Final = 0.5
 PARTS: Final = "parts"
 ELSEWHERE: Final = "elsewhere"
+# Parts whose size this process remembers.
+PARTS_KEPT: Final = 100_000
 
 
 class Copies:
@@ -22,21 +26,26 @@ class Copies:
         self.bytes = 0
         self.change = 0
         self._elsewhere: int | None = None
+        # Blobs are added and removed on threads.
+        self._lock = threading.Lock()
 
     def add(self, size: int) -> None:
         """Count a blob in, or out with a negative size."""
-        self.bytes = max(0, self.bytes + size)
-        self.change += size
+        with self._lock:
+            self.bytes = max(0, self.bytes + size)
+            self.change += size
 
     def found(self, size: int) -> None:
         """Note what is on disk."""
-        self.bytes = size
+        with self._lock:
+            self.bytes = size
 
     def note_elsewhere(self, change: int) -> None:
         """Note what other processes have added since they started."""
-        if self._elsewhere is not None:
-            self.bytes = max(0, self.bytes + change - self._elsewhere)
-        self._elsewhere = change
+        with self._lock:
+            if self._elsewhere is not None:
+                self.bytes = max(0, self.bytes + change - self._elsewhere)
+            self._elsewhere = change
 
 
 class Budget:
@@ -46,8 +55,14 @@ class Budget:
         self.limit_bytes = limit_bytes
         self._buffers = buffers
         self._shares = Shares(limit_bytes, refusal=StorageFull, spare=SPARE)
+        # What this process may take until it knows what the others have taken.
+        self.allowance = float("inf")
+        # Bytes of parts that this process has taken, in all.
+        self.parts_taken = 0
         # Of this process: who is charged for each part, and its size.
         self._parts: dict[str, tuple[Path, int]] = {}
+        # Of these, those without a row yet, which no count of rows finds.
+        self._without_row: set[str] = set()
         self._counted: frozenset[int] = frozenset()
         # Bytes of unfinished bodies that other processes receive, and of whom.
         self.elsewhere_bytes = 0
@@ -63,8 +78,11 @@ class Budget:
         if self._shares.taken + self._buffers.used_bytes + count > self.limit_bytes:
             # Cached blobs do not count here: garbage collection evicts as many as necessary.
             raise self._full("staging", wanted_bytes or count)
+        if count > self.allowance:
+            raise self._full("staging", wanted_bytes or count)
         if not self._shares.try_take(payer, count):
             raise self._full("organization", wanted_bytes or count)
+        self.allowance -= count
 
     def largest_join(self, *, are_parts_here: bool) -> int:
         """Return the largest body of a bucket that can be made of parts.
@@ -80,6 +98,7 @@ class Budget:
         """Count bytes out."""
         if count:
             self._shares.give_back(payer, count)
+        self.allowance += count
 
     def charge_file(self, path: FilePath, payer: Path, size: int) -> None:
         """Note what bytes that were counted in have become."""
@@ -95,13 +114,30 @@ class Budget:
         """Count a part of an upload in. Raises StorageFull."""
         payer: Path = (PAYER.get()[0], PARTS)
         self.take(payer, size)
+        self.parts_taken += size
         self._parts[name] = (payer, size)
+        self._without_row.add(name)
+        if len(self._parts) > PARTS_KEPT:
+            # Removed by another process, or an old one, which the next count finds removed as well.
+            del self._parts[next(iter(self._parts))]
 
     def give_back_part(self, name: str) -> None:
         """Count a part out; one of another process is counted out with ``count_parts``."""
         payer, size = self._parts.pop(name, ((), 0))
         # What was counted meanwhile may have left it out.
         self.give_back(payer, min(size, self._shares.held(payer)))
+
+    def note_row(self, name: str) -> None:
+        """Note that a part has its row, or that it gets none."""
+        self._without_row.discard(name)
+
+    def parts_without_row(self) -> Counter[int]:
+        """Return the bytes of this process's parts that have no row yet, by organization."""
+        found: Counter[int] = Counter()
+        for name in self._without_row:
+            payer, size = self._parts.get(name, ((0,), 0))
+            found[cast(int, payer[0])] += size
+        return found
 
     def count_parts(self, by_organization: Mapping[int, int]) -> None:
         """Note the bytes of all parts, those of other processes and of earlier ones as well."""
@@ -124,6 +160,15 @@ class Budget:
             self._shares.correct((payer, ELSEWHERE), by_organization.get(payer, 0))
         self._elsewhere = frozenset(by_organization)
         self.elsewhere_bytes = sum(by_organization.values())
+
+    def divide(self, processes: int, *, allowances: float) -> None:
+        """Let this process take its part of what is free, until this is called again.
+
+        So that all of them together cannot take more than there is before they know of each other.
+        allowances: what the others may take.
+        """
+        free = self.limit_bytes - self._shares.taken - self._buffers.used_bytes - allowances
+        self.allowance = max(free, 0) / processes
 
     def _counted_otherwise(self, payer: Hashable) -> int:
         return sum(self._shares.held((payer, kind)) for kind in (PARTS, ELSEWHERE))

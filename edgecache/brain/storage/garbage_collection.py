@@ -118,12 +118,22 @@ class GarbageCollector(PeriodicTask):
         await self._database.run(OLD_RECORDS)
         await self._database.run(OLD_LEASES)
         await self.stores.round()
-        parts = await self._database.all(PARTS)
-        self._staging.budget.count_parts({row.organization_id: row.bytes for row in parts})
+        await self.count_parts()
         await evict(self._staging, self._held)
         if time.monotonic() > self._sweep_at:
             self._sweep_at = time.monotonic() + SWEEP_EVERY_S
             await sweep(self._staging, self._database, self.stores.moved)
+
+    async def count_parts(self) -> None:
+        """Count the parts of uploads in the data directory, of all processes and brains.
+
+        Raises DatabaseUnavailable.
+        """
+        # First: a part that gets its row meanwhile is rather counted twice, until the next time.
+        counted = self._staging.budget.parts_without_row()
+        for row in await self._database.all(PARTS):
+            counted[row.organization_id] += row.bytes
+        self._staging.budget.count_parts(counted)
 
     async def _finish_purges(self) -> None:
         rows = await self._database.all(

@@ -63,7 +63,11 @@ class Parts:
         """
         with self._stores.writing() as target:
             if target.store is None:
-                yield PartFile(None, await self._staging.keep_part(staged))
+                name = await self._staging.keep_part(staged)
+                try:
+                    yield PartFile(None, name)
+                finally:
+                    self._staging.budget.note_row(name)
                 return
             began = stored_blobs.clock()
             name = stored_blobs.new_name(target.tag, tenant, stored_blobs.PARTS)

@@ -32,7 +32,13 @@ from edgecache.brain.storage.budget import Budget, Copies
 from edgecache.brain.storage.buffers import BufferedBody, Buffers
 from edgecache.brain.storage.digests import Digests
 from edgecache.brain.storage.process_folders import ProcessFolders
-from edgecache.brain.storage.syncing import make_folders, move, sync_folder, write_whole
+from edgecache.brain.storage.syncing import (
+    bytes_below,
+    make_folders,
+    move,
+    sync_folder,
+    write_whole,
+)
 from edgecache.brain.values import StagedFile
 from edgecache.http.shares import Shares
 
@@ -289,8 +295,7 @@ class Staging:
         # No writer has to find out whether its folder's name is durable.
         make_folders(self.origin_path(bytes([first])).parent for first in range(256))
         self._folders.start()
-        copies = (self.root / "blobs").glob("*/*")
-        self.copies.found(sum(path.stat().st_size for path in copies))
+        self.copies.found(bytes_below(self.root / "blobs"))
 
 
 class Receiver:

@@ -1,5 +1,6 @@
 """Bytes and names that last: written whole, and synced."""
 
+import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -47,3 +48,12 @@ def move(path: Path, target: Path) -> None:
     except FileNotFoundError:
         make_folders([target.parent])
         path.replace(target)
+
+
+def bytes_below(folder: Path) -> int:
+    """Return the bytes of the files in a folder's folders; other processes may remove some."""
+    found = 0
+    for path in folder.glob("*/*"):
+        with contextlib.suppress(FileNotFoundError):
+            found += path.stat().st_size
+    return found

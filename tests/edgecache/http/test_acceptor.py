@@ -121,7 +121,7 @@ def test_a_process_that_hangs_keeps_no_connection_from_the_other(
                 await all_accepted(side, count=21)
                 assert looks == 0
 
-    monkeypatch.setattr(acceptors, "TRUSTING_S", 60.0)
+    monkeypatch.setattr(acceptors, "DISTRUST_S", 60.0)
     run(main())
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import socket
+import struct
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,7 +12,7 @@ from edgecache.http import server as servers
 from edgecache.http.exchange import BodyTimeout, Exchange
 from edgecache.http.limits import Limits
 from edgecache.http.scope import Scope
-from tests.edgecache.http.support import ask, connected, echo, run, serving
+from tests.edgecache.http.support import ask, connected, echo, head, run, serving
 
 
 def test_slow_request_heads_and_bodies_are_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,3 +104,53 @@ def test_one_address_leaves_connections_to_others() -> None:
                 assert (await reader.readline()).startswith(b"HTTP/1.1 200")
 
     run(main())
+
+
+async def reset(port: int, address: str, data: bytes = b"") -> None:
+    """Connect, send, and reset the connection."""
+    with socket.socket() as sock:
+        sock.bind((address, 0))
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
+        sock.send(data)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def test_connections_that_were_reset_at_once_keep_no_place() -> None:
+    async def main() -> None:
+        async with serving(echo, limits=Limits(connections=8)) as port:
+            for number in range(40):
+                await reset(port, f"127.0.0.{2 + number % 4}")
+            # All have been accepted when one that came after them has its answer.
+            await ask_from("127.0.0.1", port)
+            for number in range(4):
+                address = f"127.0.0.{20 + number}"
+                assert (await ask_from(address, port)).startswith(b"HTTP/1.1 200")
+
+    async def ask_from(address: str, port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
+        with contextlib.closing(writer), contextlib.suppress(ConnectionResetError):
+            writer.write(head("GET / HTTP/1.1"))
+            return await reader.read()
+        return b""
+
+    run(main())
+
+
+def test_a_request_that_was_followed_by_a_reset_is_its_clients() -> None:
+    """Loopback is trusted with more than other addresses are."""
+    seen: list[str] = []
+
+    async def app(scope: Scope, exchange: Exchange) -> None:
+        seen.append(scope.client_address)
+        exchange.response_str(200, [], "")
+
+    async def main() -> None:
+        async with serving(app) as port:
+            for _ in range(20):
+                await reset(port, "127.0.0.5", b"DELETE / HTTP/1.1\r\nhost: x\r\n\r\n")
+            await ask(port, head("GET / HTTP/1.1"))
+
+    run(main())
+    assert set(seen) <= {"127.0.0.5", "127.0.0.1"}
+    assert seen.count("127.0.0.1") == 1

@@ -118,8 +118,8 @@ def test_a_request_whose_payer_cannot_be_told_is_answered() -> None:
 async def test_a_request_does_not_begin_after_its_client_was_cut_off() -> None:
     app, turns = Begun(), LoopTurns()
     server = Server(app, address="127.0.0.1", port=0, turns=turns)
-    connection = Connection(server, asyncio.get_running_loop())
-    connection.connection_made(Mock(get_extra_info=lambda _name: ("127.0.0.1", 1)))
+    connection = Connection(server, asyncio.get_running_loop(), address=("127.0.0.1", 1))
+    connection.connection_made(Mock())
     # Another request has begun, so this one waits.
     turns.take(lambda: (), lambda: None)
     connection.data_received(b"DELETE /a/b HTTP/1.1\r\nhost: x\r\n\r\n")

@@ -25,6 +25,7 @@ from django.conf import settings as platform_settings
 from pytest_django import Settings
 
 from edgecache.brain.command import refusal
+from edgecache.brain.process.takeover import Successor
 from edgecache.protocol.credentials import authorization
 from edgecache.protocol.names import worker_path
 from tests.commands import help_of
@@ -132,6 +133,34 @@ def test_the_management_command_runs_the_brain(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert "The brain needs ZCACHE_BRAIN_SECRET" in ended.stderr
     assert "Several brains may run over one database" in help_of("runbrain")
+
+
+def test_a_data_directory_that_cannot_be_used_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("of another program")
+    ended = run(tmp_path, ZDATA_DIR=str(tmp_path / "file"))
+    assert ended.returncode == 1
+    assert "It is in ZDATA_DIR." in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_certificate_that_cannot_be_used_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "cert").write_text("no certificate")
+    ended = run(
+        tmp_path, ZBRAIN_TLS_CERT=str(tmp_path / "cert"), ZBRAIN_TLS_KEY=str(tmp_path / "cert")
+    )
+    assert ended.returncode == 1
+    assert "ZBRAIN_TLS_CERT and ZBRAIN_TLS_KEY cannot be used" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_successor_that_cannot_be_started_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    successor = Successor()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "removed"))
+    successor.start({})
+    assert not successor.is_running
+    successor.note_end()
 
 
 def test_a_second_brain_on_the_same_port_is_refused(

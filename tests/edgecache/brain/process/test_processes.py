@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
+from edgecache.brain.directory.coherence import LEASE_S
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect
 from tests.processes import has_ended
@@ -97,14 +99,22 @@ def test_metrics_are_those_of_all_processes_and_never_fall(start: Callable[..., 
     # What one process has written includes what the other had counted.
     assert cluster.call("GET", "/v1/metrics")["bytes_served"] == 20_000
 
+    # Whichever process answers: a counter that falls counts twice in Prometheus.
+    rising = []
+    for number in range(60):
+        clients[number % 4].head_object(Bucket="docs", Key="k")
+        clients[number % 4].get_object(Bucket="docs", Key="k", Range="bytes=0-9")["Body"].read()
+        rising.append(counters(cluster)["zonal_cache_served_bytes_total"])
+    assert rising == sorted(rising)
+
     def served() -> set[float]:
         return {counters(cluster)["zonal_cache_served_bytes_total"] for _ in range(8)}
 
-    wait_until(lambda: served() == {20_000.0})
+    wait_until(lambda: served() == {20_600.0})
     os.kill(cluster.brain_processes()[0], signal.SIGKILL)
     wait_until(lambda: len(cluster.brain_processes()) == 2)
     wait_until(lambda: cluster.log.count('"event":"brain_process_started"') == 3)
-    assert served() == {20_000.0}
+    assert served() == {20_600.0}
     for client in clients:
         client.close()
 
@@ -120,12 +130,15 @@ def test_a_killed_process_is_replaced_and_nothing_acknowledged_is_lost(
     with closing(connect(tenant, cluster.url)) as client:
         client.create_bucket(Bucket="docs")
 
+    slowest_s = [0.0]
+
     def write(name: str) -> None:
         number = 0
         with closing(connect(tenant, cluster.url)) as client:
             while not is_over:
                 key, body = f"{name}-{number}", os.urandom(3000)
                 number += 1
+                began = time.monotonic()
                 try:
                     client.put_object(Bucket="docs", Key=key, Body=body)
                 except (BotoCoreError, ClientError) as error:
@@ -133,6 +146,7 @@ def test_a_killed_process_is_replaced_and_nothing_acknowledged_is_lost(
                     failures[type(error).__name__] += 1
                 else:
                     written[key] = body
+                slowest_s[0] = max(slowest_s[0], time.monotonic() - began)
 
     def grown(count: int) -> bool:
         return len(written) > count
@@ -152,6 +166,8 @@ def test_a_killed_process_is_replaced_and_nothing_acknowledged_is_lost(
         for each in running:
             each.result()
 
+    # None has waited for the lease of a process that is known to have ended.
+    assert slowest_s[0] < LEASE_S - 1
     assert set(failures) <= {"ConnectionClosedError", "EndpointConnectionError", "ClientError"}
     with closing(connect(tenant, cluster.url)) as client:
         for key, body in written.items():
@@ -166,6 +182,33 @@ def test_no_process_outlives_the_brain(start: Callable[..., Cluster], how: signa
     cluster.brain.wait(20)
     assert cluster.brain.returncode == (0 if how == signal.SIGTERM else -how)
     wait_until(lambda: all(has_ended(pid) for pid in processes))
+
+
+def test_parts_of_uploads_do_not_exceed_the_budget_through_several_processes(
+    start: Callable[..., Cluster],
+) -> None:
+    """An organization's parts may have half of it, however many connections bring them at once."""
+    cluster = two_processes(start, ZBRAIN_STAGING_MIB="64")
+    tenant = cluster.tenant()
+    with closing(connect(tenant, cluster.url)) as client:
+        client.create_bucket(Bucket="docs")
+        upload = client.create_multipart_upload(Bucket="docs", Key="k")["UploadId"]
+
+    def send(number: int) -> int:
+        with closing(connect(tenant, cluster.url)) as client:
+            try:
+                answer = client.upload_part(
+                    Bucket="docs", Key="k", UploadId=upload, PartNumber=number, Body=b"x" * 5 * MIB
+                )
+            except ClientError as error:
+                return int(error.response["ResponseMetadata"]["HTTPStatusCode"])
+            return int(answer["ResponseMetadata"]["HTTPStatusCode"])
+
+    with ThreadPoolExecutor(4) as threads:
+        statuses = Counter(threads.map(send, range(1, 31)))
+    stored = sum(file.stat().st_size for file in (cluster.folder / "brain" / "parts").iterdir())
+    assert set(statuses) == {200, 503}
+    assert stored == statuses[200] * 5 * MIB <= 64 * MIB
 
 
 def test_processes_share_one_budget_of_the_disk(start: Callable[..., Cluster]) -> None:
