@@ -163,7 +163,7 @@ def _always(*_read: object) -> bool:
 
 
 class Meters:
-    """The counters of one brain."""
+    """The counters of one process of a brain."""
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from typing import Final, NoReturn
+from uuid import UUID
 
 import structlog
 
@@ -116,7 +117,9 @@ class Parent:
             place = self._running.pop(pid)
             # The others would leave connections to it, and wait for its confirmations.
             self._memory.close(place)
-            self._mailboxes.tell_ended(place)
+            report = self._memory.read_report(place)
+            if report is not None:
+                self._mailboxes.tell_ended(place, UUID(report["brain"]))
             self._due[place] = time.monotonic() + RESTART_S
             log.error("brain_process_ended", place=place, status=status)
         return bool(ended)

@@ -12,12 +12,14 @@ import struct
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
+from uuid import UUID
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.errors import DatabaseUnavailable
 
-# Kind, the sender's place, and its number for the request.
-MESSAGE: Final = struct.Struct("BBQ")
+# Kind, the sender's place, its number for the request, and the brain that has ended.
+MESSAGE: Final = struct.Struct("BBQ16s")
+NO_BRAIN: Final = bytes(16)
 REQUEST: Final = 1
 DONE: Final = 2
 ENDED: Final = 3
@@ -35,12 +37,15 @@ class Mailboxes:
         self.incoming = [pair[0] for pair in pairs]
         self.outgoing = [pair[1] for pair in pairs]
 
-    def tell_ended(self, place: int) -> None:
-        """Tell the processes in all other places that the one in this place has ended."""
+    def tell_ended(self, place: int, brain_id: UUID) -> None:
+        """Tell the processes in all other places that the one in this place has ended.
+
+        brain_id: of the one that has ended, for another may have its place when this is read.
+        """
         for number, sock in enumerate(self.outgoing):
             if number != place:
                 with contextlib.suppress(OSError):
-                    sock.send(MESSAGE.pack(ENDED, place, 0))
+                    sock.send(MESSAGE.pack(ENDED, place, 0, brain_id.bytes))
 
 
 class Mailbox:
@@ -53,12 +58,12 @@ class Mailbox:
         *,
         is_serving: Callable[[int], bool],
         work: Callable[[], Awaitable[None]],
-        on_ended: Callable[[int], Awaitable[None]],
+        on_ended: Callable[[UUID], Awaitable[None]],
     ) -> None:
         """place: this process's. is_serving: whether there is a process in a place.
 
-        work: what the others may ask for. on_ended: called with the place of a process that has
-        ended. Both may raise DatabaseUnavailable; then a request has no answer.
+        work: what the others may ask for. on_ended: called with the brain id of a process that
+        has ended. Both may raise DatabaseUnavailable; then a request has no answer.
         """
         self._boxes = boxes
         self._place = place
@@ -103,7 +108,7 @@ class Mailbox:
     def _send(self, place: int, kind: int, number: int) -> bool:
         """Send a message; False if a process has not read those before it."""
         try:
-            self._boxes.outgoing[place].send(MESSAGE.pack(kind, self._place, number))
+            self._boxes.outgoing[place].send(MESSAGE.pack(kind, self._place, number, NO_BRAIN))
         except OSError:
             return False
         return True
@@ -111,13 +116,13 @@ class Mailbox:
     def _read(self) -> None:
         with contextlib.suppress(BlockingIOError):
             while True:
-                kind, sender, number = MESSAGE.unpack(
+                kind, sender, number, brain = MESSAGE.unpack(
                     self._boxes.incoming[self._place].recv(MESSAGE.size)
                 )
                 if kind == REQUEST:
                     self._tasks.add(self._carry_out(sender, number))
                 elif kind == ENDED:
-                    self._tasks.add(self._note_ended(sender))
+                    self._tasks.add(self._note_ended(UUID(bytes=brain)))
                 else:
                     self._note(sender, number)
 
@@ -126,9 +131,9 @@ class Mailbox:
             await self._work()
             self._send(sender, DONE, number)
 
-    async def _note_ended(self, place: int) -> None:
+    async def _note_ended(self, brain_id: UUID) -> None:
         with contextlib.suppress(DatabaseUnavailable):
-            await self._on_ended(place)
+            await self._on_ended(brain_id)
 
     def _note(self, sender: int, number: int) -> None:
         missing, done = self._waiting.get(number, (set(), asyncio.Event()))

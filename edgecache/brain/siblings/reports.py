@@ -9,7 +9,6 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
-from uuid import UUID
 
 from edgecache.brain.background import PeriodicTask
 from edgecache.brain.directory.coherence import Coherence
@@ -46,7 +45,8 @@ class Siblings(PeriodicTask):
             place.number,
             is_serving=place.memory.is_serving,
             work=self._publish_all,
-            on_ended=self._end,
+            # Its confirmations are not waited for any more.
+            on_ended=coherence.end_peer,
         )
         self._coherence = coherence
         self._staging = staging
@@ -140,12 +140,6 @@ class Siblings(PeriodicTask):
             report = self._memory.read_report(number) if number != self._number else None
             if report is not None:
                 self._others[number] = report
-
-    async def _end(self, number: int) -> None:
-        """Wait no more for the confirmations of a process that has ended."""
-        report = self._memory.read_report(number)
-        if report is not None:
-            await self._coherence.end_peer(UUID(report["brain"]))
 
     def _own(self) -> Traffic:
         found = self._meters.traffic()

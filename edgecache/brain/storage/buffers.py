@@ -24,7 +24,7 @@ class BufferedBody:
 
 
 class Buffers:
-    """One brain's memory for bodies. used_bytes: reserved at the moment."""
+    """One process's memory for bodies. used_bytes: reserved at the moment."""
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self.used_bytes = 0
