@@ -33,6 +33,9 @@ log = structlog.get_logger(__name__)
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2, signal.SIGCHLD)
 # Until a process that has ended is replaced: one that cannot run is not to keep the machine busy.
 RESTART_S: Final = 1.0
+# A process whose event loop has not run for so long is replaced; how often the parent looks.
+HANGS_S: Final = 60.0
+LOOK_S: Final = 5.0
 # What a process needs to stop beyond the time for its requests.
 STOP_PARTS_S: Final = 15.0
 
@@ -81,14 +84,15 @@ class Parent:
 
     def _step(self, inbox: SignalInbox) -> int | None:
         """Wait for the next event and act on it; return the exit status if it is the last one."""
-        wait_s = max(0.0, min(self._due.values()) - time.monotonic()) if self._due else None
-        ready, signals = inbox.wait(self._ready_read, wait_s)
+        due_s = min(self._due.values()) - time.monotonic() if self._due else LOOK_S
+        ready, signals = inbox.wait(self._ready_read, max(0.0, min(due_s, LOOK_S)))
         self._ready.update(ready)
         if signal.SIGTERM in signals or signal.SIGINT in signals:
             return 0
         if signal.SIGUSR2 in signals:
             self._successor.start(self._sockets)
         self._successor.note_end()
+        self._kill_hanging()
         if self._note_ended() and not self._has_started:
             return 1
         if self._ready and not self._has_started:
@@ -109,6 +113,13 @@ class Parent:
             log.info("brain_started", processes=self._count)
             report_ready()
 
+    def _kill_hanging(self) -> None:
+        """Kill processes that hang: their clients would wait for ever, and others' writes often."""
+        for pid, place in self._running.items():
+            if self._memory.silent_s(place) > HANGS_S:
+                log.error("brain_process_hangs", place=place)
+                os.kill(pid, signal.SIGKILL)
+
     def _note_ended(self) -> bool:
         """Note which processes have ended, to be replaced; True if any has."""
         statuses = {pid: _status_of(pid) for pid in self._running}
@@ -126,6 +137,7 @@ class Parent:
 
     def _fork(self, place: int, inbox: SignalInbox) -> None:
         """Start a process in a place; one that cannot be started now is tried again."""
+        self._memory.forget_seen(place)
         parent = os.getpid()
         try:
             # A signal that came in between would be noted in the child instead.

@@ -87,6 +87,7 @@ class Siblings(PeriodicTask):
 
     async def round(self) -> None:
         """Take in what the others have reported, and report. Raises DatabaseUnavailable."""
+        self._memory.note_seen(self._number)
         self._read()
         others = self._others.values()
         elsewhere: dict[Any, int] = {}

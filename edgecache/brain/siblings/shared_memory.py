@@ -7,14 +7,18 @@ what it finds there.
 
 import mmap
 import struct
+import time
 from typing import Any, Final
 
 import orjson
 
+NS: Final = 1e9
 PORTS: Final = ("internal", "workers", "objects")
 COUNT: Final = struct.Struct("q")
-# After the counts: which of two reports is the last one that is whole.
-LAST_AT: Final = COUNT.size * len(PORTS)
+# After the counts: when the process was last seen at work.
+SEEN_AT: Final = COUNT.size * len(PORTS)
+# Which of two reports is the last one that is whole.
+LAST_AT: Final = SEEN_AT + COUNT.size
 # Before a report: its length.
 HEAD: Final = struct.Struct("q")
 REPORTS_AT: Final = LAST_AT + COUNT.size
@@ -52,6 +56,19 @@ class SharedMemory:
             COUNT.unpack_from(self._bytes, _count_at(place, port))[0]
             for place in range(self.processes)
         ]
+
+    def note_seen(self, place: int) -> None:
+        """Note that a process is at work now."""
+        COUNT.pack_into(self._bytes, place * PART_BYTES + SEEN_AT, time.monotonic_ns())
+
+    def forget_seen(self, place: int) -> None:
+        """Wait for a new process to be at work, however long it takes to start."""
+        COUNT.pack_into(self._bytes, place * PART_BYTES + SEEN_AT, 0)
+
+    def silent_s(self, place: int) -> float:
+        """Return for how long a process has not been at work; 0 if it has not begun."""
+        (seen,) = COUNT.unpack_from(self._bytes, place * PART_BYTES + SEEN_AT)
+        return (time.monotonic_ns() - seen) / NS if seen else 0.0
 
     def write_report(self, place: int, report: Any) -> None:
         """Publish what a process reports. Raises ValueError if it is too long.

@@ -39,7 +39,7 @@ class StoredPart(NamedTuple):
 
 
 class Parts:
-    """This brain's reads and writes of parts."""
+    """This process's reads and writes of parts."""
 
     def __init__(self, staging: Staging, stores: Stores, limit: PartsLimit) -> None:
         self._staging = staging

@@ -65,9 +65,9 @@ class _Count:
 
 
 class PartsLimit:
-    """This brain's view of what organizations have in stores.
+    """This process's view of what organizations have in stores.
 
-    Several brains may together let an organization go beyond its limit by what they take within
+    Several processes may together let an organization go beyond its limit by what they take within
     FRESH_S.
     """
 

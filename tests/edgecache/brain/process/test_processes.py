@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
+from cryptography.fernet import Fernet
 
 from edgecache.brain.directory.coherence import LEASE_S
 from tests.edgecache.cluster import Cluster
@@ -26,6 +27,12 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 MIB = 2**20
+IMPATIENT = """
+import runpy
+from edgecache.brain.process import parent
+parent.HANGS_S, parent.LOOK_S = 3.0, 0.1
+runpy.run_module("edgecache.brain", run_name="__main__")
+"""
 
 
 def connections_of(pid: int, port: int) -> int:
@@ -172,6 +179,29 @@ def test_a_killed_process_is_replaced_and_nothing_acknowledged_is_lost(
     with closing(connect(tenant, cluster.url)) as client:
         for key, body in written.items():
             assert client.get_object(Bucket="docs", Key=key)["Body"].read() == body, key
+
+
+class ImpatientCluster(Cluster):
+    """A brain whose parent waits for a second."""
+
+    def _spawn(self, log: str, command: list[str], environment: dict[str, str]) -> None:
+        super()._spawn(log, ["-c", IMPATIENT], environment)
+
+
+def test_a_process_that_hangs_is_replaced(database_url: str, tmp_path: Path) -> None:
+    keys = Fernet.generate_key().decode()
+    two = {"ZBRAIN_PROCESSES": "2"}
+    cluster = ImpatientCluster(tmp_path, database_url, keys, workers=0, variables=two)
+    try:
+        cluster.start()
+        wait_until(lambda: '"event":"brain_started"' in cluster.log)
+        hanging = cluster.brain_processes()[0]
+        os.kill(hanging, signal.SIGSTOP)
+        wait_until(lambda: has_ended(hanging) and len(cluster.brain_processes()) == 2)
+        wait_until(lambda: cluster.log.count('"event":"brain_process_started"') == 3)
+        assert '"event":"brain_process_hangs"' in cluster.log
+    finally:
+        cluster.stop()
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
