@@ -35,6 +35,8 @@ FILES_RESERVED: Final = 256
 BACKLOG: Final = 2048
 SWEEP_S: Final = 1.0
 STOP_TIMEOUT_S: Final = 10.0
+# Before a connection is refused for want of a place.
+RETRY_S: Final = 0.02
 LOCAL: Final = frozenset(("127.0.0.1", "::1"))
 LOCAL_CLIENT: Final = ("127.0.0.1", 0)
 
@@ -180,8 +182,8 @@ class Server:
     async def _is_admitted(self, network: str) -> bool:
         if self._admit(network):
             return True
-        # A connection that its client has closed may be noted in the next turn of the loop.
-        await asyncio.sleep(0)
+        # Others may have been closed by their clients, and be about to be noted.
+        await asyncio.sleep(RETRY_S)
         return self._admit(network)
 
     def _admit(self, network: str) -> bool:
