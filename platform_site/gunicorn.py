@@ -12,7 +12,7 @@ from typing import Any
 
 from edgecache.http.machine import files_allowed
 from platform_site import settings
-from platform_site.web_server.connection_counts import CLOSED, ConnectionCounts
+from platform_site.lib.web.connection_counts import CLOSED, ConnectionCounts
 from platform_site.web_server.takeover import take_over
 
 bind = settings.BIND

@@ -303,7 +303,7 @@ def _listeners(
     turns = LoopTurns()
 
     def served(app: App, name: str, listener: Listener, **options: Any) -> PortServer:
-        balance = PortBalance(place.memory, place.number, name)
+        balance = PortBalance(place.memory.counts(name), place.number)
         return port_server(app, listener, turns, balance=balance, **options)
 
     return Listeners(

@@ -6,7 +6,6 @@ RSGI's shape: ``app(scope, exchange)``.
 """
 
 import asyncio
-import contextlib
 import logging
 import socket
 import ssl
@@ -17,6 +16,7 @@ from typing import Final
 
 from edgecache.http.acceptor import Acceptor, Alone, Balance, PeerAddress, refuse
 from edgecache.http.addresses import network_of
+from edgecache.http.clients import Clients
 from edgecache.http.connection import Connection
 from edgecache.http.exchange import App
 from edgecache.http.heads import response_head
@@ -25,7 +25,6 @@ from edgecache.http.machine import files_allowed
 from edgecache.http.registry import Client
 from edgecache.http.scope import Scope
 from edgecache.http.shares import Path as Payer
-from edgecache.http.shares import Shares
 from edgecache.http.turns import Leave, LoopTurns
 
 log = logging.getLogger(__name__)
@@ -35,9 +34,6 @@ FILES_RESERVED: Final = 256
 BACKLOG: Final = 2048
 SWEEP_S: Final = 1.0
 STOP_TIMEOUT_S: Final = 10.0
-# Before a connection is refused for want of a place.
-RETRY_S: Final = 0.02
-LOCAL: Final = frozenset(("127.0.0.1", "::1"))
 LOCAL_CLIENT: Final = ("127.0.0.1", 0)
 
 
@@ -76,25 +72,16 @@ class Server:
         self._stop_timeout_s = stop_timeout_s
         # A client, and a worker or a file for it.
         allowed = (files_allowed() - FILES_RESERVED) // 2
-        self._limit = min(self.limits.connections, allowed)
+        self._balance = balance or Alone()
+        self._clients = Clients(min(self.limits.connections, allowed), self._balance)
         # The port's, and the Unix socket's beside it.
         self.sockets: list[socket.socket] = []
         self._idle_s = 0.0
-        self._acceptors: list[Acceptor] = []
-        self._balance = balance or Alone()
-        self._clients: set[Client] = set()
-        # Accepted, and no client yet: within their TLS handshake, for example.
-        self._connecting = 0
-        # Of these, those that have a place.
-        self._admitted = 0
         self._closes_idle = False
+        self._acceptors: list[Acceptor] = []
         # A task that nothing refers to may be collected before it has ended.
         self._opening: set[asyncio.Task[None]] = set()
-        # Those that count towards the share of their address.
-        self._counted: set[Client] = set()
-        self._shares = Shares(self._limit, refusal=ConnectionRefusedError)
         self._stopping = asyncio.Event()
-        self._emptied = asyncio.Event()
 
     @property
     def is_stopping(self) -> bool:
@@ -117,7 +104,7 @@ class Server:
             self.sockets.append(unix_socket)
             self._accept_from(unix_socket, None)
         self._accept_from(self.sockets[0], self._tls)
-        self._changed()
+        self._balance.set(0)
 
     async def serve(self) -> None:
         """Answer until ``stop``; then let the requests under way finish, for a while."""
@@ -134,7 +121,7 @@ class Server:
             acceptor.close()
         for listening in self.sockets:
             listening.close()
-        self._balance.close()
+        self._clients.stop_accepting()
 
     def stop(self, *, idle_s: float = 0.0, timeout_s: float | None = None) -> None:
         """Accept nothing more and end ``serve``.
@@ -149,20 +136,14 @@ class Server:
 
     def opened(self, client: Client) -> None:
         """Count a connection in, which was admitted when it was accepted."""
-        self._connecting -= 1
-        self._admitted -= 1
-        self._clients.add(client)
-        if client.network not in LOCAL:
-            self._counted.add(client)
+        self._clients.opened(client)
         if self._closes_idle:
             # It was accepted in the moment of the stop, and is to begin nothing.
             asyncio.get_running_loop().call_soon(client.close)
 
     def closed(self, client: Client) -> None:
         """Count a connection out."""
-        self._uncount(client)
-        self._clients.discard(client)
-        self._changed()
+        self._clients.closed(client)
 
     def take_turn(self, scope: Scope, begin: Callable[[], None]) -> Leave | None:
         """Begin a request, at once or when those before it in turn have begun.
@@ -179,66 +160,8 @@ class Server:
             log.exception("payer_unknown")
             return by_network(scope)
 
-    async def _is_admitted(self, network: str) -> bool:
-        if self._admit(network):
-            return True
-        # Others may have been closed by their clients, and be about to be noted.
-        await asyncio.sleep(RETRY_S)
-        return self._admit(network)
-
-    def _admit(self, network: str) -> bool:
-        """Take a place for a client; an idle connection is closed for it when there are too many.
-
-        False: all of them are at work, or all of its address, and this one has to go.
-        """
-        if not self._is_fair(network):
-            return False
-        if len(self._clients) + self._admitted < self._limit:
-            return True
-        idle = next((each for each in self._clients if each.is_idle), None)
-        if idle is None:
-            self._leave(network)
-            return False
-        idle.close()
-        return True
-
-    def _is_fair(self, network: str) -> bool:
-        """True if an address holds no more connections than it leaves for others, with a new one.
-
-        An idle one of its own is closed for the new one. A proxy on this machine has many clients.
-        """
-        path = (network,)
-        if network in LOCAL or self._shares.try_take(path):
-            return True
-        own = (each for each in self._counted if each.network == network)
-        idle = next((each for each in own if each.is_idle), None)
-        if idle is None:
-            return False
-        self._uncount(idle)
-        idle.close()
-        return self._shares.try_take(path)
-
-    def _leave(self, network: str) -> None:
-        if network not in LOCAL:
-            self._shares.give_back((network,))
-
-    def _uncount(self, client: Client) -> None:
-        if client in self._counted:
-            self._counted.discard(client)
-            self._shares.give_back((client.network,))
-
     def _accept_from(self, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
         self._acceptors.append(Acceptor(listening, partial(self._connect, tls), self._balance))
-
-    @property
-    def _count(self) -> int:
-        return len(self._clients) + self._connecting
-
-    def _changed(self) -> None:
-        if not self.is_stopping:
-            self._balance.set(self._count)
-        if not self._count:
-            self._emptied.set()
 
     def _connect(
         self, tls: ssl.SSLContext | None, accepted: socket.socket, address: PeerAddress
@@ -246,8 +169,7 @@ class Server:
         """Make a connection of an accepted socket, or refuse it."""
         # The peer of a Unix socket is on this machine.
         client = LOCAL_CLIENT if accepted.family == socket.AF_UNIX else (address[0], address[1])
-        self._connecting += 1
-        self._changed()
+        self._clients.accepted()
         task = asyncio.create_task(self._open(tls, accepted, client))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
@@ -257,14 +179,12 @@ class Server:
     ) -> None:
         loop = asyncio.get_running_loop()
         network = network_of(address[0])
-        if not await self._is_admitted(network):
-            log.warning("connections_exhausted", extra={"client": network, "limit": self._limit})
+        if not await self._clients.admit(network):
+            limit = self._clients.limit
+            log.warning("connections_exhausted", extra={"client": network, "limit": limit})
             # In TLS nothing can be said before the handshake.
             refuse(accepted, b"" if tls else response_head(503, [], 0, keeps_alive=False))
-            self._connecting -= 1
-            self._changed()
             return
-        self._admitted += 1
         scheme = "https" if tls else "http"
         client = Connection(self, loop, address=address, scheme=scheme)
         try:
@@ -279,10 +199,7 @@ class Server:
             accepted.close()
         finally:
             if not client.is_made:
-                self._connecting -= 1
-                self._admitted -= 1
-                self._leave(network)
-                self._changed()
+                self._clients.broke_off(network)
 
     async def _sweep(self) -> None:
         """Act on the deadlines that have passed."""
@@ -294,23 +211,15 @@ class Server:
                 client.expire()
 
     async def _finish(self) -> None:
-        await self._wait_until_empty(self._idle_s)
+        await self._clients.wait_until_none(self._idle_s)
         self._closes_idle = True
-        for client in list(self._clients):
+        for client in self._clients:
             client.close()
-        await self._wait_until_empty(self._stop_timeout_s)
-        if self._clients:
+        await self._clients.wait_until_none(self._stop_timeout_s)
+        if len(self._clients):
             log.warning("requests_cut", extra={"clients": len(self._clients)})
-        for client in list(self._clients):
+        for client in self._clients:
             client.cut()
-
-    async def _wait_until_empty(self, timeout_s: float) -> None:
-        if not self._count or not timeout_s:
-            return
-        self._emptied.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self._emptied.wait()
 
 
 def listening_socket(address: str, port: int, limits: Limits) -> socket.socket:

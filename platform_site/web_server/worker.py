@@ -25,10 +25,10 @@ from gunicorn.workers import gthread  # type: ignore[import-untyped]  # it has n
 
 from platform_site.lib.web import clients
 from platform_site.lib.web.compute_slots import LONGEST_HOLD_S, ComputeSlots
+from platform_site.lib.web.connection_counts import CLOSED, ConnectionCounts
 from platform_site.lib.web.pace import PACES_KEY
 from platform_site.web_server.client_shares import ClientShares
 from platform_site.web_server.connection import RECEIVE_BYTES, ClientSocket, Connection
-from platform_site.web_server.connection_counts import CLOSED, ConnectionCounts
 from platform_site.web_server.framing import Progress, progress
 from platform_site.web_server.response import Response, answer
 

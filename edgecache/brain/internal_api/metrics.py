@@ -38,6 +38,20 @@ def routes(
         await siblings.flush_others()
         return JsonResponse(await statistics.of_node(await find(database, call)))
 
+    async def prometheus(_call: JsonCall) -> JsonResponse:
+        text = exposition.text(nodes, await siblings.traffic())
+        return JsonResponse(text, content_type=exposition.CONTENT_TYPE)
+
+    return [
+        Route("GET", "/v1/status", status),
+        Route("GET", "/v1/metrics", cluster),
+        Route("GET", "/v1/nodes/{node_id}/metrics", of_node),
+        _usage(database, statistics, siblings),
+        Route("GET", "/metrics", prometheus, is_local=True),
+    ]
+
+
+def _usage(database: Database, statistics: Statistics, siblings: Siblings) -> Route:
     async def usage(call: JsonCall) -> JsonResponse:
         query = Fields(call.query, is_text=True)
         after = query.integer("after", default=0)
@@ -50,17 +64,7 @@ def routes(
         )
         return JsonResponse(_page(rows, after))
 
-    async def prometheus(_call: JsonCall) -> JsonResponse:
-        text = exposition.text(nodes, await siblings.traffic())
-        return JsonResponse(text, content_type=exposition.CONTENT_TYPE)
-
-    return [
-        Route("GET", "/v1/status", status),
-        Route("GET", "/v1/metrics", cluster),
-        Route("GET", "/v1/nodes/{node_id}/metrics", of_node),
-        Route("GET", "/v1/usage", usage),
-        Route("GET", "/metrics", prometheus, is_local=True),
-    ]
+    return Route("GET", "/v1/usage", usage)
 
 
 def _page(rows: Sequence[Row], after: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How many connections each web server process has, readable by all of them.
+"""How many connections each process of a server has, readable by all of them.
 
 The kernel hands a new connection to whichever process wakes first, so that eight kept-alive ones
 often all belong to one process while another core is idle.
@@ -39,6 +39,10 @@ class ConnectionCounts:
         slot = self._all().index(CLOSED)
         self.set(slot, STARTING)
         return slot
+
+    def is_open(self, slot: int) -> bool:
+        """True if a process accepts connections in a slot."""
+        return self._all()[slot] >= 0
 
     def is_above_another(self, slot: int) -> bool:
         """True if another process has fewer connections."""

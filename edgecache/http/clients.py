@@ -1,0 +1,139 @@
+"""The clients of one server: how many there are, and which of them get a place."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from typing import Final
+
+from edgecache.http.acceptor import Balance
+from edgecache.http.registry import Client
+from edgecache.http.shares import Shares
+
+LOCAL: Final = frozenset(("127.0.0.1", "::1"))
+# Before a connection is refused for want of a place.
+RETRY_S: Final = 0.02
+
+
+class Clients:
+    """Connections from the moment they are accepted. A client is named by its network at first."""
+
+    def __init__(self, limit: int, balance: Balance) -> None:
+        """limit: of all clients together. balance: is told how many there are."""
+        self.limit = limit
+        self._balance = balance
+        self._open: set[Client] = set()
+        # Accepted, and not open yet: within their TLS handshake, for example.
+        self._opening = 0
+        # Of these, those that have a place.
+        self._admitted = 0
+        # Those that count towards the share of their address.
+        self._counted: set[Client] = set()
+        self._shares = Shares(limit, refusal=ConnectionRefusedError)
+        self._is_accepting = True
+        self._emptied = asyncio.Event()
+
+    def __iter__(self) -> Iterator[Client]:
+        """Iterate over those that are open, whichever close meanwhile."""
+        return iter(list(self._open))
+
+    def __len__(self) -> int:
+        """Return how many there are, those that are not open yet as well."""
+        return len(self._open) + self._opening
+
+    def accepted(self) -> None:
+        """Count a connection in; ``admit`` decides whether it stays."""
+        self._opening += 1
+        self._changed()
+
+    async def admit(self, network: str) -> bool:
+        """Take a place for a client; an idle connection is closed for it when there are too many.
+
+        False: all of them are at work, or all of its address, and this one is counted out.
+        """
+        if not self._take_place(network):
+            # Others may have been closed by their clients, and be about to be noted.
+            await asyncio.sleep(RETRY_S)
+            if not self._take_place(network):
+                self._opening -= 1
+                self._changed()
+                return False
+        self._admitted += 1
+        return True
+
+    def opened(self, client: Client) -> None:
+        """Note that an admitted connection is open."""
+        self._opening -= 1
+        self._admitted -= 1
+        self._open.add(client)
+        if client.network not in LOCAL:
+            self._counted.add(client)
+
+    def broke_off(self, network: str) -> None:
+        """Count out an admitted connection that was never open."""
+        self._opening -= 1
+        self._admitted -= 1
+        self._give_back(network)
+        self._changed()
+
+    def closed(self, client: Client) -> None:
+        """Count out a connection that was open."""
+        self._uncount(client)
+        self._open.discard(client)
+        self._changed()
+
+    def stop_accepting(self) -> None:
+        """Note that no more connections are accepted."""
+        self._is_accepting = False
+        self._balance.close()
+
+    async def wait_until_none(self, timeout_s: float) -> None:
+        """Return when all are gone, or after a while."""
+        if not len(self) or not timeout_s:
+            return
+        self._emptied.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._emptied.wait()
+
+    def _changed(self) -> None:
+        if self._is_accepting:
+            self._balance.set(len(self))
+        if not len(self):
+            self._emptied.set()
+
+    def _take_place(self, network: str) -> bool:
+        if not self._is_fair(network):
+            return False
+        if len(self._open) + self._admitted < self.limit:
+            return True
+        idle = next((each for each in self._open if each.is_idle), None)
+        if idle is None:
+            self._give_back(network)
+            return False
+        idle.close()
+        return True
+
+    def _is_fair(self, network: str) -> bool:
+        """True if an address holds no more connections than it leaves for others, with a new one.
+
+        An idle one of its own is closed for the new one. A proxy on this machine has many clients.
+        """
+        path = (network,)
+        if network in LOCAL or self._shares.try_take(path):
+            return True
+        own = (each for each in self._counted if each.network == network)
+        idle = next((each for each in own if each.is_idle), None)
+        if idle is None:
+            return False
+        self._uncount(idle)
+        idle.close()
+        return self._shares.try_take(path)
+
+    def _uncount(self, client: Client) -> None:
+        if client in self._counted:
+            self._counted.discard(client)
+            self._give_back(client.network)
+
+    def _give_back(self, network: str) -> None:
+        if network not in LOCAL:
+            self._shares.give_back((network,))
