@@ -139,7 +139,7 @@ clients: $(VENV)/.dev  ## write what the clients take from docs/openapi.yaml
 	$(BIN)/python clients/typescript/tools/build.py
 
 bench: $(VENV)/.dev  ## measure against the yardsticks; prints ratios
-	$(EXEC) $(BIN)/python -m benchmarks
+	$(BIN)/python -m platform_site.embedded exec --durable -- $(BIN)/python -m benchmarks
 
 # Each stamp is newer than the requirements it installed. `--no-deps`: a lock names everything, and older
 # pips take the newest release of what a dependency asks for with an extra, then refuse it for its hash.

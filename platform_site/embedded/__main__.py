@@ -13,10 +13,12 @@ from platform_site.embedded.throwaway import CANNOT_RUN, run_beside_clusters
 EXEC_HELP = """\
 Start two throw-away PostgreSQL clusters, run COMMAND with their addresses in DATABASE_URL and
 ZSQL_CLUSTER_URL (and with fresh secrets and an empty ZDATA_DIR), stop and delete the clusters,
-and exit with COMMAND's status. Signals are passed on to COMMAND.
+and exit with COMMAND's status. Signals are passed on to COMMAND. The clusters neither sync
+their commits nor vacuum, which tests do not need; with --durable they do, for measurements.
 
   python -m platform_site.embedded exec -- pytest
   python -m platform_site.embedded exec -- sh -c 'psql "$DATABASE_URL"'
+  python -m platform_site.embedded exec --durable -- python -m benchmarks
 """
 
 
@@ -30,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
         warn("exec: name a COMMAND after `--`; see --help.")
         return CANNOT_RUN
     try:
-        return run_beside_clusters(command, os.environ)
+        return run_beside_clusters(command, os.environ, durable=arguments.durable)
     except StartError as error:
         warn(str(error))
         return 1
@@ -55,6 +57,9 @@ def _parser() -> argparse.ArgumentParser:
         help="run a command beside throw-away clusters",
         description=EXEC_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    exec_parser.add_argument(
+        "--durable", action="store_true", help="sync commits and vacuum, as in production"
     )
     exec_parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …")
     return parser

@@ -38,27 +38,34 @@ BRAIN_PORTS: Final = ("ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT")
 BRAIN_SETTINGS: Final = (*BRAIN_PORTS, "ZCACHE_BRAIN_URL", "ZCACHE_BRAIN_S3_URL")
 
 
-def run_beside_clusters(command: Sequence[str], environ: Mapping[str, str]) -> int:
+def run_beside_clusters(
+    command: Sequence[str], environ: Mapping[str, str], *, durable: bool = False
+) -> int:
     """Run a command with fresh clusters and secrets in its environment; return its exit status.
 
     The clusters are started before the command and removed when this returns, whatever the command
     did; clusters of an earlier run that was killed are removed too. For a command ended by a signal
-    the status is 128 + its number, as in a shell.
+    the status is 128 + its number, as in a shell. durable: see ``throwaway_environment``.
     """
-    with throwaway_environment(environ) as environment:
+    with throwaway_environment(environ, durable=durable) as environment:
         return _run_in_foreground(command, environment)
 
 
 @contextlib.contextmanager
-def throwaway_environment(environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Yield the environment for a command with throw-away clusters, which end with the block."""
+def throwaway_environment(
+    environ: Mapping[str, str], *, durable: bool = False
+) -> Iterator[dict[str, str]]:
+    """Yield the environment for a command with throw-away clusters, which end with the block.
+
+    durable: commits wait for the disk and tables are vacuumed, as in production; for measurements.
+    """
     with _throwaway_folders(environ) as folders:
         binaries = find_binaries(environ, folders.runtime_dir, production=False)
         clusters = [
             Cluster(
-                replace(CONTROL, durable=False, owner_creates_databases=True), folders, binaries
+                replace(CONTROL, durable=durable, owner_creates_databases=True), folders, binaries
             ),
-            Cluster(replace(TENANTS, durable=False), folders, binaries),
+            Cluster(replace(TENANTS, durable=durable), folders, binaries),
         ]
         with _running(clusters):
             control, tenants = clusters

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,8 @@ sys.exit(7)
 """
 
 
-def exec_command(*command: str) -> list[str]:
-    return [sys.executable, "-m", "platform_site.embedded", "exec", "--", *command]
+def exec_command(*command: str, options: Sequence[str] = ()) -> list[str]:
+    return [sys.executable, "-m", "platform_site.embedded", "exec", *options, "--", *command]
 
 
 @pytest.fixture
@@ -39,12 +40,13 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return environment(ZDATA_DIR=str(tmp_path / "var"))
 
 
+@pytest.mark.parametrize(("options", "fsync"), [((), "off"), (("--durable",), "on")])
 def test_the_command_gets_databases_and_secrets_and_its_status_comes_back(
-    environ: dict[str, str],
+    environ: dict[str, str], options: Sequence[str], fsync: str
 ) -> None:
     callers = {"DATABASE_URL": "postgresql://mine/real", "DATABASE_URL_FILE": "/mine"}
     result = subprocess.run(
-        exec_command(sys.executable, "-c", REPORT),
+        exec_command(sys.executable, "-c", REPORT, options=options),
         env=environ | callers,
         cwd=PROJECT,
         capture_output=True,
@@ -54,7 +56,7 @@ def test_the_command_gets_databases_and_secrets_and_its_status_comes_back(
 
     assert result.returncode == 7, result.stderr
     seen = json.loads(result.stdout)
-    assert seen["fsync"] == "off"
+    assert seen["fsync"] == fsync
     # Nothing of the caller's databases leaks into the command.
     assert seen["DATABASE_URL"].startswith("postgresql://zonal:")
     assert seen["DATABASE_URL_FILE"] is None
