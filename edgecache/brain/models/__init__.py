@@ -2,6 +2,9 @@
 
 Ids of organizations and environments are plain numbers: the brain may have a database of its own.
 Nothing outside ``edgecache.brain`` reads these tables.
+
+A foreign key has no index of its own where another one begins with it: a write would pay for both,
+and a plan that takes the shorter one reads a whole bucket for one key.
 """
 
 from edgecache.brain.models.audits import AuditPlan, Look, QuarantineEvent

@@ -15,7 +15,7 @@ class Look(models.Model):
     """
 
     id = models.UUIDField(primary_key=True)
-    node = models.ForeignKey(Node, on_delete=models.CASCADE)
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, db_index=False)
     sha256 = models.BinaryField(max_length=32)
     path = models.CharField(max_length=9)
     vantage = models.CharField(max_length=45, blank=True, db_default="")

@@ -66,7 +66,7 @@ class Node(models.Model):
 class Location(models.Model):
     """A node holds a blob."""
 
-    blob = models.ForeignKey(Blob, on_delete=models.CASCADE)
+    blob = models.ForeignKey(Blob, on_delete=models.CASCADE, db_index=False)
     node = models.ForeignKey(Node, on_delete=models.CASCADE)
     created_at = models.DateTimeField(db_default=Now())
 
@@ -84,7 +84,7 @@ class NodeJob(models.Model):
     attempts: how often it failed; after each it waits longer.
     """
 
-    node = models.ForeignKey(Node, on_delete=models.CASCADE)
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, db_index=False)
     kind = models.CharField(max_length=12)
     sha256 = models.BinaryField(max_length=32)
     attempts = models.IntegerField(db_default=0)

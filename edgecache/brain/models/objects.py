@@ -51,7 +51,7 @@ class ObjectFields(models.Model):
     parts: sizes of the parts of a multipart upload.
     """
 
-    bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE)
+    bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE, db_index=False)
     key = models.TextField(db_collation="C")
     blob = models.ForeignKey(Blob, on_delete=models.PROTECT)
     etag = models.CharField(max_length=200)
@@ -143,7 +143,7 @@ class PendingWrite(models.Model):
     """
 
     write_id = models.UUIDField(db_index=True)
-    bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE)
+    bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE, db_index=False)
     key = models.TextField(db_collation="C")
     brain_id = models.UUIDField()
     created_at = models.DateTimeField(db_default=Now())
@@ -162,7 +162,7 @@ class PendingWrite(models.Model):
 class FillLease(models.Model):
     """The brain that fetches a key now, so that the others wait for it."""
 
-    bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE)
+    bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE, db_index=False)
     key = models.TextField(db_collation="C")
     variant = models.TextField(db_collation="C", blank=True, db_default="")
     brain_id = models.UUIDField()
@@ -182,7 +182,7 @@ class Upload(models.Model):
     """A multipart upload that is not complete."""
 
     id = models.CharField(primary_key=True, max_length=64)
-    bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE)
+    bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE, db_index=False)
     key = models.TextField(db_collation="C")
     content_type = models.CharField(max_length=255)
     headers = models.JSONField(default=dict)
@@ -202,7 +202,7 @@ class Upload(models.Model):
 class UploadPart(models.Model):
     """A part. file: the name of its bytes in the store, or in the data directory (None)."""
 
-    upload = models.ForeignKey(Upload, on_delete=models.CASCADE)
+    upload = models.ForeignKey(Upload, on_delete=models.CASCADE, db_index=False)
     number = models.IntegerField()
     store = models.ForeignKey("brain.Store", null=True, on_delete=models.PROTECT)
     file = models.CharField(max_length=200)

@@ -41,8 +41,8 @@ class StoredBlob(models.Model):
 
     organization_id = models.BigIntegerField()
     environment_pk = models.BigIntegerField()
-    blob = models.ForeignKey(Blob, on_delete=models.PROTECT)
-    store = models.ForeignKey(Store, on_delete=models.PROTECT)
+    blob = models.ForeignKey(Blob, on_delete=models.PROTECT, db_index=False)
+    store = models.ForeignKey(Store, on_delete=models.PROTECT, db_index=False)
     name = models.CharField(max_length=200)
     stored_at = models.DateTimeField(db_default=Now())
 
@@ -62,7 +62,7 @@ class StoredBlob(models.Model):
 class DiscardedBytes(models.Model):
     """Bytes in a store that nothing names any more, to be deleted from due_at on."""
 
-    store = models.ForeignKey(Store, on_delete=models.PROTECT)
+    store = models.ForeignKey(Store, on_delete=models.PROTECT, db_index=False)
     name = models.CharField(max_length=200)
     due_at = models.DateTimeField(db_default=Now())
 

@@ -37,7 +37,7 @@ WORTH_ANOTHER: Final = 16
 # ... or if it takes this long, for another transaction may have what it waits for.
 SLOW_S: Final = 0.1
 # How long a group waits for those who wrote in the last one: a share of what that took, at most.
-GATHER_SHARE: Final = 0.25
+GATHER_SHARE: Final = 0.5
 GATHER_S: Final = 0.01
 # As many locks as one transaction may take, see ``commits.KEYS_LOCKED``.
 GROUP_WRITES: Final = 64

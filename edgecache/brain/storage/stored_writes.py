@@ -24,14 +24,17 @@ from edgecache.brain.storage.stores.stored_blobs import NewBlob
 from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
 
 # The keys have their locks: these rows do not change before the transaction ends.
+# Look-ups of one row each (OFFSET 0), whatever the planner takes the tables' sizes for.
 CURRENT: Final = (
     "SELECT given.bucket_id, given.key, s.etag, s.blob_id, c.blob_id AS cached_id,"
-    " EXISTS (SELECT FROM brain_cachedobject v WHERE v.bucket_id = given.bucket_id"
-    " AND v.key = given.key AND v.variant <> '') AS has_variants"
+    " v.variant IS NOT NULL AS has_variants"
     " FROM unnest(%b::bigint[], %b::text[]) given (bucket_id, key)"
-    " LEFT JOIN brain_storedobject s ON s.bucket_id = given.bucket_id AND s.key = given.key"
-    " LEFT JOIN brain_cachedobject c ON c.bucket_id = given.bucket_id AND c.key = given.key"
-    " AND c.variant = ''"
+    " LEFT JOIN LATERAL (SELECT etag, blob_id FROM brain_storedobject"
+    " WHERE bucket_id = given.bucket_id AND key = given.key OFFSET 0) s ON true"
+    " LEFT JOIN LATERAL (SELECT blob_id FROM brain_cachedobject"
+    " WHERE bucket_id = given.bucket_id AND key = given.key AND variant = '' OFFSET 0) c ON true"
+    " LEFT JOIN LATERAL (SELECT variant FROM brain_cachedobject"
+    " WHERE bucket_id = given.bucket_id AND key = given.key AND variant > '' LIMIT 1) v ON true"
 )
 GENERATIONS: Final = (
     "SELECT nextval('brain_generation') AS generation, now() AS cached_at"

@@ -20,26 +20,29 @@ BEGIN: Final[LiteralString] = (
 # Referenced blobs that may be on this node; all others the node need not keep.
 KNOWN: Final[LiteralString] = """
     SELECT blob.sha256 FROM brain_blob blob
-    JOIN unnest(%s::bytea[], %s::bigint[]) AS held (sha256, size) USING (sha256, size)
+    JOIN unnest(%b::bytea[], %b::bigint[]) AS held (sha256, size) USING (sha256, size)
     WHERE EXISTS (
         SELECT FROM brain_cachedobject c JOIN brain_bucket b ON b.id = c.bucket_id
         WHERE c.blob_id = blob.sha256
           AND (b.is_public OR %s::bigint IS NULL OR b.organization_id = %s))
     ORDER BY blob.sha256 FOR KEY SHARE OF blob
 """
+# A row that is younger than the last full inventory is touched already: as when a brain wrote it
+# after a PUT, and the node reports the same.
 TOUCH: Final[LiteralString] = """
-    INSERT INTO brain_location (blob_id, node_id)
-    SELECT sha256, %s FROM unnest(%s::bytea[]) AS held (sha256)
+    INSERT INTO brain_location AS l (blob_id, node_id)
+    SELECT sha256, %s FROM unnest(%b::bytea[]) AS held (sha256)
     ON CONFLICT (blob_id, node_id) DO UPDATE SET created_at = clock_timestamp()
+        WHERE l.created_at < (SELECT inventory_at FROM brain_node WHERE id = l.node_id)
     RETURNING blob_id, xmax = 0 AS is_new
 """
 # Those that may now have a copy too many; what others just add is not seen.
 PLENTY: Final[LiteralString] = """
-    SELECT blob_id FROM brain_location WHERE blob_id = ANY(%s)
+    SELECT blob_id FROM brain_location WHERE blob_id = ANY(%b)
     GROUP BY blob_id HAVING count(*) >= %s
 """
 REMOVED: Final[LiteralString] = """
-    DELETE FROM brain_location WHERE node_id = %s AND blob_id = ANY(%s) RETURNING blob_id
+    DELETE FROM brain_location WHERE node_id = %s AND blob_id = ANY(%b) RETURNING blob_id
 """
 UNTOUCHED: Final[LiteralString] = """
     DELETE FROM brain_location l USING brain_node n
