@@ -1,9 +1,4 @@
-"""Group commit: PUTs that wait together are written together.
-
-While one group is being written the next one collects, and the more there is to do the larger the
-groups are. Clients that write one object after the other send their next ones when a group ends:
-the next group waits a moment for as many writes as there were, since otherwise two halves of the
-clients would take turns, each with a transaction of its own. A single client never waits.
+"""Group commit: PUTs that wait together (``group_queue``) are written together.
 
 A group has at most one write of each key, and writes of different tenants in turn. One that needs
 a lock that is taken goes on alone, so that a purge of one tenant does not hold up the writes of
@@ -11,7 +6,6 @@ the others.
 """
 
 import asyncio
-from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Final
@@ -24,25 +18,13 @@ from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fair_share import charge_bucket, charge_platform
 from edgecache.brain.storage.buffers import BufferedBody
+from edgecache.brain.storage.group_queue import GroupQueue
 from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.storage.stored_writes import Outcomes, Write, write_all
 from edgecache.brain.storage.stores.stored_blobs import NewBlob
 from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
 from edgecache.http.shares import Shares
 
-# While one group waits for the disk another one may use the database, if that many writes wait:
-# a group costs about the same for one write as for many.
-GROUPS: Final = 2
-WORTH_ANOTHER: Final = 16
-# ... or if it takes this long, for another transaction may have what it waits for.
-SLOW_S: Final = 0.1
-# How long a group waits for those who wrote in the last one: a share of what that took, at most.
-GATHER_SHARE: Final = 0.5
-GATHER_S: Final = 0.01
-# As many locks as one transaction may take, see ``commits.KEYS_LOCKED``.
-GROUP_WRITES: Final = 64
-# So that small bodies do not wait for many large ones.
-GROUP_BYTES: Final = 8 * 2**20
 # Writes that wait for a lock, each with a connection of its own. One organization gets three.
 ALONE: Final = 4
 ALONE_SPARE: Final = 0.5
@@ -64,15 +46,9 @@ class GroupCommit:
         self._directory = directory
         self._store = store
         self._on_stored = on_stored
-        self._waiting = _Waiting()
+        # Small bodies do not wait for large ones, whose groups take longer.
+        self._queues = {is_small: GroupQueue(self._start) for is_small in (True, False)}
         self._busy: set[Name] = set()
-        self._groups = 0
-        # How many writes the next group waits for. The timers that end these states say so by
-        # themselves: by the loop's clock they may come a little early, and they come once.
-        self._expected = 0
-        self._is_gathering = False
-        self._is_slow = False
-        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._is_starting = False
         # For ``finish``.
         self._started = asyncio.Event()
@@ -101,57 +77,54 @@ class GroupCommit:
         write = Write(bucket, key, body, fields, conditions, loop.create_future(), stored)
         # Retrieved here, for the caller may be gone.
         write.outcome.add_done_callback(retrieve)
-        self._waiting.add(write)
-        if not self._is_starting:
-            # Those that arrive in this turn of the loop go together.
-            self._is_starting = True
-            loop.call_soon(self._start)
+        if write.is_journaled:
+            self._add(write)
+        else:
+            # Written beside others: one after the other in a group they would delay it.
+            self._tasks.add(self._stage(write))
         return await asyncio.shield(write.outcome)
 
     async def finish(self) -> None:
         """Wait until everything is written."""
-        while self._is_starting or self._waiting or len(self._tasks):
+        while self._is_starting or any(self._queues.values()) or len(self._tasks):
             if not len(self._tasks):
                 # A group gathers: what ends that starts it.
                 self._started.clear()
                 await self._started.wait()
             await self._tasks.finish()
 
+    async def _stage(self, write: Write) -> None:
+        """Write a large body's file. What a store has needs none, only a copy that may be lost."""
+        is_durable = write.stored is None
+        result: StagedFile | Exception
+        try:
+            (result,) = await self._store.stage([write.body], is_durable=is_durable)
+        except Exception as exc:  # noqa: BLE001 - the caller raises it
+            result = exc
+        if not isinstance(result, Exception):
+            write.staged = result
+        elif is_durable:
+            _fail([write], result)
+            await self._store.discard(write.body)
+            return
+        self._add(write)
+
+    def _add(self, write: Write) -> None:
+        self._queues[write.is_journaled].add(write)
+        if not self._is_starting:
+            # Those that arrive in this turn of the loop go together.
+            self._is_starting = True
+            asyncio.get_running_loop().call_soon(self._start)
+
     def _start(self) -> None:
         self._is_starting = False
         self._started.set()
-        while self._may_begin():
-            group = self._waiting.take(self._busy)
-            if not group:
-                return
-            self._groups += 1
-            self._is_slow = False
-            self._set_timer("slow", SLOW_S, self._note_slow)
-            self._busy.update(write.name for write in group)
-            self._tasks.add(self._write_group(group))
+        for queue in self._queues.values():
+            while group := queue.begin(self._busy):
+                self._busy.update(write.name for write in group)
+                self._tasks.add(self._write_group(queue, group))
 
-    def _may_begin(self) -> bool:
-        if not self._groups:
-            return len(self._waiting) >= self._expected or not self._is_gathering
-        if self._groups >= GROUPS:
-            return False
-        return len(self._waiting) >= WORTH_ANOTHER or self._is_slow
-
-    def _note_slow(self) -> None:
-        self._is_slow = True
-        self._start()
-
-    def _stop_gathering(self) -> None:
-        self._is_gathering = False
-        self._start()
-
-    def _set_timer(self, name: str, delay_s: float, act: Callable[[], None]) -> None:
-        """Act after a while, unless the timer of this name is set again."""
-        if name in self._timers:
-            self._timers[name].cancel()
-        self._timers[name] = asyncio.get_running_loop().call_later(delay_s, act)
-
-    async def _write_group(self, group: Sequence[Write]) -> None:
+    async def _write_group(self, queue: GroupQueue, group: Sequence[Write]) -> None:
         # The request that started it may be of an organization whose share is in use.
         charge_platform()
         loop = asyncio.get_running_loop()
@@ -159,11 +132,7 @@ class GroupCommit:
         try:
             left = await self._try_group(group)
         finally:
-            self._groups -= 1
-            gather_s = min(GATHER_S, GATHER_SHARE * (loop.time() - began_at))
-            self._expected = min(len(group) + len(self._waiting), GROUP_WRITES)
-            self._is_gathering = True
-            self._set_timer("gathering", gather_s, self._stop_gathering)
+            queue.end(len(group), loop.time() - began_at)
         for write in left:
             self._tasks.add(self._write_alone(write))
         self._end(write for write in group if write not in left)
@@ -171,7 +140,7 @@ class GroupCommit:
     async def _try_group(self, group: Sequence[Write]) -> Sequence[Write]:
         """Write a group; return the writes that must go on alone."""
         try:
-            ready = await self._write_files(group)
+            ready = await self._make_room(group)
             return (await self._commit(ready, waits=False)).contended if ready else ()
         except psycopg.Error:
             # Something is wrong with one of them: it is not to fail the others.
@@ -190,30 +159,19 @@ class GroupCommit:
             _fail([write], exc)
         self._end([write])
 
-    async def _write_files(self, group: Sequence[Write]) -> list[Write]:
-        """Write large bodies that are in memory; return the writes that can go on.
+    async def _make_room(self, group: Sequence[Write]) -> list[Write]:
+        """Write small bodies as files if the journal has no room; return the writes that can go on.
 
-        Small ones are written in the transaction, if the journal has room. What a store has needs
-        no file, only a copy for the workers, which may be lost.
+        Otherwise they are written in the transaction.
         """
         small = [write for write in group if write.is_journaled]
         bodies = [write.body for write in small if isinstance(write.body, BufferedBody)]
         if bodies and not self._store.has_room(bodies):
-            small = []
-        for is_durable in (True, False):
-            writes = [
-                write
-                for write in group
-                if (write.stored is None) is is_durable and write not in small
-            ]
-            results = await self._store.stage(
-                [write.body for write in writes], is_durable=is_durable
-            )
-            for write, result in zip(writes, results, strict=True):
-                if not isinstance(result, Exception):
-                    write.staged = result
-                elif is_durable:
+            for write, result in zip(small, await self._store.stage(bodies), strict=True):
+                if isinstance(result, Exception):
                     _fail([write], result)
+                else:
+                    write.staged = result
         return [write for write in group if not write.outcome.done()]
 
     async def _commit(self, writes: Sequence[Write], *, waits: bool) -> Outcomes:
@@ -247,62 +205,6 @@ class GroupCommit:
         for staged in leftovers:
             self._tasks.add(self._store.discard(staged))
         self._start()
-
-
-class _Waiting:
-    """Writes that wait: of each organization by name, in the order in which they came."""
-
-    def __init__(self) -> None:
-        self._by_organization: OrderedDict[int, OrderedDict[Name, deque[Write]]] = OrderedDict()
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def add(self, write: Write) -> None:
-        """Add a write behind the others of its organization and of its key."""
-        organization_id = write.bucket.tenant.organization_id
-        by_name = self._by_organization.setdefault(organization_id, OrderedDict())
-        by_name.setdefault(write.name, deque()).append(write)
-        self._count += 1
-
-    def take(self, busy: set[Name]) -> list[Write]:
-        """Return the next group: one write of each organization in turn, none of a busy name."""
-        group: list[Write] = []
-        taken: set[Name] = set()
-        size = 0
-        turns = deque(self._by_organization)
-        while turns and len(group) < GROUP_WRITES and size < GROUP_BYTES:
-            organization_id = turns.popleft()
-            write = self._next(organization_id, busy, taken)
-            if write is None:
-                continue
-            group.append(write)
-            taken.add(write.name)
-            if isinstance(write.body, BufferedBody):
-                size += len(write.body.data)
-            if organization_id in self._by_organization:
-                # Behind the others, in this group and in the next one.
-                self._by_organization.move_to_end(organization_id)
-                turns.append(organization_id)
-        return group
-
-    def _next(self, organization_id: int, busy: set[Name], taken: set[Name]) -> Write | None:
-        by_name = self._by_organization[organization_id]
-        # At most as many names are skipped as are being written.
-        name = next((name for name in by_name if name not in busy and name not in taken), None)
-        if name is None:
-            return None
-        writes = by_name[name]
-        write = writes.popleft()
-        self._count -= 1
-        if writes:
-            by_name.move_to_end(name)
-        else:
-            del by_name[name]
-        if not by_name:
-            del self._by_organization[organization_id]
-        return write
 
 
 def _fail(writes: Iterable[Write], failure: Exception) -> None:

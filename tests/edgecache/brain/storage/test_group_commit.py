@@ -69,6 +69,11 @@ def is_tidy(brain: Brain) -> bool:
     return left == ["lock"] and brain.staging.used_bytes == 0
 
 
+def waiting(brain: Brain) -> int:
+    """Return how many writes wait for a group."""
+    return sum(map(len, brain.objects._stored_writes._queues.values()))
+
+
 @contextmanager
 def locked(rows: Rows, bucket: BucketInfo) -> Iterator[None]:
     """Lock a bucket as a large purge does."""
@@ -159,6 +164,37 @@ async def test_writes_of_one_key_happen_one_after_the_other(brain: Brain, rows: 
     assert rows.count("blob") == 1
 
 
+@pytest.mark.parametrize("is_folder", [True, False])
+async def test_no_write_waits_for_the_disk_with_a_large_one(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch, is_folder: bool
+) -> None:
+    """While its bytes are written, large ones go on as well; while it gets its name, small ones."""
+    bucket, large = await brain.bucket(), b"x" * 2 * BLOCK_BYTES
+    await put(brain, bucket, "first", large)
+    # Otherwise a group that takes longer lets another one begin.
+    monkeypatch.setattr("edgecache.brain.storage.group_queue.SLOW_S", 3600.0)
+
+    held_files: list[int] = []
+
+    def is_held(file: int) -> bool:
+        if held_files or stat.S_ISDIR(os.fstat(file).st_mode) is not is_folder:
+            return False
+        held_files.append(file)
+        return True
+
+    syncing = held_at(monkeypatch, "fsync", is_held)
+    held = asyncio.create_task(put(brain, bucket, "held", large + b"y"))
+    await syncing.came()
+    async with asyncio.timeout(10):
+        other = b"z" if is_folder else large + b"z"
+        assert (await put(brain, bucket, "other", other)).size == len(other)
+
+    assert not held.done()
+    syncing.go_on()
+    assert (await held).size == len(large) + 1
+    assert is_tidy(brain)
+
+
 async def test_a_write_that_waited_for_another_begins_though_timers_come_early(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,14 +203,14 @@ async def test_a_write_that_waited_for_another_begins_though_timers_come_early(
     later = loop.call_later
     monkeypatch.setattr(loop, "call_later", lambda delay, *args: later(delay / 4, *args))
     # A group that takes longer has no other timer either.
-    monkeypatch.setattr("edgecache.brain.storage.group_commit.SLOW_S", 0.0)
-    bucket, body = await brain.bucket(), b"x" * 2 * BLOCK_BYTES
-    syncing = held_at(monkeypatch, "fsync", lambda _file: True)
+    monkeypatch.setattr("edgecache.brain.storage.group_queue.SLOW_S", 0.0)
+    bucket = await brain.bucket()
+    syncing = held_at(monkeypatch, "fdatasync", lambda _file: True)
 
-    first = asyncio.create_task(put(brain, bucket, "k", body))
+    first = asyncio.create_task(put(brain, bucket, "k", b"x"))
     await syncing.came()
-    second = asyncio.create_task(put(brain, bucket, "k", body + b"y"))
-    await until(lambda: len(brain.objects._stored_writes._waiting) == 1)
+    second = asyncio.create_task(put(brain, bucket, "k", b"y"))
+    await until(lambda: waiting(brain) == 1)
     syncing.go_on()
     async with asyncio.timeout(10):
         await asyncio.gather(first, second)
@@ -184,8 +220,8 @@ async def test_the_end_waits_for_a_gathering_group_without_asking_again_and_agai
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A group waits for as many writes as the last one had, however long they take.
-    monkeypatch.setattr("edgecache.brain.storage.group_commit.GATHER_S", 3600.0)
-    monkeypatch.setattr("edgecache.brain.storage.group_commit.GATHER_SHARE", 1e9)
+    monkeypatch.setattr("edgecache.brain.storage.group_queue.GATHER_S", 3600.0)
+    monkeypatch.setattr("edgecache.brain.storage.group_queue.GATHER_SHARE", 1e9)
     bucket, writes = await brain.bucket(), brain.objects._stored_writes
     await asyncio.gather(*(put(brain, bucket, key, b"x") for key in "ab"))
     asked, finish = 0, BackgroundTasks.finish
@@ -196,8 +232,8 @@ async def test_the_end_waits_for_a_gathering_group_without_asking_again_and_agai
         await finish(tasks)
 
     monkeypatch.setattr(BackgroundTasks, "finish", count)
-    waiting = asyncio.create_task(put(brain, bucket, "c", b"x"))
-    await until(lambda: len(writes._waiting) == 1)
+    third = asyncio.create_task(put(brain, bucket, "c", b"x"))
+    await until(lambda: waiting(brain) == 1)
     finishing = asyncio.create_task(writes.finish())
     for _ in range(100):
         await asyncio.sleep(0)
@@ -206,7 +242,7 @@ async def test_the_end_waits_for_a_gathering_group_without_asking_again_and_agai
     # It may gather no more, however the test ends.
     await put(brain, bucket, "d", b"x")
     await finishing
-    assert (await waiting).size == 1
+    assert (await third).size == 1
     assert not is_early
     assert asked_meanwhile <= 2
 

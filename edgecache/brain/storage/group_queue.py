@@ -1,0 +1,130 @@
+"""Queues of writes that are written in groups: who is next, and when the next group begins."""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Final
+
+from edgecache.brain.directory.index import Name
+from edgecache.brain.storage.stored_writes import Write
+
+# While one group waits for the disk another one may use the database, if that many writes wait:
+# a group costs about the same for one write as for many.
+GROUPS: Final = 2
+WORTH_ANOTHER: Final = 16
+# ... or if it takes this long, for another transaction may have what it waits for.
+SLOW_S: Final = 0.1
+# How long a group waits for those who wrote in the last one: a share of what that took, at most.
+GATHER_SHARE: Final = 0.5
+GATHER_S: Final = 0.01
+# As many locks as one transaction may take, see ``commits.KEYS_LOCKED``.
+GROUP_WRITES: Final = 64
+
+
+class GroupQueue:
+    """Writes that wait for a group: of each organization by name, in the order in which they came.
+
+    While one group is being written the next one collects, and the more there is to do the larger
+    the groups are. Clients that write one object after the other send their next ones when a group
+    ends: the next group waits a moment for as many writes as there were, since otherwise two halves
+    of the clients would take turns, each with a transaction of its own. A single client never
+    waits.
+    """
+
+    def __init__(self, on_due: Callable[[], None]) -> None:
+        """on_due: called when a group may begin that could not before."""
+        self._on_due = on_due
+        self._groups = 0
+        # How many writes the next group waits for. The timers that end these states say so by
+        # themselves: by the loop's clock they may come a little early, and they come once.
+        self._expected = 0
+        self._is_gathering = False
+        self._is_slow = False
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._by_organization: OrderedDict[int, OrderedDict[Name, deque[Write]]] = OrderedDict()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, write: Write) -> None:
+        """Add a write behind the others of its organization and of its key."""
+        organization_id = write.bucket.tenant.organization_id
+        by_name = self._by_organization.setdefault(organization_id, OrderedDict())
+        by_name.setdefault(write.name, deque()).append(write)
+        self._count += 1
+
+    def begin(self, busy: set[Name]) -> list[Write]:
+        """Return the next group, empty if none may begin: see ``end``.
+
+        It has one write of each organization in turn, none of a busy name.
+        """
+        group = self._take(busy) if self._may_begin() else []
+        if group:
+            self._groups += 1
+            self._is_slow = False
+            self._set_timer("slow", SLOW_S, self._note_slow)
+        return group
+
+    def end(self, writes: int, took_s: float) -> None:
+        """Note that a group of so many writes has ended."""
+        self._groups -= 1
+        self._expected = min(writes + len(self), GROUP_WRITES)
+        self._is_gathering = True
+        gather_s = min(GATHER_S, GATHER_SHARE * took_s)
+        self._set_timer("gathering", gather_s, self._stop_gathering)
+
+    def _may_begin(self) -> bool:
+        if not self._groups:
+            return len(self) >= self._expected or not self._is_gathering
+        if self._groups >= GROUPS:
+            return False
+        return len(self) >= WORTH_ANOTHER or self._is_slow
+
+    def _note_slow(self) -> None:
+        self._is_slow = True
+        self._on_due()
+
+    def _stop_gathering(self) -> None:
+        self._is_gathering = False
+        self._on_due()
+
+    def _set_timer(self, name: str, delay_s: float, act: Callable[[], None]) -> None:
+        """Act after a while, unless the timer of this name is set again."""
+        if name in self._timers:
+            self._timers[name].cancel()
+        self._timers[name] = asyncio.get_running_loop().call_later(delay_s, act)
+
+    def _take(self, busy: set[Name]) -> list[Write]:
+        group: list[Write] = []
+        taken: set[Name] = set()
+        turns = deque(self._by_organization)
+        while turns and len(group) < GROUP_WRITES:
+            organization_id = turns.popleft()
+            write = self._next(organization_id, busy, taken)
+            if write is None:
+                continue
+            group.append(write)
+            taken.add(write.name)
+            if organization_id in self._by_organization:
+                # Behind the others, in this group and in the next one.
+                self._by_organization.move_to_end(organization_id)
+                turns.append(organization_id)
+        return group
+
+    def _next(self, organization_id: int, busy: set[Name], taken: set[Name]) -> Write | None:
+        by_name = self._by_organization[organization_id]
+        # At most as many names are skipped as are being written.
+        name = next((name for name in by_name if name not in busy and name not in taken), None)
+        if name is None:
+            return None
+        writes = by_name[name]
+        write = writes.popleft()
+        self._count -= 1
+        if writes:
+            by_name.move_to_end(name)
+        else:
+            del by_name[name]
+        if not by_name:
+            del self._by_organization[organization_id]
+        return write
