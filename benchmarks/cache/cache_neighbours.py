@@ -1,12 +1,13 @@
-"""A small signed read beside another organization that keeps the brain busy in some way.
+"""A small signed read, or write, beside another organization that keeps the brain busy.
 
 The other sends one kind of request on many connections, as fast as it can. What is printed are the
-reader's latencies in milliseconds, alone and beside it.
+latencies in milliseconds, alone and beside it.
 """
 
 import base64
 import contextlib
 import hashlib
+import itertools
 import os
 import statistics
 import tempfile
@@ -14,8 +15,10 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from benchmarks.cache.cache_gateway import brain_with_worker
+from benchmarks.cache.cache_writes import MARK_BYTES, puts
 from benchmarks.load import Load, run
 from tests.edgecache.brain.s3.raw import Signer
 from tests.edgecache.cluster import Cluster
@@ -23,6 +26,7 @@ from tests.edgecache.cluster import Cluster
 SIZES = {"1 KiB": 2**10, "64 KiB": 2**16, "1 MiB": 2**20}
 KEYS = 1000
 OWN_CONNECTIONS = 2
+WRITERS = 16
 # A request's head may have 16 KiB.
 LONG = 15_000
 
@@ -45,6 +49,24 @@ def measure(_identity: Mapping[str, str], *, rounds: int, seconds: float) -> Non
                 beside = run(cluster.port, own, connections=OWN_CONNECTIONS, seconds=seconds)
                 rows.append((alone, beside, other.result()))
             _print_medians(f"{connections} x {name}", rows)
+        for name in SIZES:
+            rows = []
+            for _ in range(rounds):
+                alone = _write(reader, "1 KiB", 1, seconds)
+                other = elsewhere.submit(_write, greedy, name, WRITERS, seconds + 1)
+                time.sleep(0.5)
+                beside = _write(reader, "1 KiB", 1, seconds)
+                rows.append((alone, beside, other.result()))
+            _print_medians(f"PUT of 1 KiB beside {WRITERS} x PUT of {name}", rows)
+
+
+def _write(signer: Signer, name: str, connections: int, seconds: float) -> Load:
+    """Write objects of a size, each with a key of its own."""
+    shared = os.urandom(SIZES[name] - MARK_BYTES)
+    requests = puts(signer, shared, itertools.count(time.time_ns()))
+    payloads = (b"".join((head, shared, mark)) for head, mark in requests)
+    port = urlsplit(signer.url).port or 80
+    return run(port, payloads, connections=connections, seconds=seconds)
 
 
 def _tenant(cluster: Cluster) -> Signer:

@@ -129,7 +129,7 @@ def _round(
     signer = Signer(target.keys, target.url)
     if name in SIZES:
         shared = os.urandom(SIZES[name] - MARK_BYTES)
-        requests = _puts(signer, shared, numbers["PUT"])
+        requests = puts(signer, shared, numbers["PUT"])
     else:
         shared = b""
         requests = _deletes(signer, numbers["DELETE"])
@@ -158,7 +158,7 @@ def _target(number: int) -> str:
     return f"/{BUCKET}/{number % 100}/{number}"
 
 
-def _puts(signer: Signer, shared: bytes, numbers: Iterator[int]) -> Iterator[tuple[bytes, bytes]]:
+def puts(signer: Signer, shared: bytes, numbers: Iterator[int]) -> Iterator[tuple[bytes, bytes]]:
     """Yield heads, each with the last bytes of its body; the bytes before them are shared."""
     started = hashlib.sha256(shared)
     for number in numbers:

@@ -50,6 +50,8 @@ RENEW: Final = (
 )
 END: Final = "DELETE FROM brain_braininstance WHERE id = %s"
 NOTIFY: Final = "SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) payload"
+# Without waiting for the disk: a notification does not survive a crash of PostgreSQL anyway.
+ACKNOWLEDGE: Final = "SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, %s)"
 LIVING: Final = (
     "SELECT id FROM brain_braininstance WHERE lease_until > clock_timestamp() AND id <> %s"
 )
@@ -305,7 +307,7 @@ class Coherence:
                     self._take_ack(notification.payload)
         for sender, numbers in acks.items():
             payload = " ".join(map(str, (self._hex, *numbers)))
-            await connection.execute("SELECT pg_notify(%s, %s)", [_ack_channel(sender), payload])
+            await connection.execute(ACKNOWLEDGE, [_ack_channel(sender), payload])
         await self._wake()
 
     def _take(self, payload: str, acks: dict[str, list[int]]) -> None:
