@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +21,7 @@ from edgecache.brain.cdn.negative_responses import (
 )
 from edgecache.brain.cdn.rules import Reuse, StoredResponse
 from edgecache.brain.cdn.urls import Place
+from edgecache.brain.cdn.vary_names import VaryNames
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import BrainError, OriginChanged, OriginError
@@ -35,7 +35,6 @@ log = structlog.get_logger(__name__)
 
 # How often a request shares a fetch whose response turns out to be another variant.
 SHARED_LIMIT: Final = 3
-REMEMBERED: Final = 100_000
 NEGATIVE_WAIT_S: Final = 0.05
 STORING_S: Final = 1.0
 
@@ -108,39 +107,13 @@ class NotCached(Exception):
     """The client accepts a stored response only, and there is none (RFC 9111 §5.2.1.7)."""
 
 
-class VaryNames:
-    """The headers that each URL's responses vary on: by bucket and URL.
-
-    Learned from the origin's responses; the oldest are forgotten, and learned again.
-    """
-
-    def __init__(self, limit: int = REMEMBERED) -> None:
-        self._names: OrderedDict[tuple[int, Target], tuple[str, ...]] = OrderedDict()
-        self._limit = limit
-
-    def of(self, request: CdnRequest) -> tuple[str, ...]:
-        """Return the names; () for a URL whose responses do not vary, as far as is known."""
-        return self._names.get((request.bucket.id, request.target), ())
-
-    def learn(self, request: CdnRequest, names: tuple[str, ...]) -> None:
-        """Store the names that a response depends on."""
-        name = (request.bucket.id, request.target)
-        if not names:
-            self._names.pop(name, None)
-            return
-        self._names[name] = names
-        self._names.move_to_end(name)
-        if len(self._names) > self._limit:
-            self._names.popitem(last=False)
-
-
 class Lookup:
     """Finds responses, and revalidates stale ones in the background."""
 
     def __init__(self, objects: ObjectCache, directory: Directory) -> None:
         self._objects = objects
         self._directory = directory
-        self._vary = VaryNames()
+        self._vary = VaryNames(directory)
         self._negative = NegativeResponses(directory.coherence)
         # One at a time for each variant.
         self._refreshes: dict[Name, asyncio.Task[Any]] = {}
@@ -153,7 +126,13 @@ class Lookup:
         """
         version = await self._find(request)
         if version is None:
-            return self._find_negative(request) or await self.fetch(request)
+            negative = self._find_negative(request)
+            if negative is not None:
+                return negative
+            if request.is_http and await self._vary.recall(request.bucket.id, request.target):
+                version = await self._find(request)
+        if version is None:
+            return await self.fetch(request)
         stored = StoredResponse.from_json(version.http) if version.http else None
         now = time.time()
         if stored is None:
@@ -275,7 +254,7 @@ class Lookup:
             names = tuple(fetch.cacheability.http.get("vary", ()))
             is_news = not set(names) <= set(attempt.known)
             if is_news:
-                self._vary.learn(request, names)
+                self._vary.learn(request.bucket.id, request.target, names)
             # One variant is good for all requests that want it.
             is_wanted = fetch.cacheability.variant == self._variant(request)
             if fetch.cacheability.is_stored and is_wanted:
@@ -303,7 +282,7 @@ class Lookup:
     def _variant(self, request: CdnRequest) -> str:
         if not request.is_http:
             return ""
-        known = self._vary.of(request)
+        known = self._vary.of(request.bucket.id, request.target)
         return request.policy.variant(
             request.target, request.policy.sent(request.fields, known), known
         )
@@ -315,7 +294,7 @@ class Lookup:
         stored: StoredResponse | None,
         above: int,
     ) -> Attempt:
-        known = self._vary.of(request)
+        known = self._vary.of(request.bucket.id, request.target)
         changes = self._negative.changes(request.bucket.id)
         if not request.is_http:
             fetch_request = FetchRequest(above=above, joins=_comes_in_time, client=request.client)
@@ -332,7 +311,7 @@ class Lookup:
             stale=stale,
             stored=stored,
             asked_at=time.time(),
-            learn=partial(self._vary.learn, request),
+            learn=partial(self._vary.learn, request.bucket.id, target),
         )
         fetch_request = FetchRequest(
             _to_origin(target, [*sent.items(), *conditions]),

@@ -50,6 +50,15 @@ FIND: Final = (
     " AND p.generation > o.generation"
     " AND CASE WHEN p.is_prefix THEN starts_with(o.key, p.pattern) ELSE o.key = p.pattern END)"
 )
+# A variant begins with the query and '#'; '$' comes after that. The newest one says what holds now.
+VARY: Final = (
+    "SELECT given.bucket_id, given.key, given.query, newest.names"
+    " FROM unnest(%b::bigint[], %b::text[], %b::text[]) given (bucket_id, key, query)"
+    " CROSS JOIN LATERAL (SELECT o.http -> 'vary' AS names FROM brain_cachedobject o"
+    " WHERE o.bucket_id = given.bucket_id AND o.key = given.key"
+    " AND o.variant >= given.query || '#' AND o.variant < given.query || '$'"
+    " ORDER BY o.generation DESC LIMIT 1) newest"
+)
 HOLDERS: Final = "SELECT node_id FROM brain_location WHERE blob_id = %s ORDER BY node_id"
 
 ALL_HOLDERS: Final = "SELECT blob_id, node_id FROM brain_location WHERE blob_id = ANY(%b)"
@@ -104,6 +113,7 @@ class Directory:
         self._loads: set[KeyWatch] = set()
         self._joined: dict[Name, KeyWatch] = {}
         self._rows: GroupedCalls[Name, Row] = GroupedCalls(self._find_all)
+        self._vary: GroupedCalls[Name, tuple[str, ...]] = GroupedCalls(self._vary_all)
         self._finds: JoinedReads[Name, ObjectVersion | None] = JoinedReads()
         self._looks: JoinedReads[bytes, tuple[UUID, ...]] = JoinedReads()
         self._sweeps = BackgroundTasks()
@@ -136,6 +146,13 @@ class Directory:
             # With many callers this one may resume late: a fetch may have stored it meanwhile.
             return self.index.get(name)
         return found
+
+    async def vary(self, bucket_id: int, key: str, query: str) -> tuple[str, ...]:
+        """Return the names of the headers that the responses of a URL vary on.
+
+        query: as variants begin with it. Raises DatabaseUnavailable.
+        """
+        return await self._vary.get((bucket_id, key, query)) or ()
 
     async def locations(self, sha256: bytes) -> tuple[UUID, ...]:
         """Return the nodes that hold these bytes, in the order of their ids.
@@ -320,6 +337,10 @@ class Directory:
     async def _find_all(self, names: list[Name]) -> dict[Name, Row]:
         rows = await self._database.all(FIND, [list(each) for each in zip(*names, strict=True)])
         return {(row.bucket_id, row.key, row.variant): row for row in rows}
+
+    async def _vary_all(self, names: list[Name]) -> dict[Name, tuple[str, ...]]:
+        rows = await self._database.all(VARY, [list(each) for each in zip(*names, strict=True)])
+        return {(row.bucket_id, row.key, row.query): tuple(row.names or ()) for row in rows}
 
     async def _load(self, watch: KeyWatch) -> ObjectVersion | None:
         may_keep = self.coherence.is_current

@@ -1,12 +1,14 @@
 """What of a client's request goes to the origin, and what of it is part of the key."""
 
 import urllib.error
+from collections.abc import Callable
 
 import pytest
 
 from edgecache.brain.cdn.keys import KeyPolicy, Target, codings
-from tests.edgecache.brain.cdn.conftest import CdnBucket
+from tests.edgecache.brain.cdn.conftest import CdnBucket, Origin, cdn_bucket_for
 from tests.edgecache.brain.cdn.test_caching import until
+from tests.edgecache.cluster import Cluster
 
 POISON = {
     "x_forwarded_host": "evil.example",
@@ -55,6 +57,30 @@ def test_an_encoded_response_is_sent_only_to_those_who_accept_it(
     assert cdn_bucket.get("/a", accept_encoding="gzip;q=0").body == b"plain"
     sent = [asked.headers["accept-encoding"] for asked in cdn_bucket.origin.asked]
     assert sent == ["gzip", "identity"]
+
+
+@pytest.mark.slow
+def test_a_brain_that_starts_knows_what_stored_responses_vary_on(
+    start: Callable[..., Cluster], origin: Origin
+) -> None:
+    cluster = start(workers=1)
+    bucket = cdn_bucket_for(cluster, origin)
+    german = {"accept_encoding": "gzip", "accept_language": "de"}
+    varies = {"Content_Encoding": "gzip", "Vary": "Accept-Language"}
+    for path in ("/a?x=1", "/a?x=2"):
+        bucket.respond(path, "max-age=600", b"zipped", **varies)
+        bucket.get(path, **german)
+        until(bucket.says("hit", path, **german))
+    asked = len(origin.asked)
+
+    cluster.kill(0)
+    cluster.restart(0)
+    until(lambda: cluster.log.count("brain_started") == 2)
+    for path in ("/a?x=1", "/a?x=2"):
+        assert bucket.says("hit", path, **german)()
+    french = {**german, "accept_language": "fr"}
+    assert bucket.says("fwd=uri-miss", "/a?x=1", **french)()
+    assert [each.headers.get("accept-language") for each in origin.asked[asked:]] == ["fr"]
 
 
 @pytest.mark.parametrize(
