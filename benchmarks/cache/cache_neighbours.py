@@ -57,6 +57,8 @@ def measure(_identity: Mapping[str, str], *, rounds: int, seconds: float) -> Non
                 time.sleep(0.5)
                 beside = _write(reader, "1 KiB", 1, seconds)
                 rows.append((alone, beside, other.result()))
+            if any(other.failures for *_, other in rows):
+                raise RuntimeError(f"writes of {name} failed")
             _print_medians(f"PUT of 1 KiB beside {WRITERS} x PUT of {name}", rows)
 
 

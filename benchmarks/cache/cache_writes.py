@@ -13,8 +13,8 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -32,18 +32,23 @@ from tests.edgecache.conftest import connect
 BUCKET: Final = "bench"
 MARK_BYTES: Final = 16
 # More a second than a round writes; further signatures are computed on the way.
-PREPARED_PER_S: Final = {"1 KiB": 1500, "64 KiB": 1200, "1 MiB": 300, "DELETE": 1500}
+PREPARED_PER_S: Final = {"1 KiB": 1500, "64 KiB": 1200, "1 MiB": 300, "DELETE": 2000}
 MACHINE_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Target:
-    """Where objects are written. pid: whose processor time counts, with its children's."""
+    """Where objects are written. pid: whose processor time counts, with its children's.
+
+    written: the numbers of its objects; deleted: how many of them, from the first.
+    """
 
     name: str
     url: str
     keys: Keys
     pid: int
+    written: list[int] = field(default_factory=list)
+    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +68,7 @@ def measure(_identity: dict[str, str], *, rounds: int, seconds: float) -> None:
         targets = [_brain("files", cluster)]
         if not missing():
             targets += _on_ceph(stack)
-        # Of the objects that were written, and deleted in the same order.
-        numbers = {method: itertools.count() for method in ("PUT", "DELETE")}
+        numbers = itertools.count()
         results: dict[tuple[str, str], list[Round]] = {}
         machine: list[tuple[float, float]] = []
         # The targets take turns. The sizes do not: what one size leaves for the disk to do in the
@@ -123,20 +127,13 @@ def _print(results: dict[tuple[str, str], list[Round]], machine: list[tuple[floa
         print(f"{name:10} {target:20} {rate:10.0f} {p99:8.1f} {server:9.2f}")
 
 
-def _round(
-    target: Target, name: str, numbers: Mapping[str, Iterator[int]], *, seconds: float
-) -> Round:
+def _round(target: Target, name: str, numbers: Iterator[int], *, seconds: float) -> Round:
     signer = Signer(target.keys, target.url)
     if name in SIZES:
         shared = os.urandom(SIZES[name] - MARK_BYTES)
-        requests = puts(signer, shared, numbers["PUT"])
+        payloads = _noted(target, puts(signer, shared, numbers), shared, name, seconds)
     else:
-        shared = b""
-        requests = _deletes(signer, numbers["DELETE"])
-    prepared = list(itertools.islice(requests, int(PREPARED_PER_S[name] * seconds)))
-    payloads = (
-        b"".join((head, shared, mark)) for head, mark in itertools.chain(prepared, requests)
-    )
+        payloads = _deletes(target, signer, int(PREPARED_PER_S[name] * seconds))
     started = processor_s(target.pid)
     port = urlsplit(target.url).port or 80
     found = load.run(port, payloads, connections=CONNECTIONS, seconds=seconds)
@@ -146,12 +143,39 @@ def _round(
     return Round(found.per_second, found.p99_ms, spent * 1000 / (found.per_second * seconds))
 
 
-def _deletes(signer: Signer, numbers: Iterator[int]) -> Iterator[tuple[bytes, bytes]]:
-    for number in numbers:
-        target = _target(number)
-        lines = [f"DELETE {target} HTTP/1.1"]
-        lines += [f"{name}: {value}" for name, value in signer.sign("DELETE", target).items()]
-        yield "\r\n".join([*lines, "", ""]).encode(), b""
+def _noted(
+    target: Target,
+    requests: Iterator[tuple[bytes, bytes]],
+    shared: bytes,
+    name: str,
+    seconds: float,
+) -> Iterator[bytes]:
+    """Return an iterator of PUTs, which notes what it has given."""
+    prepared = list(itertools.islice(requests, int(PREPARED_PER_S[name] * seconds)))
+
+    def payloads() -> Iterator[bytes]:
+        for head, mark in itertools.chain(prepared, requests):
+            target.written.append(int.from_bytes(mark, "big"))
+            yield b"".join((head, shared, mark))
+
+    return payloads()
+
+
+def _deletes(target: Target, signer: Signer, count: int) -> Iterator[bytes]:
+    """Return an iterator of DELETEs of objects that were written, so many at most."""
+    prepared = []
+    for number in target.written[target.deleted : target.deleted + count]:
+        path = _target(number)
+        lines = [f"DELETE {path} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in signer.sign("DELETE", path).items()]
+        prepared.append("\r\n".join([*lines, "", ""]).encode())
+
+    def payloads() -> Iterator[bytes]:
+        for payload in prepared:
+            target.deleted += 1
+            yield payload
+
+    return payloads()
 
 
 def _target(number: int) -> str:

@@ -18,7 +18,8 @@ from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fair_share import charge_bucket, charge_platform
 from edgecache.brain.storage.buffers import BufferedBody
-from edgecache.brain.storage.group_queue import GroupQueue
+from edgecache.brain.storage.group_queue import GROUPS, GroupQueue
+from edgecache.brain.storage.segments import JOURNALED_BYTES
 from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.storage.stored_writes import Outcomes, Write, write_all
 from edgecache.brain.storage.stores.stored_blobs import NewBlob
@@ -48,6 +49,7 @@ class GroupCommit:
         self._on_stored = on_stored
         # Small bodies do not wait for large ones, whose groups take longer.
         self._queues = {is_small: GroupQueue(self._start) for is_small in (True, False)}
+        self._groups = 0
         self._busy: set[Name] = set()
         self._is_starting = False
         # For ``finish``.
@@ -77,11 +79,11 @@ class GroupCommit:
         write = Write(bucket, key, body, fields, conditions, loop.create_future(), stored)
         # Retrieved here, for the caller may be gone.
         write.outcome.add_done_callback(retrieve)
-        if write.is_journaled:
-            self._add(write)
-        else:
-            # Written beside others: one after the other in a group they would delay it.
-            self._tasks.add(self._stage(write))
+        self._queue_for(write).add(write)
+        if not self._is_starting:
+            # Those that arrive in this turn of the loop go together.
+            self._is_starting = True
+            loop.call_soon(self._start)
         return await asyncio.shield(write.outcome)
 
     async def finish(self) -> None:
@@ -93,34 +95,17 @@ class GroupCommit:
                 await self._started.wait()
             await self._tasks.finish()
 
-    async def _stage(self, write: Write) -> None:
-        """Write a large body's file. What a store has needs none, only a copy that may be lost."""
-        is_durable = write.stored is None
-        result: StagedFile | Exception
-        try:
-            (result,) = await self._store.stage([write.body], is_durable=is_durable)
-        except Exception as exc:  # noqa: BLE001 - the caller raises it
-            result = exc
-        if not isinstance(result, Exception):
-            write.staged = result
-        elif is_durable:
-            _fail([write], result)
-            await self._store.discard(write.body)
-            return
-        self._add(write)
-
-    def _add(self, write: Write) -> None:
-        self._queues[write.is_journaled].add(write)
-        if not self._is_starting:
-            # Those that arrive in this turn of the loop go together.
-            self._is_starting = True
-            asyncio.get_running_loop().call_soon(self._start)
+    def _queue_for(self, write: Write) -> GroupQueue:
+        # Writes of a key stay in the order in which they came.
+        same = (queue for queue in self._queues.values() if queue.has(write))
+        return next(same, self._queues[write.body.manifest.size <= JOURNALED_BYTES])
 
     def _start(self) -> None:
         self._is_starting = False
         self._started.set()
         for queue in self._queues.values():
-            while group := queue.begin(self._busy):
+            while group := queue.begin(self._busy, has_spare=self._groups < GROUPS):
+                self._groups += 1
                 self._busy.update(write.name for write in group)
                 self._tasks.add(self._write_group(queue, group))
 
@@ -132,6 +117,7 @@ class GroupCommit:
         try:
             left = await self._try_group(group)
         finally:
+            self._groups -= 1
             queue.end(len(group), loop.time() - began_at)
         for write in left:
             self._tasks.add(self._write_alone(write))
@@ -140,7 +126,7 @@ class GroupCommit:
     async def _try_group(self, group: Sequence[Write]) -> Sequence[Write]:
         """Write a group; return the writes that must go on alone."""
         try:
-            ready = await self._make_room(group)
+            ready = await self._write_files(group)
             return (await self._commit(ready, waits=False)).contended if ready else ()
         except psycopg.Error:
             # Something is wrong with one of them: it is not to fail the others.
@@ -159,19 +145,30 @@ class GroupCommit:
             _fail([write], exc)
         self._end([write])
 
-    async def _make_room(self, group: Sequence[Write]) -> list[Write]:
-        """Write small bodies as files if the journal has no room; return the writes that can go on.
+    async def _write_files(self, group: Sequence[Write]) -> list[Write]:
+        """Write large bodies that are in memory; return the writes that can go on.
 
-        Otherwise they are written in the transaction.
+        Small ones are written in the transaction, if the journal has room. What a store has needs
+        no file, only a copy for the workers, which may be lost.
         """
         small = [write for write in group if write.is_journaled]
         bodies = [write.body for write in small if isinstance(write.body, BufferedBody)]
         if bodies and not self._store.has_room(bodies):
-            for write, result in zip(small, await self._store.stage(bodies), strict=True):
-                if isinstance(result, Exception):
-                    _fail([write], result)
-                else:
+            small = []
+        for is_durable in (True, False):
+            writes = [
+                write
+                for write in group
+                if (write.stored is None) is is_durable and write not in small
+            ]
+            results = await self._store.stage(
+                [write.body for write in writes], is_durable=is_durable
+            )
+            for write, result in zip(writes, results, strict=True):
+                if not isinstance(result, Exception):
                     write.staged = result
+                elif is_durable:
+                    _fail([write], result)
         return [write for write in group if not write.outcome.done()]
 
     async def _commit(self, writes: Sequence[Write], *, waits: bool) -> Outcomes:

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Final
 
 from edgecache.brain.directory.index import Name
+from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.stored_writes import Write
 
 # While one group waits for the disk another one may use the database, if that many writes wait:
-# a group costs about the same for one write as for many.
+# a group costs about the same for one write as for many. Of all queues together: with one more, the
+# first of another queue, they leave one of four connections to the database.
 GROUPS: Final = 2
 WORTH_ANOTHER: Final = 16
 # ... or if it takes this long, for another transaction may have what it waits for.
@@ -19,6 +21,8 @@ GATHER_SHARE: Final = 0.5
 GATHER_S: Final = 0.01
 # As many locks as one transaction may take, see ``commits.KEYS_LOCKED``.
 GROUP_WRITES: Final = 64
+# So that large bodies are not held up by too many others.
+GROUP_BYTES: Final = 8 * 2**20
 
 
 class GroupQueue:
@@ -54,12 +58,17 @@ class GroupQueue:
         by_name.setdefault(write.name, deque()).append(write)
         self._count += 1
 
-    def begin(self, busy: set[Name]) -> list[Write]:
+    def has(self, write: Write) -> bool:
+        """True if a write of the same key waits."""
+        return write.name in self._by_organization.get(write.bucket.tenant.organization_id, ())
+
+    def begin(self, busy: set[Name], *, has_spare: bool) -> list[Write]:
         """Return the next group, empty if none may begin: see ``end``.
 
-        It has one write of each organization in turn, none of a busy name.
+        It has one write of each organization in turn, none of a busy name. has_spare: the queue may
+        have a group beside one that is being written.
         """
-        group = self._take(busy) if self._may_begin() else []
+        group = self._take(busy) if self._may_begin(has_spare=has_spare) else []
         if group:
             self._groups += 1
             self._is_slow = False
@@ -74,10 +83,10 @@ class GroupQueue:
         gather_s = min(GATHER_S, GATHER_SHARE * took_s)
         self._set_timer("gathering", gather_s, self._stop_gathering)
 
-    def _may_begin(self) -> bool:
+    def _may_begin(self, *, has_spare: bool) -> bool:
         if not self._groups:
             return len(self) >= self._expected or not self._is_gathering
-        if self._groups >= GROUPS:
+        if not has_spare:
             return False
         return len(self) >= WORTH_ANOTHER or self._is_slow
 
@@ -98,14 +107,17 @@ class GroupQueue:
     def _take(self, busy: set[Name]) -> list[Write]:
         group: list[Write] = []
         taken: set[Name] = set()
+        size = 0
         turns = deque(self._by_organization)
-        while turns and len(group) < GROUP_WRITES:
+        while turns and len(group) < GROUP_WRITES and size < GROUP_BYTES:
             organization_id = turns.popleft()
             write = self._next(organization_id, busy, taken)
             if write is None:
                 continue
             group.append(write)
             taken.add(write.name)
+            if isinstance(write.body, BufferedBody):
+                size += len(write.body.data)
             if organization_id in self._by_organization:
                 # Behind the others, in this group and in the next one.
                 self._by_organization.move_to_end(organization_id)

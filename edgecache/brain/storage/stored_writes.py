@@ -24,7 +24,9 @@ from edgecache.brain.storage.stores.stored_blobs import NewBlob
 from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
 
 # The keys have their locks: these rows do not change before the transaction ends.
-# Look-ups of one row each (OFFSET 0), whatever the planner takes the tables' sizes for.
+# A plan is kept, for tables that may have been small when it was made: look-ups by index even then.
+BY_INDEX: Final = "SET LOCAL enable_seqscan = off"
+# One look-up for each key (OFFSET 0), not a join.
 CURRENT: Final = (
     "SELECT given.bucket_id, given.key, s.etag, s.blob_id, c.blob_id AS cached_id,"
     " v.variant IS NOT NULL AS has_variants"
@@ -169,6 +171,7 @@ async def _begin(change: Change, writes: Sequence[Write]) -> _Begun:
     """
     manifests = {write.body.manifest.sha256: write.body.manifest for write in writes}
     ids, keys = [write.bucket.id for write in writes], [write.key for write in writes]
+    await change.run(BY_INDEX)
     free, current, held, generations = await change.together(
         (commits.TRY_LOCK_KEYS, [sorted(set(ids)), ids, keys]),
         (CURRENT, [ids, keys]),

@@ -26,7 +26,7 @@ from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, ObjectVersion
 from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, buffered, until
 from tests.edgecache.brain.children import child
-from tests.edgecache.brain.held import held_at
+from tests.edgecache.brain.held import Held, held_at
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,16 @@ TRANSACTIONS = (
     "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'zonal-brain'"
     " AND datname = current_database() AND xact_start IS NOT NULL"
 )
+WHOLE_READS = (
+    "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables"
+    " WHERE relname IN ('brain_storedobject', 'brain_cachedobject', 'brain_blob')"
+)
+END_CONNECTIONS = (
+    "SELECT bool_and(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"
+    " WHERE application_name = 'zonal-brain' AND datname = current_database()"
+)
 CREATE = Conditions(if_none_match=True)
+LARGE = b"x" * 2 * BLOCK_BYTES
 
 
 async def put(
@@ -72,6 +81,20 @@ def is_tidy(brain: Brain) -> bool:
 def waiting(brain: Brain) -> int:
     """Return how many writes wait for a group."""
     return sum(map(len, brain.objects._stored_writes._queues.values()))
+
+
+def held_once(monkeypatch: pytest.MonkeyPatch, *, is_folder: bool) -> Held:
+    """Hold the next sync of a folder or of a file; no other group begins because it takes long."""
+    monkeypatch.setattr("edgecache.brain.storage.group_queue.SLOW_S", 3600.0)
+    held_files: list[int] = []
+
+    def is_held(file: int) -> bool:
+        if held_files or stat.S_ISDIR(os.fstat(file).st_mode) is not is_folder:
+            return False
+        held_files.append(file)
+        return True
+
+    return held_at(monkeypatch, "fsync", is_held)
 
 
 @contextmanager
@@ -165,34 +188,58 @@ async def test_writes_of_one_key_happen_one_after_the_other(brain: Brain, rows: 
 
 
 @pytest.mark.parametrize("is_folder", [True, False])
-async def test_no_write_waits_for_the_disk_with_a_large_one(
+async def test_a_small_write_does_not_wait_for_the_disk_with_a_large_one(
     brain: Brain, monkeypatch: pytest.MonkeyPatch, is_folder: bool
 ) -> None:
-    """While its bytes are written, large ones go on as well; while it gets its name, small ones."""
-    bucket, large = await brain.bucket(), b"x" * 2 * BLOCK_BYTES
-    await put(brain, bucket, "first", large)
-    # Otherwise a group that takes longer lets another one begin.
-    monkeypatch.setattr("edgecache.brain.storage.group_queue.SLOW_S", 3600.0)
-
-    held_files: list[int] = []
-
-    def is_held(file: int) -> bool:
-        if held_files or stat.S_ISDIR(os.fstat(file).st_mode) is not is_folder:
-            return False
-        held_files.append(file)
-        return True
-
-    syncing = held_at(monkeypatch, "fsync", is_held)
-    held = asyncio.create_task(put(brain, bucket, "held", large + b"y"))
+    bucket = await brain.bucket()
+    await put(brain, bucket, "first", LARGE)
+    syncing = held_once(monkeypatch, is_folder=is_folder)
+    held = asyncio.create_task(put(brain, bucket, "held", LARGE + b"y"))
     await syncing.came()
     async with asyncio.timeout(10):
-        other = b"z" if is_folder else large + b"z"
-        assert (await put(brain, bucket, "other", other)).size == len(other)
+        assert (await put(brain, bucket, "other", b"z")).size == 1
 
     assert not held.done()
     syncing.go_on()
-    assert (await held).size == len(large) + 1
+    assert (await held).size == len(LARGE) + 1
     assert is_tidy(brain)
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+async def test_a_small_write_does_not_overtake_a_large_one_of_its_key(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch, is_written: bool
+) -> None:
+    """Neither one that is being written nor one that waits."""
+    bucket = await brain.bucket()
+    syncing = held_once(monkeypatch, is_folder=False)
+    first = asyncio.create_task(put(brain, bucket, "k" if is_written else "before", LARGE))
+    await syncing.came()
+    writes = [asyncio.create_task(put(brain, bucket, "k", body)) for body in (LARGE, b"z")]
+    await until(lambda: waiting(brain) == 2)
+    # Other small writes go on.
+    await put(brain, bucket, "other", b"z")
+    assert waiting(brain) == 2
+
+    syncing.go_on()
+    await asyncio.gather(first, *writes)
+    assert await brain.get(bucket, "k") == b"z"
+
+
+async def test_writes_read_no_whole_table_although_it_was_small(brain: Brain, rows: Rows) -> None:
+    """Plans are kept; the one for a table of one page would be to read it."""
+    bucket = await brain.bucket()
+    for number in range(3):
+        await put(brain, bucket, f"before/{number}", b"x")
+    with psycopg.connect(rows.url, autocommit=True) as connection:
+        connection.execute("ANALYZE brain_storedobject, brain_cachedobject, brain_blob")
+    before = rows.value(WHOLE_READS)
+    for number in range(12):
+        await put(brain, bucket, f"after/{number}", b"x")
+    # A connection that ends reports what it has counted.
+    rows.value(END_CONNECTIONS)
+
+    # Not one for each write; something else may read one.
+    assert rows.value(WHOLE_READS) - before < 12
 
 
 async def test_a_write_that_waited_for_another_begins_though_timers_come_early(
