@@ -233,13 +233,13 @@ async def test_writes_read_no_whole_table_although_it_was_small(brain: Brain, ro
     with psycopg.connect(rows.url, autocommit=True) as connection:
         connection.execute("ANALYZE brain_storedobject, brain_cachedobject, brain_blob")
     before = rows.value(WHOLE_READS)
-    for number in range(12):
+    for number in range(40):
         await put(brain, bucket, f"after/{number}", b"x")
     # A connection that ends reports what it has counted.
     rows.value(END_CONNECTIONS)
 
-    # Not one for each write; something else may read one.
-    assert rows.value(WHOLE_READS) - before < 12
+    # Not one for each write; others read some meanwhile.
+    assert rows.value(WHOLE_READS) - before < 40
 
 
 async def test_a_write_that_waited_for_another_begins_though_timers_come_early(
