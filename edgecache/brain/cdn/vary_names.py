@@ -10,7 +10,7 @@ REMEMBERED: Final = 100_000
 
 
 class VaryNames:
-    """What this process knows of them, by bucket and URL.
+    """What this process knows of these headers, by bucket and URL.
 
     Learned from the origin's responses, and from the directory: another process may have stored
     one, or this one before it was restarted. The oldest are forgotten, and learned again.
@@ -42,6 +42,6 @@ class VaryNames:
         """
         if self.of(bucket_id, target):
             return False
-        names = await self._directory.vary(bucket_id, target.key, query_name(target.query))
+        names = await self._directory.vary_names(bucket_id, target.key, query_name(target.query))
         self.learn(bucket_id, target, names)
         return bool(names)

@@ -50,14 +50,14 @@ FIND: Final = (
     " AND p.generation > o.generation"
     " AND CASE WHEN p.is_prefix THEN starts_with(o.key, p.pattern) ELSE o.key = p.pattern END)"
 )
-# A variant begins with the query and '#'; '$' comes after that. The newest one says what holds now.
+# A variant begins with the query and "#"; "$" comes after that. A URL may have very many: any one
+# will do, for that of an earlier Vary only costs a fetch, which says what holds now.
 VARY: Final = (
-    "SELECT given.bucket_id, given.key, given.query, newest.names"
+    "SELECT given.bucket_id, given.key, given.query, stored.names"
     " FROM unnest(%b::bigint[], %b::text[], %b::text[]) given (bucket_id, key, query)"
     " CROSS JOIN LATERAL (SELECT o.http -> 'vary' AS names FROM brain_cachedobject o"
     " WHERE o.bucket_id = given.bucket_id AND o.key = given.key"
-    " AND o.variant >= given.query || '#' AND o.variant < given.query || '$'"
-    " ORDER BY o.generation DESC LIMIT 1) newest"
+    " AND o.variant >= given.query || '#' AND o.variant < given.query || '$' LIMIT 1) stored"
 )
 HOLDERS: Final = "SELECT node_id FROM brain_location WHERE blob_id = %s ORDER BY node_id"
 
@@ -113,7 +113,7 @@ class Directory:
         self._loads: set[KeyWatch] = set()
         self._joined: dict[Name, KeyWatch] = {}
         self._rows: GroupedCalls[Name, Row] = GroupedCalls(self._find_all)
-        self._vary: GroupedCalls[Name, tuple[str, ...]] = GroupedCalls(self._vary_all)
+        self._vary_names: GroupedCalls[Name, tuple[str, ...]] = GroupedCalls(self._find_vary_names)
         self._finds: JoinedReads[Name, ObjectVersion | None] = JoinedReads()
         self._looks: JoinedReads[bytes, tuple[UUID, ...]] = JoinedReads()
         self._sweeps = BackgroundTasks()
@@ -147,12 +147,12 @@ class Directory:
             return self.index.get(name)
         return found
 
-    async def vary(self, bucket_id: int, key: str, query: str) -> tuple[str, ...]:
+    async def vary_names(self, bucket_id: int, key: str, query: str) -> tuple[str, ...]:
         """Return the names of the headers that the responses of a URL vary on.
 
         query: as variants begin with it. Raises DatabaseUnavailable.
         """
-        return await self._vary.get((bucket_id, key, query)) or ()
+        return await self._vary_names.get((bucket_id, key, query)) or ()
 
     async def locations(self, sha256: bytes) -> tuple[UUID, ...]:
         """Return the nodes that hold these bytes, in the order of their ids.
@@ -338,7 +338,7 @@ class Directory:
         rows = await self._database.all(FIND, [list(each) for each in zip(*names, strict=True)])
         return {(row.bucket_id, row.key, row.variant): row for row in rows}
 
-    async def _vary_all(self, names: list[Name]) -> dict[Name, tuple[str, ...]]:
+    async def _find_vary_names(self, names: list[Name]) -> dict[Name, tuple[str, ...]]:
         rows = await self._database.all(VARY, [list(each) for each in zip(*names, strict=True)])
         return {(row.bucket_id, row.key, row.query): tuple(row.names or ()) for row in rows}
 

@@ -7,7 +7,7 @@ import pytest
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import NoSuchBucket
 from tests.edgecache.brain.brains import Brain, Rows, until
-from tests.edgecache.brain.storage.test_group_commit import locked, outcomes, put
+from tests.edgecache.brain.storage.writes import locked, outcomes, put
 
 WAITING = (
     "SELECT count(*) FROM pg_stat_activity"

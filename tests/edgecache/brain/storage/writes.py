@@ -1,0 +1,73 @@
+"""Writes to the built-in origin, for tests: bodies in memory, at once, held or locked out."""
+
+import asyncio
+import os
+import stat
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, ObjectVersion
+from tests.edgecache.brain.brains import Brain, Rows, buffered
+from tests.edgecache.brain.held import Held, held_at
+
+
+async def put(
+    brain: Brain,
+    bucket: BucketInfo,
+    key: str,
+    data: bytes,
+    *,
+    conditions: Conditions = ALWAYS,
+    metadata: dict[str, str] | None = None,
+) -> ObjectVersion:
+    """Write a body that is in memory."""
+    body = buffered(brain, data, bucket.tenant)
+    fields = Fields(metadata=metadata or {})
+    return await brain.objects.put(bucket, key, body, fields, conditions=conditions)
+
+
+async def outcomes(*writes: Coroutine[Any, Any, Any]) -> list[object]:
+    """Run writes at once; return their results and failures."""
+    return list(await asyncio.gather(*writes, return_exceptions=True))
+
+
+def kinds(found: list[object]) -> list[type]:
+    """Return the types of some outcomes."""
+    return [type(each) for each in found]
+
+
+def is_tidy(brain: Brain) -> bool:
+    """True if no temporary file and no reserved memory is left."""
+    left = [path.name for path in brain.staging.temp.iterdir()]
+    return left == ["lock"] and brain.staging.used_bytes == 0
+
+
+def waiting(brain: Brain) -> int:
+    """Return how many writes wait for a group."""
+    return sum(map(len, brain.objects._stored_writes._queues.values()))
+
+
+def held_once(monkeypatch: pytest.MonkeyPatch, *, is_folder: bool) -> Held:
+    """Hold the next sync of a folder or of a file; no other group begins because it takes long."""
+    monkeypatch.setattr("edgecache.brain.storage.group_queue.SLOW_S", 3600.0)
+    held_files: list[int] = []
+
+    def is_held(file: int) -> bool:
+        if held_files or stat.S_ISDIR(os.fstat(file).st_mode) is not is_folder:
+            return False
+        held_files.append(file)
+        return True
+
+    return held_at(monkeypatch, "fsync", is_held)
+
+
+@contextmanager
+def locked(rows: Rows, bucket: BucketInfo) -> Iterator[None]:
+    """Lock a bucket as a large purge does."""
+    with psycopg.connect(rows.url) as connection:
+        connection.execute("SELECT FROM brain_bucket WHERE id = %s FOR NO KEY UPDATE", [bucket.id])
+        yield
