@@ -268,9 +268,21 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_RUNNING_PER_ORGANIZATION",
-            "SQL requests of one organization running at once per process; while others are "
-            "served no more than one environment's, and fewer while many are.",
+            "SQL requests of one organization running at once per process; fewer while others are "
+            "served.",
             default=3,
+            minimum=1,
+            maximum=10_000,
+        ),
+    ]
+    running_beside_others: Annotated[
+        int,
+        Integer(
+            "ZSQL_RUNNING_BESIDE_OTHERS",
+            "SQL requests of one organization running at once per process while others are served; "
+            "as many as of one environment if each has run for a second already. An organization "
+            "with a limit of its own (setquota --statements) keeps that.",
+            default=1,
             minimum=1,
             maximum=10_000,
         ),

@@ -109,7 +109,7 @@ class Admission:
             self._slow_down()
             raise self._refusal(scope)
         with waiting():
-            is_granted = turn.wait(settings.SQL.queue_wait_ms / 1000)
+            is_granted = self._wait(turn)
         with self._lock:
             # The slot may have been granted at the moment the wait ended.
             if not (is_granted or turn.is_set()):
@@ -119,6 +119,19 @@ class Admission:
             self._leave(scope)
             metrics.REFUSED.labels("client_gone").inc()
             raise QueryCancelled("The client went away.")
+
+    def _wait(self, turn: threading.Event) -> bool:
+        """Wait up to SQL_QUEUE_WAIT_MS; True if the turn came.
+
+        Looks again each SLOW_S: a place is free as soon as what runs is slow.
+        """
+        give_up_at = time.monotonic() + settings.SQL.queue_wait_ms / 1000
+        while (left := give_up_at - time.monotonic()) > 0:
+            if turn.wait(min(left, SLOW_S)):
+                return True
+            with self._lock:
+                self._give()
+        return False
 
     def _slow_down(self) -> None:
         """Answer a refusal late, a few at a time.
@@ -143,8 +156,12 @@ class Admission:
                     del counts[key]
             if scope.organization_id not in self._of_organization:
                 del self._began_at[scope.organization_id]
-            while self._give_one():
-                pass
+            self._give()
+
+    def _give(self) -> None:
+        """Assign the free slots to the requests that wait."""
+        while self._give_one():
+            pass
 
     def _give_one(self) -> bool:
         """Assign a slot to the first waiting request that may run; False if there is none."""
@@ -178,15 +195,26 @@ class Admission:
     def _share_of(self, scope: Scope) -> int:
         """Return how many requests an organization may run now.
 
-        While others are served, what one of its environments may: each further statement at once
-        takes processor time from theirs.
+        Few while others are served, since each further one at once takes processor time from
+        theirs; beside slow ones, which may only wait for something, as many as one of its
+        environments may.
         """
         limits = _limits_of(scope)
+        if not self._are_others_served(scope.organization_id):
+            return limits.organization
+        return limits.environment if self._is_slow(scope) else limits.beside_others
+
+    def _are_others_served(self, organization_id: int) -> bool:
         oldest = time.monotonic() - ACTIVE_S
-        for other_id in islice(reversed(self._active), 2):
-            if other_id != scope.organization_id and self._active[other_id] > oldest:
-                return min(limits.organization, limits.environment)
-        return limits.organization
+        return any(
+            other_id != organization_id and self._active[other_id] > oldest
+            for other_id in islice(reversed(self._active), 2)
+        )
+
+    def _is_slow(self, scope: Scope) -> bool:
+        """True if all requests that an organization runs began SLOW_S ago or earlier."""
+        began_at = self._began_at.get(scope.organization_id)
+        return began_at is not None and time.monotonic() - began_at > SLOW_S
 
     def _take(self, scope: Scope) -> None:
         now = time.monotonic()
@@ -215,8 +243,7 @@ class Admission:
         Not behind slow statements: it would wait in vain, in a place that others could use.
         """
         limits = settings.SQL
-        began_at = self._began_at.get(scope.organization_id)
-        if began_at is not None and time.monotonic() - began_at > SLOW_S:
+        if self._is_slow(scope):
             return False
         queues = self._queues(scope)
         own = sum(map(len, queues.values()))
@@ -234,12 +261,10 @@ class Admission:
             del self._waiting[scope.organization_id]
 
     def _refusal(self, scope: Scope) -> PlatformError:
-        limits = _limits_of(scope)
         error: PlatformError = SqlBusy()
-        if (
-            self._of_environment[scope.environment_pk] >= limits.environment
-            or self._of_organization[scope.organization_id] >= limits.organization
-        ):
+        if self._of_environment[scope.environment_pk] >= _limits_of(
+            scope
+        ).environment or self._of_organization[scope.organization_id] >= self._share_of(scope):
             error = TooManyQueries()
         metrics.REFUSED.labels(error.code).inc()
         return error
@@ -250,14 +275,20 @@ class _Limits(NamedTuple):
 
     organization: int
     environment: int
+    beside_others: int
 
 
 def _limits_of(scope: Scope) -> _Limits:
-    """Return the limits of an organization: its own, for each of its environments too, or all's."""
+    """Return the limits of an organization: its own, for all that is limited, or all's."""
     own = CACHE.statements(scope.environment_pk)
     if own is not None:
-        return _Limits(own, own)
-    return _Limits(settings.SQL.running_per_organization, settings.SQL.running_per_environment)
+        return _Limits(own, own, own)
+    shared = settings.SQL
+    return _Limits(
+        shared.running_per_organization,
+        shared.running_per_environment,
+        min(shared.running_beside_others, shared.running_per_environment),
+    )
 
 
 def _is_fair(own: int, *, taken: int, of: int) -> bool:

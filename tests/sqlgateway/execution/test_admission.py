@@ -18,6 +18,7 @@ from platform_site.lib.web import clients
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 from sqlgateway.execution import admission
 from sqlgateway.execution.admission import Admission
+from tests.waiting import wait_until
 
 # Alice's organization has two environments.
 ALICE, SANDBOX, CHARLIE, DORA = Scope(1, 1), Scope(1, 2), Scope(2, 3), Scope(3, 4)
@@ -130,8 +131,44 @@ def test_an_organization_runs_all_it_may_only_while_no_other_is_served(
     assert runner.order == ["c1", "a1", "s1", "a2"]
 
 
+def test_while_others_are_served_an_organization_runs_one_at_a_time_beside_slow_ones(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with override_settings(SQL=replace(settings.SQL, running=9, running_per_environment=2)):
+        runner.start(CHARLIE, "c1")
+        for name in ("a1", "a2"):
+            runner.start(ALICE, name)
+        assert runner.order == ["c1", "a1"]
+
+        runner.end("a1")
+        assert runner.order == ["c1", "a1", "a2"]
+
+        # As if "a2" had run for so long: another may run, of all no more than an environment's.
+        monkeypatch.setattr(admission, "SLOW_S", 0.001)
+        runner.start(CHARLIE, "c2")
+        for name in ("a4", "a5"):
+            runner.start(ALICE, name)
+        assert runner.order == ["c1", "a1", "a2", "c2", "a4"]
+
+
+def test_who_waits_behind_a_statement_runs_as_soon_as_that_is_slow(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with override_settings(SQL=replace(settings.SQL, running=9, running_per_environment=2)):
+        monkeypatch.setattr(admission, "SLOW_S", 0.1)
+        runner.start(CHARLIE, "c1")
+        for name in ("a1", "a2"):
+            runner.start(ALICE, name)
+        assert runner.order == ["c1", "a1"]
+
+        wait_until(lambda: runner.order == ["c1", "a1", "a2"])
+
+
 def test_organizations_at_full_allowance_keep_out_none_that_runs_nothing(runner: Runner) -> None:
-    with override_settings(SQL=replace(settings.SQL, queue_wait_ms=20)):
+    two_each = replace(
+        settings.SQL, queue_wait_ms=20, running_per_environment=2, running_beside_others=2
+    )
+    with override_settings(SQL=two_each):
         runner.start(ALICE, "a1")
         runner.start(CHARLIE, "c1")
         refused = runner.start(SANDBOX, "s1").exception(1)

@@ -345,7 +345,7 @@ def test_commits_count_as_statements(admin: Caller) -> None:
     first, second = begin(admin), begin(admin)
     row = InteractiveTransaction.unscoped.get(pk=first.id)
     scope = Scope(row.organization_id, row.environment_id)
-    limits = replace(settings.SQL, queue_wait_ms=20)
+    limits = replace(settings.SQL, queue_wait_ms=20, running_beside_others=2)
     with override_settings(SQL=limits), ExitStack() as held:
         # As if two statements waited for what the transactions have locked.
         for _ in range(settings.SQL.running_per_environment):

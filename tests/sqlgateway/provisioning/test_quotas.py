@@ -240,7 +240,9 @@ def test_an_organization_runs_as_many_statements_at_once_as_its_quota_says(
     organization_id = str(alice.scope.organization_id)
     facts("setquota", organization_id, "--statements", "1")
     placements.CACHE.clear()
-    limits = replace(settings.SQL, queue_wait_ms=1, running_per_environment=2)
+    limits = replace(
+        settings.SQL, queue_wait_ms=1, running_per_environment=2, running_beside_others=2
+    )
     with override_settings(SQL=limits):
         alice.sql("SELECT 1")
         with ADMISSION.slot(alice.scope):
