@@ -287,6 +287,10 @@ class Lookup:
             request.target, request.policy.sent(request.fields, known), known
         )
 
+    async def _recalled_variant(self, request: CdnRequest) -> str:
+        await self._vary.recall(request.bucket.id, request.target)
+        return self._variant(request)
+
     def _attempt(
         self,
         request: CdnRequest,
@@ -321,6 +325,7 @@ class Lookup:
             joins=_comes_in_time,
             opens_at_head=True,
             client=request.client,
+            find_variant=partial(self._recalled_variant, request),
         )
         return Attempt(fetch_request, policy.variant(target, sent, known), sent, known, changes)
 

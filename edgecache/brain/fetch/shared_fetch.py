@@ -7,7 +7,7 @@ does not disturb the others. When the origin fails midway, all get the error and
 import asyncio
 import os
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -42,7 +42,8 @@ class FetchRequest:
     stored meanwhile makes the fetch unnecessary. assess: decides about the response's headers.
     joins: True if a running fetch answers this request as well. client: the address of an anonymous
     client, which has a share of its own; empty for a signed request. opens_at_head: readers get the
-    headers as soon as they come, instead of with the first bytes of the body.
+    headers as soon as they come, instead of with the first bytes of the body. find_variant: returns
+    the variant of the request as the responses are known that other brains stored meanwhile.
     """
 
     origin_request: OriginRequest = PLAIN
@@ -52,6 +53,7 @@ class FetchRequest:
     joins: Callable[["SharedFetch"], bool] = lambda fetch: fetch.cacheability.is_shared
     client: str = ""
     opens_at_head: bool = False
+    find_variant: Callable[[], Awaitable[str]] | None = None
 
 
 class SharedFetch:

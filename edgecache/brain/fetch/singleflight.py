@@ -21,6 +21,7 @@ from edgecache.brain.errors import (
     OriginTimeout,
     Overloaded,
 )
+from edgecache.brain.fetch.cacheability import Cacheability
 from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.fetch.leases import Leases
 from edgecache.brain.fetch.negative_cache import NegativeCache
@@ -187,6 +188,10 @@ class Singleflight:
                 # What is not shared here is not shared with other brains either.
                 found = None if alone else await self._acquire_lease(fetch, stack)
                 if found is not None:
+                    is_shared = found.variant == fetch.name[2]
+                    fetch.cacheability = Cacheability(
+                        is_shared=is_shared, variant=found.variant, http=found.http
+                    )
                     fetch.complete(found)
                     return
                 driver = await self._origins.driver(bucket)
@@ -206,6 +211,7 @@ class Singleflight:
             return None
         request = fetch.request
         known = max(request.above, request.stale.generation if request.stale is not None else 0)
+        has_waited = False
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TURN_LIMIT_S):
                 while True:
@@ -215,12 +221,21 @@ class Singleflight:
                     else:
                         await self._leases.wait(fetch.name)
                     found = await self._directory.find(*fetch.name)
+                    if found is None and has_waited:
+                        found = await self._find_renamed(fetch)
+                    has_waited = True
                     if found is not None and found.generation > known:
                         await self._wait_for_bytes(found)
                         return found
                     if lease is not None:
                         return None
         return None
+
+    async def _find_renamed(self, fetch: SharedFetch) -> ObjectVersion | None:
+        """Return what another brain stored under the variant that its response turned out to be."""
+        if fetch.request.find_variant is None:
+            return None
+        return await self._directory.find(*fetch.name[:2], await fetch.request.find_variant())
 
     async def _wait_for_bytes(self, found: ObjectVersion) -> None:
         """Wait until a node holds what another brain fetched: its local files are out of reach."""
