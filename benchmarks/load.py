@@ -15,13 +15,14 @@ SUCCESSES = (b"HTTP/1.1 200", b"HTTP/1.1 204")
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The result of one round; failures are responses other than 200 and 204."""
+    """The result of one round; failures are responses other than 200 and 204, count is of all."""
 
     per_second: float
     p50_ms: float
     p95_ms: float
     failures: int
     p99_ms: float
+    count: int
 
 
 @dataclass
@@ -57,7 +58,7 @@ def run(
 ) -> Load:
     """Send requests repeatedly on several connections; each waits for its response.
 
-    payload: the one request, several that take turns, or an iterator that has enough of them.
+    payload: the one request, several that take turns, or an iterator, whose end ends the round.
     """
     payloads = _repeated(payload)
     selector = selectors.DefaultSelector()
@@ -66,8 +67,9 @@ def run(
         _open(selector, port, payloads)
     times: list[float] = []
     failures = 0
-    ends = time.perf_counter() + seconds
-    while (now := time.perf_counter()) < ends:
+    began = time.perf_counter()
+    ends = began + seconds
+    while (now := time.perf_counter()) < ends and selector.get_map():
         for key, events in selector.select(timeout=ends - now):
             connection: _Connection = key.data
             if events & selectors.EVENT_WRITE:
@@ -82,11 +84,12 @@ def run(
                 _open(selector, port, payloads)
                 continue
             _ask(selector, connection, payloads)
+    spent_s = min(seconds, now - began)
     for key in list(selector.get_map().values()):
         key.data.sock.close()
     quantiles = statistics.quantiles(times, n=100)
     slow = [quantiles[at] * 1000 for at in (49, 94, 98)]
-    return Load(len(times) / seconds, slow[0], slow[1], failures, slow[2])
+    return Load(len(times) / spent_s, slow[0], slow[1], failures, slow[2], len(times))
 
 
 def _repeated(payload: bytes | Sequence[bytes] | Iterator[bytes]) -> Iterator[bytes]:
@@ -96,10 +99,14 @@ def _repeated(payload: bytes | Sequence[bytes] | Iterator[bytes]) -> Iterator[by
 
 
 def _open(selector: selectors.DefaultSelector, port: int, payloads: Iterator[bytes]) -> None:
+    """Connect and send a request, if there is one."""
+    payload = next(payloads, None)
+    if payload is None:
+        return
     sock = socket.create_connection(("127.0.0.1", port), timeout=10)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setblocking(False)
-    connection = _Connection(sock, time.perf_counter(), memoryview(next(payloads)))
+    connection = _Connection(sock, time.perf_counter(), memoryview(payload))
     selector.register(sock, selectors.EVENT_READ, connection)
     _send(selector, connection)
 
@@ -107,10 +114,15 @@ def _open(selector: selectors.DefaultSelector, port: int, payloads: Iterator[byt
 def _ask(
     selector: selectors.BaseSelector, connection: _Connection, payloads: Iterator[bytes]
 ) -> None:
-    """Send the next request on a connection that has its response."""
+    """Send the next request on a connection that has its response; without one close it."""
+    payload = next(payloads, None)
+    if payload is None:
+        selector.unregister(connection.sock)
+        connection.sock.close()
+        return
     connection.head, connection.left = b"", None
     connection.sent_at = time.perf_counter()
-    connection.unsent = memoryview(next(payloads))
+    connection.unsent = memoryview(payload)
     _send(selector, connection)
 
 

@@ -18,6 +18,15 @@ def free_port() -> int:
     return next(port for port in _ports if _is_free(port))
 
 
+def accepts(port: int) -> bool:
+    """True if a server accepts connections on a port."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
 def _share() -> Iterator[int]:
     """Cycle through this process's ports from a random start: other runs have the same shares."""
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))

@@ -26,12 +26,15 @@ from benchmarks.load import run
 from edgecache.protocol.names import TICKET_HEADER, object_path
 from tests.edgecache.worker.brain import CLIENT, FakeBrain
 from tests.edgecache.worker.running import Worker, name
-from tests.ports import free_port
+from tests.ports import accepts, free_port
+from tests.waiting import wait_until
 
 SIZES = {"1 KiB": 1 << 10, "64 KiB": 64 << 10, "1 MiB": 1 << 20}
 CONNECTIONS = 16
 # More than a round can use: a direct ticket that comes again costs less.
 TICKETS_A_SECOND = 12_000
+# One may use no more than some thousands in a second.
+ORGANIZATIONS = 8
 
 NGINX = """
 worker_processes auto; daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.log;
@@ -126,7 +129,10 @@ def _requests(worker: Worker, content: bytes, kind: str, seconds: float) -> list
     sha256, sign = name(content), worker.brain.signer.ticket
     fields: dict[str, Any] = {"sha256": sha256, "length": len(content), "client_prefix": prefix}
     head = f"GET {object_path(sha256)} HTTP/1.1\r\nHost: localhost\r\n{TICKET_HEADER}: "
-    return [f"{head}{sign(**fields)}\r\n\r\n".encode() for _ in range(count)]
+    return [
+        f"{head}{sign(**fields, organization_id=number % ORGANIZATIONS)}\r\n\r\n".encode()
+        for number in range(count)
+    ]
 
 
 @contextmanager
@@ -152,6 +158,7 @@ def _nginx(folder: Path, root: Path) -> Iterator[tuple[int, int]]:
     config.write_text(NGINX.format(folder=folder, port=port, root=root))
     process = subprocess.Popen(["nginx", "-c", str(config)], stderr=sys.stderr)
     try:
+        wait_until(lambda: accepts(port))
         yield port, process.pid
     finally:
         process.terminate()

@@ -77,7 +77,7 @@ def measure(_identity: dict[str, str], *, rounds: int, seconds: float) -> None:
         for name in [*SIZES, "DELETE"]:
             machine.append((_selects_per_s(cluster.database_url), _syncs_per_s(folder)))
             for _, target in itertools.product(range(rounds), targets):
-                found = _round(target, name, numbers, seconds=seconds)
+                found = _round(target, name, numbers, rounds=rounds, seconds=seconds)
                 results.setdefault((name, target.name), []).append(found)
         _print(results, machine)
 
@@ -127,20 +127,24 @@ def _print(results: dict[tuple[str, str], list[Round]], machine: list[tuple[floa
         print(f"{name:10} {target:20} {rate:10.0f} {p99:8.1f} {server:9.2f}")
 
 
-def _round(target: Target, name: str, numbers: Iterator[int], *, seconds: float) -> Round:
+def _round(
+    target: Target, name: str, numbers: Iterator[int], *, rounds: int, seconds: float
+) -> Round:
     signer = Signer(target.keys, target.url)
     if name in SIZES:
         shared = os.urandom(SIZES[name] - MARK_BYTES)
         payloads = _noted(target, puts(signer, shared, numbers), shared, name, seconds)
     else:
-        payloads = _deletes(target, signer, int(PREPARED_PER_S[name] * seconds))
+        # Each round has a part of what was written, which may be less than it has time for.
+        count = min(int(PREPARED_PER_S[name] * seconds), len(target.written) // rounds)
+        payloads = _deletes(target, signer, count)
     started = processor_s(target.pid)
     port = urlsplit(target.url).port or 80
     found = load.run(port, payloads, connections=CONNECTIONS, seconds=seconds)
     spent = processor_s(target.pid) - started
     if found.failures:
         raise RuntimeError(f"{found.failures} writes of {name} to {target.name} failed")
-    return Round(found.per_second, found.p99_ms, spent * 1000 / (found.per_second * seconds))
+    return Round(found.per_second, found.p99_ms, spent * 1000 / found.count)
 
 
 def _noted(
