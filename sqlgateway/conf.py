@@ -280,8 +280,8 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         Integer(
             "ZSQL_RUNNING_BESIDE_OTHERS",
             "SQL requests of one organization running at once per process while others are served; "
-            "as many as of one environment if each has run for a second already. An organization "
-            "with a limit of its own (setquota --statements) keeps that.",
+            "beside those that have run for a second, further ones up to one environment's. An "
+            "organization with a limit of its own (setquota --statements) keeps that.",
             default=1,
             minimum=1,
             maximum=10_000,

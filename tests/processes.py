@@ -14,3 +14,14 @@ def has_ended(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
         return True
+
+
+def connections_of(pid: int, port: int) -> int:
+    """Return how many accepted connections of a port a process has."""
+    inodes = set()
+    for row in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = row.split()
+        if fields[1].endswith(f":{port:04X}") and fields[3] == "01":
+            inodes.add(f"socket:[{fields[9]}]")
+    files = Path(f"/proc/{pid}/fd").iterdir()
+    return sum(str(file.readlink()) in inodes for file in files)

@@ -13,6 +13,7 @@ BrainError
 ├── ServiceStopped         402  the bytes are on other operators' nodes, which would not be paid
 ├── Invalid                400  with errors[]: a bucket or an origin that cannot be as described
 ├── InUse                  409  an origin that buckets name
+├── VariantLearned              within the brain only: ask again, for another variant
 └── OriginError            502
     ├── OriginMissing      404  the origin has no such object
     ├── OriginDenied       502  it refuses our credentials
@@ -244,6 +245,13 @@ class InUse(BrainError):
     code = "in_use"
     status = 409
     sentence = "It is still in use."
+
+
+class VariantLearned(BrainError):
+    """What a response varies on was not known when its fetch was named.
+
+    Another brain's response says it. Whoever waits for the fetch starts again with it.
+    """
 
 
 class OriginError(BrainError):

@@ -32,7 +32,15 @@ REFUSAL_S: Final = 0.1
 LATE_REFUSALS: Final = 8
 # An organization that began none for so long does not need the processors now.
 ACTIVE_S: Final = 1.0
-Queues = OrderedDict[int, deque[threading.Event]]
+
+
+class _Turn(threading.Event):
+    """A request that waits; set when it may run. began_at: when it did (time.monotonic())."""
+
+    began_at = 0.0
+
+
+Queues = OrderedDict[int, deque[_Turn]]
 
 
 class Admission:
@@ -45,11 +53,11 @@ class Admission:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._total = 0
-        self._of_organization: Counter[int] = Counter()
         self._of_environment: Counter[int] = Counter()
         # Organizations that end a transaction in the slot that each has besides.
         self._ending: set[int] = set()
-        self._began_at: dict[int, float] = {}
+        # When each of an organization's running requests began (time.monotonic()), the newest last.
+        self._began_at: dict[int, list[float]] = {}
         # When each organization that was served lately began its latest one, the newest last.
         self._active: OrderedDict[int, float] = OrderedDict()
         self._waits = 0
@@ -62,11 +70,11 @@ class Admission:
 
         Raises TooManyQueries (429, caused by the organization itself) or SqlBusy (503).
         """
-        self._enter(scope)
+        began_at = self._enter(scope)
         try:
             yield
         finally:
-            self._leave(scope)
+            self._leave(scope, began_at)
 
     @contextmanager
     def slot_to_end(self, scope: Scope) -> Iterator[None]:
@@ -76,7 +84,9 @@ class Admission:
         transaction's locks must not keep it from releasing them. In all there are no more.
         Raises what ``slot`` raises.
         """
+        began_at = None
         with self._lock:
+            self._give_late(scope)
             is_besides = (
                 not self._is_free(scope)
                 and scope.organization_id not in self._ending
@@ -84,8 +94,8 @@ class Admission:
             )
             if is_besides:
                 self._ending.add(scope.organization_id)
-                self._take(scope)
-        if not is_besides:
+                began_at = self._take(scope)
+        if began_at is None:
             with self.slot(scope):
                 yield
             return
@@ -93,45 +103,42 @@ class Admission:
             yield
         finally:
             self._ending.discard(scope.organization_id)
-            self._leave(scope)
+            self._leave(scope, began_at)
 
-    def _enter(self, scope: Scope) -> None:
+    def _enter(self, scope: Scope) -> float:
+        """Wait for a slot, and return when it was taken."""
         with self._lock:
+            self._give_late(scope)
             if scope.environment_pk not in self._queues(scope) and self._is_free(scope):
-                self._take(scope)
-                return
-            turn = threading.Event() if self._may_wait(scope) else None
-            if turn is not None:
-                queues = self._waiting.setdefault(scope.organization_id, OrderedDict())
-                queues.setdefault(scope.environment_pk, deque()).append(turn)
-                self._waits += 1
-        if turn is None:
+                return self._take(scope)
+            turn = self._queue(scope) if self._may_wait(scope) else self._refusal(scope)
+        if isinstance(turn, PlatformError):
             self._slow_down()
-            raise self._refusal(scope)
+            raise turn
         with waiting():
-            is_granted = self._wait(turn)
+            self._wait(scope, turn)
         with self._lock:
             # The slot may have been granted at the moment the wait ended.
-            if not (is_granted or turn.is_set()):
+            if not turn.is_set():
                 self._remove(scope, turn)
                 raise self._refusal(scope)
         if clients.is_gone():
-            self._leave(scope)
+            self._leave(scope, turn.began_at)
             metrics.REFUSED.labels("client_gone").inc()
             raise QueryCancelled("The client went away.")
+        return turn.began_at
 
-    def _wait(self, turn: threading.Event) -> bool:
-        """Wait up to SQL_QUEUE_WAIT_MS; True if the turn came.
-
-        Looks again each SLOW_S: a place is free as soon as what runs is slow.
-        """
+    def _wait(self, scope: Scope, turn: _Turn) -> None:
+        """Wait for the turn, up to SQL_QUEUE_WAIT_MS."""
         give_up_at = time.monotonic() + settings.SQL.queue_wait_ms / 1000
-        while (left := give_up_at - time.monotonic()) > 0:
-            if turn.wait(min(left, SLOW_S)):
-                return True
+        while (left_s := give_up_at - time.monotonic()) > 0:
+            with self._lock:
+                slow_in_s = self._slow_in_s(scope)
+            # Nobody says so when what runs becomes slow.
+            if turn.wait(min(left_s, slow_in_s if slow_in_s > 0 else SLOW_S)):
+                return
             with self._lock:
                 self._give()
-        return False
 
     def _slow_down(self) -> None:
         """Answer a refusal late, a few at a time.
@@ -144,17 +151,14 @@ class Admission:
                 time.sleep(REFUSAL_S)
             self._late_refusals.release()
 
-    def _leave(self, scope: Scope) -> None:
+    def _leave(self, scope: Scope, began_at: float) -> None:
         with self._lock:
             self._total -= 1
-            for counts, key in (
-                (self._of_organization, scope.organization_id),
-                (self._of_environment, scope.environment_pk),
-            ):
-                counts[key] -= 1
-                if not counts[key]:
-                    del counts[key]
-            if scope.organization_id not in self._of_organization:
+            self._of_environment[scope.environment_pk] -= 1
+            if not self._of_environment[scope.environment_pk]:
+                del self._of_environment[scope.environment_pk]
+            self._began_at[scope.organization_id].remove(began_at)
+            if not self._began_at[scope.organization_id]:
                 del self._began_at[scope.organization_id]
             self._give()
 
@@ -163,6 +167,11 @@ class Admission:
         while self._give_one():
             pass
 
+    def _give_late(self, scope: Scope) -> None:
+        """Assign the slots of an organization that have become free without an end."""
+        if scope.organization_id in self._waiting:
+            self._give()
+
     def _give_one(self) -> bool:
         """Assign a slot to the first waiting request that may run; False if there is none."""
         for organization_id, queues in self._waiting.items():
@@ -170,11 +179,12 @@ class Admission:
                 scope = Scope(organization_id, environment_pk)
                 if not self._is_free(scope):
                     continue
-                self._take(scope)
+                began_at = self._take(scope)
                 # Both go behind those that have waited longer for their turn.
                 queues.move_to_end(environment_pk)
                 self._waiting.move_to_end(organization_id)
                 turn = queue[0]
+                turn.began_at = began_at
                 self._remove(scope, turn)
                 turn.set()
                 return True
@@ -185,12 +195,15 @@ class Admission:
 
         Organizations that run all they may never keep out one that runs nothing.
         """
-        own = self._of_organization[scope.organization_id]
+        own = self._own(scope)
         return (
             own < self._share_of(scope)
             and self._of_environment[scope.environment_pk] < _limits_of(scope).environment
             and _is_fair(own, taken=self._total, of=settings.SQL.running)
         )
+
+    def _own(self, scope: Scope) -> int:
+        return len(self._began_at.get(scope.organization_id, ()))
 
     def _share_of(self, scope: Scope) -> int:
         """Return how many requests an organization may run now.
@@ -202,7 +215,10 @@ class Admission:
         limits = _limits_of(scope)
         if not self._are_others_served(scope.organization_id):
             return limits.organization
-        return limits.environment if self._is_slow(scope) else limits.beside_others
+        share = limits.beside_others
+        if self._slow_in_s(scope) <= 0:
+            share = max(share, limits.environment)
+        return min(share, limits.organization)
 
     def _are_others_served(self, organization_id: int) -> bool:
         oldest = time.monotonic() - ACTIVE_S
@@ -211,21 +227,25 @@ class Admission:
             for other_id in islice(reversed(self._active), 2)
         )
 
-    def _is_slow(self, scope: Scope) -> bool:
-        """True if all requests that an organization runs began SLOW_S ago or earlier."""
-        began_at = self._began_at.get(scope.organization_id)
-        return began_at is not None and time.monotonic() - began_at > SLOW_S
+    def _slow_in_s(self, scope: Scope) -> float:
+        """Return in how many seconds all that an organization runs has run for SLOW_S.
 
-    def _take(self, scope: Scope) -> None:
+        0 or less if it has; SLOW_S if it runs nothing.
+        """
+        began_at = self._began_at.get(scope.organization_id)
+        return SLOW_S if began_at is None else began_at[-1] + SLOW_S - time.monotonic()
+
+    def _take(self, scope: Scope) -> float:
+        """Take a slot; return when."""
         now = time.monotonic()
         self._total += 1
-        self._of_organization[scope.organization_id] += 1
-        self._began_at[scope.organization_id] = now
+        self._began_at.setdefault(scope.organization_id, []).append(now)
         self._active[scope.organization_id] = now
         self._active.move_to_end(scope.organization_id)
         while next(iter(self._active.values())) < now - ACTIVE_S:
             self._active.popitem(last=False)
         self._of_environment[scope.environment_pk] += 1
+        return now
 
     def publish(self) -> None:
         """Write how many requests run and wait now to the metrics."""
@@ -243,7 +263,7 @@ class Admission:
         Not behind slow statements: it would wait in vain, in a place that others could use.
         """
         limits = settings.SQL
-        if self._is_slow(scope):
+        if self._slow_in_s(scope) <= 0:
             return False
         queues = self._queues(scope)
         own = sum(map(len, queues.values()))
@@ -251,7 +271,14 @@ class Admission:
             return False
         return _is_fair(own, taken=self._waits, of=limits.queue)
 
-    def _remove(self, scope: Scope, turn: threading.Event) -> None:
+    def _queue(self, scope: Scope) -> _Turn:
+        turn = _Turn()
+        queues = self._waiting.setdefault(scope.organization_id, OrderedDict())
+        queues.setdefault(scope.environment_pk, deque()).append(turn)
+        self._waits += 1
+        return turn
+
+    def _remove(self, scope: Scope, turn: _Turn) -> None:
         queues = self._waiting[scope.organization_id]
         queues[scope.environment_pk].remove(turn)
         self._waits -= 1
@@ -262,9 +289,9 @@ class Admission:
 
     def _refusal(self, scope: Scope) -> PlatformError:
         error: PlatformError = SqlBusy()
-        if self._of_environment[scope.environment_pk] >= _limits_of(
+        if self._of_environment[scope.environment_pk] >= _limits_of(scope).environment or self._own(
             scope
-        ).environment or self._of_organization[scope.organization_id] >= self._share_of(scope):
+        ) >= self._share_of(scope):
             error = TooManyQueries()
         metrics.REFUSED.labels(error.code).inc()
         return error
@@ -287,7 +314,7 @@ def _limits_of(scope: Scope) -> _Limits:
     return _Limits(
         shared.running_per_organization,
         shared.running_per_environment,
-        min(shared.running_beside_others, shared.running_per_environment),
+        shared.running_beside_others,
     )
 
 

@@ -24,7 +24,7 @@ from edgecache.brain.cdn.urls import Place
 from edgecache.brain.cdn.vary_names import VaryNames
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
-from edgecache.brain.errors import BrainError, OriginChanged, OriginError
+from edgecache.brain.errors import BrainError, OriginChanged, OriginError, VariantLearned
 from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
@@ -245,9 +245,13 @@ class Lookup:
         bucket, key = request.bucket, request.key
         for _ in range(SHARED_LIMIT):
             attempt = self._attempt(request, stale, stored, above)
-            opened = await self._objects.fetch(
-                bucket, key, variant=attempt.variant, request=attempt.fetch_request
-            )
+            try:
+                opened = await self._objects.fetch(
+                    bucket, key, variant=attempt.variant, request=attempt.fetch_request
+                )
+            except VariantLearned:
+                stale = stored = None
+                continue
             fetch = opened.fetch
             if fetch is None or _is_answer(request, fetch, attempt):
                 return opened, attempt
@@ -325,6 +329,7 @@ class Lookup:
             joins=_comes_in_time,
             opens_at_head=True,
             client=request.client,
+            takes=_is_usable,
             find_variant=partial(self._recalled_variant, request),
         )
         return Attempt(fetch_request, policy.variant(target, sent, known), sent, known, changes)
@@ -377,7 +382,16 @@ def _comes_in_time(fetch: SharedFetch) -> bool:
     response that must be revalidated (max-age=0) cannot be used.
     """
     answer = fetch.cacheability.http or (fetch.kept.http if fetch.kept is not None else {})
+    return _may_be_used(answer)
+
+
+def _is_usable(found: ObjectVersion) -> bool:
+    """True if a stored response may be used without being revalidated."""
+    return _may_be_used(found.http)
+
+
+def _may_be_used(http: Mapping[str, Any]) -> bool:
     return (
-        not answer
-        or rules.use(StoredResponse.from_json(answer), now=time.time()) is not Reuse.REVALIDATE
+        not http
+        or rules.use(StoredResponse.from_json(http), now=time.time()) is not Reuse.REVALIDATE
     )

@@ -42,8 +42,9 @@ class FetchRequest:
     stored meanwhile makes the fetch unnecessary. assess: decides about the response's headers.
     joins: True if a running fetch answers this request as well. client: the address of an anonymous
     client, which has a share of its own; empty for a signed request. opens_at_head: readers get the
-    headers as soon as they come, instead of with the first bytes of the body. find_variant: returns
-    the variant of the request as the responses are known that other brains stored meanwhile.
+    headers as soon as they come, instead of with the first bytes of the body. takes: True if a
+    version that another brain stored meanwhile answers this request. find_variant: returns the
+    variant of the request as responses are known that other brains stored meanwhile.
     """
 
     origin_request: OriginRequest = PLAIN
@@ -53,6 +54,7 @@ class FetchRequest:
     joins: Callable[["SharedFetch"], bool] = lambda fetch: fetch.cacheability.is_shared
     client: str = ""
     opens_at_head: bool = False
+    takes: Callable[[ObjectVersion], bool] = lambda _found: True
     find_variant: Callable[[], Awaitable[str]] | None = None
 
 

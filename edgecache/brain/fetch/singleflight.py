@@ -20,8 +20,8 @@ from edgecache.brain.errors import (
     OriginMissing,
     OriginTimeout,
     Overloaded,
+    VariantLearned,
 )
-from edgecache.brain.fetch.cacheability import Cacheability
 from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.fetch.leases import Leases
 from edgecache.brain.fetch.negative_cache import NegativeCache
@@ -188,10 +188,6 @@ class Singleflight:
                 # What is not shared here is not shared with other brains either.
                 found = None if alone else await self._acquire_lease(fetch, stack)
                 if found is not None:
-                    is_shared = found.variant == fetch.name[2]
-                    fetch.cacheability = Cacheability(
-                        is_shared=is_shared, variant=found.variant, http=found.http
-                    )
                     fetch.complete(found)
                     return
                 driver = await self._origins.driver(bucket)
@@ -206,12 +202,14 @@ class Singleflight:
     async def _acquire_lease(
         self, fetch: SharedFetch, stack: contextlib.AsyncExitStack
     ) -> ObjectVersion | None:
-        """Hold the lease until the stack unwinds, or return what the brain that held it fetched."""
+        """Hold the lease until the stack unwinds, or return what the brain that held it fetched.
+
+        Raises VariantLearned when the name is no longer the request's.
+        """
         if not self._coherence.peers:
             return None
         request = fetch.request
         known = max(request.above, request.stale.generation if request.stale is not None else 0)
-        has_waited = False
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TURN_LIMIT_S):
                 while True:
@@ -221,29 +219,28 @@ class Singleflight:
                     else:
                         await self._leases.wait(fetch.name)
                     found = await self._directory.find(*fetch.name)
-                    if found is None and has_waited:
-                        found = await self._find_renamed(fetch)
-                    has_waited = True
-                    if found is not None and found.generation > known:
-                        await self._wait_for_bytes(found)
-                        return found
+                    if found is None and await _is_renamed(fetch):
+                        raise VariantLearned
+                    if found is not None and found.generation > known and request.takes(found):
+                        # A variant can be fetched again only with the headers of its request.
+                        if await self._wait_for_bytes(found) or not found.variant:
+                            return found
+                        known = found.generation
                     if lease is not None:
                         return None
         return None
 
-    async def _find_renamed(self, fetch: SharedFetch) -> ObjectVersion | None:
-        """Return what another brain stored under the variant that its response turned out to be."""
-        if fetch.request.find_variant is None:
-            return None
-        return await self._directory.find(*fetch.name[:2], await fetch.request.find_variant())
+    async def _wait_for_bytes(self, found: ObjectVersion) -> bool:
+        """Wait until a node holds what another brain fetched; False if none does in time.
 
-    async def _wait_for_bytes(self, found: ObjectVersion) -> None:
-        """Wait until a node holds what another brain fetched: its local files are out of reach."""
+        Its local files may be out of reach.
+        """
         for _ in range(round(REPLICA_LIMIT_S / LOOK_S)):
             is_local = await self._staging.local(found.sha256) is not None
             if is_local or await self._directory.locations(found.sha256):
-                return
+                return True
             await asyncio.sleep(LOOK_S)
+        return False
 
     async def _writer(self, fetch: SharedFetch) -> DirectoryWriter:
         began = fetch.began = await self._generations.get(None)
@@ -305,6 +302,12 @@ class Singleflight:
         self.negative_cache.clear()
         self.running.clear()
         self._variants.clear()
+
+
+async def _is_renamed(fetch: SharedFetch) -> bool:
+    """True if its request has another variant, as responses are known that others stored."""
+    find = fetch.request.find_variant
+    return find is not None and await find() != fetch.name[2]
 
 
 def _path(bucket: BucketInfo, client: str) -> Path:

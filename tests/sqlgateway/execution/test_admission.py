@@ -131,37 +131,114 @@ def test_an_organization_runs_all_it_may_only_while_no_other_is_served(
     assert runner.order == ["c1", "a1", "s1", "a2"]
 
 
-def test_while_others_are_served_an_organization_runs_one_at_a_time_beside_slow_ones(
-    runner: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with override_settings(SQL=replace(settings.SQL, running=9, running_per_environment=2)):
-        runner.start(CHARLIE, "c1")
-        for name in ("a1", "a2"):
-            runner.start(ALICE, name)
-        assert runner.order == ["c1", "a1"]
+class Clock:
+    """The time of the module, which a test can move on."""
 
-        runner.end("a1")
-        assert runner.order == ["c1", "a1", "a2"]
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+        self.sleep = time.sleep
 
-        # As if "a2" had run for so long: another may run, of all no more than an environment's.
-        monkeypatch.setattr(admission, "SLOW_S", 0.001)
-        runner.start(CHARLIE, "c2")
-        for name in ("a4", "a5"):
-            runner.start(ALICE, name)
-        assert runner.order == ["c1", "a1", "a2", "c2", "a4"]
+    def monotonic(self) -> float:
+        """Return the time."""
+        return time.monotonic() + self.ahead_s
+
+
+class Beside:
+    """The gate while another organization is served; Alice's may run three, an environment two."""
+
+    def __init__(self, runner: Runner, clock: Clock) -> None:
+        self.start, self.end, self.gate, self.order = (
+            runner.start,
+            runner.end,
+            runner.gate,
+            runner.order,
+        )
+        self._clock = clock
+        self.serve()
+
+    def serve(self) -> None:
+        """Serve the other organization once more."""
+        name = f"other {self._clock.ahead_s}"
+        self.start(CHARLIE, name)
+        self.end(name)
+        self.order.remove(name)
+
+    def become_slow(self) -> None:
+        """Let all that runs have run for so long, while the other organization is served."""
+        self._clock.ahead_s += admission.SLOW_S
+        self.serve()
+
+
+@pytest.fixture
+def beside(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> Iterator[Beside]:
+    """Return the gate."""
+    clock = Clock()
+    monkeypatch.setattr(admission, "time", clock)
+    limits = replace(settings.SQL, running=9, running_per_organization=3, running_per_environment=2)
+    with override_settings(SQL=limits):
+        yield Beside(runner, clock)
+
+
+def test_beside_others_an_organization_runs_one_at_a_time(beside: Beside) -> None:
+    for name in ("a1", "a2"):
+        beside.start(ALICE, name)
+    beside.start(SANDBOX, "s1")
+    assert beside.order == ["a1"]
+
+    with override_settings(SQL=replace(settings.SQL, queue_wait_ms=20)):
+        refused = beside.start(ALICE, "a3").exception(1)
+    assert isinstance(refused, TooManyQueries)
+    for name in ("a1", "a2"):
+        beside.end(name)
+    assert beside.order == ["a1", "a2", "s1"]
+
+
+def test_what_is_slow_does_not_count_up_to_what_an_environment_may(beside: Beside) -> None:
+    beside.start(ALICE, "slow 1")
+    beside.become_slow()
+    # Those that come and go beside it are not slow, and each may run as it comes.
+    for name in ("a1", "a2"):
+        beside.start(ALICE, name)
+        beside.end(name)
+    beside.start(ALICE, "slow 2")
+    beside.become_slow()
+
+    refused = beside.start(SANDBOX, "s1").exception(1)
+    assert isinstance(refused, TooManyQueries)
+    assert beside.order == ["slow 1", "a1", "a2", "slow 2"]
+
+
+def test_a_commit_finds_a_place_as_soon_as_what_it_ends_is_slow(beside: Beside) -> None:
+    beside.start(ALICE, "waits for the transaction's lock")
+    beside.start(ALICE, "a1")
+    # "a1" has not looked yet whether there is a place for it now.
+    beside.become_slow()
+
+    with beside.gate.slot_to_end(ALICE):
+        assert beside.order[1:] == ["a1"]
 
 
 def test_who_waits_behind_a_statement_runs_as_soon_as_that_is_slow(
-    runner: Runner, monkeypatch: pytest.MonkeyPatch
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with override_settings(SQL=replace(settings.SQL, running=9, running_per_environment=2)):
-        monkeypatch.setattr(admission, "SLOW_S", 0.1)
-        runner.start(CHARLIE, "c1")
-        for name in ("a1", "a2"):
-            runner.start(ALICE, name)
-        assert runner.order == ["c1", "a1"]
+    monkeypatch.setattr(admission, "SLOW_S", 0.1)
+    for name in ("a1", "a2"):
+        beside.start(ALICE, name)
+    assert beside.order == ["a1"]
 
-        wait_until(lambda: runner.order == ["c1", "a1", "a2"])
+    wait_until(lambda: beside.order == ["a1", "a2"])
+
+
+@pytest.mark.parametrize("allowed", [3, 9])
+def test_beside_others_an_organization_runs_what_is_set_within_its_other_limits(
+    beside: Beside, allowed: int
+) -> None:
+    with override_settings(SQL=replace(settings.SQL, running_beside_others=allowed)):
+        for name in ("a1", "a2", "a3"):
+            beside.start(ALICE, name)
+        for name in ("s1", "s2"):
+            beside.start(SANDBOX, name)
+    assert beside.order == ["a1", "a2", "s1"]
 
 
 def test_organizations_at_full_allowance_keep_out_none_that_runs_nothing(runner: Runner) -> None:
@@ -249,8 +326,8 @@ def test_no_slot_is_ever_lost() -> None:
     ):
         list(pool.map(work, range(600)))
 
-    assert (gate._total, gate._of_organization, gate._of_environment) == (0, {}, {})
-    assert (gate._waits, gate._waiting, gate._began_at) == (0, {}, {})
+    assert (gate._total, gate._of_environment, gate._began_at) == (0, {}, {})
+    assert (gate._waits, gate._waiting) == (0, {})
 
 
 def test_the_end_of_a_transaction_has_a_slot_where_its_organization_has_none(

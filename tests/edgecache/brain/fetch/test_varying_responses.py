@@ -1,16 +1,17 @@
-"""Two brains ask an origin once for a URL, whatever its responses vary on."""
+"""Two brains ask an origin once for each variant of a URL that nobody knows yet."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
 from edgecache.brain.cdn.keys import KeyPolicy
 from edgecache.brain.cdn.lookup import CdnRequest, Lookup
 from edgecache.brain.cdn.urls import Place, target_of
+from edgecache.brain.fetch import singleflight
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.values import BucketInfo
-from tests.edgecache.brain.brains import Brain, read, until
+from tests.edgecache.brain.brains import Brain, read, settled, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
 pytestmark = pytest.mark.slow
@@ -18,51 +19,162 @@ pytestmark = pytest.mark.slow
 OPEN = KeyPolicy(frozenset())
 
 
-class Asking:
+class Clients:
     """A brain's clients, who ask for one URL."""
 
     def __init__(self, brain: Brain, bucket: BucketInfo, driver: HttpDriver) -> None:
+        self.brain = brain
         self.lookup = Lookup(brain.objects, brain.directory)
         self._place = Place(bucket, target_of("k", "k", ""), "/p/docs/", driver)
 
-    async def get(self, fields: Mapping[str, str]) -> tuple[bytes, str]:
-        """Return a response's body and Cache-Status."""
+    def ask(self, coding: str) -> "asyncio.Task[str]":
+        """Send a request that accepts one coding."""
+        return asyncio.create_task(self._get({"accept-encoding": coding}))
+
+    async def wait_for_the_other(self) -> None:
+        """Wait until the brain waits for another brain's fetch."""
+        await until(lambda: self.brain.objects.singleflight._leases._waiting)
+
+    async def _get(self, fields: Mapping[str, str]) -> str:
         result = await self.lookup.find(CdnRequest(self._place, fields, OPEN))
         assert result.opened is not None
-        return await read(result.opened), result.cache_status
+        return (await read(result.opened)).decode()
 
 
-async def test_a_url_whose_responses_vary_is_fetched_once_for_each_variant(
+class Encoding:
+    """An origin's handler: encodes as a client accepts, once the test allows it.
+
+    slow: a coding whose responses wait for one allowance more.
+    """
+
+    def __init__(self, control: str = "max-age=600") -> None:
+        self.control = control
+        self.slow = ""
+        self.go_on, self.go_on_slow, self.body = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.body.set()
+        self.accepted: list[str] = []
+
+    async def __call__(self, asked: Asked) -> None:
+        """Respond."""
+        coding = asked.headers["accept-encoding"]
+        self.accepted.append(coding)
+        await self.go_on.wait()
+        if coding == self.slow:
+            await self.go_on_slow.wait()
+        fields = [f"Content-Length: {len(coding)}", f"Cache-Control: {self.control}", 'ETag: "v"']
+        if coding != "identity":
+            fields.append(f"Content-Encoding: {coding}")
+        asked.head("200 OK", *fields, "Vary: Accept-Encoding")
+        await asked.say(b"")
+        await self.body.wait()
+        await asked.say(coding.encode())
+
+
+@pytest.fixture
+async def both(
     brain: Brain, other: Brain, origin: HttpOrigin
-) -> None:
-    # A shared disk, as of two processes on one machine.
+) -> AsyncIterator[tuple[Clients, Clients]]:
+    """Return the clients of two processes of one machine, which share their disk."""
     other.staging.root = brain.staging.root
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     driver = await brain.origins.driver(bucket)
     assert isinstance(driver, HttpDriver)
-    asking = [Asking(each, bucket, driver) for each in (brain, other)]
+    first, second = (Clients(each, bucket, driver) for each in (brain, other))
+    yield first, second
+    for each in (first, second):
+        await each.lookup.stop()
+
+
+@pytest.mark.parametrize("order", ["gzip br identity", "br identity gzip"])
+async def test_each_variant_is_fetched_once(
+    both: tuple[Clients, Clients], origin: HttpOrigin, order: str
+) -> None:
+    origin.handler = encoding = Encoding()
+    wanted = ("gzip", "br", "identity", "gzip")
+    asking = [both[0].ask(coding) for coding in wanted]
+    await until(lambda: encoding.accepted)
+    asking += [both[1].ask(coding) for coding in order.split()]
+    await both[1].wait_for_the_other()
+    encoding.go_on.set()
+
+    assert await asyncio.gather(*asking) == [*wanted, *order.split()]
+    assert sorted(encoding.accepted) == ["br", "gzip", "identity"]
+
+
+async def test_a_variant_that_another_brain_fetches_meanwhile_is_waited_for(
+    both: tuple[Clients, Clients], origin: HttpOrigin
+) -> None:
+    origin.handler = encoding = Encoding()
+    encoding.slow = "br"
+    asking = [both[0].ask("gzip")]
+    await until(lambda: encoding.accepted)
+    asking += [both[0].ask("br"), both[1].ask("br")]
+    await both[1].wait_for_the_other()
+    encoding.go_on.set()
+    await until(lambda: "br" in encoding.accepted)
+    await both[1].wait_for_the_other()
+    encoding.go_on_slow.set()
+
+    assert await asyncio.gather(*asking) == ["gzip", "br", "br"]
+    assert sorted(encoding.accepted) == ["br", "gzip"]
+
+
+async def test_a_response_that_another_brain_stored_a_moment_ago_is_found(
+    both: tuple[Clients, Clients], origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin.handler = encoding = Encoding()
+    encoding.go_on.set()
     go_on = asyncio.Event()
+    leases = both[1].brain.objects.singleflight._leases
+    acquire = leases.acquire
 
-    async def respond(asked: Asked) -> None:
+    async def late(name: tuple[int, str, str]) -> object:
         await go_on.wait()
-        accepted = asked.headers["accept-encoding"]
-        coded = () if accepted == "identity" else (f"Content-Encoding: {accepted}",)
-        always = ("Cache-Control: max-age=600", "Vary: Accept-Encoding")
-        await asked.answer(accepted.encode(), *always, *coded)
+        return await acquire(name)
 
-    origin.handler = respond
-    clients = [
-        asyncio.create_task(each.get({"accept-encoding": coding}))
-        for coding in ("gzip", "br", "gzip", "br", "identity")
-        for each in asking
-    ]
-    await until(lambda: origin.asked and len(other.objects.singleflight.running) == 1)
-    await until(lambda: len(brain.objects.singleflight.running) == 1)
+    # It has looked before the first brain stores, and asks for the lease afterwards.
+    monkeypatch.setattr(leases, "acquire", late)
+    asking = both[1].ask("gzip")
+    await until(lambda: both[1].brain.objects.singleflight.running)
+    assert await both[0].ask("gzip") == "gzip"
+    await settled(both[0].brain)
     go_on.set()
 
-    bodies = [body.decode() for body, _ in await asyncio.gather(*clients)]
-    assert bodies == [coding for coding in ("gzip", "br", "gzip", "br", "identity") for _ in asking]
-    sent = [asked.headers["accept-encoding"] for asked in origin.asked]
-    assert sorted(sent) == ["br", "gzip", "identity"]
-    for each in asking:
-        await each.lookup.stop()
+    assert await asking == "gzip"
+    assert encoding.accepted == ["gzip"]
+
+
+@pytest.mark.parametrize("control", ["no-cache", "max-age=0, must-revalidate"])
+async def test_what_must_be_revalidated_is_asked_for_again(
+    both: tuple[Clients, Clients], origin: HttpOrigin, control: str
+) -> None:
+    origin.handler = encoding = Encoding(control)
+    encoding.go_on.set()
+    encoding.body.clear()
+    first = both[0].ask("gzip")
+    await until(lambda: encoding.accepted)
+    second = both[1].ask("gzip")
+    await both[1].wait_for_the_other()
+    encoding.body.set()
+
+    assert [await first, await second] == ["gzip", "gzip"]
+    assert encoding.accepted == ["gzip", "gzip"]
+
+
+async def test_a_brain_that_cannot_get_at_the_bytes_fetches_the_variant(
+    both: tuple[Clients, Clients],
+    origin: HttpOrigin,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(singleflight, "REPLICA_LIMIT_S", 0.0)
+    both[1].brain.staging.root = tmp_path_factory.mktemp("elsewhere")
+    origin.handler = encoding = Encoding()
+    first = both[0].ask("gzip")
+    await until(lambda: encoding.accepted)
+    second = both[1].ask("gzip")
+    await both[1].wait_for_the_other()
+    encoding.go_on.set()
+
+    assert [await first, await second] == ["gzip", "gzip"]
+    assert encoding.accepted == ["gzip", "gzip"]

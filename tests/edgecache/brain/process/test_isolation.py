@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from tests.edgecache.cluster import Cluster, Keys
 from tests.edgecache.conftest import connect
+from tests.processes import connections_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -28,14 +29,22 @@ def cluster(start: Callable[..., Cluster]) -> Cluster:
 
 @pytest.fixture
 def connected(cluster: Cluster) -> Iterator[Callable[[Keys], list[Any]]]:
-    """Return a function that connects a tenant's clients, two to each process."""
+    """Return a function that connects a tenant's clients, to both processes."""
     with ExitStack() as stack:
 
+        def counts() -> list[int]:
+            return [connections_of(pid, cluster.port) for pid in cluster.brain_processes()]
+
         def clients(keys: Keys) -> list[Any]:
-            return [
+            before = counts()
+            made = [
                 stack.enter_context(closing(connect(keys, cluster.url, max_pool_connections=1)))
                 for _ in range(4)
             ]
+            for client in made:
+                client.list_buckets()
+            assert all(now > then for then, now in zip(before, counts(), strict=True))
+            return made
 
         yield clients
 

@@ -21,7 +21,7 @@ from cryptography.fernet import Fernet
 from edgecache.brain.directory.coherence import LEASE_S
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect
-from tests.processes import has_ended
+from tests.processes import connections_of, has_ended
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -33,17 +33,6 @@ from edgecache.brain.process import parent
 parent.HANGS_S, parent.LOOK_S = 3.0, 0.1
 runpy.run_module("edgecache.brain", run_name="__main__")
 """
-
-
-def connections_of(pid: int, port: int) -> int:
-    """Return how many accepted connections of a port a process has."""
-    inodes = set()
-    for row in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        fields = row.split()
-        if fields[1].endswith(f":{port:04X}") and fields[3] == "01":
-            inodes.add(f"socket:[{fields[9]}]")
-    files = Path(f"/proc/{pid}/fd").iterdir()
-    return sum(str(file.readlink()) in inodes for file in files)
 
 
 def counters(cluster: Cluster) -> dict[str, float]:
