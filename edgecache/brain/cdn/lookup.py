@@ -124,12 +124,15 @@ class Lookup:
 
         Raises NotCached, OriginMissing, OriginError's kinds, BrainError.
         """
+        running = self._running(request)
         version = await self._find(request)
         if version is None:
             negative = self._find_negative(request)
             if negative is not None:
                 return negative
-            if request.is_http and await self._vary.recall(request.bucket.id, request.target):
+            is_news = request.is_http and await self._vary.recall(request.bucket.id, request.target)
+            # A fetch that has ended since it was looked for has stored its response meanwhile.
+            if is_news or (running is not None and self._running(request) is not running):
                 version = await self._find(request)
         if version is None:
             return await self.fetch(request)
@@ -168,12 +171,16 @@ class Lookup:
             # Vary was learned meanwhile, from a response that may be this variant.
             variant = self._variant(request)
             version = await self._directory.find(bucket_id, key, variant)
-        fetch = self._objects.singleflight.running.get((bucket_id, key, variant))
+        fetch = self._running(request)
         if version is None and fetch is not None and not _comes_in_time(fetch):
             # It may not be used again without being revalidated, which takes its stored version.
             await fetch.wait_until_stored(STORING_S)
             version = await self._directory.find(bucket_id, key, variant)
         return version
+
+    def _running(self, request: CdnRequest) -> SharedFetch | None:
+        name = (request.bucket.id, request.key, self._variant(request))
+        return self._objects.singleflight.running.get(name)
 
     def _find_negative(self, request: CdnRequest) -> LookupResult | None:
         found = self._negative.find((request.bucket.id, request.key, self._variant(request)))
@@ -329,7 +336,7 @@ class Lookup:
             joins=_comes_in_time,
             opens_at_head=True,
             client=request.client,
-            takes=_is_usable,
+            takes=lambda found: _may_be_used(found.http),
             find_variant=partial(self._recalled_variant, request),
         )
         return Attempt(fetch_request, policy.variant(target, sent, known), sent, known, changes)
@@ -385,12 +392,8 @@ def _comes_in_time(fetch: SharedFetch) -> bool:
     return _may_be_used(answer)
 
 
-def _is_usable(found: ObjectVersion) -> bool:
-    """True if a stored response may be used without being revalidated."""
-    return _may_be_used(found.http)
-
-
 def _may_be_used(http: Mapping[str, Any]) -> bool:
+    """True if a response may be used without being revalidated."""
     return (
         not http
         or rules.use(StoredResponse.from_json(http), now=time.time()) is not Reuse.REVALIDATE

@@ -10,7 +10,6 @@ from edgecache.brain.cdn.lookup import CdnRequest, Lookup
 from edgecache.brain.cdn.urls import Place, target_of
 from edgecache.brain.fetch import singleflight
 from edgecache.brain.origins.http import HttpDriver
-from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import Brain, read, settled, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
@@ -22,10 +21,9 @@ OPEN = KeyPolicy(frozenset())
 class Clients:
     """A brain's clients, who ask for one URL."""
 
-    def __init__(self, brain: Brain, bucket: BucketInfo, driver: HttpDriver) -> None:
-        self.brain = brain
+    def __init__(self, brain: Brain, place: Place) -> None:
+        self.brain, self.place = brain, place
         self.lookup = Lookup(brain.objects, brain.directory)
-        self._place = Place(bucket, target_of("k", "k", ""), "/p/docs/", driver)
 
     def ask(self, coding: str) -> "asyncio.Task[str]":
         """Send a request that accepts one coding."""
@@ -36,9 +34,17 @@ class Clients:
         await until(lambda: self.brain.objects.singleflight._leases._waiting)
 
     async def _get(self, fields: Mapping[str, str]) -> str:
-        result = await self.lookup.find(CdnRequest(self._place, fields, OPEN))
+        result = await self.lookup.find(CdnRequest(self.place, fields, OPEN))
         assert result.opened is not None
         return (await read(result.opened)).decode()
+
+
+async def clients_of(brain: Brain, origin: HttpOrigin) -> Clients:
+    """Return clients who ask for a URL of a new bucket."""
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    driver = await brain.origins.driver(bucket)
+    assert isinstance(driver, HttpDriver)
+    return Clients(brain, Place(bucket, target_of("k", "k", ""), "/p/docs/", driver))
 
 
 class Encoding:
@@ -47,8 +53,8 @@ class Encoding:
     slow: a coding whose responses wait for one allowance more.
     """
 
-    def __init__(self, control: str = "max-age=600") -> None:
-        self.control = control
+    def __init__(self, control: str = "max-age=600", vary: str = "Accept-Encoding") -> None:
+        self.control, self.vary = control, vary
         self.slow = ""
         self.go_on, self.go_on_slow, self.body = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.body.set()
@@ -64,7 +70,7 @@ class Encoding:
         fields = [f"Content-Length: {len(coding)}", f"Cache-Control: {self.control}", 'ETag: "v"']
         if coding != "identity":
             fields.append(f"Content-Encoding: {coding}")
-        asked.head("200 OK", *fields, "Vary: Accept-Encoding")
+        asked.head("200 OK", *fields, f"Vary: {self.vary}")
         await asked.say(b"")
         await self.body.wait()
         await asked.say(coding.encode())
@@ -76,10 +82,8 @@ async def both(
 ) -> AsyncIterator[tuple[Clients, Clients]]:
     """Return the clients of two processes of one machine, which share their disk."""
     other.staging.root = brain.staging.root
-    bucket = await brain.origin_bucket("http", {"url": origin.url})
-    driver = await brain.origins.driver(bucket)
-    assert isinstance(driver, HttpDriver)
-    first, second = (Clients(each, bucket, driver) for each in (brain, other))
+    first = await clients_of(brain, origin)
+    second = Clients(other, first.place)
     yield first, second
     for each in (first, second):
         await each.lookup.stop()
@@ -142,6 +146,37 @@ async def test_a_response_that_another_brain_stored_a_moment_ago_is_found(
 
     assert await asking == "gzip"
     assert encoding.accepted == ["gzip"]
+
+
+async def test_a_response_that_is_stored_while_a_request_looks_is_found(
+    brain: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a brain without others, which takes no leases."""
+    origin.handler = encoding = Encoding(vary="")
+    encoding.go_on.set()
+    encoding.body.clear()
+    asking = await clients_of(brain, origin)
+    first = asking.ask("identity")
+    await until(lambda: encoding.accepted)
+    look = brain.directory.vary_names
+    looks, go_on = asyncio.Event(), asyncio.Event()
+
+    async def late(bucket_id: int, key: str, query: str) -> tuple[str, ...]:
+        looks.set()
+        await go_on.wait()
+        return await look(bucket_id, key, query)
+
+    monkeypatch.setattr(brain.directory, "vary_names", late)
+    second = asking.ask("identity")
+    await looks.wait()
+    encoding.body.set()
+    assert await first == "identity"
+    await settled(brain)
+    go_on.set()
+
+    assert await second == "identity"
+    assert len(encoding.accepted) == 1
+    await asking.lookup.stop()
 
 
 @pytest.mark.parametrize("control", ["no-cache", "max-age=0, must-revalidate"])
