@@ -225,10 +225,10 @@ class ResultTooWide(errors.PayloadTooLarge):
 
 
 class TooManyQueries(errors.TooManyRequests):
-    """The environment runs and queues as many requests as it may."""
+    """The organization, or the environment, runs and queues as many requests as it may now."""
 
     code = "too_many_queries"
-    title = "This environment runs too many queries at once."
+    title = "This organization runs as many queries at once as it may now."
     retry_after_s = 1
 
 

@@ -8,9 +8,7 @@ request, as it does for Supabase's dashboard.
 
 import json
 import os
-import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +18,8 @@ from benchmarks.compare import Target, compare
 from benchmarks.load import request, run
 from benchmarks.prepare import tokens
 from benchmarks.servers import PLATFORM, RunningServer, Shape, serve
-from tests.ports import free_port
+from tests.ports import accepts, free_port
+from tests.waiting import wait_until
 
 SERVER = "node_modules/@supabase/postgres-meta/dist/server/server.js"
 STATEMENTS = {
@@ -78,7 +77,7 @@ def _postgres_meta(folder: Path) -> Iterator[RunningServer]:
             ["node", folder / SERVER], env=environment, stdout=nowhere, stderr=nowhere
         )
     try:
-        _wait(port)
+        wait_until(lambda: accepts(port))
         yield RunningServer(port, process.pid)
     finally:
         process.terminate()
@@ -95,13 +94,3 @@ def _database_url() -> str:
     login, network = placement.login("admin"), dict(placement.address.network)
     host, port = quote(network.get("host", "localhost"), safe=""), network.get("port", "5432")
     return f"postgresql://{login.user}:{login.password}@{host}/{login.dbname}?port={port}"
-
-
-def _wait(port: int) -> None:
-    for _ in range(200):
-        try:
-            with socket.create_connection(("127.0.0.1", port), timeout=5):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise TimeoutError("postgres-meta does not answer")

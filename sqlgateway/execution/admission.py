@@ -86,7 +86,7 @@ class Admission:
         """
         began_at = None
         with self._lock:
-            self._give_late(scope)
+            self._give_freed_by_time(scope)
             is_besides = (
                 not self._is_free(scope)
                 and scope.organization_id not in self._ending
@@ -108,10 +108,10 @@ class Admission:
     def _enter(self, scope: Scope) -> float:
         """Wait for a slot, and return when it was taken."""
         with self._lock:
-            self._give_late(scope)
+            self._give_freed_by_time(scope)
             if scope.environment_pk not in self._queues(scope) and self._is_free(scope):
                 return self._take(scope)
-            turn = self._queue(scope) if self._may_wait(scope) else self._refusal(scope)
+            turn = self._enqueue(scope) if self._may_wait(scope) else self._refusal(scope)
         if isinstance(turn, PlatformError):
             self._slow_down()
             raise turn
@@ -167,8 +167,8 @@ class Admission:
         while self._give_one():
             pass
 
-    def _give_late(self, scope: Scope) -> None:
-        """Assign the slots of an organization that have become free without an end."""
+    def _give_freed_by_time(self, scope: Scope) -> None:
+        """Assign the slots that time has freed for an organization: what it runs became slow."""
         if scope.organization_id in self._waiting:
             self._give()
 
@@ -195,14 +195,14 @@ class Admission:
 
         Organizations that run all they may never keep out one that runs nothing.
         """
-        own = self._own(scope)
+        own = self._running(scope)
         return (
             own < self._share_of(scope)
             and self._of_environment[scope.environment_pk] < _limits_of(scope).environment
             and _is_fair(own, taken=self._total, of=settings.SQL.running)
         )
 
-    def _own(self, scope: Scope) -> int:
+    def _running(self, scope: Scope) -> int:
         return len(self._began_at.get(scope.organization_id, ()))
 
     def _share_of(self, scope: Scope) -> int:
@@ -271,7 +271,7 @@ class Admission:
             return False
         return _is_fair(own, taken=self._waits, of=limits.queue)
 
-    def _queue(self, scope: Scope) -> _Turn:
+    def _enqueue(self, scope: Scope) -> _Turn:
         turn = _Turn()
         queues = self._waiting.setdefault(scope.organization_id, OrderedDict())
         queues.setdefault(scope.environment_pk, deque()).append(turn)
@@ -288,11 +288,10 @@ class Admission:
             del self._waiting[scope.organization_id]
 
     def _refusal(self, scope: Scope) -> PlatformError:
-        error: PlatformError = SqlBusy()
-        if self._of_environment[scope.environment_pk] >= _limits_of(scope).environment or self._own(
-            scope
-        ) >= self._share_of(scope):
-            error = TooManyQueries()
+        in_environment = self._of_environment[scope.environment_pk]
+        is_full = in_environment >= _limits_of(scope).environment
+        is_own = is_full or self._running(scope) >= self._share_of(scope)
+        error = TooManyQueries() if is_own else SqlBusy()
         metrics.REFUSED.labels(error.code).inc()
         return error
 

@@ -17,8 +17,9 @@ import structlog
 from edgecache.brain.cdn import cache_status, rules, selection
 from edgecache.brain.cdn.forwarding import Forwarding, ForwardingRefused
 from edgecache.brain.cdn.keys import KeyPolicy
-from edgecache.brain.cdn.lookup import CdnRequest, Lookup, LookupResult, NotCached
+from edgecache.brain.cdn.lookup import Lookup, LookupResult, NotCached
 from edgecache.brain.cdn.parts import CdnParts
+from edgecache.brain.cdn.requests import CdnRequest
 from edgecache.brain.cdn.urls import Place, target_of
 from edgecache.brain.delivery.delivery import Source
 from edgecache.brain.delivery.planning import delivery_of, sources_of

@@ -13,14 +13,14 @@ import structlog
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.cdn import cache_status, rules
 from edgecache.brain.cdn.assessment import CONFIRMED, Assessment
-from edgecache.brain.cdn.keys import KeyPolicy, Target
+from edgecache.brain.cdn.keys import Target
 from edgecache.brain.cdn.negative_responses import (
     BODY_LIMIT_BYTES,
     NegativeResponses,
     is_negative,
 )
+from edgecache.brain.cdn.requests import CdnRequest
 from edgecache.brain.cdn.rules import Reuse, StoredResponse
-from edgecache.brain.cdn.urls import Place
 from edgecache.brain.cdn.vary_names import VaryNames
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
@@ -29,7 +29,7 @@ from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.origins.driver import OriginRequest
-from edgecache.brain.values import BucketInfo, ObjectVersion, check_key, check_url_key
+from edgecache.brain.values import ObjectVersion, check_key, check_url_key
 
 log = structlog.get_logger(__name__)
 
@@ -37,37 +37,6 @@ log = structlog.get_logger(__name__)
 SHARED_LIMIT: Final = 3
 NEGATIVE_WAIT_S: Final = 0.05
 STORING_S: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class CdnRequest:
-    """A client's request. fields: its headers, lower-case names. client: its address."""
-
-    place: Place
-    fields: Mapping[str, str]
-    policy: KeyPolicy
-    only_if_cached: bool = False
-    client: str = ""
-
-    @property
-    def bucket(self) -> BucketInfo:
-        """Return the bucket."""
-        return self.place.bucket
-
-    @property
-    def target(self) -> Target:
-        """Return what the URL names."""
-        return self.place.target
-
-    @property
-    def key(self) -> str:
-        """Return the key."""
-        return self.place.target.key
-
-    @property
-    def is_http(self) -> bool:
-        """True if the origin speaks plain HTTP; others have objects, without variants."""
-        return self.place.driver is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +81,7 @@ class Lookup:
 
     def __init__(self, objects: ObjectCache, directory: Directory) -> None:
         self._objects = objects
+        self._fetches = objects.singleflight.running
         self._directory = directory
         self._vary = VaryNames(directory)
         self._negative = NegativeResponses(directory.coherence)
@@ -124,16 +94,15 @@ class Lookup:
 
         Raises NotCached, OriginMissing, OriginError's kinds, BrainError.
         """
-        running = self._running(request)
-        version = await self._find(request)
+        version, running = await self._find(request)
         if version is None:
             negative = self._find_negative(request)
             if negative is not None:
                 return negative
             is_news = request.is_http and await self._vary.recall(request.bucket.id, request.target)
-            # A fetch that has ended since it was looked for has stored its response meanwhile.
-            if is_news or (running is not None and self._running(request) is not running):
-                version = await self._find(request)
+            # A fetch that has ended since has stored its response meanwhile.
+            if is_news or (running is not None and self._fetches.get(running.name) is not running):
+                version, _ = await self._find(request)
         if version is None:
             return await self.fetch(request)
         stored = StoredResponse.from_json(version.http) if version.http else None
@@ -161,26 +130,24 @@ class Lookup:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._keeping.stop()
 
-    async def _find(self, request: CdnRequest) -> ObjectVersion | None:
+    async def _find(self, request: CdnRequest) -> tuple[ObjectVersion | None, SharedFetch | None]:
+        """Return what is stored, and the fetch of the same name that was running before."""
         # Only an origin that speaks plain HTTP has something at its root.
         check = check_key if request.place.driver is None else check_url_key
         bucket_id, key = request.bucket.id, check(request.key)
         variant = self._variant(request)
+        running = self._fetches.get((bucket_id, key, variant))
         version = await self._directory.find(bucket_id, key, variant)
         while version is None and variant != self._variant(request):
             # Vary was learned meanwhile, from a response that may be this variant.
             variant = self._variant(request)
             version = await self._directory.find(bucket_id, key, variant)
-        fetch = self._running(request)
+        fetch = self._fetches.get((bucket_id, key, variant))
         if version is None and fetch is not None and not _comes_in_time(fetch):
             # It may not be used again without being revalidated, which takes its stored version.
             await fetch.wait_until_stored(STORING_S)
             version = await self._directory.find(bucket_id, key, variant)
-        return version
-
-    def _running(self, request: CdnRequest) -> SharedFetch | None:
-        name = (request.bucket.id, request.key, self._variant(request))
-        return self._objects.singleflight.running.get(name)
+        return version, running
 
     def _find_negative(self, request: CdnRequest) -> LookupResult | None:
         found = self._negative.find((request.bucket.id, request.key, self._variant(request)))
@@ -249,23 +216,17 @@ class Lookup:
 
         Raises as ``ObjectCache.fetch``.
         """
-        bucket, key = request.bucket, request.key
         for _ in range(SHARED_LIMIT):
             attempt = self._attempt(request, stale, stored, above)
             try:
-                opened = await self._objects.fetch(
-                    bucket, key, variant=attempt.variant, request=attempt.fetch_request
-                )
+                opened = await self._ask(request, attempt)
             except VariantLearned:
                 stale = stored = None
                 continue
             fetch = opened.fetch
             if fetch is None or _is_answer(request, fetch, attempt):
                 return opened, attempt
-            names = tuple(fetch.cacheability.http.get("vary", ()))
-            is_news = not set(names) <= set(attempt.known)
-            if is_news:
-                self._vary.learn(request.bucket.id, request.target, names)
+            is_news = self._learn(request, fetch, attempt)
             # One variant is good for all requests that want it.
             is_wanted = fetch.cacheability.variant == self._variant(request)
             if fetch.cacheability.is_stored and is_wanted:
@@ -278,10 +239,26 @@ class Lookup:
                 return found, attempt
             stale = stored = None
         attempt = self._attempt(request, stale, stored, above)
-        opened = await self._objects.fetch(
-            bucket, key, variant=attempt.variant, request=attempt.fetch_request, alone=True
+        return await self._ask(request, attempt, alone=True), attempt
+
+    async def _ask(
+        self, request: CdnRequest, attempt: Attempt, *, alone: bool = False
+    ) -> OpenObject:
+        return await self._objects.fetch(
+            request.bucket,
+            request.key,
+            variant=attempt.variant,
+            request=attempt.fetch_request,
+            alone=alone,
         )
-        return opened, attempt
+
+    def _learn(self, request: CdnRequest, fetch: SharedFetch, attempt: Attempt) -> bool:
+        """Learn what a response varies on; True if the attempt did not know all of it."""
+        names = tuple(fetch.cacheability.http.get("vary", ()))
+        is_news = not set(names) <= set(attempt.known)
+        if is_news:
+            self._vary.learn(request.bucket.id, request.target, names)
+        return is_news
 
     async def _kept_since(self, request: CdnRequest, fetch: SharedFetch) -> OpenObject | None:
         """Return what another fetch has stored of the wanted variant since a fetch began."""

@@ -143,16 +143,12 @@ class Clock:
         return time.monotonic() + self.ahead_s
 
 
-class Beside:
+class SharedGate:
     """The gate while another organization is served; Alice's may run three, an environment two."""
 
     def __init__(self, runner: Runner, clock: Clock) -> None:
-        self.start, self.end, self.gate, self.order = (
-            runner.start,
-            runner.end,
-            runner.gate,
-            runner.order,
-        )
+        self.start, self.end, self.order = runner.start, runner.end, runner.order
+        self.slot_to_end = runner.gate.slot_to_end
         self._clock = clock
         self.serve()
 
@@ -170,75 +166,77 @@ class Beside:
 
 
 @pytest.fixture
-def beside(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> Iterator[Beside]:
+def gate(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedGate]:
     """Return the gate."""
     clock = Clock()
     monkeypatch.setattr(admission, "time", clock)
     limits = replace(settings.SQL, running=9, running_per_organization=3, running_per_environment=2)
     with override_settings(SQL=limits):
-        yield Beside(runner, clock)
+        yield SharedGate(runner, clock)
 
 
-def test_beside_others_an_organization_runs_one_at_a_time(beside: Beside) -> None:
+def test_beside_others_an_organization_runs_one_at_a_time(gate: SharedGate) -> None:
     for name in ("a1", "a2"):
-        beside.start(ALICE, name)
-    beside.start(SANDBOX, "s1")
-    assert beside.order == ["a1"]
+        gate.start(ALICE, name)
+    gate.start(SANDBOX, "s1")
+    assert gate.order == ["a1"]
 
     with override_settings(SQL=replace(settings.SQL, queue_wait_ms=20)):
-        refused = beside.start(ALICE, "a3").exception(1)
+        refused = gate.start(ALICE, "a3").exception(1)
     assert isinstance(refused, TooManyQueries)
     for name in ("a1", "a2"):
-        beside.end(name)
-    assert beside.order == ["a1", "a2", "s1"]
+        gate.end(name)
+    assert gate.order == ["a1", "a2", "s1"]
 
 
-def test_what_is_slow_does_not_count_up_to_what_an_environment_may(beside: Beside) -> None:
-    beside.start(ALICE, "slow 1")
-    beside.become_slow()
+def test_beside_slow_statements_an_organization_runs_as_many_as_an_environment_may(
+    gate: SharedGate,
+) -> None:
+    gate.start(ALICE, "slow 1")
+    gate.become_slow()
     # Those that come and go beside it are not slow, and each may run as it comes.
     for name in ("a1", "a2"):
-        beside.start(ALICE, name)
-        beside.end(name)
-    beside.start(ALICE, "slow 2")
-    beside.become_slow()
+        gate.start(ALICE, name)
+        gate.end(name)
+    gate.start(ALICE, "slow 2")
+    gate.become_slow()
 
-    refused = beside.start(SANDBOX, "s1").exception(1)
+    refused = gate.start(SANDBOX, "s1").exception(1)
     assert isinstance(refused, TooManyQueries)
-    assert beside.order == ["slow 1", "a1", "a2", "slow 2"]
+    assert gate.order == ["slow 1", "a1", "a2", "slow 2"]
 
 
-def test_a_commit_finds_a_place_as_soon_as_what_it_ends_is_slow(beside: Beside) -> None:
-    beside.start(ALICE, "waits for the transaction's lock")
-    beside.start(ALICE, "a1")
+def test_a_commit_runs_at_once_beside_a_slow_statement_and_a_waiting_one(gate: SharedGate) -> None:
+    gate.start(ALICE, "waits for the transaction's lock")
+    gate.start(ALICE, "a1")
     # "a1" has not looked yet whether there is a place for it now.
-    beside.become_slow()
+    gate.become_slow()
 
-    with beside.gate.slot_to_end(ALICE):
-        assert beside.order[1:] == ["a1"]
+    with gate.slot_to_end(ALICE):
+        assert gate.order[1:] == ["a1"]
 
 
-def test_who_waits_behind_a_statement_runs_as_soon_as_that_is_slow(
-    beside: Beside, monkeypatch: pytest.MonkeyPatch
+def test_a_waiting_request_runs_as_soon_as_the_statement_before_it_is_slow(
+    gate: SharedGate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "SLOW_S", 0.1)
     for name in ("a1", "a2"):
-        beside.start(ALICE, name)
-    assert beside.order == ["a1"]
+        gate.start(ALICE, name)
+    assert gate.order == ["a1"]
 
-    wait_until(lambda: beside.order == ["a1", "a2"])
+    wait_until(lambda: gate.order == ["a1", "a2"])
 
 
 @pytest.mark.parametrize("allowed", [3, 9])
-def test_beside_others_an_organization_runs_what_is_set_within_its_other_limits(
-    beside: Beside, allowed: int
+def test_beside_others_an_organization_runs_as_many_as_the_setting_and_its_limits_allow(
+    gate: SharedGate, allowed: int
 ) -> None:
     with override_settings(SQL=replace(settings.SQL, running_beside_others=allowed)):
         for name in ("a1", "a2", "a3"):
-            beside.start(ALICE, name)
+            gate.start(ALICE, name)
         for name in ("s1", "s2"):
-            beside.start(SANDBOX, name)
-    assert beside.order == ["a1", "a2", "s1"]
+            gate.start(SANDBOX, name)
+    assert gate.order == ["a1", "a2", "s1"]
 
 
 def test_organizations_at_full_allowance_keep_out_none_that_runs_nothing(runner: Runner) -> None:

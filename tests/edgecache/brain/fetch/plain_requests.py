@@ -1,7 +1,8 @@
 """Plain HTTP clients' requests, handed to the CDN's lookup without a connection."""
 
 from edgecache.brain.cdn.keys import KeyPolicy, Target
-from edgecache.brain.cdn.lookup import CdnRequest, Lookup
+from edgecache.brain.cdn.lookup import Lookup
+from edgecache.brain.cdn.requests import CdnRequest
 from edgecache.brain.cdn.urls import Place
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.origins.http import HttpDriver

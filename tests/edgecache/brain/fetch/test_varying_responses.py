@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from edgecache.brain.cdn.keys import KeyPolicy
-from edgecache.brain.cdn.lookup import CdnRequest, Lookup
+from edgecache.brain.cdn.lookup import Lookup
+from edgecache.brain.cdn.requests import CdnRequest
 from edgecache.brain.cdn.urls import Place, target_of
 from edgecache.brain.fetch import singleflight
 from edgecache.brain.origins.http import HttpDriver
@@ -47,10 +48,10 @@ async def clients_of(brain: Brain, origin: HttpOrigin) -> Clients:
     return Clients(brain, Place(bucket, target_of("k", "k", ""), "/p/docs/", driver))
 
 
-class Encoding:
-    """An origin's handler: encodes as a client accepts, once the test allows it.
+class EncodingOrigin:
+    """Responds in the coding that a client accepts, once ``go_on`` is set.
 
-    slow: a coding whose responses wait for one allowance more.
+    slow: a coding whose responses wait for ``go_on_slow``, too. body: set for the body to follow.
     """
 
     def __init__(self, control: str = "max-age=600", vary: str = "Accept-Encoding") -> None:
@@ -89,11 +90,22 @@ async def both(
         await each.lookup.stop()
 
 
+async def ask_while_the_other_fetches(
+    both: tuple[Clients, Clients], encoding: EncodingOrigin
+) -> list["asyncio.Task[str]"]:
+    """Have the first brain fetch a variant, and the second one wait for it."""
+    first = both[0].ask("gzip")
+    await until(lambda: encoding.accepted)
+    second = both[1].ask("gzip")
+    await both[1].wait_for_the_other()
+    return [first, second]
+
+
 @pytest.mark.parametrize("order", ["gzip br identity", "br identity gzip"])
 async def test_each_variant_is_fetched_once(
     both: tuple[Clients, Clients], origin: HttpOrigin, order: str
 ) -> None:
-    origin.handler = encoding = Encoding()
+    origin.handler = encoding = EncodingOrigin()
     wanted = ("gzip", "br", "identity", "gzip")
     asking = [both[0].ask(coding) for coding in wanted]
     await until(lambda: encoding.accepted)
@@ -108,7 +120,7 @@ async def test_each_variant_is_fetched_once(
 async def test_a_variant_that_another_brain_fetches_meanwhile_is_waited_for(
     both: tuple[Clients, Clients], origin: HttpOrigin
 ) -> None:
-    origin.handler = encoding = Encoding()
+    origin.handler = encoding = EncodingOrigin()
     encoding.slow = "br"
     asking = [both[0].ask("gzip")]
     await until(lambda: encoding.accepted)
@@ -126,7 +138,7 @@ async def test_a_variant_that_another_brain_fetches_meanwhile_is_waited_for(
 async def test_a_response_that_another_brain_stored_a_moment_ago_is_found(
     both: tuple[Clients, Clients], origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    origin.handler = encoding = Encoding()
+    origin.handler = encoding = EncodingOrigin()
     encoding.go_on.set()
     go_on = asyncio.Event()
     leases = both[1].brain.objects.singleflight._leases
@@ -152,7 +164,7 @@ async def test_a_response_that_is_stored_while_a_request_looks_is_found(
     brain: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a brain without others, which takes no leases."""
-    origin.handler = encoding = Encoding(vary="")
+    origin.handler = encoding = EncodingOrigin(vary="")
     encoding.go_on.set()
     encoding.body.clear()
     asking = await clients_of(brain, origin)
@@ -183,16 +195,13 @@ async def test_a_response_that_is_stored_while_a_request_looks_is_found(
 async def test_what_must_be_revalidated_is_asked_for_again(
     both: tuple[Clients, Clients], origin: HttpOrigin, control: str
 ) -> None:
-    origin.handler = encoding = Encoding(control)
+    origin.handler = encoding = EncodingOrigin(control)
     encoding.go_on.set()
     encoding.body.clear()
-    first = both[0].ask("gzip")
-    await until(lambda: encoding.accepted)
-    second = both[1].ask("gzip")
-    await both[1].wait_for_the_other()
+    asking = await ask_while_the_other_fetches(both, encoding)
     encoding.body.set()
 
-    assert [await first, await second] == ["gzip", "gzip"]
+    assert await asyncio.gather(*asking) == ["gzip", "gzip"]
     assert encoding.accepted == ["gzip", "gzip"]
 
 
@@ -204,12 +213,9 @@ async def test_a_brain_that_cannot_get_at_the_bytes_fetches_the_variant(
 ) -> None:
     monkeypatch.setattr(singleflight, "REPLICA_LIMIT_S", 0.0)
     both[1].brain.staging.root = tmp_path_factory.mktemp("elsewhere")
-    origin.handler = encoding = Encoding()
-    first = both[0].ask("gzip")
-    await until(lambda: encoding.accepted)
-    second = both[1].ask("gzip")
-    await both[1].wait_for_the_other()
+    origin.handler = encoding = EncodingOrigin()
+    asking = await ask_while_the_other_fetches(both, encoding)
     encoding.go_on.set()
 
-    assert [await first, await second] == ["gzip", "gzip"]
+    assert await asyncio.gather(*asking) == ["gzip", "gzip"]
     assert encoding.accepted == ["gzip", "gzip"]

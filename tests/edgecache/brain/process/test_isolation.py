@@ -49,7 +49,7 @@ def connected(cluster: Cluster) -> Iterator[Callable[[Keys], list[Any]]]:
         yield clients
 
 
-def test_names_that_two_tenants_share_are_of_different_objects_in_every_process(
+def test_two_tenants_with_the_same_names_read_their_own_objects_from_every_process(
     cluster: Cluster, connected: Callable[[Keys], list[Any]]
 ) -> None:
     tenants = {name: connected(cluster.tenant()) for name in BODIES}
@@ -75,7 +75,7 @@ def test_names_that_two_tenants_share_are_of_different_objects_in_every_process(
         charlie.put_object(Bucket="docs", Key="k", Body=BODIES["charlie"])
 
 
-def test_no_process_lets_another_tenant_at_an_upload_or_at_bytes_to_copy(
+def test_every_process_refuses_another_tenants_uploads_copies_and_deletes(
     cluster: Cluster, connected: Callable[[Keys], list[Any]]
 ) -> None:
     alice, charlie = connected(cluster.tenant()), connected(cluster.tenant())
@@ -88,7 +88,7 @@ def test_no_process_lets_another_tenant_at_an_upload_or_at_bytes_to_copy(
     etag = alice[3].upload_part(**part, PartNumber=1, Body=b"x")["ETag"]
     parts = {"MultipartUpload": {"Parts": [{"PartNumber": 1, "ETag": etag}]}}
 
-    steals: tuple[Callable[[Any], Any], ...] = (
+    attacks: tuple[Callable[[Any], Any], ...] = (
         lambda by: by.upload_part(**part, PartNumber=1, Body=b"y"),
         lambda by: by.list_parts(**part),
         lambda by: by.abort_multipart_upload(**part),
@@ -97,9 +97,9 @@ def test_no_process_lets_another_tenant_at_an_upload_or_at_bytes_to_copy(
         lambda by: by.get_object(Bucket="secrets", Key="k"),
         lambda by: by.delete_objects(Bucket="secrets", Delete={"Objects": [{"Key": "k"}]}),
     )
-    for client, steal in product(charlie, steals):
+    for client, attack in product(charlie, attacks):
         with pytest.raises(ClientError) as refused:
-            steal(client)
+            attack(client)
         status = refused.value.response["ResponseMetadata"]["HTTPStatusCode"]
         assert status == 404, refused.value
     alice[0].complete_multipart_upload(**part, **parts)
@@ -108,7 +108,7 @@ def test_no_process_lets_another_tenant_at_an_upload_or_at_bytes_to_copy(
         assert client.get_object(Bucket="secrets", Key="k")["Body"].read() == BODIES["alice"]
 
 
-def test_every_process_refuses_what_is_revoked_as_soon_as_that_is_answered(
+def test_every_process_refuses_a_deleted_key_and_a_private_bucket_at_once(
     cluster: Cluster, connected: Callable[[Keys], list[Any]]
 ) -> None:
     keys = cluster.tenant()

@@ -1,0 +1,39 @@
+"""What a client asks the CDN for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from edgecache.brain.cdn.keys import KeyPolicy, Target
+from edgecache.brain.cdn.urls import Place
+from edgecache.brain.values import BucketInfo
+
+
+@dataclass(frozen=True, slots=True)
+class CdnRequest:
+    """A client's request. fields: its headers, lower-case names. client: its address."""
+
+    place: Place
+    fields: Mapping[str, str]
+    policy: KeyPolicy
+    only_if_cached: bool = False
+    client: str = ""
+
+    @property
+    def bucket(self) -> BucketInfo:
+        """Return the bucket."""
+        return self.place.bucket
+
+    @property
+    def target(self) -> Target:
+        """Return what the URL names."""
+        return self.place.target
+
+    @property
+    def key(self) -> str:
+        """Return the key."""
+        return self.place.target.key
+
+    @property
+    def is_http(self) -> bool:
+        """True if the origin speaks plain HTTP; others have objects, without variants."""
+        return self.place.driver is not None
