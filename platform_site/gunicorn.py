@@ -14,6 +14,7 @@ from edgecache.http.machine import files_allowed
 from platform_site import settings
 from platform_site.lib.web.connection_counts import CLOSED, ConnectionCounts
 from platform_site.web_server.takeover import take_over
+from sqlgateway.execution import shared_counts
 
 bind = settings.BIND
 worker_class = "platform_site.web_server.worker.BalancedWorker"
@@ -49,6 +50,7 @@ def _fresh_metrics_dir() -> str:
 
 # A worker that ends and the one that replaces it overlap.
 _counts = ConnectionCounts(2 * settings.WEB_WORKERS + 2)
+_sql_counts = shared_counts.share(2 * settings.WEB_WORKERS + 2, 2 * settings.WEB_THREADS)
 # Before the first import of prometheus_client, which looks for it then and never again.
 _metrics_dir = _fresh_metrics_dir()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir
@@ -72,6 +74,7 @@ def when_ready(server: Any) -> None:
 def pre_fork(server: Any, worker: Any) -> None:
     """Assign a worker its place among the counts of connections."""
     worker.counts, worker.slot = _counts, _counts.take_slot()
+    _sql_counts.row = worker.slot
     worker.slot_count = settings.WEB_LANES
     worker.trusted_proxies = settings.TRUSTED_PROXY_COUNT
 
@@ -114,6 +117,7 @@ def child_exit(server: Any, worker: Any) -> None:
     from platform_site.lib.metrics.exposition import forget_ended  # noqa: PLC0415 - see _metrics_dir
 
     _counts.set(worker.slot, CLOSED)
+    _sql_counts.clear(worker.slot)
     multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # untyped library
     forget_ended(Path(_metrics_dir), alive={os.getpid(), *server.WORKERS})
 

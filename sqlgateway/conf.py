@@ -279,11 +279,11 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_RUNNING_BESIDE_OTHERS",
-            "SQL requests of one organization running at once per process while others are served; "
-            "beside those that have run for a second, further ones up to one environment's. An "
-            "organization with a limit of its own (setquota --statements) keeps that.",
-            default=1,
-            minimum=1,
+            "SQL requests of one organization running at once in all web processes of a machine "
+            "while others are served; beside those that have run for a second, further ones up to "
+            "one environment's per process. 0 chooses half as many as there are processes, one at "
+            "least. An organization with a limit of its own (setquota --statements) keeps that.",
+            default=0,
             maximum=10_000,
         ),
     ]

@@ -2,7 +2,9 @@
 
 A request that runs or waits holds a thread of the web server, so both are bounded in all, well
 below the number of threads (sqlgateway/checks.py): however many statements wait for PostgreSQL,
-sign-in, health and the console find a thread. Counts are for this process.
+sign-in, health and the console find a thread. Counts are for this process, but of what an
+organization may run beside others: that is counted in all processes (shared_counts.py), or a
+machine's processes together would give one of them all its processors.
 """
 
 import os
@@ -11,7 +13,6 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import Final, NamedTuple
 
 from django.conf import settings
@@ -23,10 +24,17 @@ from platform_site.lib.web import clients
 from platform_site.lib.web.compute_slots import waiting
 from sqlgateway import metrics
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
+from sqlgateway.execution import shared_counts
+from sqlgateway.execution.shared_counts import SharedCounts
 from sqlgateway.provisioning.placements import CACHE
 
-# Statements of an organization that began none for so long are slow.
+# What has run for so long may only be waiting for something.
 SLOW_S: Final = 1.0
+# What runs for less counts in its own process alone: to wait for it, and to be woken by another
+# process, would take longer.
+SHORT_S: Final = 0.005
+# How long a process leaves an organization's next slot to another in which it waits as well.
+LEAVE_S: Final = 0.02
 # How late a refusal is answered, and how many threads may wait for that.
 REFUSAL_S: Final = 0.1
 LATE_REFUSALS: Final = 8
@@ -34,10 +42,20 @@ LATE_REFUSALS: Final = 8
 ACTIVE_S: Final = 1.0
 
 
-class _Turn(threading.Event):
-    """A request that waits; set when it may run. began_at: when it did (time.monotonic())."""
+class _Slot(NamedTuple):
+    """A request that runs. entry: in the shared counts. began_at: time.monotonic()."""
 
-    began_at = 0.0
+    entry: int
+    began_at: float
+
+
+class _Turn(threading.Event):
+    """A request that waits; set when it may run. entry: in the shared counts."""
+
+    def __init__(self, entry: int) -> None:
+        super().__init__()
+        self.entry = entry
+        self.slot: _Slot | None = None
 
 
 Queues = OrderedDict[int, deque[_Turn]]
@@ -50,16 +68,18 @@ class Admission:
     turn, so that a long queue of one tenant does not delay another's first request.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, counts: SharedCounts | None = None) -> None:
+        """Admit requests; counts: those of all processes, by default this process's."""
+        self._counts = counts or shared_counts.current()
         self._lock = threading.Lock()
         self._total = 0
         self._of_environment: Counter[int] = Counter()
         # Organizations that end a transaction in the slot that each has besides.
         self._ending: set[int] = set()
-        # When each of an organization's running requests began (time.monotonic()), the newest last.
-        self._began_at: dict[int, list[float]] = {}
-        # When each organization that was served lately began its latest one, the newest last.
-        self._active: OrderedDict[int, float] = OrderedDict()
+        self._of_organization: Counter[int] = Counter()
+        # Until when an organization's next slot is left to another process.
+        self._left_until: dict[int, float] = {}
+        self._listener: threading.Thread | None = None
         self._waits = 0
         self._late_refusals = threading.BoundedSemaphore(LATE_REFUSALS)
         self._waiting: OrderedDict[int, Queues] = OrderedDict()
@@ -70,11 +90,11 @@ class Admission:
 
         Raises TooManyQueries (429, caused by the organization itself) or SqlBusy (503).
         """
-        began_at = self._enter(scope)
+        slot = self._enter(scope)
         try:
             yield
         finally:
-            self._leave(scope, began_at)
+            self._leave(scope, slot)
 
     @contextmanager
     def slot_to_end(self, scope: Scope) -> Iterator[None]:
@@ -84,7 +104,7 @@ class Admission:
         transaction's locks must not keep it from releasing them. In all there are no more.
         Raises what ``slot`` raises.
         """
-        began_at = None
+        slot = None
         with self._lock:
             self._give_freed_by_time(scope)
             is_besides = (
@@ -94,8 +114,8 @@ class Admission:
             )
             if is_besides:
                 self._ending.add(scope.organization_id)
-                began_at = self._take(scope)
-        if began_at is None:
+                slot = self._take(scope)
+        if slot is None:
             with self.slot(scope):
                 yield
             return
@@ -103,10 +123,10 @@ class Admission:
             yield
         finally:
             self._ending.discard(scope.organization_id)
-            self._leave(scope, began_at)
+            self._leave(scope, slot)
 
-    def _enter(self, scope: Scope) -> float:
-        """Wait for a slot, and return when it was taken."""
+    def _enter(self, scope: Scope) -> _Slot:
+        """Wait for a slot, and return it."""
         with self._lock:
             self._give_freed_by_time(scope)
             if scope.environment_pk not in self._queues(scope) and self._is_free(scope):
@@ -119,23 +139,22 @@ class Admission:
             self._wait(scope, turn)
         with self._lock:
             # The slot may have been granted at the moment the wait ended.
-            if not turn.is_set():
+            if turn.slot is None:
                 self._remove(scope, turn)
                 raise self._refusal(scope)
         if clients.is_gone():
-            self._leave(scope, turn.began_at)
+            self._leave(scope, turn.slot)
             metrics.REFUSED.labels("client_gone").inc()
             raise QueryCancelled("The client went away.")
-        return turn.began_at
+        return turn.slot
 
     def _wait(self, scope: Scope, turn: _Turn) -> None:
         """Wait for the turn, up to SQL_QUEUE_WAIT_MS."""
         give_up_at = time.monotonic() + settings.SQL.queue_wait_ms / 1000
         while (left_s := give_up_at - time.monotonic()) > 0:
             with self._lock:
-                slow_in_s = self._slow_in_s(scope)
-            # Nobody says so when what runs becomes slow.
-            if turn.wait(min(left_s, slow_in_s if slow_in_s > 0 else SLOW_S)):
+                changes_in_s = self._changes_in_s(scope)
+            if turn.wait(min(left_s, changes_in_s)):
                 return
             with self._lock:
                 self._give()
@@ -151,16 +170,25 @@ class Admission:
                 time.sleep(REFUSAL_S)
             self._late_refusals.release()
 
-    def _leave(self, scope: Scope, began_at: float) -> None:
+    def _leave(self, scope: Scope, slot: _Slot) -> None:
         with self._lock:
             self._total -= 1
-            self._of_environment[scope.environment_pk] -= 1
-            if not self._of_environment[scope.environment_pk]:
-                del self._of_environment[scope.environment_pk]
-            self._began_at[scope.organization_id].remove(began_at)
-            if not self._began_at[scope.organization_id]:
-                del self._began_at[scope.organization_id]
+            _decrement(self._of_environment, scope.environment_pk)
+            _decrement(self._of_organization, scope.organization_id)
+            self._counts.running.remove(slot.entry)
+            now = time.monotonic()
+            was_counted = now - slot.began_at >= SHORT_S
+            if was_counted and self._counts.wake_others(scope.organization_id):
+                self._left_until[scope.organization_id] = now + LEAVE_S
             self._give()
+
+    def _listen(self) -> None:
+        """Assign slots whenever another process frees one that requests of this one wait for."""
+        while True:
+            self._counts.wait_for_bell()
+            with self._lock:
+                self._left_until.clear()
+                self._give()
 
     def _give(self) -> None:
         """Assign the free slots to the requests that wait."""
@@ -179,12 +207,12 @@ class Admission:
                 scope = Scope(organization_id, environment_pk)
                 if not self._is_free(scope):
                     continue
-                began_at = self._take(scope)
+                slot = self._take(scope)
                 # Both go behind those that have waited longer for their turn.
                 queues.move_to_end(environment_pk)
                 self._waiting.move_to_end(organization_id)
                 turn = queue[0]
-                turn.began_at = began_at
+                turn.slot = slot
                 self._remove(scope, turn)
                 turn.set()
                 return True
@@ -195,57 +223,67 @@ class Admission:
 
         Organizations that run all they may never keep out one that runs nothing.
         """
-        own = self._running(scope)
+        own = self._of_organization[scope.organization_id]
         return (
-            own < self._share_of(scope)
+            self._has_room(scope)
             and self._of_environment[scope.environment_pk] < _limits_of(scope).environment
             and _is_fair(own, taken=self._total, of=settings.SQL.running)
         )
 
-    def _running(self, scope: Scope) -> int:
-        return len(self._began_at.get(scope.organization_id, ()))
+    def _has_room(self, scope: Scope) -> bool:
+        """True if the organization may run one more.
 
-    def _share_of(self, scope: Scope) -> int:
-        """Return how many requests an organization may run now.
-
-        Few while others are served, since each further one at once takes processor time from
-        theirs; beside slow ones, which may only wait for something, as many as one of its
-        environments may.
+        Few in all processes while others are served, since each further one at once takes processor
+        time from theirs; beside slow ones in this process as many as one of its environments may.
         """
         limits = _limits_of(scope)
-        if not self._are_others_served(scope.organization_id):
-            return limits.organization
-        share = limits.beside_others
-        if self._slow_in_s(scope) <= 0:
-            share = max(share, limits.environment)
-        return min(share, limits.organization)
+        own = self._of_organization[scope.organization_id]
+        if (
+            own >= limits.organization
+            or limits.beside_others is None
+            or not self._are_others_served(scope.organization_id)
+        ):
+            return own < limits.organization
+        if self._left_until.get(scope.organization_id, 0.0) > time.monotonic():
+            return False
+        counted = self._counted(scope)
+        is_beside_slow = own > sum(row == self._counts.row for row, _ in counted)
+        share = max(limits.beside_others, limits.environment if is_beside_slow else 0)
+        return len(counted) < limits.beside_others and own < share
+
+    def _counted(self, scope: Scope) -> list[tuple[int, float]]:
+        """Return the organization's requests that count in this process, as the shared counts do.
+
+        Not those that are slow, and not those of other processes that are short.
+        """
+        now = time.monotonic()
+        return [
+            (row, began_at)
+            for row, began_at in self._counts.running.of(scope.organization_id)
+            if now - began_at < SLOW_S and (row == self._counts.row or now - began_at >= SHORT_S)
+        ]
 
     def _are_others_served(self, organization_id: int) -> bool:
         oldest = time.monotonic() - ACTIVE_S
         return any(
-            other_id != organization_id and self._active[other_id] > oldest
-            for other_id in islice(reversed(self._active), 2)
+            other_id != organization_id and began_at > oldest
+            for other_id, began_at in self._counts.served
         )
 
-    def _slow_in_s(self, scope: Scope) -> float:
-        """Return in how many seconds all that an organization runs has run for SLOW_S.
+    def _changes_in_s(self, scope: Scope) -> float:
+        """Return in how many seconds time alone may free a slot for the organization."""
+        now = time.monotonic()
+        changes = [began_at + SLOW_S for _, began_at in self._counted(scope)]
+        changes.append(self._left_until.get(scope.organization_id, 0.0))
+        return min((at - now for at in changes if at > now), default=SLOW_S)
 
-        0 or less if it has; SLOW_S if it runs nothing.
-        """
-        began_at = self._began_at.get(scope.organization_id)
-        return SLOW_S if began_at is None else began_at[-1] + SLOW_S - time.monotonic()
-
-    def _take(self, scope: Scope) -> float:
-        """Take a slot; return when."""
+    def _take(self, scope: Scope) -> _Slot:
         now = time.monotonic()
         self._total += 1
-        self._began_at.setdefault(scope.organization_id, []).append(now)
-        self._active[scope.organization_id] = now
-        self._active.move_to_end(scope.organization_id)
-        while next(iter(self._active.values())) < now - ACTIVE_S:
-            self._active.popitem(last=False)
         self._of_environment[scope.environment_pk] += 1
-        return now
+        self._of_organization[scope.organization_id] += 1
+        self._counts.served.put_first(self._counts.row, scope.organization_id, now)
+        return _Slot(self._counts.running.add(self._counts.row, scope.organization_id, now), now)
 
     def publish(self) -> None:
         """Write how many requests run and wait now to the metrics."""
@@ -263,7 +301,7 @@ class Admission:
         Not behind slow statements: it would wait in vain, in a place that others could use.
         """
         limits = settings.SQL
-        if self._slow_in_s(scope) <= 0:
+        if self._of_organization[scope.organization_id] and not self._counted(scope):
             return False
         queues = self._queues(scope)
         own = sum(map(len, queues.values()))
@@ -272,7 +310,13 @@ class Admission:
         return _is_fair(own, taken=self._waits, of=limits.queue)
 
     def _enqueue(self, scope: Scope) -> _Turn:
-        turn = _Turn()
+        if self._listener is None:
+            self._listener = threading.Thread(
+                target=self._listen, name="sql-admission", daemon=True
+            )
+            self._listener.start()
+        own, organization_id = self._counts.row, scope.organization_id
+        turn = _Turn(self._counts.waiting.add(own, organization_id, time.monotonic()))
         queues = self._waiting.setdefault(scope.organization_id, OrderedDict())
         queues.setdefault(scope.environment_pk, deque()).append(turn)
         self._waits += 1
@@ -281,6 +325,7 @@ class Admission:
     def _remove(self, scope: Scope, turn: _Turn) -> None:
         queues = self._waiting[scope.organization_id]
         queues[scope.environment_pk].remove(turn)
+        self._counts.waiting.remove(turn.entry)
         self._waits -= 1
         if not queues[scope.environment_pk]:
             del queues[scope.environment_pk]
@@ -290,30 +335,30 @@ class Admission:
     def _refusal(self, scope: Scope) -> PlatformError:
         in_environment = self._of_environment[scope.environment_pk]
         is_full = in_environment >= _limits_of(scope).environment
-        is_own = is_full or self._running(scope) >= self._share_of(scope)
+        is_own = is_full or not self._has_room(scope)
         error = TooManyQueries() if is_own else SqlBusy()
         metrics.REFUSED.labels(error.code).inc()
         return error
 
 
 class _Limits(NamedTuple):
-    """Of requests that run at once."""
+    """Of requests that run at once: in this process, and while others are served in all."""
 
     organization: int
     environment: int
-    beside_others: int
+    beside_others: int | None
 
 
 def _limits_of(scope: Scope) -> _Limits:
     """Return the limits of an organization: its own, for all that is limited, or all's."""
     own = CACHE.statements(scope.environment_pk)
     if own is not None:
-        return _Limits(own, own, own)
+        return _Limits(own, own, None)
     shared = settings.SQL
     return _Limits(
         shared.running_per_organization,
         shared.running_per_environment,
-        shared.running_beside_others,
+        shared.running_beside_others or max(1, settings.WEB_WORKERS // 2),
     )
 
 
@@ -324,6 +369,12 @@ def _is_fair(own: int, *, taken: int, of: int) -> bool:
     for a third more than half. A first one is always granted while there is any.
     """
     return own * max(of // 4, 1) < of - taken
+
+
+def _decrement(counts: Counter[int], key: int) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]
 
 
 NO_QUEUES: Final[Queues] = OrderedDict()

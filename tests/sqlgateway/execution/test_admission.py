@@ -1,11 +1,9 @@
 """Fairness between organizations and environments, without a database."""
 
 import socket
-import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -18,37 +16,9 @@ from platform_site.lib.web import clients
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 from sqlgateway.execution import admission
 from sqlgateway.execution.admission import Admission
+from sqlgateway.execution.shared_counts import SharedCounts
+from tests.sqlgateway.execution.held_requests import ALICE, CHARLIE, DORA, SANDBOX, Clock, Runner
 from tests.waiting import wait_until
-
-# Alice's organization has two environments.
-ALICE, SANDBOX, CHARLIE, DORA = Scope(1, 1), Scope(1, 2), Scope(2, 3), Scope(3, 4)
-
-
-class Runner:
-    """Requests that hold their slots until they are let go."""
-
-    def __init__(self) -> None:
-        self.gate = Admission()
-        self.pool = ThreadPoolExecutor(16)
-        self.order: list[str] = []
-        self.ends: dict[str, threading.Event] = {}
-
-    def start(self, scope: Scope, name: str) -> "Future[None]":
-        """Begin a request and wait until it runs or waits."""
-        self.ends[name] = threading.Event()
-        future = self.pool.submit(copy_context().run, self._hold, scope, name)
-        time.sleep(0.03)
-        return future
-
-    def _hold(self, scope: Scope, name: str) -> None:
-        with self.gate.slot(scope):
-            self.order.append(name)
-            self.ends[name].wait(5)
-
-    def end(self, name: str) -> None:
-        """Let a request end."""
-        self.ends[name].set()
-        time.sleep(0.03)
 
 
 @pytest.fixture
@@ -129,18 +99,6 @@ def test_an_organization_runs_all_it_may_only_while_no_other_is_served(
     monkeypatch.setattr(admission, "ACTIVE_S", 0.0)
     runner.start(ALICE, "a2")
     assert runner.order == ["c1", "a1", "s1", "a2"]
-
-
-class Clock:
-    """The time of the module, which a test can move on."""
-
-    def __init__(self) -> None:
-        self.ahead_s = 0.0
-        self.sleep = time.sleep
-
-    def monotonic(self) -> float:
-        """Return the time."""
-        return time.monotonic() + self.ahead_s
 
 
 class SharedGate:
@@ -306,7 +264,7 @@ def test_a_request_whose_client_left_the_queue_does_not_run(runner: Runner) -> N
 
 
 def test_no_slot_is_ever_lost() -> None:
-    gate = Admission()
+    gate = Admission(SharedCounts(1, 256))
 
     def work(number: int) -> int:
         try:
@@ -324,7 +282,7 @@ def test_no_slot_is_ever_lost() -> None:
     ):
         list(pool.map(work, range(600)))
 
-    assert (gate._total, gate._of_environment, gate._began_at) == (0, {}, {})
+    assert (gate._total, gate._of_environment, gate._of_organization) == (0, {}, {})
     assert (gate._waits, gate._waiting) == (0, {})
 
 

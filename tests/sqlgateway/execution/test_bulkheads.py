@@ -1,10 +1,13 @@
 """One organization's slow statements on a whole web server, and everybody else."""
 
 import http.client
+import itertools
 import json
 import select
 import socket
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
@@ -45,6 +48,12 @@ def _unanswered(clients: list[socket.socket]) -> int:
     return len(clients) - len(select.select(clients, [], [], 0)[0])
 
 
+def _signed_in(web: Web, name: str) -> str:
+    """Sign a user in; return the access token."""
+    body = {"email": f"{name}@example.com", "password": cast.PASSWORD}
+    return str(web.ask("POST", "/v1/auth/login", body)["access_token"])
+
+
 def _page(web: Web, path: str) -> str:
     with closing(http.client.HTTPConnection("127.0.0.1", web.port, timeout=LIMIT_S)) as client:
         client.request("GET", path)
@@ -59,11 +68,8 @@ def test_one_organization_s_slow_statements_stop_nobody(tmp_path: Path, database
     greedy, other = cast.organization(), cast.organization("Charlie's")
     cast.member(greedy, "alice@example.com", password=cast.PASSWORD)
     cast.member(other, "charlie@example.com", password=cast.PASSWORD)
-    signed_in = {"email": "alice@example.com", "password": cast.PASSWORD}
     with web_process(tmp_path) as web:
-        alice = web.ask("POST", "/v1/auth/login", signed_in)["access_token"]
-        signed_in["email"] = "charlie@example.com"
-        charlie = web.ask("POST", "/v1/auth/login", signed_in)["access_token"]
+        alice, charlie = (_signed_in(web, name) for name in ("alice", "charlie"))
         for token in (alice, charlie):
             web.ask("POST", "/v1/sql", {"query": "SELECT 1"}, token)
         greedy_caller = support.caller(greedy)
@@ -78,7 +84,7 @@ def test_one_organization_s_slow_statements_stop_nobody(tmp_path: Path, database
                 assert web.ask("GET", "/readyz")["status"] == "ok"
                 assert web.ask("GET", "/v1/whoami", token=charlie)["org_id"] == other.pk
                 assert web.ask("GET", "/v1/whoami", token=alice)["org_id"] == greedy.pk
-                assert web.ask("POST", "/v1/auth/login", signed_in)["access_token"]
+                assert _signed_in(web, "charlie")
                 assert "<html" in _page(web, "/console/sign-in")
                 rows = web.ask("POST", "/v1/sql", {"query": "SELECT 1 AS one"}, charlie)["rows"]
                 assert rows == [{"one": 1}]
@@ -94,3 +100,48 @@ def test_one_organization_s_slow_statements_stop_nobody(tmp_path: Path, database
         with closing(web.connect()) as client:
             again = call(client, "POST", "/v1/sql", {"query": "SELECT 2 AS two"}, alice)
         assert again["rows"] == [{"two": 2}]
+
+
+def _intervals(web: Web, token: str, count: int) -> list[tuple[float, float]]:
+    """Run statements of a tenth of a second on one connection; return when each began and ended."""
+    timed = (
+        "SELECT extract(epoch FROM clock_timestamp())::float8 AS began, pg_sleep(0.1), "
+        "extract(epoch FROM clock_timestamp())::float8 AS ended"
+    )
+    with closing(web.connect()) as client:
+        answers = [call(client, "POST", "/v1/sql", {"query": timed}, token) for _ in range(count)]
+    return [(answer["rows"][0]["began"], answer["rows"][0]["ended"]) for answer in answers]
+
+
+def _keep_asking(web: Web, token: str, is_over: threading.Event) -> int:
+    """Run short statements until it is over; return how many."""
+    with closing(web.connect()) as client:
+        for number in itertools.count():
+            if is_over.wait(0.02):
+                return number
+            call(client, "POST", "/v1/sql", {"query": "SELECT 1"}, token)
+    return 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_beside_others_an_organization_runs_one_statement_in_both_processes(
+    tmp_path: Path, databases: None
+) -> None:
+    for name in ("alice", "charlie"):
+        cast.member(cast.organization(name), f"{name}@example.com", password=cast.PASSWORD)
+    is_over = threading.Event()
+    with web_process(tmp_path) as web, ThreadPoolExecutor(5) as pool:
+        loud, quiet = (_signed_in(web, name) for name in ("alice", "charlie"))
+        for token in (loud, quiet):
+            web.ask("POST", "/v1/sql", {"query": "SELECT 1"}, token)
+        asking = pool.submit(_keep_asking, web, quiet, is_over)
+        # Connections go to both processes in turn.
+        loads = [pool.submit(_intervals, web, loud, 5) for _ in range(4)]
+        ran = sorted(itertools.chain(*(load.result() for load in loads)))
+        is_over.set()
+        assert asking.result() > 20
+
+    overlaps = [later for earlier, later in itertools.pairwise(ran) if later[0] < earlier[1]]
+    # Those that begin together may both run: nothing is locked.
+    assert len(ran) == 20
+    assert len(overlaps) <= 2

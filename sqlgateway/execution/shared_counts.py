@@ -1,0 +1,134 @@
+"""What runs and waits in each web process for each organization, readable by all of them.
+
+Memory that the processes share, with a row for each. Only a row's own process writes it, and the
+parent once that has ended: no lock is needed, and none can be left behind by a process that is
+killed. So two processes may take an organization's last place at the same moment.
+"""
+
+import copy
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+ORGANIZATION: Final = struct.Struct("q")
+TIME: Final = struct.Struct("d")
+ENTRY_BYTES: Final = ORGANIZATION.size + TIME.size
+# In a free entry; the primary keys of organizations begin at 1.
+NONE: Final = ORGANIZATION.pack(0)
+
+
+class OrganizationTimes:
+    """Entries of an organization and a time (time.monotonic()), ``width`` of them in each row."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        self._row_bytes = width * ENTRY_BYTES
+        self._shared = mmap.mmap(-1, rows * self._row_bytes)
+
+    def add(self, row: int, organization_id: int, time: float) -> int:
+        """Write a free entry of a row; return its position."""
+        first = row * self._row_bytes
+        position = next(self._positions(NONE, first, first + self._row_bytes))
+        self._write(position, organization_id, time)
+        return position
+
+    def put_first(self, row: int, organization_id: int, time: float) -> None:
+        """Write a row's first entry; another organization's moves to the second."""
+        first = row * self._row_bytes
+        second = first + ENTRY_BYTES
+        former = self._shared[first:second]
+        if former[: ORGANIZATION.size] != ORGANIZATION.pack(organization_id):
+            self._shared[second : second + ENTRY_BYTES] = former
+        self._write(first, organization_id, time)
+
+    def remove(self, position: int) -> None:
+        """Free an entry."""
+        self._shared[position : position + ORGANIZATION.size] = NONE
+
+    def clear(self, row: int) -> None:
+        """Free all entries of a row."""
+        first = row * self._row_bytes
+        self._shared[first : first + self._row_bytes] = bytes(self._row_bytes)
+
+    def of(self, organization_id: int) -> list[tuple[int, float]]:
+        """Return the row and the time of each of an organization's entries."""
+        found = self._positions(ORGANIZATION.pack(organization_id), 0, len(self._shared))
+        return [(at // self._row_bytes, self._time(at)) for at in found]
+
+    def __iter__(self) -> Iterator[tuple[int, float]]:
+        """Iterate over the organization and the time of all entries."""
+        for position in range(0, len(self._shared), ENTRY_BYTES):
+            (organization_id,) = ORGANIZATION.unpack_from(self._shared, position)
+            if organization_id:
+                yield organization_id, self._time(position)
+
+    def _write(self, position: int, organization_id: int, time: float) -> None:
+        # In this order: whoever finds the organization reads its time.
+        TIME.pack_into(self._shared, position + ORGANIZATION.size, time)
+        ORGANIZATION.pack_into(self._shared, position, organization_id)
+
+    def _time(self, position: int) -> float:
+        return float(TIME.unpack_from(self._shared, position + ORGANIZATION.size)[0])
+
+    def _positions(self, organization: bytes, start: int, end: int) -> Iterator[int]:
+        position = self._shared.find(organization, start, end)
+        while position >= 0:
+            if position % ENTRY_BYTES == 0:
+                yield position
+            position = self._shared.find(organization, position + 1, end)
+
+
+class SharedCounts:
+    """The tables of all processes, and a bell for each process.
+
+    running, waiting: since when each of an organization's requests does. served: the two
+    organizations of which each process let a request run last, and when. row: this process's.
+    """
+
+    def __init__(self, processes: int, requests: int) -> None:
+        """Make tables for so many processes, each with so many requests at most."""
+        self.row = 0
+        self.running = OrganizationTimes(processes, requests)
+        self.waiting = OrganizationTimes(processes, requests)
+        self.served = OrganizationTimes(processes, 2)
+        self._bells = [os.eventfd(0) for _ in range(processes)]
+
+    def in_row(self, row: int) -> "SharedCounts":
+        """Return the same tables for the process of another row."""
+        other = copy.copy(self)
+        other.row = row
+        return other
+
+    def wake_others(self, organization_id: int) -> bool:
+        """Ring for the other processes in which an organization waits; False if there is none."""
+        rows = {row for row, _ in self.waiting.of(organization_id)} - {self.row}
+        for row in rows:
+            os.eventfd_write(self._bells[row], 1)
+        return bool(rows)
+
+    def wait_for_bell(self) -> None:
+        """Wait until another process rings."""
+        os.eventfd_read(self._bells[self.row])
+
+    def clear(self, row: int) -> None:
+        """Forget a process that has ended."""
+        for table in (self.running, self.waiting, self.served):
+            table.clear(row)
+
+
+class _Current:
+    """The counts of this process; without a parent that shares them, its own alone."""
+
+    counts = SharedCounts(1, 256)
+
+
+def share(processes: int, requests: int) -> SharedCounts:
+    """Make the counts of the processes that are forked from now on."""
+    _Current.counts = SharedCounts(processes, requests)
+    return _Current.counts
+
+
+def current() -> SharedCounts:
+    """Return the counts of this process."""
+    return _Current.counts

@@ -1,0 +1,131 @@
+"""Two web processes, of which each knows what the other runs and lets wait."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from django.conf import settings
+from django.test import override_settings
+
+from sqlgateway.errors import TooManyQueries
+from sqlgateway.execution import admission
+from sqlgateway.execution.shared_counts import SharedCounts
+from tests.sqlgateway.execution.held_requests import ALICE, CHARLIE, Clock, Runner
+from tests.waiting import wait_until
+
+
+class Processes:
+    """Two processes' gates. While another organization is served each runs one in all."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.counts = SharedCounts(2, 256)
+        self.first, self.second = Runner(self.counts), Runner(self.counts.in_row(1))
+        self._clock = clock
+
+    def serve_another(self) -> None:
+        """Serve another organization in the first process."""
+        name = f"c {self._clock.ahead_s}"
+        self.first.start(CHARLIE, name)
+        self.first.end(name)
+        self.first.order.remove(name)
+
+    def pass_s(self, seconds: float) -> None:
+        """Move time on while the other organization is served."""
+        self._clock.ahead_s += seconds
+        self.serve_another()
+
+    def end(self) -> None:
+        """Let all requests end."""
+        for runner in (self.first, self.second):
+            for held in runner.ends.values():
+                held.set()
+            runner.pool.shutdown()
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Processes]:
+    """Return two processes; another organization was just served in the first."""
+    clock = Clock()
+    monkeypatch.setattr(admission, "time", clock)
+    made = Processes(clock)
+    made.serve_another()
+    yield made
+    made.end()
+
+
+@contextmanager
+def waits(ms: int) -> Iterator[None]:
+    """Let requests wait so long for their turn."""
+    with override_settings(SQL=replace(settings.SQL, queue_wait_ms=ms)):
+        yield
+
+
+def test_beside_others_an_organization_runs_one_in_all_processes(processes: Processes) -> None:
+    processes.first.start(ALICE, "a1")
+    processes.pass_s(admission.SHORT_S)
+
+    with waits(20):
+        refused = processes.second.start(ALICE, "a2").exception(1)
+
+    assert isinstance(refused, TooManyQueries)
+    # Others run in both processes.
+    processes.second.start(CHARLIE, "c1")
+    assert processes.second.order == ["c1"]
+
+
+def test_two_processes_take_turns_with_an_organization(processes: Processes) -> None:
+    processes.first.start(ALICE, "a1")
+    processes.pass_s(admission.SHORT_S)
+    processes.first.start(ALICE, "a2")
+    processes.second.start(ALICE, "b1")
+    processes.second.start(ALICE, "b2")
+
+    processes.first.end("a1")
+    assert (processes.first.order, processes.second.order) == (["a1"], ["b1"])
+    processes.pass_s(admission.SHORT_S)
+    processes.second.end("b1")
+    assert (processes.first.order, processes.second.order) == (["a1", "a2"], ["b1"])
+
+
+def test_a_process_that_does_not_take_its_turn_loses_it(processes: Processes) -> None:
+    processes.first.start(ALICE, "a1")
+    processes.pass_s(admission.SHORT_S)
+    processes.first.start(ALICE, "a2")
+    # Of a process that hangs.
+    processes.counts.waiting.add(1, ALICE.organization_id, 0.0)
+
+    processes.first.end("a1")
+
+    wait_until(lambda: processes.first.order == ["a1", "a2"])
+
+
+def test_what_a_process_that_was_killed_ran_does_not_count(processes: Processes) -> None:
+    processes.first.start(ALICE, "a1")
+    processes.pass_s(admission.SHORT_S)
+
+    processes.counts.clear(0)
+    processes.serve_another()
+    processes.second.start(ALICE, "a2")
+
+    assert processes.second.order == ["a2"]
+
+
+def test_short_requests_do_not_wait_for_those_of_another_process(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "SHORT_S", 0.5)
+    processes.first.start(ALICE, "a1")
+    processes.second.start(ALICE, "a2")
+
+    assert (processes.first.order, processes.second.order) == (["a1"], ["a2"])
+
+
+def test_slow_requests_of_one_process_do_not_keep_those_of_another_waiting(
+    processes: Processes,
+) -> None:
+    processes.first.start(ALICE, "slow")
+    processes.pass_s(admission.SLOW_S)
+    processes.second.start(ALICE, "a1")
+
+    assert processes.second.order == ["a1"]
