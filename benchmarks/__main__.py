@@ -22,6 +22,7 @@ FOLDERS = {
         "sql_rows",
         "sql_streams",
         "first_sql",
+        "clone",
         "neighbours",
         "crowd",
         "postgres_meta",
