@@ -46,7 +46,7 @@ class Migration(migrations.Migration):
 
     atomic = False
     dependencies = [
-        ("brain", "0014_quarantine_event"),
+        ("brain", "0001_squashed_0014"),
     ]
 
     operations = [
