@@ -4,9 +4,10 @@ from django.db import models
 from django.db.models.functions import Now
 
 from edgecache.brain.models.nodes import Node
+from edgecache.brain.models.table import Table
 
 
-class Look(models.Model):
+class Look(Table):
     """One look. It is written before the node is asked: its receipt is never counted.
 
     id: the ticket's. path, outcome: see ``brain.audits.outcomes``; no outcome while it runs.
@@ -27,24 +28,16 @@ class Look(models.Model):
     class Meta:
         indexes = [models.Index(fields=["node", "began_at"], name="look_by_node_and_time")]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.outcome} {self.path} {self.began_at:%Y-%m-%d %H:%M}"
 
-
-class AuditPlan(models.Model):
+class AuditPlan(Table):
     """When a node is looked at next. recheck_of: the quarantine (its status_at) checked last."""
 
     node = models.OneToOneField(Node, on_delete=models.CASCADE, primary_key=True)
     next_at = models.DateTimeField()
     recheck_of = models.DateTimeField(null=True)
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.node_id} {self.next_at:%Y-%m-%d %H:%M}"
 
-
-class QuarantineEvent(models.Model):
+class QuarantineEvent(Table):
     """An operator's node was quarantined; kept when the node is removed. Append-only."""
 
     id = models.BigAutoField(primary_key=True)
@@ -52,7 +45,3 @@ class QuarantineEvent(models.Model):
     organization_id = models.BigIntegerField()
     reason = models.CharField(max_length=255)
     began_at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.node_id} {self.began_at:%Y-%m-%d %H:%M}"

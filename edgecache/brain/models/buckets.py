@@ -3,8 +3,10 @@
 from django.db import models
 from django.db.models.functions import Now
 
+from edgecache.brain.models.table import Table
 
-class Origin(models.Model):
+
+class Origin(Table):
     """Where a bucket's objects come from, when not from the built-in origin.
 
     config: what the kind needs (endpoint, bucket, region, account), without secrets.
@@ -34,12 +36,8 @@ class Origin(models.Model):
             )
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return self.name
 
-
-class Bucket(models.Model):
+class Bucket(Table):
     """A name for objects, unique within its environment.
 
     public_name: opaque and unique over all; what ``/p/{public_name}/{key}`` says.
@@ -77,12 +75,8 @@ class Bucket(models.Model):
             models.Index(fields=["name"], condition=~models.Q(cors=[]), name="bucket_name_cors")
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return self.name
 
-
-class Host(models.Model):
+class Host(Table):
     """A host name whose requests are plain HTTP of one bucket, proved by a DNS record.
 
     token: what that record says. checked_at: when it was last asked for. gone_since: when it was
@@ -96,12 +90,8 @@ class Host(models.Model):
     checked_at = models.DateTimeField(db_default=Now())
     gone_since = models.DateTimeField(null=True)
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return self.host
 
-
-class AccessKey(models.Model):
+class AccessKey(Table):
     """A pair for SigV4, of one environment. secret: encrypted, since signatures need it in clear.
 
     access: ``read`` or ``write`` (which reads, too).
@@ -118,7 +108,3 @@ class AccessKey(models.Model):
 
     class Meta:
         indexes = [models.Index(fields=["organization_id", "environment_pk"])]
-
-    def __str__(self) -> str:
-        """Return a label."""
-        return self.id

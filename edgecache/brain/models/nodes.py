@@ -5,9 +5,10 @@ from django.db import models
 from django.db.models.functions import Now
 
 from edgecache.brain.models.objects import Blob
+from edgecache.brain.models.table import Table
 
 
-class Node(models.Model):
+class Node(Table):
     """A worker. organization_id: who runs it; None is the platform.
 
     secret_hash: SHA-256 of its credential. incarnation: of its last start, so that an old process's
@@ -58,12 +59,8 @@ class Node(models.Model):
             )
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return self.endpoint
 
-
-class Location(models.Model):
+class Location(Table):
     """A node holds a blob."""
 
     blob = models.ForeignKey(Blob, on_delete=models.CASCADE, db_index=False)
@@ -73,12 +70,8 @@ class Location(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["blob", "node"], name="location_once")]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.blob_id!r} on {self.node_id}"
 
-
-class NodeJob(models.Model):
+class NodeJob(Table):
     """Work for a node, which asks for it: delete or verify a blob, or fetch one from another.
 
     attempts: how often it failed; after each it waits longer.
@@ -97,12 +90,8 @@ class NodeJob(models.Model):
             models.UniqueConstraint(fields=["node", "kind", "sha256"], name="node_job_once")
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return self.kind
 
-
-class BrainInstance(models.Model):
+class BrainInstance(Table):
     """A running brain. One whose lease is over no longer answers from memory.
 
     stores: those that it can reach. store_id: where all its writes go, earlier ones included.
@@ -114,12 +103,8 @@ class BrainInstance(models.Model):
     stores = ArrayField(models.IntegerField(), default=list, db_default=[])
     store_id = models.IntegerField(null=True)
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return str(self.id)
 
-
-class OperatorNetwork(models.Model):
+class OperatorNetwork(Table):
     """A network (/24, /56) that an operator uses: what is read from there earns him nothing.
 
     source: where it was seen, ``node`` (the brain) or ``session`` (the platform).
@@ -137,12 +122,8 @@ class OperatorNetwork(models.Model):
             )
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.operator_id} {self.prefix}"
 
-
-class OrganizationService(models.Model):
+class OrganizationService(Table):
     """The platform's decision whether other operators' nodes serve an organization's objects.
 
     version: of the decision; a lower one that arrives later is ignored.
@@ -151,7 +132,3 @@ class OrganizationService(models.Model):
     organization_id = models.BigIntegerField(primary_key=True)
     is_stopped = models.BooleanField()
     version = models.BigIntegerField()
-
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.organization_id} {'stopped' if self.is_stopped else 'served'}"

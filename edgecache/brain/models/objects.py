@@ -5,9 +5,10 @@ from django.db import models
 from django.db.models.functions import Now
 
 from edgecache.brain.models.buckets import Bucket
+from edgecache.brain.models.table import Table
 
 
-class Blob(models.Model):
+class Blob(Table):
     """Bytes that the cache or the built-in origin knows by their hash.
 
     chunks: digests of its blocks (``blocks.Blocks``). crc32: unsigned. hot_until: it has more
@@ -22,12 +23,8 @@ class Blob(models.Model):
     hot_until = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return bytes(self.sha256).hex()
 
-
-class Release(models.Model):
+class Release(Table):
     """Blobs that may be unreferenced since a cached object was deleted, for garbage collection.
 
     blobs: SHA-256s, some tens together. A purge releases many at once: marking each one in its own
@@ -36,12 +33,8 @@ class Release(models.Model):
 
     blobs = ArrayField(models.BinaryField(max_length=32))
 
-    def __str__(self) -> str:
-        """Return how many."""
-        return f"{len(self.blobs)} blobs"
 
-
-class ObjectFields(models.Model):
+class ObjectFields(Table):
     """What a stored and a cached object have in common.
 
     etag: without quotes. headers: Cache-Control and the like, and the tags (``x-amz-tagging``, as
@@ -64,10 +57,6 @@ class ObjectFields(models.Model):
 
     class Meta:
         abstract = True
-
-    def __str__(self) -> str:
-        """Return a label."""
-        return self.key
 
 
 class StoredObject(ObjectFields):
@@ -96,7 +85,7 @@ class CachedObject(ObjectFields):
         ]
 
 
-class PurgeRecord(models.Model):
+class PurgeRecord(Table):
     """What a purge or a deletion hit, for the fills that were under way; kept for a day.
 
     generation: rows of the directory below it are dead. is_prefix: ``pattern`` is a prefix, else
@@ -130,12 +119,8 @@ class PurgeRecord(models.Model):
             models.Index(fields=["created_at"]),
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return self.pattern
 
-
-class PendingWrite(models.Model):
+class PendingWrite(Table):
     """A write to an external origin that is under way: until it ends the key is not cached.
 
     A brain that died in between leaves it behind; another one then forgets the key. write_id: of
@@ -154,12 +139,8 @@ class PendingWrite(models.Model):
             models.Index(fields=["brain_id"]),
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return self.key
 
-
-class FillLease(models.Model):
+class FillLease(Table):
     """The brain that fetches a key now, so that the others wait for it."""
 
     bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE, db_index=False)
@@ -173,12 +154,8 @@ class FillLease(models.Model):
             models.UniqueConstraint(fields=["bucket", "key", "variant"], name="fill_once")
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return self.key
 
-
-class Upload(models.Model):
+class Upload(Table):
     """A multipart upload that is not complete."""
 
     id = models.CharField(primary_key=True, max_length=64)
@@ -194,12 +171,8 @@ class Upload(models.Model):
     class Meta:
         indexes = [models.Index(fields=["bucket", "key"])]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return self.id
 
-
-class UploadPart(models.Model):
+class UploadPart(Table):
     """A part. file: the name of its bytes in the store, or in the data directory (None)."""
 
     upload = models.ForeignKey(Upload, on_delete=models.CASCADE, db_index=False)
@@ -213,7 +186,3 @@ class UploadPart(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["upload", "number"], name="part_once")]
-
-    def __str__(self) -> str:
-        """Return a label."""
-        return str(self.number)

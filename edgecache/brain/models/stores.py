@@ -4,9 +4,10 @@ from django.db import models
 from django.db.models.functions import Now
 
 from edgecache.brain.models.objects import Blob
+from edgecache.brain.models.table import Table
 
 
-class Store(models.Model):
+class Store(Table):
     """A store of the built-in origin's bytes. Its credentials are settings of the brains.
 
     name: its URL, with the endpoint where there is one; ``file://`` is the data directory. tag:
@@ -27,12 +28,8 @@ class Store(models.Model):
             )
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return self.name
 
-
-class StoredBlob(models.Model):
+class StoredBlob(Table):
     """Where a store has a blob of an environment's stored objects.
 
     Without such a row the bytes are a file of the data directory, named by their hash. Environments
@@ -54,12 +51,8 @@ class StoredBlob(models.Model):
             models.UniqueConstraint(fields=["store", "name"], name="stored_blob_name_once"),
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return self.name
 
-
-class DiscardedBytes(models.Model):
+class DiscardedBytes(Table):
     """Bytes in a store that nothing names any more, to be deleted from due_at on."""
 
     store = models.ForeignKey(Store, on_delete=models.PROTECT, db_index=False)
@@ -71,7 +64,3 @@ class DiscardedBytes(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["store", "name"], name="discarded_bytes_once")
         ]
-
-    def __str__(self) -> str:
-        """Return a label."""
-        return self.name

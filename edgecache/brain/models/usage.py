@@ -4,20 +4,17 @@ from django.db import models
 from django.db.models.functions import Now
 
 from edgecache.brain.models.nodes import Node
+from edgecache.brain.models.table import Table
 
 
-class UsageBatch(models.Model):
+class UsageBatch(Table):
     """A batch of counts that was written: one whose commit was not confirmed is not added twice."""
 
     id = models.UUIDField(primary_key=True)
     created_at = models.DateTimeField(db_default=Now())
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return str(self.id)
 
-
-class UsageCounter(models.Model):
+class UsageCounter(Table):
     """What one bucket used through one node in one hour, as far as it is not in a line yet."""
 
     organization_id = models.BigIntegerField()
@@ -39,12 +36,8 @@ class UsageCounter(models.Model):
             )
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.bucket_id} {self.hour:%Y-%m-%d %H}"
 
-
-class UsageLine(models.Model):
+class UsageLine(Table):
     """Usage as it is billed: of one bucket through one node, in one hour. Append-only.
 
     A line has either the counts or storage_byte_hours. operator_id: the organization that runs the
@@ -66,23 +59,15 @@ class UsageLine(models.Model):
     storage_byte_hours = models.DecimalField(max_digits=40, decimal_places=0, db_default=0)
     created_at = models.DateTimeField(db_default=Now())
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return str(self.line_id)
 
-
-class StorageHour(models.Model):
+class StorageHour(Table):
     """An hour whose storage was added up; only one brain does it."""
 
     hour = models.DateTimeField(primary_key=True)
     created_at = models.DateTimeField(db_default=Now())
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.hour:%Y-%m-%d %H}"
 
-
-class Receipt(models.Model):
+class Receipt(Table):
     """A ticket that a worker redeemed in direct mode: a ticket counts once."""
 
     ticket_id = models.UUIDField(primary_key=True)
@@ -95,12 +80,8 @@ class Receipt(models.Model):
     served_at = models.DateTimeField()
     created_at = models.DateTimeField(db_default=Now())
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return str(self.ticket_id)
 
-
-class Measurement(models.Model):
+class Measurement(Table):
     """Counters and a latency histogram of one brain and node (None: all) for one minute."""
 
     brain_id = models.UUIDField()
@@ -119,7 +100,3 @@ class Measurement(models.Model):
                 nulls_distinct=False,
             )
         ]
-
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.node_id} {self.minute:%H:%M}"

@@ -13,7 +13,8 @@ from django.db import transaction
 
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.internal_api.access_keys import new_pair
-from edgecache.brain.models import AccessKey, Bucket, Node
+from edgecache.brain.models.buckets import AccessKey, Bucket
+from edgecache.brain.models.nodes import Node
 from edgecache.protocol.credentials import secret_hash
 from platform_site.embedded.cache.local_nodes import LocalNode
 from platform_site.embedded.files import read_text, write_private

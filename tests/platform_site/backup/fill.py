@@ -15,7 +15,8 @@ from accounts.audit_tags import AccountTag
 from accounts.delivery import outbox
 from accounts.models import User
 from edgecache.billing.models import Charge, Journal, Payout, PayoutMethod, UsageLine
-from edgecache.brain.models import AccessKey, Blob, Bucket, StoredObject
+from edgecache.brain.models.buckets import AccessKey, Bucket
+from edgecache.brain.models.objects import Blob, StoredObject
 from edgecache.brain.storage.stores.archived_bytes import path_of
 from environments import environments
 from environments.models import Organization

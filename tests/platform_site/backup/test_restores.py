@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import connection
 
 from accounts.models import User
-from edgecache.brain.models import StoredObject
+from edgecache.brain.models.objects import StoredObject
 from edgecache.brain.storage.stores.archived_bytes import path_of
 from environments.models import Organization
 from platform_site.backup import manifest, tables

@@ -11,7 +11,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.models import AccessKey, Bucket, Node
+from edgecache.brain.models.buckets import AccessKey, Bucket
+from edgecache.brain.models.nodes import Node
 from edgecache.brain.nodes import local
 from edgecache.protocol.credentials import secret_hash
 from platform_site.embedded.cache import local_nodes
