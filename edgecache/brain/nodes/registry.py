@@ -18,10 +18,8 @@ from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.nodes import jobs as node_jobs
 from edgecache.brain.nodes import rows as node_rows
 from edgecache.brain.nodes.health import Health, NodeStatistics
-from edgecache.brain.nodes.nearest import Holder, order
-from edgecache.brain.nodes.placement import Candidate
+from edgecache.brain.nodes.nearest import order
 from edgecache.brain.nodes.regions import RegionMap
-from edgecache.brain.nodes.replica_plan import candidate
 from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.nodes.stopped import StoppedOrganizations
 from edgecache.brain.values import BucketInfo
@@ -175,18 +173,14 @@ class Nodes:
             elif health in _ASKED:
                 poor.append(row)
         if len(good) > 1:
-            good = self._nearest_first(good, region)
+            good = order(good, self._statistics, region, self._region_map)
         return tuple([Source(row.id, row.endpoint) for row in (*good, *poor)])
 
-    def _nearest_first(self, rows: list[NodeRow], region: str) -> list[NodeRow]:
-        holders = [_holder(row, self._statistics[row.id]) for row in rows]
-        return [self._rows[holder.node_id] for holder in order(holders, region, self._region_map)]
-
-    def candidates(self, organization_id: int, *, is_public: bool) -> list[Candidate]:
+    def candidates(self, organization_id: int, *, is_public: bool) -> list[NodeRow]:
         """Return the nodes that can store an object of this organization's bucket."""
         now = time.monotonic()
         return [
-            candidate(row)
+            row
             for row in self._rows.values()
             if row.status == "active"
             and row.may_hold(organization_id, is_public=is_public)
@@ -284,9 +278,3 @@ async def _keep_trying(work: Callable[[], Awaitable[None]]) -> None:
             return await work()
         except DatabaseUnavailable:
             await asyncio.sleep(REFRESH_S)
-
-
-def _holder(row: NodeRow, statistics: NodeStatistics) -> Holder:
-    return Holder(
-        row.id, row.endpoint, row.region, statistics.latency_s, row.load, statistics.running
-    )

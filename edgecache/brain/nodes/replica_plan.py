@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from edgecache.brain.directory.coherence import Change
-from edgecache.brain.nodes.placement import Candidate, choose
+from edgecache.brain.nodes.placement import choose
 from edgecache.brain.nodes.rows import NodeRow
 
 TOPIC: Final = "heal"
@@ -109,27 +109,16 @@ def _plan_one(
     if len(good) + len(coming) < wanted:
         counted = good | coming
         able = [node for node in nodes.values() if node.id in counted | online]
-        chosen = choose(
-            row.sha256,
-            [candidate(node) for node in able if row.may_be_on(node)],
-            wanted,
-            held_by=counted,
-        )
+        able = [node for node in able if row.may_be_on(node)]
+        chosen = choose(row.sha256, able, wanted, held_by=counted)
         if readable:
-            made.fetches += [(node.node_id, row.sha256) for node in chosen]
+            made.fetches += [(node.id, row.sha256) for node in chosen]
         elif chosen:
             owner = next(iter(row.organizations), 0)
             made.requests.append(
                 ReplicaRequest(owner, row.bucket_id or 0, row.sha256, row.size, wanted)
             )
     elif len(good) > wanted and good <= online:
-        best = choose(row.sha256, [candidate(nodes[node_id]) for node_id in good], wanted)
-        kept = {node.node_id for node in best}
+        best = choose(row.sha256, [nodes[node_id] for node_id in good], wanted)
+        kept = {node.id for node in best}
         made.drops += [(node_id, row.sha256) for node_id in sorted(good - kept)]
-
-
-def candidate(node: NodeRow) -> Candidate:
-    """Return a node's properties that placement uses."""
-    return Candidate(
-        node.id, node.organization_id, node.region, node.capacity_bytes, node.used_bytes
-    )

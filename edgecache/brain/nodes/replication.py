@@ -176,12 +176,12 @@ class Replication:
     ) -> dict[UUID, list[bytes]]:
         """Return what to store on which node."""
         rows = self._nodes.candidates(bucket.tenant.organization_id, is_public=bucket.is_public)
-        able = [row for row in rows if row.node_id not in failed]
+        able = [row for row in rows if row.id not in failed]
         chosen: dict[UUID, list[bytes]] = {}
         for request in requests:
             before = held[request.sha256]
             for row in choose(request.sha256, able, request.copies, held_by=before):
-                chosen.setdefault(row.node_id, []).append(request.sha256)
+                chosen.setdefault(row.id, []).append(request.sha256)
         return chosen
 
     async def _store_on(

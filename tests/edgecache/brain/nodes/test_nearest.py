@@ -1,19 +1,32 @@
 """The choice of a holder: nearest, then fastest, then least loaded."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
 
-from edgecache.brain.nodes.nearest import Holder, order
+from edgecache.brain.nodes.health import NodeStatistics
+from edgecache.brain.nodes.nearest import order
 from edgecache.brain.nodes.regions import COORDINATES, RegionMap, great_circle_km
+from edgecache.brain.nodes.rows import NodeRow
+from tests.edgecache.brain.nodes.rows import node
 
 ATLAS = RegionMap({"home": (48.1, 11.6)})
 
 
-def holder(number: int, region: str, **changes: object) -> Holder:
-    """Return a node without statistics."""
-    made = Holder(UUID(int=number), "http://node", region, 0.0, 0.0, 0)
-    return made._replace(**changes)  # type: ignore[arg-type]  # the tests' own values
+def holder(
+    number: int, region: str, *, load: float = 0.0, latency_s: float = 0.0, running: int = 0
+) -> tuple[NodeRow, NodeStatistics]:
+    """Return a node and what the brain has measured of it."""
+    statistics = NodeStatistics()
+    statistics.latency_s, statistics.running = latency_s, running
+    return node(number, region=region, load=load), statistics
+
+
+def nearest_first(holders: Sequence[tuple[NodeRow, NodeStatistics]], region: str) -> list[NodeRow]:
+    """Return the nodes in the order in which a client is sent to them."""
+    statistics = {row.id: measured for row, measured in holders}
+    return order([row for row, _ in holders], statistics, region, ATLAS)
 
 
 def test_distances_are_great_circle_distances() -> None:
@@ -28,17 +41,17 @@ def test_distances_are_great_circle_distances() -> None:
 )
 def test_the_nearest_region_is_chosen(client: str, nearest: str) -> None:
     rows = [holder(1, "us-east"), holder(2, "eu-central"), holder(3, "ap-southeast")]
-    assert order(rows, client, ATLAS)[0].region == nearest
+    assert nearest_first(rows, client)[0].region == nearest
 
 
 def test_a_region_without_coordinates_is_last() -> None:
     rows = [holder(1, "atlantis"), holder(2, "ap-southeast")]
-    assert [row.region for row in order(rows, "eu-central", ATLAS)] == ["ap-southeast", "atlantis"]
+    assert [row.region for row in nearest_first(rows, "eu-central")] == ["ap-southeast", "atlantis"]
 
 
 def test_a_region_without_coordinates_is_near_itself() -> None:
     rows = [holder(1, "eu-central"), holder(2, "atlantis")]
-    assert order(rows, "atlantis", ATLAS)[0].region == "atlantis"
+    assert nearest_first(rows, "atlantis")[0].region == "atlantis"
 
 
 def test_a_numbered_region_has_the_coordinates_of_its_base_region() -> None:
@@ -48,17 +61,17 @@ def test_a_numbered_region_has_the_coordinates_of_its_base_region() -> None:
 
 def test_among_equally_near_nodes_the_fastest_is_chosen() -> None:
     rows = [holder(1, "eu-central", latency_s=0.2), holder(2, "eu-central", latency_s=0.01)]
-    assert order(rows, "eu-central", ATLAS)[0].node_id == UUID(int=2)
+    assert nearest_first(rows, "eu-central")[0].id == UUID(int=2)
 
 
 def test_among_equally_fast_nodes_the_least_loaded_is_chosen() -> None:
     rows = [holder(1, "eu-central", load=0.9), holder(2, "eu-central", load=0.1)]
-    assert order(rows, "eu-central", ATLAS)[0].node_id == UUID(int=2)
+    assert nearest_first(rows, "eu-central")[0].id == UUID(int=2)
 
 
 def test_among_equally_loaded_nodes_the_one_with_the_fewest_requests_is_chosen() -> None:
     rows = [holder(1, "eu-central", running=7), holder(2, "eu-central", running=2)]
-    assert order(rows, "eu-central", ATLAS)[0].node_id == UUID(int=2)
+    assert nearest_first(rows, "eu-central")[0].id == UUID(int=2)
 
 
 def test_every_region_has_coordinates_on_the_globe() -> None:

@@ -2,13 +2,14 @@
 
 import hashlib
 from collections import Counter
-from dataclasses import replace
 from uuid import UUID
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgecache.brain.nodes.placement import Candidate, choose, within_bound
+from edgecache.brain.nodes.placement import choose, within_bound
+from edgecache.brain.nodes.rows import NodeRow
+from tests.edgecache.brain.nodes.rows import node
 
 GIB = 2**30
 
@@ -18,32 +19,26 @@ def blob(number: int) -> bytes:
     return hashlib.sha256(str(number).encode()).digest()
 
 
-def node(number: int, **changes: object) -> Candidate:
-    """Return an empty platform node in its own region."""
-    made = Candidate(UUID(int=number), None, f"region-{number}", 10 * GIB, 0)
-    return replace(made, **changes)  # type: ignore[arg-type]  # the tests' own values
-
-
 @given(st.integers(0, 10**6), st.permutations([node(number) for number in range(1, 8)]))
 @settings(max_examples=50)
-def test_the_order_of_nodes_does_not_matter(number: int, nodes: list[Candidate]) -> None:
-    wanted = choose(blob(number), sorted(nodes, key=lambda row: row.node_id), 2)
+def test_the_order_of_nodes_does_not_matter(number: int, nodes: list[NodeRow]) -> None:
+    wanted = choose(blob(number), sorted(nodes, key=lambda row: row.id), 2)
     assert choose(blob(number), nodes, 2) == wanted
 
 
 def test_removing_a_node_moves_only_its_own_objects() -> None:
     nodes = [node(number) for number in range(1, 6)]
-    before = {n: choose(blob(n), nodes, 1)[0].node_id for n in range(500)}
-    after = {n: choose(blob(n), nodes[1:], 1)[0].node_id for n in range(500)}
+    before = {n: choose(blob(n), nodes, 1)[0].id for n in range(500)}
+    after = {n: choose(blob(n), nodes[1:], 1)[0].id for n in range(500)}
 
     moved = [n for n in before if before[n] != after[n]]
     assert moved
-    assert all(before[n] == nodes[0].node_id for n in moved)
+    assert all(before[n] == nodes[0].id for n in moved)
 
 
 def test_a_node_of_three_times_the_capacity_gets_three_times_the_objects() -> None:
     nodes = [node(1, capacity_bytes=30 * GIB), node(2)]
-    counts = Counter(choose(blob(n), nodes, 1)[0].node_id for n in range(4000))
+    counts = Counter(choose(blob(n), nodes, 1)[0].id for n in range(4000))
 
     assert 2.5 < counts[UUID(int=1)] / counts[UUID(int=2)] < 3.5
 
@@ -55,9 +50,9 @@ def test_copies_are_in_different_regions_if_possible() -> None:
 
 
 def test_copies_are_with_different_operators_if_possible() -> None:
-    nodes = [node(n, region="eu-central", operator=7 if n < 4 else 8) for n in range(1, 7)]
+    nodes = [node(n, region="eu-central", organization_id=7 if n < 4 else 8) for n in range(1, 7)]
     for n in range(200):
-        assert len({row.operator for row in choose(blob(n), nodes, 2)}) == 2
+        assert len({row.organization_id for row in choose(blob(n), nodes, 2)}) == 2
 
 
 def test_existing_copies_count() -> None:

@@ -1,27 +1,13 @@
 """Replica plans: missing copies, excess copies, and copies on nodes that may not have them."""
 
-from datetime import UTC, datetime
 from uuid import UUID
 
 from edgecache.brain.nodes.replica_plan import BlobReplicas, ReplicaCounts, ReplicaPlan, plan
 from edgecache.brain.nodes.rows import NodeRow
+from tests.edgecache.brain.nodes.rows import node
 
 COPIES = ReplicaCounts(usual=2, hot=3)
 HASH = bytes(range(32))
-
-
-def node(number: int, *, status: str = "active", owner: int | None = None) -> NodeRow:
-    """Return a node in a region of its own."""
-    return NodeRow(
-        id=UUID(int=number),
-        organization_id=owner,
-        endpoint=f"http://node{number}:9100",
-        region=f"region-{number}",
-        capacity_bytes=2**30,
-        status=status,
-        secret_hash=b"",
-        created_at=datetime.now(UTC),
-    )
 
 
 def blob(*holders: int, coming: tuple[int, ...] = (), **changes: object) -> BlobReplicas:
@@ -103,21 +89,23 @@ def test_no_copy_is_deleted_while_a_holder_is_suspect() -> None:
 
 
 def test_a_private_object_is_stored_on_platform_and_owner_nodes_only() -> None:
-    made = look(blob(1), node(1), node(2, owner=4), node(3, owner=3))
+    made = look(blob(1), node(1), node(2, organization_id=4), node(3, organization_id=3))
     assert made.fetches == [(UUID(int=3), HASH)]
 
 
 def test_a_private_object_is_deleted_from_a_foreign_node() -> None:
-    made = look(blob(1, 2, 3), node(1), node(2), node(3, owner=4))
+    made = look(blob(1, 2, 3), node(1), node(2), node(3, organization_id=4))
     assert made.drops == [(UUID(int=3), HASH)]
 
 
 def test_a_public_object_may_be_on_a_foreign_node() -> None:
-    assert not look(blob(1, 2, is_public=True), node(1, owner=4), node(2, owner=5))
+    assert not look(
+        blob(1, 2, is_public=True), node(1, organization_id=4), node(2, organization_id=5)
+    )
 
 
 def test_a_foreign_node_is_not_a_source_for_a_private_object() -> None:
-    made = look(blob(2), node(1), node(2, owner=4), node(3))
+    made = look(blob(2), node(1), node(2, organization_id=4), node(3))
     assert made.drops == [(UUID(int=2), HASH)]
     assert not made.fetches
     assert made.requests

@@ -6,17 +6,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock, Mock
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
-from edgecache.brain.nodes.placement import Candidate
 from edgecache.brain.nodes.replica_plan import ReplicaCounts, ReplicaRequest
 from edgecache.brain.nodes.replication import LARGE_BLOBS, Replication
 from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol.batches import BATCHED_BYTES
+from tests.edgecache.brain.nodes.rows import node
 
-NODE = Candidate(uuid4(), None, "eu-central", 2**40, 0)
+NODE = node(1)
 
 
 class Directory:
