@@ -80,10 +80,6 @@ def _network(text: str) -> Network:
         raise ValueError(f"has an invalid network: {text!r}.") from None
 
 
-def _trusted(words: tuple[str, ...]) -> tuple[Network, ...]:
-    return tuple(_network(word) for word in words)
-
-
 def _coordinates(words: tuple[str, ...]) -> dict[str, tuple[float, float]]:
     found: dict[str, tuple[float, float]] = {}
     for word in words:
@@ -161,7 +157,7 @@ class Geography:
         Words(
             "ZCACHE_TRUSTED_EDGES",
             "Networks of your own edges, which are believed about a client's region and address.",
-            parse=_trusted,
+            parse=lambda words: tuple(_network(word) for word in words),
         ),
     ]
     geoip: Annotated[

@@ -114,11 +114,13 @@ class Index:
     def forget(self, bucket_id: int, key: str, *, below: int) -> None:
         """Drop every variant of a key that is older than a generation."""
         for name in self._variants.names(bucket_id, key):
-            self._remove_older(name, below)
+            self.forget_variant(name, below=below)
 
     def forget_variant(self, name: Name, *, below: int) -> None:
         """Drop one variant of a key, if it is older than a generation."""
-        self._remove_older(name, below)
+        packed = self._entries.peek(name)
+        if packed is not None and _generation(packed) < below:
+            self._remove(name)
 
     def hide(self, bucket_id: int, prefix: str, generation: int) -> Tombstone:
         """Hide a prefix's entries older than a generation; ``sweep`` then removes them."""
@@ -133,7 +135,7 @@ class Index:
         for start in range(0, len(names), SWEEP_STEP):
             for name in names[start : start + SWEEP_STEP]:
                 if name[0] == bucket_id and name[1].startswith(tombstone.prefix):
-                    self._remove_older(name, tombstone.generation)
+                    self.forget_variant(name, below=tombstone.generation)
             yield
         self._lower(bucket_id, tombstone)
 
@@ -155,11 +157,6 @@ class Index:
             generation < tombstone.generation and name[1].startswith(tombstone.prefix)
             for tombstone in self._tombstones.get(name[0], ())
         )
-
-    def _remove_older(self, name: Name, generation: int) -> None:
-        packed = self._entries.peek(name)
-        if packed is not None and _generation(packed) < generation:
-            self._remove(name)
 
     def _remove(self, name: Name) -> None:
         if self._entries.pop(name) is not None:

@@ -45,7 +45,7 @@ class OperatorNetworks(PeriodicTask):
         self._clock = clock
         self._known: dict[int, frozenset[str]] = {}
         self._noted: dict[tuple[int, str], float] = {}
-        super().__init__("operator networks", self.refresh, _pause)
+        super().__init__("operator networks", self.refresh, lambda: asyncio.sleep(REFRESH_S))
 
     def of(self, operator_id: int) -> frozenset[str]:
         """Return an operator's networks."""
@@ -77,7 +77,3 @@ class OperatorNetworks(PeriodicTask):
 async def forget(database: Database) -> None:
     """Delete networks that were not seen for long. Raises DatabaseUnavailable."""
     await database.run(FORGET, [KEPT_DAYS])
-
-
-async def _pause() -> None:
-    await asyncio.sleep(REFRESH_S)

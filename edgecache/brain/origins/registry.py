@@ -84,7 +84,7 @@ class Origins:
         )
         self._open: OrderedDict[int, Open] = OrderedDict()
         self._closing = BackgroundTasks()
-        coherence.subscribe("origin", self._on_origin)
+        coherence.subscribe("origin", self._close)
         coherence.on_loss(self._on_loss)
 
     async def start(self) -> None:
@@ -156,9 +156,6 @@ class Origins:
         opened = self._open.pop(origin_id, None)
         if opened is not None and opened.line is not None:
             self._closing.add(opened.line.retire())
-
-    def _on_origin(self, origin_id: int) -> None:
-        self._close(origin_id)
 
     def _on_loss(self) -> None:
         for origin_id in tuple(self._open):

@@ -6,7 +6,6 @@ Source: AWS, "Authenticating Requests: Using the Authorization Header".
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from edgecache.brain.s3.auth.sigv4.canonical import (
     ALGORITHM,
@@ -15,8 +14,6 @@ from edgecache.brain.s3.auth.sigv4.canonical import (
     signing_key,
     string_to_sign,
 )
-
-UNSIGNED: Final = "UNSIGNED-PAYLOAD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +43,7 @@ def signed(
 ) -> list[tuple[str, str]]:
     """Return the headers (lower-case names, ``host`` among them) with those that sign them all.
 
-    target: the encoded path and query. payload_hash: SHA-256 in hex, or UNSIGNED.
+    target: the encoded path and query. payload_hash: SHA-256 in hex, or UNSIGNED-PAYLOAD.
     """
     stamp = now.strftime("%Y%m%dT%H%M%SZ")
     named = [*headers, ("x-amz-date", stamp), ("x-amz-content-sha256", payload_hash)]
