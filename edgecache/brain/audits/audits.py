@@ -1,11 +1,10 @@
 """Audits of delivery: looks at what operators' nodes deliver, unannounced, at random times.
 
 The number of looks: a node that alters a share s of what it delivers passes n looks with the
-probability (1 - s)^n. For 1 % that is below 5 % from 299 looks on (``looks_needed``).
+probability (1 - s)^n. For 1 % that is below 5 % from 299 looks on.
 """
 
 import asyncio
-import math
 import secrets
 from typing import Final
 from uuid import UUID
@@ -13,8 +12,7 @@ from uuid import UUID
 import structlog
 
 from edgecache.brain.audits import records
-from edgecache.brain.audits.outcomes import Outcome
-from edgecache.brain.audits.reading import FORWARDED, Reader, Target, Way, span_of
+from edgecache.brain.audits.reading import FORWARDED, Outcome, Reader, Target, Way, span_of
 from edgecache.brain.audits.settings import AuditSettings
 from edgecache.brain.background import PeriodicTask
 from edgecache.brain.database import Database
@@ -38,11 +36,6 @@ LOOKED_AT: Final = frozenset((Health.ONLINE, Health.SUSPECT))
 _random: Final = secrets.SystemRandom()
 
 
-def looks_needed(share: float, confidence: float) -> int:
-    """Return how many looks find a share of altered deliveries with this probability."""
-    return math.ceil(math.log(1 - confidence) / math.log(1 - share))
-
-
 class Audits(PeriodicTask):
     """One brain's part of the looks; all brains share the plan."""
 
@@ -59,7 +52,11 @@ class Audits(PeriodicTask):
         self._nodes = nodes
         self._reader = reader
         self._settings = settings
-        super().__init__("audits", self.round, _pause)
+        super().__init__(
+            "audits",
+            self.round,
+            lambda: asyncio.sleep(_random.uniform(SHORTEST_PAUSE_S, LONGEST_PAUSE_S)),
+        )
 
     async def start(self) -> None:
         """Start looking, unless it is switched off."""
@@ -154,7 +151,3 @@ class Audits(PeriodicTask):
 
 def _name(way: Way) -> tuple[str, str]:
     return str(way.path), way.vantage.local if way.vantage else ""
-
-
-async def _pause() -> None:
-    await asyncio.sleep(_random.uniform(SHORTEST_PAUSE_S, LONGEST_PAUSE_S))

@@ -10,12 +10,12 @@ import secrets
 import socket
 import time
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from edgecache.brain.audits.outcomes import Outcome, Path
 from edgecache.brain.audits.settings import Vantage
 from edgecache.brain.blocks import Blocks
 from edgecache.brain.delivery.delivery import Span, Tenant
@@ -43,6 +43,22 @@ CLIENTS: Final = (
     "{host}User-Agent: Wget/1.21.4\r\nAccept: */*\r\n{range}Connection: Keep-Alive\r\n",
     "{host}User-Agent: python-requests/2.32.3\r\nAccept: */*\r\n{range}",
 )
+
+
+class Path(StrEnum):
+    """How bytes travel: to a client itself, or through the brain to one."""
+
+    DIRECT = "direct"
+    FORWARDED = "forwarded"
+
+
+class Outcome(StrEnum):
+    """What came: the bytes, other bytes, a 404, or nothing of use."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    MISSING = "missing"
+    UNANSWERED = "unanswered"
 
 
 class Way(NamedTuple):

@@ -3,8 +3,7 @@
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from edgecache.brain.audits.outcomes import Outcome
-from edgecache.brain.audits.reading import Request
+from edgecache.brain.audits.reading import Outcome, Request
 from edgecache.brain.database import Database
 
 KEPT_DAYS: Final = 90

@@ -9,8 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from edgecache.brain.audits import records
-from edgecache.brain.audits.outcomes import Outcome, Path
-from edgecache.brain.audits.reading import Reader, Request, Target, Way
+from edgecache.brain.audits.reading import Outcome, Path, Reader, Request, Target, Way
 from edgecache.brain.audits.settings import Vantage
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Span, Tenant
