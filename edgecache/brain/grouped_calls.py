@@ -17,7 +17,8 @@ from edgecache.http.shares import Path
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-# Keys of one call: more would be no cheaper for each, and make the first ones wait.
+# Keys of one call: more would be no cheaper for each, and make the first ones wait. A call may lock
+# as many, see ``commits.KEYS_LOCKED``.
 GROUP_KEYS: Final = 64
 
 

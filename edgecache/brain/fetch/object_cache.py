@@ -5,26 +5,27 @@ then to the directory; when it returns, no brain serves the previous version any
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.directory.directory import Directory, KeyWatch
+from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import OriginChanged, OriginMissing
+from edgecache.brain.fair_share import charge_bucket
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.fetch.origin_writes import OriginWrites
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.fetch.singleflight import Singleflight
+from edgecache.brain.grouped_calls import GroupedCalls
 from edgecache.brain.origins.driver import version_at
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage import builtin_origin
 from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.digests import verified
 from edgecache.brain.storage.group_commit import GroupCommit
-from edgecache.brain.storage.group_deletes import GroupDeletes
 from edgecache.brain.storage.listings import list_keys
 from edgecache.brain.storage.local_bytes import local_bytes
 from edgecache.brain.storage.staging import Staging
@@ -45,6 +46,9 @@ from edgecache.brain.values import (
 )
 
 T = TypeVar("T")
+V = TypeVar("V", bound=ObjectVersion | None)
+
+StoredKey = tuple[BucketInfo, str]
 
 # Of a copy within the built-in origin, whose source is overwritten again and again.
 COPY_ATTEMPTS: Final = 4
@@ -83,14 +87,13 @@ class ObjectCache:
         )
         self._on_stored = on_stored
         self._stored_writes = GroupCommit(directory, StoredBytes(staging), on_stored=on_stored)
-        self._deletes = GroupDeletes(self._coherence)
+        self._deletes: GroupedCalls[StoredKey, None] = GroupedCalls(self._delete_rows)
         self.writes = OriginWrites(database, self._coherence, staging, brain_id)
 
     async def stop(self) -> None:
         """Finish the writes, cancel the fetches."""
         await self._running.finish()
         await self._stored_writes.finish()
-        await self._deletes.finish()
         await self.singleflight.stop()
 
     # --- reading ----------------------------------------------------------------------------
@@ -275,8 +278,10 @@ class ObjectCache:
         origin, source_key = source[0], check_key(source[1])
         if origin.origin_id is None and bucket.origin_id is None:
             for _ in range(COPY_ATTEMPTS):
-                write = self._copy_row((origin, source_key), bucket, key, describe, conditions)
-                copied = await self._uncancelled(write)
+                write = builtin_origin.copy(
+                    self._coherence, (origin, source_key), bucket, key, describe, conditions
+                )
+                copied = await self._uncancelled(self._remembered(bucket, key, write))
                 if copied is not None:
                     return copied
         opened = await self.open(origin, source_key)
@@ -299,7 +304,11 @@ class ObjectCache:
         Continues when the caller is cancelled. Raises KeyRefused, OriginMissing, NoSuchBucket,
         DatabaseUnavailable.
         """
-        return await self._uncancelled(self._tag(bucket, check_key(key), tagging))
+        write = builtin_origin.tag(self._coherence, bucket, check_key(key), tagging)
+        found = await self._uncancelled(self._remembered(bucket, key, write))
+        if found is None:
+            raise OriginMissing
+        return found
 
     # --- internal ---------------------------------------------------------------------------
 
@@ -310,11 +319,10 @@ class ObjectCache:
         """Open an object of the built-in origin and put it into the directory again."""
         if await builtin_origin.head(self._database, bucket, key) is None:
             raise OriginMissing
-        with self._directory.watch((bucket.id, key, "")) as watch:
-            found = await builtin_origin.adopt(self._coherence, bucket, key)
-            if found is None:
-                raise OriginMissing
-            self._remember(bucket, found, watch)
+        write = builtin_origin.adopt(self._coherence, bucket, key)
+        found = await self._remembered(bucket, key, write)
+        if found is None:
+            raise OriginMissing
         opened = OpenObject(self, bucket, found)
         opened.is_hit = False
         return opened
@@ -342,50 +350,36 @@ class ObjectCache:
     ) -> ObjectVersion:
         try:
             async with self.singleflight.origin(bucket, has_body=True) as driver:
-                with self._directory.watch((bucket.id, key, "")) as watch:
-                    found = await self.writes.put(driver, bucket, key, staged, fields, conditions)
-                    self._remember(bucket, found, watch)
-                    return found
+                write = self.writes.put(driver, bucket, key, staged, fields, conditions)
+                return await self._remembered(bucket, key, write)
         finally:
             await self._staging.discard(staged)
-
-    async def _copy_row(
-        self,
-        source: tuple[BucketInfo, str],
-        bucket: BucketInfo,
-        key: str,
-        describe: Callable[[ObjectVersion], Fields],
-        conditions: Conditions,
-    ) -> ObjectVersion | None:
-        with self._directory.watch((bucket.id, key, "")) as watch:
-            found = await builtin_origin.copy(
-                self._coherence, source, bucket, key, describe, conditions
-            )
-            if found is not None:
-                self._remember(bucket, found, watch)
-            return found
-
-    async def _tag(self, bucket: BucketInfo, key: str, tagging: str) -> ObjectVersion:
-        with self._directory.watch((bucket.id, key, "")) as watch:
-            found = await builtin_origin.tag(self._coherence, bucket, key, tagging)
-            if found is None:
-                raise OriginMissing
-            self._remember(bucket, found, watch)
-            return found
 
     async def _delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
         if bucket.origin_id is not None:
             async with self.singleflight.origin(bucket) as driver:
                 await self.writes.delete(driver, bucket, keys)
         elif len(keys) == 1:
-            await self._deletes.delete(bucket, keys[0])
+            # With its bucket's others, whoever asked for it.
+            charge_bucket(bucket)
+            await self._deletes.get((bucket, keys[0]))
         else:
             await builtin_origin.delete(self._coherence, bucket, keys)
 
-    def _remember(self, bucket: BucketInfo, found: ObjectVersion, watch: KeyWatch) -> None:
-        if found.generation:
-            self._directory.remember(found, watch)
-            self._on_stored(bucket, found)
+    async def _delete_rows(self, given: Sequence[StoredKey]) -> Mapping[StoredKey, None]:
+        """Delete keys of one bucket together."""
+        bucket = given[0][0]
+        await builtin_origin.delete(self._coherence, bucket, sorted({key for _, key in given}))
+        return {}
+
+    async def _remembered(self, bucket: BucketInfo, key: str, write: Awaitable[V]) -> V:
+        """Make a write, and put what it wrote into the directory."""
+        with self._directory.watch((bucket.id, key, "")) as watch:
+            found = await write
+            if found is not None and found.generation:
+                self._directory.remember(found, watch)
+                self._on_stored(bucket, found)
+            return found
 
     async def _uncancelled(self, write: Coroutine[Any, Any, T]) -> T:
         """Run a write to its end, even when the caller is cancelled."""
