@@ -15,10 +15,9 @@ from edgecache.brain.internal_api import (
     metrics,
     nodes,
     objects,
-    operators,
+    organizations,
     origins,
     purges,
-    service,
 )
 from edgecache.brain.internal_api.parts import InternalApiParts
 from edgecache.brain.json_api import JsonApi, JsonCall, Route
@@ -51,26 +50,18 @@ def internal_api(parts: InternalApiParts) -> JsonApi:
 
 
 def _routes(parts: InternalApiParts) -> Iterator[Route]:
-    database, coherence = parts.database, parts.coherence
-    yield from health.routes(database, parts.brain_id)
-    yield from nodes.NodesApi(
-        database,
-        coherence,
-        parts.nodes,
-        workers_url=parts.workers_url,
-        is_production=parts.is_production,
-    ).routes()
-    yield from metrics.routes(database, parts.nodes, parts.statistics, parts.siblings)
-    yield from purges.routes(parts.purges, parts.directory, parts.objects)
+    yield from health.routes(parts.database, parts.brain_id)
+    yield from nodes.NodesApi(parts).routes()
+    yield from metrics.routes(parts)
+    yield from purges.routes(parts)
     yield from buckets.routes(parts.buckets, parts.repair)
-    yield from objects.ObjectsApi(parts.directory, parts.objects, parts.platform_keys).routes()
-    yield from access_keys.routes(database, coherence)
+    yield from objects.ObjectsApi(parts).routes()
+    yield from access_keys.routes(parts.database, parts.coherence)
     yield from origins.routes(parts.catalog)
-    yield from environments.routes(database, coherence, parts.staging, parts.purges)
+    yield from environments.routes(parts)
     yield from hosts.routes(parts.hosts)
-    yield from service.routes(parts.nodes)
-    yield from operators.routes(parts.networks)
-    yield from all_tenants.routes(database)
+    yield from organizations.routes(parts.nodes, parts.networks)
+    yield from all_tenants.routes(parts.database)
 
 
 def _digest(text: str) -> bytes:

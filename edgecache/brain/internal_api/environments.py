@@ -2,13 +2,10 @@
 
 from typing import Final
 
-from edgecache.brain.database import Database
 from edgecache.brain.directory import tenants
-from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.directory.purges import Purges
 from edgecache.brain.internal_api.bodies import tenant_of
+from edgecache.brain.internal_api.parts import InternalApiParts
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
-from edgecache.brain.storage.staging import Staging
 
 TIMEOUT_S: Final = 600.0
 COUNT: Final = (
@@ -21,20 +18,18 @@ COUNT: Final = (
 )
 
 
-def routes(
-    database: Database, coherence: Coherence, staging: Staging, purges: Purges
-) -> list[Route]:
+def routes(parts: InternalApiParts) -> list[Route]:
     """Return the routes."""
 
     async def count(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.captures)
         whose = [tenant.organization_id, tenant.environment_pk]
-        row = await database.one(COUNT, [*whose, *whose])
+        row = await parts.database.one(COUNT, [*whose, *whose])
         return JsonResponse(row._asdict() if row is not None else None)
 
     async def drop(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.captures)
-        await tenants.drop(database, coherence, staging, purges, tenant)
+        await tenants.drop(parts.database, parts.coherence, parts.staging, parts.purges, tenant)
         return JsonResponse(status=204)
 
     path = "/v1/environments/{organization_id}/{environment_pk}"

@@ -4,27 +4,24 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from edgecache.brain.database import Database, Row
+from edgecache.brain.database import Row
 from edgecache.brain.internal_api.nodes import find
+from edgecache.brain.internal_api.parts import InternalApiParts
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.metering import prometheus as exposition
 from edgecache.brain.metering import usage_lines
-from edgecache.brain.metering.statistics import Statistics
-from edgecache.brain.nodes.registry import Nodes
-from edgecache.brain.siblings.reports import Siblings
 from edgecache.protocol.fields import Fields
 
 USAGE_PAGE: Final = 5000
 
 
-def routes(
-    database: Database, nodes: Nodes, statistics: Statistics, siblings: Siblings
-) -> list[Route]:
+def routes(parts: InternalApiParts) -> list[Route]:
     """Return the routes.
 
     What all processes of this brain have counted up to now is included; other brains write theirs
     every ten seconds.
     """
+    statistics, siblings = parts.statistics, parts.siblings
 
     async def status(_call: JsonCall) -> JsonResponse:
         await siblings.flush_others()
@@ -36,31 +33,31 @@ def routes(
 
     async def of_node(call: JsonCall) -> JsonResponse:
         await siblings.flush_others()
-        return JsonResponse(await statistics.of_node(await find(database, call)))
+        return JsonResponse(await statistics.of_node(await find(parts.database, call)))
 
     async def prometheus(_call: JsonCall) -> JsonResponse:
-        text = exposition.text(nodes, await siblings.traffic())
+        text = exposition.text(parts.nodes, await siblings.traffic())
         return JsonResponse(text, content_type=exposition.CONTENT_TYPE)
 
     return [
         Route("GET", "/v1/status", status),
         Route("GET", "/v1/metrics", cluster),
         Route("GET", "/v1/nodes/{node_id}/metrics", of_node),
-        _usage(database, statistics, siblings),
+        _usage(parts),
         Route("GET", "/metrics", prometheus, is_local=True),
     ]
 
 
-def _usage(database: Database, statistics: Statistics, siblings: Siblings) -> Route:
+def _usage(parts: InternalApiParts) -> Route:
     async def usage(call: JsonCall) -> JsonResponse:
         query = Fields(call.query, is_text=True)
         after = query.integer("after", default=0)
         limit = query.integer("limit", default=USAGE_PAGE)
         cut = query.text("cut", limit=3, default="all")
         query.finish()
-        await asyncio.gather(statistics.flush(), siblings.flush_others())
+        await asyncio.gather(parts.statistics.flush(), parts.siblings.flush_others())
         rows = await usage_lines.page(
-            database, after, min(limit, USAGE_PAGE), cuts_all=cut == "all"
+            parts.database, after, min(limit, USAGE_PAGE), cuts_all=cut == "all"
         )
         return JsonResponse(_page(rows, after))
 

@@ -1,17 +1,15 @@
 """``/v1/nodes``: the registry of workers."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from uuid import UUID
 
 from edgecache.brain.audits import records
 from edgecache.brain.database import Database
-from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.internal_api.parts import InternalApiParts
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.json_errors import NodeNotFound
 from edgecache.brain.nodes import registration
 from edgecache.brain.nodes import rows as node_rows
-from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.rows import NodeRow
 from edgecache.protocol.fields import Fields
 
@@ -19,22 +17,10 @@ PAGE: Final = 500
 
 
 class NodesApi:
-    """The handlers. workers_url: the brain's URL that a new node is configured with."""
+    """The handlers."""
 
-    def __init__(
-        self,
-        database: Database,
-        coherence: Coherence,
-        nodes: Nodes,
-        *,
-        workers_url: str,
-        is_production: bool,
-    ) -> None:
-        self._database = database
-        self._coherence = coherence
-        self._nodes = nodes
-        self._workers_url = workers_url
-        self._is_production = is_production
+    def __init__(self, parts: InternalApiParts) -> None:
+        self._parts = parts
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -45,66 +31,65 @@ class NodesApi:
             Route("GET", "/v1/nodes/{node_id}", self._one),
             Route("GET", "/v1/nodes/{node_id}/audits", self._audits),
             Route("DELETE", "/v1/nodes/{node_id}", self._remove),
-            *_status_changes(self._coherence, self._nodes),
+            Route("POST", "/v1/nodes/{node_id}/approve", self._approve),
+            Route("POST", "/v1/nodes/{node_id}/drain", self._drain),
+            Route("POST", "/v1/nodes/{node_id}/quarantine", self._quarantine),
         ]
 
     async def _listing(self, _call: JsonCall) -> JsonResponse:
-        rows = await node_rows.read_all(self._database)
-        shown = [shape(row, self._nodes.interval_s) for row in rows if row.removed_at is None]
+        rows = await node_rows.read_all(self._parts.database)
+        shown = [shape(row, self._parts.nodes.interval_s) for row in rows if row.removed_at is None]
         return JsonResponse({"nodes": sorted(shown, key=lambda node: node["node_id"])})
 
     async def _create(self, call: JsonCall) -> JsonResponse:
-        wanted = registration.read(Fields(call.body), is_production=self._is_production)
-        made = await registration.register(self._coherence, wanted)
-        await self._nodes.refresh()
-        secret = {"node_secret": made.secret, "brain_url": self._workers_url}
-        return JsonResponse({**shape(made.row, self._nodes.interval_s), **secret}, 201)
+        parts = self._parts
+        row, secret = await registration.register(
+            parts.coherence, Fields(call.body), is_production=parts.is_production
+        )
+        shown = await self._refreshed(row)
+        return JsonResponse({**shown, "node_secret": secret, "brain_url": parts.workers_url}, 201)
 
     async def _one(self, call: JsonCall) -> JsonResponse:
-        return JsonResponse(shape(await find(self._database, call), self._nodes.interval_s))
+        return JsonResponse(
+            shape(await find(self._parts.database, call), self._parts.nodes.interval_s)
+        )
 
     async def _audits(self, call: JsonCall) -> JsonResponse:
-        row = await find(self._database, call)
-        return JsonResponse(await records.summary(self._database, row.id))
+        row = await find(self._parts.database, call)
+        return JsonResponse(await records.summary(self._parts.database, row.id))
 
     async def _quarantines(self, call: JsonCall) -> JsonResponse:
         query = Fields(call.query, is_text=True)
         after = query.integer("after", default=0)
         limit = query.integer("limit", default=PAGE)
         query.finish()
-        found = await node_rows.quarantines(self._database, after, min(limit, PAGE))
+        found = await node_rows.quarantines(self._parts.database, after, min(limit, PAGE))
         return JsonResponse({"quarantines": found})
 
     async def _remove(self, call: JsonCall) -> JsonResponse:
-        await registration.remove(self._coherence, node_id(call))
-        await self._nodes.refresh()
+        await registration.remove(self._parts.coherence, node_id(call))
+        await self._parts.nodes.refresh()
         return JsonResponse(status=204)
 
+    async def _approve(self, call: JsonCall) -> JsonResponse:
+        return await self._decide(call, "active")
 
-def _status_changes(coherence: Coherence, nodes: Nodes) -> list[Route]:
-    def handler(change: Callable[[UUID, JsonCall], Awaitable[NodeRow]]) -> Callable[..., Any]:
-        async def handle(call: JsonCall) -> JsonResponse:
-            row = await change(node_id(call), call)
-            await nodes.refresh()
-            return JsonResponse(shape(row, nodes.interval_s))
+    async def _drain(self, call: JsonCall) -> JsonResponse:
+        return await self._decide(call, "draining")
 
-        return handle
-
-    def approve(node: UUID, _call: JsonCall) -> Awaitable[NodeRow]:
-        return registration.approve(coherence, node)
-
-    def drain(node: UUID, _call: JsonCall) -> Awaitable[NodeRow]:
-        return registration.drain(coherence, node)
-
-    def quarantine(node: UUID, call: JsonCall) -> Awaitable[NodeRow]:
+    async def _quarantine(self, call: JsonCall) -> JsonResponse:
         reason = str(call.body.get("reason") or "staff")
-        return registration.quarantine(coherence, node, reason=reason)
+        return await self._decide(call, "quarantined", reason=reason)
 
-    return [
-        Route("POST", "/v1/nodes/{node_id}/approve", handler(approve)),
-        Route("POST", "/v1/nodes/{node_id}/drain", handler(drain)),
-        Route("POST", "/v1/nodes/{node_id}/quarantine", handler(quarantine)),
-    ]
+    async def _decide(self, call: JsonCall, status: str, *, reason: str = "") -> JsonResponse:
+        coherence = self._parts.coherence
+        row = await registration.decide(coherence, node_id(call), status, reason=reason)
+        return JsonResponse(await self._refreshed(row))
+
+    async def _refreshed(self, row: NodeRow) -> dict[str, Any]:
+        """Have this brain know the change, and return the node as JSON."""
+        await self._parts.nodes.refresh()
+        return shape(row, self._parts.nodes.interval_s)
 
 
 def shape(row: NodeRow, interval_s: float) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any, Final
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import NoSuchBucket
-from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.internal_api.bodies import take_tenant
+from edgecache.brain.internal_api.parts import InternalApiParts
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
-from edgecache.brain.s3.auth.platform_keys import LIMIT_S, PlatformKeys
+from edgecache.brain.s3.auth.platform_keys import LIMIT_S
 from edgecache.brain.s3.auth.presigned_urls import ORIGIN_PARAMETER, UrlRequest, presigned_url
 from edgecache.brain.values import BucketInfo, ObjectVersion, check_key
 from edgecache.protocol.fields import Fields
@@ -52,12 +52,10 @@ OF_UPLOADS: Final = frozenset((Step.PART, Step.COMPLETE, Step.ABORT))
 class ObjectsApi:
     """The handlers. Each call names its tenant and a bucket of it."""
 
-    def __init__(
-        self, directory: Directory, objects: ObjectCache, platform_keys: PlatformKeys
-    ) -> None:
-        self._directory = directory
-        self._objects = objects
-        self._platform_keys = platform_keys
+    def __init__(self, parts: InternalApiParts) -> None:
+        self._directory = parts.directory
+        self._objects = parts.objects
+        self._platform_keys = parts.platform_keys
 
     def routes(self) -> list[Route]:
         """Return the routes."""

@@ -22,7 +22,7 @@ from edgecache.brain.storage.staging import Staging
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalApiParts:
-    """What ``internal_api`` hands on: each module's ``routes`` names the parts that it uses.
+    """What a handler of the platform's calls may use.
 
     secrets: the accepted bearer secrets. workers_url: where new nodes find the brain.
     """

@@ -4,11 +4,9 @@ import asyncio
 from typing import Final
 
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.directory.directory import Directory
-from edgecache.brain.directory.purges import Purges
 from edgecache.brain.errors import BrainError, Invalid
-from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.internal_api.bodies import take_tenant
+from edgecache.brain.internal_api.parts import InternalApiParts
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.protocol.fields import Fields
 from edgecache.protocol.names import OBJECT_NAME_CHARS
@@ -19,7 +17,7 @@ WARM_KEYS: Final = 1000
 WARM_AT_ONCE: Final = 8
 
 
-def routes(purges: Purges, directory: Directory, objects: ObjectCache) -> list[Route]:
+def routes(parts: InternalApiParts) -> list[Route]:
     """Return the routes."""
 
     async def purge(call: JsonCall) -> JsonResponse:
@@ -32,7 +30,7 @@ def routes(purges: Purges, directory: Directory, objects: ObjectCache) -> list[R
         if not (keys or prefix or everything):
             body.wrong("keys", "give keys, a prefix, or all: true", None, code="required")
         body.finish()
-        found = await purges.purge(
+        found = await parts.purges.purge(
             tenant, keys=keys, prefix=prefix, everything=everything, preview=preview
         )
         return JsonResponse(found)
@@ -43,9 +41,7 @@ def routes(purges: Purges, directory: Directory, objects: ObjectCache) -> list[R
         keys = body.texts("keys", limit=WARM_KEYS, length=OBJECT_NAME_CHARS)
         body.finish()
         turns = asyncio.Semaphore(WARM_AT_ONCE)
-        codes = await asyncio.gather(
-            *(_warm(directory, objects, tenant, key, turns) for key in keys)
-        )
+        codes = await asyncio.gather(*(_warm(parts, tenant, key, turns) for key in keys))
         failed = [{"key": key, "code": code} for key, code in zip(keys, codes, strict=True) if code]
         return JsonResponse({"warmed": len(keys) - len(failed), "failed": failed})
 
@@ -56,16 +52,16 @@ def routes(purges: Purges, directory: Directory, objects: ObjectCache) -> list[R
 
 
 async def _warm(
-    directory: Directory, objects: ObjectCache, tenant: Tenant, name: str, turns: asyncio.Semaphore
+    parts: InternalApiParts, tenant: Tenant, name: str, turns: asyncio.Semaphore
 ) -> str:
     """Fetch an object into the cache; return an error code, "" on success."""
     bucket_name, _, key = name.partition("/")
     async with turns:
         try:
-            bucket = await directory.bucket(tenant, bucket_name)
+            bucket = await parts.directory.bucket(tenant, bucket_name)
             if bucket is None:
                 return "no_such_bucket"
-            opened = await objects.open(bucket, key)
+            opened = await parts.objects.open(bucket, key)
             await opened.whole()
         except Invalid:
             return "invalid"

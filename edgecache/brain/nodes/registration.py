@@ -1,7 +1,6 @@
 """The life of a node: registration, approval, quarantine, drain, removal."""
 
 import secrets
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
@@ -24,32 +23,28 @@ log = structlog.get_logger(__name__)
 SECRET_BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """A request to register a node. organization_id: None is the platform.
+async def register(
+    coherence: Coherence, body: Fields, *, is_production: bool
+) -> tuple[NodeRow, str]:
+    """Create a node; return it and its credential, which is shown once and not stored.
 
-    is_trusted: active at once; others wait for their proof and for staff's approval.
+    is_production: requires a public endpoint of organizations' nodes. Raises MalformedMessage with
+    every wrong field, EndpointTaken, DatabaseUnavailable.
     """
-
-    endpoint: str
-    region: str
-    capacity_bytes: int
-    organization_id: int | None
-    is_trusted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RegisteredNode:
-    """A new node and its credential, which is shown once and not stored."""
-
-    row: NodeRow
-    secret: str = field(repr=False)
+    secret = secrets.token_urlsafe(SECRET_BYTES)
+    row = _read(body, secret_hash(secret), is_production=is_production)
+    async with coherence.change(waits=False) as change:
+        is_new = await node_rows.insert(change, row)
+    if not is_new:
+        raise EndpointTaken
+    log.info("node_registered", node_id=str(row.id), region=row.region, status=row.status)
+    return row, secret
 
 
-def read(body: Fields, *, is_production: bool) -> Registration:
-    """Read a registration. Raises MalformedMessage with every wrong field."""
+def _read(body: Fields, credential: bytes, *, is_production: bool) -> NodeRow:
     region = body.converted("region", parse_label, "must be like eu-central: a-z, 0-9, hyphens", "")
     capacity_bytes = body.integer("capacity_bytes", minimum=1, maximum=CAPACITY_LIMIT_BYTES)
+    # Without an organization it is the platform's.
     is_owned = body.is_given("organization_id")
     organization_id = body.integer("organization_id", minimum=1) if is_owned else None
     is_trusted = body.boolean("is_trusted", default=False)
@@ -60,60 +55,34 @@ def read(body: Fields, *, is_production: bool) -> Registration:
         except Invalid as exc:
             body.errors += exc.errors
     body.finish()
-    return Registration(endpoint, region, capacity_bytes, organization_id, is_trusted)
-
-
-async def register(coherence: Coherence, wanted: Registration) -> RegisteredNode:
-    """Create the node. Raises EndpointTaken, DatabaseUnavailable."""
-    secret = secrets.token_urlsafe(SECRET_BYTES)
-    row = NodeRow(
+    return NodeRow(
         id=uuid7(),
-        organization_id=wanted.organization_id,
-        endpoint=wanted.endpoint,
-        region=wanted.region,
-        capacity_bytes=wanted.capacity_bytes,
-        status="active" if wanted.is_trusted else "pending",
-        secret_hash=secret_hash(secret),
+        organization_id=organization_id,
+        endpoint=endpoint,
+        region=region,
+        capacity_bytes=capacity_bytes,
+        # Others wait for their proof and for staff's approval.
+        status="active" if is_trusted else "pending",
+        secret_hash=credential,
         created_at=datetime.now(UTC),
     )
-    async with coherence.change(waits=False) as change:
-        is_new = await node_rows.insert(change, row)
-    if not is_new:
-        raise EndpointTaken
-    log.info("node_registered", node_id=str(row.id), region=row.region, status=row.status)
-    return RegisteredNode(row, secret)
 
 
-async def approve(coherence: Coherence, node_id: UUID) -> NodeRow:
-    """Make a node active: a pending one with a proved endpoint, or a quarantined one.
+async def decide(coherence: Coherence, node_id: UUID, status: str, *, reason: str = "") -> NodeRow:
+    """Make a node active, draining or quarantined.
 
+    A pending one becomes active only with a proved endpoint. Nothing new is stored on a draining
+    one, and what it holds is replicated elsewhere; a quarantined one is asked for nothing any more.
     Raises NodeNotFound, StateConflict.
     """
     async with coherence.change() as change:
         row = await _locked(change, node_id)
-        if row.status == "pending" and row.proved_at is None:
+        if status == "active" and row.status == "pending" and row.proved_at is None:
             raise StateConflict("The node has not proved its endpoint yet.")
-        await _decide(change, row, "active", only_from=("pending", "quarantined", "draining"))
-        return await _locked(change, node_id)
-
-
-async def quarantine(coherence: Coherence, node_id: UUID, *, reason: str) -> NodeRow:
-    """Ask a node for nothing any more. Raises NodeNotFound, StateConflict."""
-    async with coherence.change() as change:
-        row = await _locked(change, node_id)
-        states = ("pending", "active", "draining")
-        await _decide(change, row, "quarantined", reason=reason, only_from=states)
-        return await _locked(change, node_id)
-
-
-async def drain(coherence: Coherence, node_id: UUID) -> NodeRow:
-    """Store nothing new on a node, and replicate what it holds elsewhere.
-
-    Raises NodeNotFound, StateConflict.
-    """
-    async with coherence.change() as change:
-        row = await _locked(change, node_id)
-        await _decide(change, row, "draining", only_from=("active",))
+        if row.status != status:
+            if not await node_rows.set_status(change, node_id, status, reason=reason):
+                raise StateConflict(f"The node is {row.status}.")
+            log.info("node_status", node_id=str(node_id), status=status, reason=reason)
         return await _locked(change, node_id)
 
 
@@ -137,18 +106,3 @@ async def _locked(change: Change, node_id: UUID) -> NodeRow:
     if row is None or row.removed_at is not None:
         raise NodeNotFound
     return row
-
-
-async def _decide(
-    change: Change,
-    row: NodeRow,
-    status: str,
-    *,
-    only_from: tuple[str, ...],
-    reason: str = "",
-) -> None:
-    if row.status == status:
-        return
-    if not await node_rows.set_status(change, row.id, status, reason=reason, only_from=only_from):
-        raise StateConflict(f"The node is {row.status}.")
-    log.info("node_status", node_id=str(row.id), status=status, reason=reason)

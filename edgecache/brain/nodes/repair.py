@@ -229,9 +229,7 @@ class Repair(PeriodicTask):
         for node in leaving:
             if is_over or node.id not in readable or node.removed_for_s() > DRAIN_LIMIT_S:
                 async with self._coherence.change(waits=False) as change:
-                    await node_rows.set_status(
-                        change, node.id, "removed", reason="removal", only_from=("draining",)
-                    )
+                    await node_rows.set_status(change, node.id, "removed", reason="removal")
                 log.info("node_removed", node_id=str(node.id))
             else:
                 left = True

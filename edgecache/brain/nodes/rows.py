@@ -11,6 +11,13 @@ from edgecache.brain.nodes.health import by_heartbeat, offline_after_s
 from edgecache.protocol.heartbeats import Heartbeat, Problem
 
 TOPIC: Final = "node"
+# What a node's status may be when another one is decided.
+MAY_FOLLOW: Final = {
+    "active": ("pending", "quarantined", "draining"),
+    "quarantined": ("pending", "active", "draining"),
+    "draining": ("active",),
+    "removed": ("draining",),
+}
 
 SELECT: Final = """
     SELECT id, organization_id, endpoint, region, capacity_bytes, status, secret_hash, created_at,
@@ -153,16 +160,14 @@ async def insert(change: Change, row: NodeRow) -> bool:
     return True
 
 
-async def set_status(
-    change: Change, node_id: UUID, status: str, *, reason: str = "", only_from: tuple[str, ...]
-) -> bool:
-    """Set a node's status; False if its status was none of ``only_from``."""
+async def set_status(change: Change, node_id: UUID, status: str, *, reason: str = "") -> bool:
+    """Set a node's status; False if its status is none that this one may follow."""
     done = await change.run(
         # A full inventory is requested: its files may have changed meanwhile.
         "UPDATE brain_node SET status = %s, status_reason = %s, status_at = now(),"
         " inventory_of = ''"
         " WHERE id = %s AND status = ANY(%s)",
-        [status, reason[:255], node_id, list(only_from)],
+        [status, reason[:255], node_id, list(MAY_FOLLOW[status])],
     )
     if done and status == "quarantined":
         # In turns, so that readers who page by id miss none.
