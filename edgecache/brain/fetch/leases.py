@@ -72,22 +72,21 @@ class Leases:
             await asyncio.gather(self._looking, return_exceptions=True)
         await self._releasing.stop()
 
-    async def acquire(self, name: Name) -> "Lease | None":
-        """Return the lease, or None when another fetch holds it, or is about to.
+    async def acquire(self, name: Name) -> bool:
+        """Take the lease; False when another fetch holds it, or is about to.
 
         Raises DatabaseUnavailable.
         """
         if name in self._wanted:
-            return None
+            return False
         self._wanted.add(name)
         acquiring = asyncio.create_task(self._acquiring.get(name))
         acquiring.add_done_callback(lambda _: self._wanted.discard(name))
         try:
-            is_held = await asyncio.shield(acquiring)
+            return bool(await asyncio.shield(acquiring))
         except asyncio.CancelledError:
             acquiring.add_done_callback(partial(self._give_up, name))
             raise
-        return Lease(self, name) if is_held else None
 
     async def wait(self, name: Name) -> None:
         """Wait until the lease is free, or was a moment ago."""
@@ -160,18 +159,3 @@ class Leases:
 
 def _columns(names: list[Name]) -> list[list[int | str]]:
     return [list(each) for each in zip(*names, strict=True)]
-
-
-class Lease:
-    """A lease that is held while its block runs."""
-
-    def __init__(self, leases: Leases, name: Name) -> None:
-        self._leases = leases
-        self._name = name
-
-    async def __aenter__(self) -> None:
-        """Hold it."""
-
-    async def __aexit__(self, *_exc: object) -> None:
-        """Release it."""
-        await self._leases.release(self._name)

@@ -213,9 +213,9 @@ class Singleflight:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TURN_LIMIT_S):
                 while True:
-                    lease = await self._leases.acquire(fetch.name)
-                    if lease is not None:
-                        await stack.enter_async_context(lease)
+                    is_held = await self._leases.acquire(fetch.name)
+                    if is_held:
+                        stack.push_async_callback(self._leases.release, fetch.name)
                     else:
                         await self._leases.wait(fetch.name)
                     found = await self._directory.find(*fetch.name)
@@ -226,7 +226,7 @@ class Singleflight:
                         if await self._wait_for_bytes(found) or not found.variant:
                             return found
                         known = found.generation
-                    if lease is not None:
+                    if is_held:
                         return None
         return None
 
