@@ -46,7 +46,10 @@ class BrainError(Exception):
 
     def again(self) -> Self:
         """Return a copy for another waiter: each raise adds to the traceback."""
-        return type(self)(self.detail)
+        # Without the constructor, which takes other arguments in some subclasses.
+        copy = type(self).__new__(type(self), *self.args)
+        copy.__dict__.update(self.__dict__)
+        return copy
 
 
 class Unavailable(BrainError):
@@ -107,15 +110,6 @@ class StorageFull(Unavailable):
         self.pool = pool
         self.limit_bytes = limit_bytes
         self.wanted_bytes = wanted_bytes
-
-    def again(self) -> Self:
-        """Return a copy for another waiter."""
-        return type(self)(
-            self.detail,
-            pool=self.pool,
-            limit_bytes=self.limit_bytes,
-            wanted_bytes=self.wanted_bytes,
-        )
 
 
 class StoreUnavailable(Unavailable):
@@ -210,10 +204,6 @@ class TooManyParts(BrainError):
             "(ZBRAIN_UPLOADS_GIB) together. Complete or abort some of these uploads."
         )
         self.limit_bytes = limit_bytes
-
-    def again(self) -> Self:
-        """Return a copy for another waiter."""
-        return type(self)(self.limit_bytes)
 
 
 class ServiceStopped(BrainError):
@@ -325,7 +315,3 @@ class PartMissing(StoreMissing):
     def __init__(self, index: int) -> None:
         super().__init__()
         self.index = index
-
-    def again(self) -> Self:
-        """Return a copy for another waiter."""
-        return type(self)(self.index)
