@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import structlog
 
 from edgecache.brain.errors import DatabaseUnavailable
+from edgecache.http.futures import retrieve
 
 log = structlog.get_logger(__name__)
 
@@ -42,12 +43,6 @@ class BackgroundTasks:
         for task in self._tasks:
             task.cancel()
         await self.finish()
-
-
-def retrieve(done: asyncio.Future[Any]) -> None:
-    """Retrieve the exception, so that asyncio does not report it as never retrieved."""
-    if not done.cancelled():
-        done.exception()
 
 
 async def wait_for_news(news: asyncio.Event, timeout_s: float) -> None:

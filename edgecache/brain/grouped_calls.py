@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
-from edgecache.brain.background import BackgroundTasks, retrieve
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.fair_share import PAYER
+from edgecache.http.futures import retrieve
 from edgecache.http.shares import Path
 
 K = TypeVar("K", bound=Hashable)

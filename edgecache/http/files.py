@@ -18,6 +18,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
+from edgecache.http.futures import retrieve
 from edgecache.http.shares import Path
 from edgecache.http.threads import FairThreads
 
@@ -128,7 +129,7 @@ class FileBody:
         """Wait until no thread uses it: what the kernel took is counted then."""
         if self._running is not None:
             await asyncio.wait((self._running,))
-            _retrieve(self._running)
+            retrieve(self._running)
 
     def close_also(self, close: Callable[[], None]) -> None:
         """Have something closed with the file."""
@@ -142,7 +143,7 @@ class FileBody:
             self._running.add_done_callback(self._end)
 
     def _end(self, turn: asyncio.Future[Any]) -> None:
-        _retrieve(turn)
+        retrieve(turn)
         self._close()
 
     def _close(self) -> None:
@@ -226,12 +227,6 @@ class FileTransfer:
             await ready
         finally:
             loop.remove_writer(self._socket)
-
-
-def _retrieve(turn: asyncio.Future[Any]) -> None:
-    """Take a turn's error, which changes nothing once its request is over."""
-    if not turn.cancelled():
-        turn.exception()
 
 
 def _set(ready: asyncio.Future[None]) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from edgecache.http.futures import retrieve
 from edgecache.http.shares import Path, Shares
 
 
@@ -15,8 +16,8 @@ class Turn:
         self._granted: asyncio.Future[tuple[Shares, Path]] = (
             asyncio.get_running_loop().create_future()
         )
-        # Retrieve the exception even if no place is wanted any more.
-        self._granted.add_done_callback(lambda done: done.cancelled() or done.exception())
+        # Even if no place is wanted any more.
+        self._granted.add_done_callback(retrieve)
 
     def wait(self, shares: Shares, path: Path) -> None:
         """Wait in one more share, unless that is the case already."""

@@ -14,6 +14,7 @@ from typing import Final, ParamSpec, TypeVar
 
 from edgecache.http.acknowledged import AcknowledgementWatch
 from edgecache.http.client import HttpClient
+from edgecache.http.futures import retrieve
 from edgecache.http.shares import Path, Shares
 from edgecache.http.threads import FairThreads
 from edgecache.protocol.heartbeats import Problem
@@ -170,7 +171,8 @@ class Node:
         if running is None:
             running = asyncio.create_task(self._verify(sha256, payer))
             self.verifications[sha256] = running
-            running.add_done_callback(_retrieve)
+            # Perhaps everybody who waits for it is gone by then.
+            running.add_done_callback(retrieve)
         return running
 
     async def _verify(self, sha256: bytes, payer: Path) -> FileState | None:
@@ -196,9 +198,3 @@ class Node:
         """Run something that takes its time, one thing after another."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.threads.slow, partial(do, *args, **kwargs))
-
-
-def _retrieve(verification: asyncio.Task[FileState | None]) -> None:
-    # Perhaps everybody who waited for it is gone.
-    if not verification.cancelled():
-        verification.exception()

@@ -24,6 +24,7 @@ from edgecache.brain.origins.connections import Reply
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.values import StagedFile, check_url_key
 from edgecache.http.exchange import BODYLESS, Exchange
+from edgecache.http.futures import retrieve
 from edgecache.http.headers import Headers
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.limits import NEVER
@@ -209,9 +210,8 @@ class Forwarding:
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.pop(task, None)
-        if not task.cancelled():
-            # Retrieved, so that asyncio does not report it: the client may have disconnected.
-            task.exception()
+        # The client may have disconnected.
+        retrieve(task)
 
 
 def _check_length(scope: Scope) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from edgecache.http.futures import retrieve
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -42,6 +44,4 @@ class JoinedReads(Generic[K, V]):
     def _done(self, key: K, task: asyncio.Task[V]) -> None:
         if self._latest.get(key) is task:
             del self._latest[key]
-        if not task.cancelled():
-            # Retrieve the exception, so that asyncio does not report it as never retrieved.
-            task.exception()
+        retrieve(task)

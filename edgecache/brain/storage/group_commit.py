@@ -12,7 +12,7 @@ from typing import Final
 
 import psycopg
 
-from edgecache.brain.background import BackgroundTasks, retrieve
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import Overloaded
@@ -24,6 +24,7 @@ from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.storage.stored_writes import Outcomes, Write, write_all
 from edgecache.brain.storage.stores.stored_blobs import NewBlob
 from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
+from edgecache.http.futures import retrieve
 from edgecache.http.shares import Shares
 
 # Writes that wait for a lock, each with a connection of its own. One organization gets three.

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
+from edgecache.http.futures import retrieve
 from edgecache.http.shares import Shares
 from platform_site.lib.web.public_addresses import Address, Network, is_allowed, is_port_allowed
 
@@ -99,9 +100,7 @@ class Guard:
     ) -> None:
         del self._looking[name]
         self._shares.give_back((owner,))
-        if not looking.cancelled():
-            # Retrieve the exception, so that asyncio does not report it as never retrieved.
-            looking.exception()
+        retrieve(looking)
 
 
 def _late() -> OriginTimeout:
