@@ -7,6 +7,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.joined_reads import JoinedReads
+from edgecache.http.futures import retrieve
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -28,7 +29,8 @@ class _Changed:
 class CoherentCache(Generic[K, V]):
     """Values by key. An announcement of the topic names the row whose value is forgotten.
 
-    A lost connection empties it.
+    One that names none is of the row None, for a value that all rows make together. A lost
+    connection empties it.
     """
 
     def __init__(
@@ -95,11 +97,9 @@ class CoherentCache(Generic[K, V]):
     def _loaded(self, key: K, loading: asyncio.Task[V | None]) -> None:
         if self._loading.get(key) is loading:
             del self._loading[key]
-        if not loading.cancelled():
-            # Retrieve the exception, so that asyncio does not report it as never retrieved.
-            loading.exception()
+        retrieve(loading)
 
-    def _forget(self, row: Hashable) -> None:
+    def _forget(self, row: Hashable = None) -> None:
         for key in self._keys.pop(row, ()):
             self._known.pop(key, None)
         for read in self._reads:

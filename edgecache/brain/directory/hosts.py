@@ -4,7 +4,6 @@ Announced topic: ``hosts``, with each change. All hosts are remembered together,
 unknown host costs no query, however many of them are requested.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +13,7 @@ from typing import Final
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.directory.coherent_cache import CoherentCache
 from edgecache.brain.errors import HostTaken, NoSuchBucket, NoSuchHost
 from edgecache.brain.json_errors import StateConflict
 from edgecache.brain.s3.requests import host_name
@@ -107,13 +107,11 @@ class Hosts:
         self._database = database
         self._coherence = coherence
         self._s3_domains = s3_domains
-        self._known: dict[str, int] | None = None
-        self._loading: asyncio.Task[dict[str, int]] | None = None
-        self._marks = 0
+        self._known: CoherentCache[None, dict[str, int]] = CoherentCache(
+            coherence, TOPIC, row_of=lambda _: None
+        )
         # Called for every request, mostly with one of a few names.
         self._judged: Callable[[str], bool] = lru_cache(NAMES_KEPT)(self._judge)
-        coherence.subscribe(TOPIC, self._forget)
-        coherence.on_loss(self._forget)
 
     def may_be(self, host: str) -> bool:
         """True if a name may be a bucket's: a domain in lower case, not the object API's."""
@@ -126,13 +124,12 @@ class Hosts:
     def names_none(self, authority: str) -> bool:
         """True if a Host header certainly names no bucket; False if a look-up is necessary."""
         host = host_name(authority)
-        if self._known is not None and self._coherence.is_current:
-            return host not in self._known
-        return not self.may_be(host)
+        known = self._known.known(None)
+        return not self.may_be(host) if known is None else host not in known
 
     def known_bucket_id(self, authority: str) -> int | None:
         """Return the bucket of a Host header if it is in memory, and that is current."""
-        known = self._known if self._coherence.is_current else None
+        known = self._known.known(None)
         return None if known is None else known.get(host_name(authority))
 
     async def bucket_id(self, authority: str) -> int | None:
@@ -141,19 +138,14 @@ class Hosts:
         Raises DatabaseUnavailable.
         """
         host = host_name(authority)
-        if self._known is not None and self._coherence.is_current:
-            return self._known.get(host)
-        if not self.may_be(host):
+        if self._known.known(None) is None and not self.may_be(host):
             return None
         if not self._coherence.is_current:
             sql = "SELECT bucket_id FROM brain_host WHERE host = %s"
             row = await self._database.one(sql, [host])
             return None if row is None else int(row.bucket_id)
-        if self._loading is None:
-            self._loading = asyncio.create_task(self._load())
-            self._loading.add_done_callback(self._loaded)
-        # A cancelled caller must not cancel the read for the others.
-        return (await asyncio.shield(self._loading)).get(host)
+        known = await self._known.get(None, self._load)
+        return None if known is None else known.get(host)
 
     async def of(self, tenant: Tenant, bucket_id: int) -> list[HostInfo]:
         """Return a bucket's hosts by name; empty for another tenant's bucket.
@@ -225,22 +217,5 @@ class Hosts:
         return [LapsedHost(*row) for row in lapsed]
 
     async def _load(self) -> dict[str, int]:
-        marks = self._marks
         rows = await self._database.all("SELECT host, bucket_id FROM brain_host")
-        known = {row.host: row.bucket_id for row in rows if self.may_be(row.host)}
-        if self._coherence.is_current and marks == self._marks:
-            self._known = known
-        return known
-
-    def _loaded(self, loading: asyncio.Task[dict[str, int]]) -> None:
-        if self._loading is loading:
-            self._loading = None
-        if not loading.cancelled():
-            # Retrieve the exception, so that asyncio does not report it as never retrieved.
-            loading.exception()
-
-    def _forget(self) -> None:
-        self._marks += 1
-        self._known = None
-        # Later callers must not get what was read before.
-        self._loading = None
+        return {row.host: row.bucket_id for row in rows if self.may_be(row.host)}
