@@ -22,6 +22,7 @@ from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.origins.driver import PLAIN, Driver, OriginRequest, OriginResponse, version_at
 from edgecache.brain.storage.staging import READ_BYTES, Receiver, Staging
 from edgecache.brain.values import ObjectVersion
+from edgecache.http.futures import retrieve
 from edgecache.http.turn import Turn
 from platform_site.lib import tracing
 
@@ -78,8 +79,8 @@ class SharedFetch:
         self.name, self.request = name, request
         self.cacheability: Cacheability = Cacheability()
         self.opened: asyncio.Future[ObjectVersion] = asyncio.get_running_loop().create_future()
-        # Retrieve the exception even if no waiter is left.
-        self.opened.add_done_callback(lambda future: future.cancelled() or future.exception())
+        # Even if no waiter is left.
+        self.opened.add_done_callback(retrieve)
         self.kept: ObjectVersion | None = None
         # False for a version that another brain stored.
         self.is_fetched = False
@@ -100,7 +101,8 @@ class SharedFetch:
         self._abandon_timer: asyncio.TimerHandle | None = None
         self._size = -1
         self._is_whole = self._is_over = False
-        self._waiters: list[asyncio.Future[None]] = []
+        # Replaced by the next one when it is set.
+        self._progress = asyncio.Event()
 
     async def run(self, driver: Driver, writer: DirectoryWriter) -> None:
         """Fetch and store; errors go to the waiters, never to the caller."""
@@ -192,7 +194,7 @@ class SharedFetch:
             while not self._is_whole:
                 if self.failure is not None:
                     raise self.failure.again()
-                await self._wait_for_progress()
+                await self._progress.wait()
 
     def final_version(self, found: ObjectVersion) -> ObjectVersion:
         """Return the stored version, or one with the size that is known now."""
@@ -220,7 +222,7 @@ class SharedFetch:
                 elif self._is_whole:
                     break
                 else:
-                    await self._wait_for_progress()
+                    await self._progress.wait()
 
     # --- the fetch's own steps --------------------------------------------------------------
 
@@ -249,16 +251,9 @@ class SharedFetch:
 
     # --- readers ---------------------------------------------------------------------------
 
-    async def _wait_for_progress(self) -> None:
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        await waiter
-
     def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._progress.set()
+        self._progress = asyncio.Event()
 
     def _open_file(self) -> None:
         # Opened before the file is renamed; closed when nothing refers to this fetch.

@@ -6,9 +6,12 @@ began never reaches the ``finally`` that would have closed it.
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+from edgecache.brain.background import BackgroundTasks
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 
 
 class StreamServer:
@@ -21,7 +24,7 @@ class StreamServer:
         self._limit = limit
         self._tls = tls
         self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._is_stopped = False
 
     @property
@@ -42,19 +45,11 @@ class StreamServer:
         self._is_stopped = True
         if self._server is not None:
             self._server.close()
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._is_stopped:
-            return writer.close()
-
-        def finish(task: asyncio.Task[None]) -> None:
-            self._tasks.discard(task)
             writer.close()
-
-        task = asyncio.ensure_future(self._handler(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(finish)
-        return None
+        else:
+            task = self._tasks.add(self._handler(reader, writer))
+            task.add_done_callback(lambda _: writer.close())
