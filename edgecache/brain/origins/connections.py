@@ -58,7 +58,8 @@ class Line:
         self._pool = pool
         self._timeouts = {
             "connect": CONNECT_TIMEOUT_S,
-            **dict.fromkeys(("read", "write", "pool"), stall_timeout_s),
+            "read": stall_timeout_s,
+            "write": stall_timeout_s,
         }
         self.head_timeout_s = HEAD_STALLS * stall_timeout_s
         self._users = 0
@@ -216,17 +217,11 @@ async def _send(line: Line, request: Request) -> httpcore.Response:
     with _named():
         if request.body:
             return await line.send(sent)
-        async with _limited(line.head_timeout_s):
-            return await line.send(sent)
-
-
-@asynccontextmanager
-async def _limited(seconds: float) -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError as exc:
-        raise OriginTimeout from exc
+        try:
+            async with asyncio.timeout(line.head_timeout_s):
+                return await line.send(sent)
+        except TimeoutError as exc:
+            raise OriginTimeout from exc
 
 
 def _url(url: str) -> httpcore.URL:

@@ -49,13 +49,17 @@ Handler = Callable[[Asked], Awaitable[None]]
 
 @dataclass
 class HttpOrigin:
-    """A server of ``objects`` by path, or with ``handler`` if it is set."""
+    """A server of ``objects`` by path, or with ``handler`` if it is set.
+
+    connections: that its clients have open, also after a response that says they are to close it.
+    """
 
     objects: dict[str, bytes] = field(default_factory=dict)
     handler: Handler | None = None
     asked: list[Asked] = field(default_factory=list)
     tls: ssl.SSLContext | None = None
     host: str = "127.0.0.1"
+    connections: int = 0
 
     async def __aenter__(self) -> Self:
         """Listen on a free port."""
@@ -83,11 +87,15 @@ class HttpOrigin:
         return sum(row.path == path and row.method == method for row in self.asked)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            while True:
-                asked = await _read(reader, writer)
-                self.asked.append(asked)
-                await (self.handler or self._answer)(asked)
+        self.connections += 1
+        try:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                while True:
+                    asked = await _read(reader, writer)
+                    self.asked.append(asked)
+                    await (self.handler or self._answer)(asked)
+        finally:
+            self.connections -= 1
 
     async def _answer(self, asked: Asked) -> None:
         data = self.objects.get(asked.path)

@@ -1,6 +1,5 @@
 """Connections to origins over HTTP, each to an address that the guard has checked."""
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from functools import partial
@@ -11,8 +10,6 @@ import httpcore
 from edgecache.brain.origins.egress.bounded_heads import BoundedHeads
 from edgecache.brain.origins.egress.guard import Resolve
 
-# No limit in practice: how many requests an origin gets at once is decided before.
-CONNECTIONS: Final = 2**16
 KEPT: Final = 16
 KEPT_S: Final = 15.0
 
@@ -55,6 +52,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 class ConnectionPool:
     """Connections for one origin and those that it redirects to, kept for a while after use.
 
+    Without a limit: how many requests an origin gets at once is decided before.
     What httpcore's own pool does for each request grows with the connections it has: with 3,000
     that wait for a slow origin it kept the brain from everything else.
     """
@@ -62,7 +60,6 @@ class ConnectionPool:
     def __init__(self, resolve: Resolve, trust: ssl.SSLContext) -> None:
         self._backend = GuardedBackend(resolve)
         self._trust = trust
-        self._places = asyncio.Semaphore(CONNECTIONS)
         # The one that was used last is at the end.
         self._idle: list[tuple[httpcore.Origin, httpcore.AsyncHTTPConnection]] = []
         self._is_closed = False
@@ -72,14 +69,12 @@ class ConnectionPool:
 
         Raises OriginForbidden, OriginFailed, OriginTimeout, and httpcore's errors.
         """
-        await self._wait_for_place(request)
         origin = request.url.origin
         connection = None
         try:
             connection = await self._kept(origin) or self._new(origin)
             response = await connection.handle_async_request(request)
         except BaseException:
-            self._places.release()
             if connection is not None:
                 await connection.aclose()
             raise
@@ -96,13 +91,6 @@ class ConnectionPool:
         idle, self._idle = self._idle, []
         for _, connection in idle:
             await connection.aclose()
-
-    async def _wait_for_place(self, request: httpcore.Request) -> None:
-        try:
-            async with asyncio.timeout(request.extensions.get("timeout", {}).get("pool")):
-                await self._places.acquire()
-        except TimeoutError as exc:
-            raise httpcore.PoolTimeout from exc
 
     async def _kept(self, origin: httpcore.Origin) -> httpcore.AsyncHTTPConnection | None:
         """Return a connection to an origin that is still open."""
@@ -125,7 +113,6 @@ class ConnectionPool:
 
     async def _end(self, origin: httpcore.Origin, connection: httpcore.AsyncHTTPConnection) -> None:
         """Keep a connection if its response was read, else close it."""
-        self._places.release()
         if connection.is_idle() and not self._is_closed:
             self._idle.append((origin, connection))
         else:
