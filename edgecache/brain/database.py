@@ -5,7 +5,7 @@ Rows are named tuples: ``row.size`` or unpacked. ``bytea`` is bytes, ``jsonb`` i
 
 import asyncio
 import select
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -20,6 +20,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.errors import DatabaseBusy, DatabaseUnavailable
 from edgecache.brain.fair_share import PAYER
+from edgecache.http.futures import retrieve
 from edgecache.http.shares import Shares
 
 # Rows come as named tuples whose fields the statement decides.
@@ -125,21 +126,21 @@ class Database:
 
         Raises DatabaseUnavailable.
         """
-        return await self._in_time(self._one(sql, params))
+        return await self._in_time(lambda connection: connection.one(sql, params))
 
     async def all(self, sql: LiteralString, params: Params = ()) -> list[Row]:
         """Return every row.
 
         Raises DatabaseUnavailable.
         """
-        return await self._in_time(self._all(sql, params))
+        return await self._in_time(lambda connection: connection.all(sql, params))
 
     async def run(self, sql: LiteralString, params: Params = ()) -> int:
         """Return the number of rows touched.
 
         Raises DatabaseUnavailable; whether the statement ran is then unknown.
         """
-        return await self._in_time(self._run(sql, params))
+        return await self._in_time(lambda connection: connection.run(sql, params))
 
     def long(self) -> AbstractAsyncContextManager[None]:
         """Hold a place among the statements that may take seconds: listings and purges.
@@ -171,24 +172,16 @@ class Database:
             async with connection.raw.transaction():
                 yield connection
 
-    async def _one(self, sql: LiteralString, params: Params) -> Row | None:
+    async def _ask(self, statement: Callable[[Connection], Awaitable[T]]) -> T:
         async with self._connection() as connection:
-            return await connection.one(sql, params)
+            return await statement(connection)
 
-    async def _all(self, sql: LiteralString, params: Params) -> list[Row]:
-        async with self._connection() as connection:
-            return await connection.all(sql, params)
-
-    async def _run(self, sql: LiteralString, params: Params) -> int:
-        async with self._connection() as connection:
-            return await connection.run(sql, params)
-
-    async def _in_time(self, asking: Coroutine[Any, Any, T]) -> T:
+    async def _in_time(self, statement: Callable[[Connection], Awaitable[T]]) -> T:
         """Wait for a statement until its timeout, without waiting for its cancellation.
 
         psycopg asks a silent server to cancel, and waits for its answer, for seconds more.
         """
-        task = asyncio.create_task(asking)
+        task = asyncio.create_task(self._ask(statement))
         try:
             await asyncio.wait({task}, timeout=STATEMENT_TIMEOUT_S)
         finally:
@@ -202,9 +195,8 @@ class Database:
 
     def _ended_late(self, task: asyncio.Task[Any]) -> None:
         self._late.discard(task)
-        if not task.cancelled():
-            # Retrieve the exception: the caller has its error already.
-            task.exception()
+        # The caller has its error already.
+        retrieve(task)
 
     @asynccontextmanager
     async def _checked_out(self) -> AsyncIterator[RawConnection]:

@@ -300,34 +300,23 @@ def version_of(
     )
 
 
-async def forget_queries(
-    change: Change, bucket_id: int, names: Sequence[tuple[str, str]]
-) -> tuple[int, FreedSpace]:
-    """Delete what is kept of some queries of keys, and leave a record for running fetches.
-
-    names: keys, each with what names the query (``cdn.keys``). Returns as ``forget_keys``.
-    """
-    generation = await next_generation(change)
-    keys, queries = [key for key, _ in names], [query for _, query in names]
-    await change.run(RECORD_KEYS, [bucket_id, generation, keys])
-    gone = await change.all(FORGET_QUERIES, [keys, queries, bucket_id])
-    released = await release(change, {row.blob_id for row in gone})
-    # Memory may always forget more.
-    announce_keys(change, bucket_id, keys, generation)
-    return len(gone), released
-
-
 async def forget_keys(
-    change: Change, bucket_id: int, keys: Sequence[str]
+    change: Change, bucket_id: int, keys: Sequence[str], queries: Sequence[str] | None = None
 ) -> tuple[int, FreedSpace]:
     """Delete keys from the directory, and leave a record for running fetches.
 
+    queries: with each key what names the only query (``cdn.keys``) whose response is deleted.
     Returns the number of objects and the freed space. ``lock_keys`` came before.
     """
+    keys = list(keys)
     generation = await next_generation(change)
-    await change.run(RECORD_KEYS, [bucket_id, generation, list(keys)])
-    gone = await change.all(FORGET_KEYS, [bucket_id, list(keys)])
+    await change.run(RECORD_KEYS, [bucket_id, generation, keys])
+    if queries is None:
+        gone = await change.all(FORGET_KEYS, [bucket_id, keys])
+    else:
+        gone = await change.all(FORGET_QUERIES, [keys, list(queries), bucket_id])
     released = await release(change, {row.blob_id for row in gone})
+    # Of a query, too: memory may always forget more.
     announce_keys(change, bucket_id, keys, generation)
     return len(gone), released
 

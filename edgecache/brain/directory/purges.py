@@ -169,7 +169,8 @@ class Purges:
                     gone, released = await commits.forget_keys(change, bucket_id, keys)
                     count.add(gone, released)
                 for bucket_id, names in targets.queries.items():
-                    gone, released = await commits.forget_queries(change, bucket_id, names)
+                    given, queries = zip(*names, strict=True)
+                    gone, released = await commits.forget_keys(change, bucket_id, given, queries)
                     count.add(gone, released)
                 pending = await self._record(change, targets)
         except BaseException:

@@ -44,21 +44,18 @@ class DirectoryWriter:
             version.last_modified,
             cacheability.http,
         )
-        async with self._database.patient():
-            return await self._commit(staged, row)
-
-    async def _commit(self, staged: StagedFile, row: commits.VersionRow) -> ObjectVersion | None:
         target = self._staging.blob_path(staged.manifest.sha256)
-        name = (row.bucket_id, row.key, row.variant)
-        with self._directory.watch(name) as watch:
-            async with self._directory.coherence.change(waits=False) as change:
-                await commits.lock_keys(change, row.bucket_id, [row.key])
-                if await commits.is_overtaken(change, name, self._began):
-                    return None
-                await commits.hold_blob(change, staged.manifest)
-                await self._staging.run(self._staging.place, staged, target)
-                kept = await commits.write_cached(change, row)
-            self._directory.remember(kept, watch)
+        name = (bucket_id, key, cacheability.variant)
+        async with self._database.patient():
+            with self._directory.watch(name) as watch:
+                async with self._directory.coherence.change(waits=False) as change:
+                    await commits.lock_keys(change, bucket_id, [key])
+                    if await commits.is_overtaken(change, name, self._began):
+                        return None
+                    await commits.hold_blob(change, staged.manifest)
+                    await self._staging.run(self._staging.place, staged, target)
+                    kept = await commits.write_cached(change, row)
+                self._directory.remember(kept, watch)
         return kept
 
     async def refresh(self, stale: ObjectVersion, cacheability: Cacheability) -> ObjectVersion:
@@ -70,15 +67,10 @@ class DirectoryWriter:
         name = (bucket_id, key, stale.variant)
         async with self._database.patient():
             with self._directory.watch(name) as watch:
-                kept = await self._refresh(name, stale, cacheability)
+                async with self._directory.coherence.change(waits=False) as change:
+                    await commits.lock_keys(change, bucket_id, [key])
+                    if await commits.is_overtaken(change, name, self._began):
+                        raise OriginChanged
+                    kept = await commits.refresh_cached(change, stale, cacheability.http)
                 self._directory.remember(kept, watch)
         return kept
-
-    async def _refresh(
-        self, name: Name, stale: ObjectVersion, cacheability: Cacheability
-    ) -> ObjectVersion:
-        async with self._directory.coherence.change(waits=False) as change:
-            await commits.lock_keys(change, name[0], [name[1]])
-            if await commits.is_overtaken(change, name, self._began):
-                raise OriginChanged
-            return await commits.refresh_cached(change, stale, cacheability.http)

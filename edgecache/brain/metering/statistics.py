@@ -4,7 +4,6 @@ Totals are of all time; latencies of the last hour, to the first byte of what br
 """
 
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -48,12 +47,6 @@ ROLL_UP: Final[LiteralString] = """
 """
 
 
-@dataclass(slots=True)
-class _Count:
-    objects: int = 0
-    good_until: float = 0.0
-
-
 class Statistics:
     """Answers ``/v1/status`` and ``/v1/metrics``."""
 
@@ -62,7 +55,8 @@ class Statistics:
         self._database = database
         self._nodes = nodes
         self._meters = meters
-        self._count = _Count()
+        self._object_count = 0
+        self._counted_until = 0.0
 
     async def status(self) -> dict[str, Any]:
         """Return the interface's status fields. Raises DatabaseUnavailable."""
@@ -133,13 +127,14 @@ class Statistics:
 
     async def _objects(self) -> int:
         now = time.monotonic()
-        if now >= self._count.good_until:
+        if now >= self._counted_until:
             row = await self._database.one(OBJECTS)
             taken_s = time.monotonic() - now
             # A count of a few milliseconds is made each time, and so is never old.
             kept_s = taken_s * COUNT_KEPT if taken_s > 0.02 else 0.0
-            self._count = _Count(row.objects if row else 0, now + kept_s)
-        return self._count.objects
+            self._object_count = row.objects if row else 0
+            self._counted_until = now + kept_s
+        return self._object_count
 
 
 def _ratio(measure: Measure) -> float:

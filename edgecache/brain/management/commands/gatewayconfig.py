@@ -1,7 +1,5 @@
 """``manage.py gatewayconfig``: the configuration of nginx in front of the object API."""
 
-import os
-import tempfile
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from django.conf import settings
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.delivery import nginx_offload
 from edgecache.brain.delivery.nginx_config import Site, configuration
+from platform_site.embedded.files import write_private
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 
@@ -101,12 +100,9 @@ def _store(text: str) -> tuple[UUID, Path]:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace the file in one step; it contains a secret (0600)."""
+    """Replace the file; it contains a secret."""
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        Path(name).replace(path)
+        write_private(path, text)
     except OSError as exc:
         message = f"{path} cannot be written: {exc.strerror}."
         raise Refused("file_unwritable", message) from None
