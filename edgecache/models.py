@@ -4,6 +4,8 @@ from typing import Any
 
 from django.db import models
 
+from edgecache.table import Table
+
 
 class CacheSample(models.Model):
     """The cluster-wide metrics at one moment, as the interface names them.
@@ -33,7 +35,6 @@ class CacheSample(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Name it."""
         return f"{self.moment:%Y-%m-%d %H:%M:%S}"
 
     def as_metrics(self) -> dict[str, Any]:
@@ -46,7 +47,7 @@ class CacheSample(models.Model):
         return shown | {"collected_at": self.moment}
 
 
-class NodeState(models.Model):
+class NodeState(Table):
     """The state of a node when it was looked at last, to notice the next change of it.
 
     node_id: the brain's, which may have a database of its own. status, health: as the API has them.
@@ -57,7 +58,3 @@ class NodeState(models.Model):
     status = models.CharField(max_length=20)
     health = models.CharField(max_length=20)
     changed_at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        """Name the node."""
-        return str(self.node_id)

@@ -58,7 +58,6 @@ class NodeRow:
     status: str
 
     def __str__(self) -> str:
-        """Return a label."""
         return f"{self.endpoint} ({self.status}), {self.pk}"
 
 

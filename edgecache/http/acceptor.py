@@ -63,7 +63,6 @@ class Alone:
         """Do nothing: nobody reads it."""
 
     def is_above_another(self) -> bool:
-        """Return False."""
         return False
 
 

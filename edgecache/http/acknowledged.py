@@ -62,7 +62,6 @@ class AcknowledgementWatch:
     """Watches answers until their client has them, or is gone. For the event loop's thread."""
 
     def __init__(self, tick: Callable[[], float] = time.monotonic) -> None:
-        """Watch nothing yet."""
         self._tick = tick
         self._watched: dict[asyncio.Transport, WatchedConnection] = {}
 

@@ -111,7 +111,6 @@ class Connection(ResponseWriter):
             self._task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came."""
         if self._lingers or self._is_closing:
             self._linger(len(data))
             return
@@ -135,7 +134,6 @@ class Connection(ResponseWriter):
         return False
 
     def resume_writing(self) -> None:
-        """Go on."""
         super().resume_writing()
         if self._transport.is_closing():
             # Nothing is sent any more: this is heard once, and the rest has to be taken as well.
@@ -147,7 +145,6 @@ class Connection(ResponseWriter):
     # --- the parser's side --------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """Forget the head before."""
         self._request_head = RequestHead()
         self._is_in_head, self._head_bytes = True, 0
         self._is_in_message, self._is_idle = True, False
@@ -159,7 +156,6 @@ class Connection(ResponseWriter):
         self._request_head.pieces.append(piece)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header field."""
         fields = self._request_head.fields
         if len(fields) >= HEADER_LIMIT:
             raise HeadRefused(431)

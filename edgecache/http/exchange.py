@@ -117,7 +117,6 @@ class Exchange:
 
     @property
     def transport(self) -> asyncio.Transport:
-        """The connection's transport."""
         return self._wire.transport
 
     # --- the request's body -------------------------------------------------------------------
@@ -141,7 +140,6 @@ class Exchange:
         self._wake()
 
     def end(self) -> None:
-        """Note that the body is whole."""
         self._is_complete = True
         self._wake()
 

@@ -66,7 +66,6 @@ class OutgoingConnection(asyncio.Protocol):
     # --- asyncio's side -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the transport."""
         self._transport = transport  # type: ignore[assignment]  # create_connection gives one of these
         self._can_write.set()
 

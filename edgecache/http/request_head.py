@@ -27,7 +27,6 @@ class RequestHead:
 
     @property
     def target(self) -> bytes:
-        """Return the request target."""
         pieces = self.pieces
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 

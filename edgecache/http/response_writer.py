@@ -63,7 +63,6 @@ class ResponseWriter(asyncio.Protocol):
 
     @property
     def transport(self) -> asyncio.Transport:
-        """The transport."""
         return self._transport
 
     async def send_file(self, head: bytes, body: FileBody) -> None:

@@ -34,7 +34,6 @@ class MalformedMessage(ValueError):
     """A message has another form than its contract; ``errors`` names each wrong field."""
 
     def __init__(self, errors: list[FieldError]) -> None:
-        """Keep what is wrong."""
         super().__init__("; ".join(f"{error.field or 'body'}: {error.message}" for error in errors))
         self.errors = errors
 

@@ -57,7 +57,6 @@ class Heartbeat:
     problems: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return its JSON."""
         message = asdict(self)
         message["problems"] = list(self.problems)
         if self.endpoint is None:

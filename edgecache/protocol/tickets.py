@@ -90,7 +90,6 @@ class TicketRefused(Exception):
     """A ticket does not allow what was asked; ``code`` says why, nothing quotes the ticket."""
 
     def __init__(self, code: Refusal) -> None:
-        """Keep the code."""
         super().__init__(str(code))
         self.code = code
 
@@ -99,7 +98,6 @@ class MalformedTicket(TicketRefused):
     """The text is not a ticket in its one canonical form."""
 
     def __init__(self) -> None:
-        """Carry the code."""
         super().__init__(Refusal.MALFORMED)
 
 

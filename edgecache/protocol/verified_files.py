@@ -50,7 +50,6 @@ class VerifiedFiles:
     """The files of one process that were verified, least recently verified first out."""
 
     def __init__(self) -> None:
-        """Know none yet."""
         self._hashes: OrderedDict[FileState, bytes] = OrderedDict()
         self._lock = threading.Lock()
 

@@ -30,7 +30,6 @@ class Counters:
     """Numbers that only rise."""
 
     def __init__(self) -> None:
-        """Begin at nothing."""
         self._counts: Counter[str] = Counter(dict.fromkeys(HELP, 0))
         self._lock = threading.Lock()
 
@@ -46,7 +45,6 @@ class Counters:
             self._counts["read_bytes"] += length
 
     def get(self, name: str) -> int:
-        """Return a count."""
         return self._counts[name]
 
     def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:

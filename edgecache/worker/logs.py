@@ -26,7 +26,6 @@ class JsonLines(logging.Formatter):
     """One JSON object a line; what was passed as ``extra`` are its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         line: dict[str, Any] = {
             "timestamp": _time(record),
             "level": record.levelname.lower(),

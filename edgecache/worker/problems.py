@@ -20,7 +20,6 @@ class Problems:
     """The problems there are now. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        """Begin without any."""
         self._lock = threading.Lock()
         self._now: set[Problem] = set()
 
@@ -52,7 +51,6 @@ class Problems:
         self.clear(*PASSING.intersection(problems))
 
     def now(self) -> tuple[str, ...]:
-        """Return those there are."""
         with self._lock:
             return tuple(sorted(self._now))
 

@@ -5,8 +5,10 @@ They are derived: ``verifyledger`` compares them with the lines. Days are UTC da
 
 from django.db import models
 
+from edgecache.table import Table
 
-class ConsumerDay(models.Model):
+
+class ConsumerDay(Table):
     """What one bucket used in one day, and what it cost by now."""
 
     organization_id = models.BigIntegerField()
@@ -27,12 +29,8 @@ class ConsumerDay(models.Model):
             )
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.organization_id} {self.day}"
 
-
-class OperatorDay(models.Model):
+class OperatorDay(Table):
     """What one node served in one day, and what that earned by now.
 
     lines: of the statement, those with a share. paid_ucr, share_ucr: their sums.
@@ -56,12 +54,8 @@ class OperatorDay(models.Model):
             )
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.operator_id} {self.day}"
 
-
-class SqlDay(models.Model):
+class SqlDay(Table):
     """What one environment used of SQL in one day, and what it cost by now."""
 
     organization_id = models.BigIntegerField()
@@ -79,7 +73,3 @@ class SqlDay(models.Model):
                 fields=["organization_id", "day", "environment_pk"], name="sql_day_once"
             )
         ]
-
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.organization_id} {self.day}"

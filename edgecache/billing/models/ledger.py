@@ -67,7 +67,6 @@ class Account(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Return a label."""
         owner = (
             "platform" if self.organization_id is None else f"organization {self.organization_id}"
         )
@@ -81,8 +80,6 @@ class Journal(models.Model):
     """
 
     class Kind(models.TextChoices):
-        """What happened."""
-
         SETTLEMENT = "settlement"
         GRANT = "grant"
         TOP_UP = "top_up"
@@ -107,7 +104,6 @@ class Journal(models.Model):
         indexes = [models.Index(fields=["posted_at"], name="journal_by_time")]
 
     def __str__(self) -> str:
-        """Return a label."""
         return f"{self.kind} {self.key}"
 
 
@@ -124,5 +120,4 @@ class Entry(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Return a label."""
         return f"{self.amount_ucr} µcr"

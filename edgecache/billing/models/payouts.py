@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models.functions import Now
 
+from edgecache.table import Table
 from platform_site.lib.ids import uuid7
 
 
@@ -32,7 +33,6 @@ class PayoutMethod(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Return a label."""
         return f"{self.kind} of organization {self.organization_id}"
 
 
@@ -80,11 +80,10 @@ class Payout(models.Model):
         indexes = [models.Index(fields=["organization_id", "created_at"], name="payout_by_time")]
 
     def __str__(self) -> str:
-        """Return a label."""
         return f"{self.amount_cents} cents to organization {self.organization_id}"
 
 
-class ConnectedAccount(models.Model):
+class ConnectedAccount(Table):
     """An account at a payment provider that the platform opened for an organization.
 
     kind: as of the payout method. account: the provider's id, empty until it has answered.
@@ -108,7 +107,3 @@ class ConnectedAccount(models.Model):
                 name="connected_account_of_one",
             ),
         ]
-
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.kind} of organization {self.organization_id}"

@@ -51,7 +51,6 @@ class Quarantine(models.Model):
         indexes = [models.Index(fields=["organization_id", "id"], name="quarantine_of_operator")]
 
     def __str__(self) -> str:
-        """Return a label."""
         return f"{self.node_id} from {self.began_at:%Y-%m-%d %H:%M}"
 
     @classmethod

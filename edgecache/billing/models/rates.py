@@ -41,5 +41,4 @@ class Rate(models.Model):
         ordering = ["kind", "begins_at"]
 
     def __str__(self) -> str:
-        """Return a label."""
         return f"{self.kind} {self.rate_ucr} µcr from {self.begins_at:%Y-%m-%d %H:%M}"

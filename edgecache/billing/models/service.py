@@ -5,13 +5,15 @@ from typing import Final, Literal
 
 from django.db import models
 
+from edgecache.table import Table
+
 ServiceStatus = Literal["ok", "grace", "stopped"]
 StopReason = Literal["credits", "spend_cap"]
 
 TICK: Final = timedelta(microseconds=1)
 
 
-class ServiceState(models.Model):
+class ServiceState(Table):
     """An organization that has, or once had, no credits left or reached its spend cap.
 
     ran_out_at: when the first line was charged that no credits covered; None without a debt.
@@ -38,10 +40,6 @@ class ServiceState(models.Model):
             )
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.organization_id}: {self.status}"
-
     @property
     def is_stopped(self) -> bool:
         """True if other operators' nodes do not serve the organization's objects."""
@@ -56,7 +54,6 @@ class ServiceState(models.Model):
 
     @property
     def status(self) -> ServiceStatus:
-        """Return what is the case."""
         if self.is_stopped:
             return "stopped"
         return "ok" if self.ran_out_at is None else "grace"
@@ -66,7 +63,7 @@ class ServiceState(models.Model):
         self.decided_at = now if self.decided_at is None else max(now, self.decided_at + TICK)
 
 
-class SpendCap(models.Model):
+class SpendCap(Table):
     """What an organization's usage of a month may cost.
 
     warned_month, reached_month: the month, by its first day, whose mail at 80 % and at 100 % was
@@ -84,7 +81,3 @@ class SpendCap(models.Model):
         constraints = [
             models.CheckConstraint(condition=models.Q(cap_ucr__gte=0), name="cap_not_negative")
         ]
-
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.organization_id}: {self.cap_ucr} µcr"

@@ -33,7 +33,6 @@ class TopUp(models.Model):
         indexes = [models.Index(fields=["organization_id", "created_at"], name="top_up_by_time")]
 
     def __str__(self) -> str:
-        """Return a label."""
         return f"{self.amount_cents} cents of organization {self.organization_id}"
 
 
@@ -57,5 +56,4 @@ class PaymentReversal(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Return a label."""
         return f"{self.amount_cents} cents of {self.payment}"

@@ -5,6 +5,7 @@ from django.db.models.functions import Now
 
 from edgecache.billing.models.ledger import Journal
 from edgecache.billing.models.rates import UsageKind
+from edgecache.table import Table
 
 
 class UsageLine(models.Model):
@@ -48,7 +49,7 @@ class UsageLine(models.Model):
         return f"{self.line_id}/{self.kind}"
 
 
-class Charge(models.Model):
+class Charge(Table):
     """What a usage line cost, who pays it and what its operator gets. All amounts in µcr.
 
     organization_id: of the line, repeated so that debts and paid lines are found by an index.
@@ -92,20 +93,14 @@ class Charge(models.Model):
             ),
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.charge_ucr} µcr for {self.line_id}"
 
-
-class Adjustment(models.Model):
+class Adjustment(Table):
     """A later change of a charge: paid after all, charged back or refunded. Amounts are added.
 
     A line's state is its charge plus all its adjustments.
     """
 
     class Kind(models.TextChoices):
-        """Why."""
-
         LATE_PAYMENT = "late_payment"
         CHARGEBACK = "chargeback"
         REFUND = "refund"
@@ -135,10 +130,6 @@ class Adjustment(models.Model):
             ),
         ]
 
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.kind} of {self.charge_id}"
-
 
 class RejectedLine(models.Model):
     """A usage line of the brain that was not accepted, and why. It costs and earns nothing."""
@@ -154,17 +145,12 @@ class RejectedLine(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Return a label."""
         return f"{self.line_id}: {self.reason}"
 
 
-class Progress(models.Model):
+class Progress(Table):
     """How far a repeated task has come: ``import`` by the brain's sequence, ``settle`` by line."""
 
     name = models.CharField(max_length=16, primary_key=True)
     position = models.BigIntegerField(db_default=0)
     updated_at = models.DateTimeField(db_default=Now())
-
-    def __str__(self) -> str:
-        """Return a label."""
-        return f"{self.name} {self.position}"

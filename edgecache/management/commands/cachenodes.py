@@ -22,7 +22,6 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the decision."""
         choice = parser.add_mutually_exclusive_group()
         choice.add_argument("--approve", metavar="NODE_ID", help="Let this node serve.")
         choice.add_argument("--quarantine", metavar="NODE_ID", help="Stop using this node.")

@@ -15,7 +15,6 @@ class Command(OpsCommand):
     )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Read both from the brain."""
         facts = {"status": cluster_status.status(), "metrics": cluster_status.cluster_metrics()}
         values = facts["status"] | facts["metrics"]
         width = max(map(len, values))

@@ -17,12 +17,10 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the node."""
         parser.add_argument("node_id", help="Its id, as `cachenodes` shows it.")
         parser.add_argument("--remove", action="store_true", help="Deregister it.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Drain or remove."""
         node_id = options["node_id"]
         if options["remove"]:
             nodes.discard(node_id)

@@ -18,7 +18,6 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add what to purge."""
         add_environment(parser)
         parser.add_argument("keys", nargs="*", metavar="BUCKET/KEY", help="Objects to purge.")
         parser.add_argument("--prefix", metavar="BUCKET/PREFIX", help="All that begin with this.")
@@ -28,7 +27,6 @@ class Command(OpsCommand):
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Purge or count."""
         body = {name: options[name] for name in ("keys", "prefix", "all") if options[name]}
         if not body:
             raise Refused("nothing_named", "Name objects, --prefix or --all.")

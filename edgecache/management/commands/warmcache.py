@@ -21,12 +21,10 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add what to fetch."""
         add_environment(parser)
         parser.add_argument("keys", nargs="+", metavar="BUCKET/KEY", help="Objects to fetch.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Fetch in batches."""
         scope = scope_of(options)
         keys = options["keys"]
         if keys == ["-"]:

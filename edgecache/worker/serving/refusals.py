@@ -29,7 +29,6 @@ class Refused(Exception):
     """A request that is refused. status: HTTP's; code: stable, for programs."""
 
     def __init__(self, status: HTTPStatus, code: str, detail: str, headers: Headers = ()) -> None:
-        """Keep what is to be answered."""
         super().__init__(code)
         self.status = status
         self.code = code

@@ -140,7 +140,6 @@ class Reader:
     """Looks up sizes, on the event loop's own connection: a write elsewhere does not hold it up."""
 
     def __init__(self, folder: Path) -> None:
-        """Open a second connection."""
         self._db = _open(folder)
         self._db.execute("PRAGMA query_only = ON")
         self._db.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")

@@ -68,11 +68,9 @@ class Store:
 
     @property
     def folder(self) -> Path:
-        """Where it is."""
         return self.files.folder
 
     def held(self) -> StoreUsage:
-        """Return what the store takes."""
         totals = self._totals
         return StoreUsage(totals.used_bytes, totals.objects, totals.evictions)
 

@@ -23,11 +23,9 @@ class Backoff:
     """Waits that double up to a minute, each at random below its limit."""
 
     def __init__(self) -> None:
-        """Begin small."""
         self._limit_s = FIRST_WAIT_S
 
     def reset(self) -> None:
-        """Begin small again."""
         self._limit_s = FIRST_WAIT_S
 
     def next_s(self) -> float:
@@ -40,7 +38,6 @@ class Load:
     """The share of this machine's processors that the worker used since it was last asked."""
 
     def __init__(self) -> None:
-        """Begin now."""
         self._at, self._used = time.monotonic(), time.process_time()
 
     def since_last(self) -> float:

@@ -61,7 +61,6 @@ class Use:
     is_written: bool = False
 
     def row(self) -> Row:
-        """Return its row of the table."""
         return (
             self.ticket.id.hex,
             self.text,
@@ -77,7 +76,6 @@ class Receipts:
     """The tickets in use. For the event loop's thread; only ``write`` is for others."""
 
     def __init__(self, reader: Reader) -> None:
-        """Begin with what was written."""
         self._reader = reader
         self._uses: dict[UUID, Use] = {}
         self._open = Shares(OPEN_LIMIT, refusal=TooManyTickets)

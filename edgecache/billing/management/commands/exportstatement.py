@@ -19,7 +19,6 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the month."""
         parser.add_argument("organization", type=int, help="Id of the operator's organization.")
         parser.add_argument("month", type=_month, help="Such as 2026-11.")
 

@@ -23,7 +23,6 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the grant."""
         parser.add_argument("organization", type=int, help="Id of the organization.")
         parser.add_argument("credits", help="How many credits, such as 100000 or 0.5.")
         parser.add_argument("--reason", required=True, help="Kept with the journal.")
@@ -32,7 +31,6 @@ class Command(OpsCommand):
         parser.add_argument("--dry-run", action="store_true", help="Check, and keep nothing.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Post the journal."""
         organization_id = options["organization"]
         if not Organization.objects.filter(pk=organization_id).exists():
             raise Refused("organization_not_found", "There is no such organization.")

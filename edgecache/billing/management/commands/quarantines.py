@@ -31,7 +31,6 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the decisions."""
         choice = parser.add_mutually_exclusive_group()
         choice.add_argument("--forfeit", type=UUID, metavar="ID", help="Take its earnings.")
         choice.add_argument("--grant", type=UUID, metavar="ID", help="Grant its appeal.")

@@ -35,7 +35,6 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the decisions."""
         choice = parser.add_mutually_exclusive_group()
         choice.add_argument("--paid", type=UUID, metavar="ID", help="It has been paid by hand.")
         choice.add_argument("--failed", type=UUID, metavar="ID", help="It cannot be paid.")

@@ -24,7 +24,6 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the rate."""
         parser.add_argument("kind", nargs="?", choices=UsageKind.values, help="What is priced.")
         parser.add_argument("rate_ucr", nargs="?", type=int, help="Its price in µcr.")
         parser.add_argument(

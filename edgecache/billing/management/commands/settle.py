@@ -22,11 +22,9 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the options."""
         parser.add_argument("--dry-run", action="store_true", help="Compute, and keep nothing.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Import, then settle."""
         is_dry_run, warning, imported = options["dry_run"], "", usage_import.ImportResult()
         if is_dry_run:
             warning = " Nothing was imported or kept."

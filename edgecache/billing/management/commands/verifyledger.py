@@ -16,7 +16,6 @@ class Command(OpsCommand):
     )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Check everything."""
         result = ledger.verify()
         if result.fault:
             raise Refused("ledger_broken", result.fault, journals=result.journals)
