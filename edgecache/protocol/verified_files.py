@@ -6,6 +6,7 @@ change was a second earlier. What this cannot see: rot below the file system, an
 keeps writing through a mapping it made before.
 """
 
+import errno
 import hashlib
 import os
 import threading
@@ -18,6 +19,7 @@ PIECE_BYTES: Final = 1 << 20
 # Each takes about 400 bytes.
 REMEMBERED: Final = 65_536
 ATTEMPTS: Final = 3
+NO_FAULT_OF_THE_FILE: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 class FileState(NamedTuple):
@@ -57,15 +59,38 @@ class VerifiedFiles:
         """True if a file in this state has these bytes."""
         return self._hashes.get(state) == sha256
 
-    def verify(self, sha256: bytes, descriptor: int) -> FileState | None:
-        """Hash an open file; return its state, None if it does not hash to its name. It blocks.
+    def verify_path(
+        self, sha256: bytes, path: str, *, rate_bytes: int | None = None
+    ) -> FileState | None:
+        """Hash a file; return its state, None if it is gone or wrong. It blocks.
+
+        A file that the disk cannot read is wrong. rate_bytes: the most to read in a second.
+        Raises OSError for what is no fault of the file's (too many open files).
+        """
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno in NO_FAULT_OF_THE_FILE:
+                raise
+            return None
+        try:
+            return self.verify(sha256, descriptor, rate_bytes=rate_bytes)
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+
+    def verify(
+        self, sha256: bytes, descriptor: int, *, rate_bytes: int | None = None
+    ) -> FileState | None:
+        """Hash an open file as ``verify_path`` does; return its state, None if it is wrong.
 
         Raises OSError.
         """
         for _ in range(ATTEMPTS):
             began_ns = time.time_ns()
             state = state_of(descriptor)
-            digest = _sha256(descriptor)
+            digest = _sha256(descriptor, rate_bytes)
             if state_of(descriptor) != state:
                 # Perhaps it was only unlinked.
                 continue
@@ -88,9 +113,11 @@ class VerifiedFiles:
                 self._hashes.popitem(last=False)
 
 
-def _sha256(descriptor: int) -> bytes:
-    digest, position = hashlib.sha256(), 0
+def _sha256(descriptor: int, rate_bytes: int | None) -> bytes:
+    digest, position, began = hashlib.sha256(), 0, time.monotonic()
     while piece := os.pread(descriptor, PIECE_BYTES, position):
         digest.update(piece)
         position += len(piece)
+        if rate_bytes:
+            time.sleep(max(0.0, began + position / rate_bytes - time.monotonic()))
     return digest.digest()

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import Final, ParamSpec, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from edgecache.http.acknowledged import AcknowledgementWatch
 from edgecache.http.client import HttpClient
@@ -193,6 +193,20 @@ class Node:
     async def on_disk(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run something that waits for the disk, in the turn of who pays for it."""
         return await self.threads.disk.run(PAYER.get(), partial(do, *args, **kwargs))
+
+    async def in_inventory(
+        self,
+        do: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run something on the inventory's connection, in one transaction."""
+
+        def run() -> T:
+            with self.store.using() as db:
+                return do(db, *args, **kwargs)
+
+        return await self.on_disk(run)
 
     async def slowly(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run something that takes its time, one thing after another."""

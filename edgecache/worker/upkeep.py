@@ -44,7 +44,7 @@ async def write_receipts(node: Node) -> None:
     if not rows:
         return
     try:
-        await node.on_disk(_write_receipts, node, rows)
+        await node.in_inventory(receipts.write, rows)
     except BaseException:
         node.receipts.not_written(uses)
         raise
@@ -70,8 +70,3 @@ async def adopt_strangers(node: Node) -> None:
         if not right and not wrong:
             return
         log.info("strangers_looked_at", extra={"right": right, "wrong": wrong})
-
-
-def _write_receipts(node: Node, rows: list[receipts.Row]) -> None:
-    with node.store.using() as db:
-        receipts.write(db, rows)

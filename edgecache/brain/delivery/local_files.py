@@ -1,6 +1,5 @@
 """Files on the brain's machine, workers' ones too, that are sent once they were verified."""
 
-import os
 import time
 from functools import partial
 from typing import Final
@@ -67,26 +66,14 @@ class LocalFiles:
 
     async def _verify(self, sha256: bytes, path: str, state: FileState) -> None:
         # In the share of an organization, not of a bucket of it: there are few threads.
-        work = partial(_verified, self._verified, sha256, path)
+        work = partial(self._verified.verify_path, sha256, path)
         try:
             found = await self._threads.run(PAYER.get()[:1], work)
-        except Busy:
+        except (Busy, OSError):
+            # It begins again when the file is read again.
             self._begun.discard(state)
             return
         if found is None:
             log.error("worker_file_wrong", sha256=sha256.hex())
         else:
             self._begun.discard(state)
-
-
-def _verified(files: VerifiedFiles, sha256: bytes, path: str) -> FileState | None:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        return files.verify(sha256, descriptor)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)

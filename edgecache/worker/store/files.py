@@ -94,22 +94,9 @@ class Files:
         except FileNotFoundError:
             return None
 
-    def verify(self, sha256: bytes) -> FileState | None:
-        """Hash a blob's file; return its state, None if it is gone or wrong. It blocks.
-
-        A file that the disk cannot read is wrong. Raises OSError for what is no fault of the
-        file's (too many open files).
-        """
-        try:
-            descriptor = self.open(sha256)
-        except (FileNotFoundError, IsADirectoryError):
-            return None
-        try:
-            return self.verified.verify(sha256, descriptor)
-        except OSError:
-            return None
-        finally:
-            os.close(descriptor)
+    def verify(self, sha256: bytes, *, rate_bytes: int | None = None) -> FileState | None:
+        """Hash a blob's file, as ``VerifiedFiles.verify_path`` does."""
+        return self.verified.verify_path(sha256, self.path(sha256), rate_bytes=rate_bytes)
 
     def _in_page_cache(self, sha256: bytes, start: int, length: int, size: int) -> bytearray | None:
         try:

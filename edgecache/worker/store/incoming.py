@@ -59,7 +59,8 @@ class Incoming:
             os.fsync(self._file.fileno())
             self._file.close()
             room, self._room = self._room, None
-            return self._store.keep(self._path, self._sha256, self._size, room=room or 0)
+            arrived = IncomingFile(self._path, self._sha256, self._size)
+            return bool(self._store.keep([arrived], room=room or 0))
 
     def discard(self) -> None:
         """Leave nothing behind; harmless after ``finish``."""
@@ -91,7 +92,7 @@ def keep_all(store: Store, blobs: Mapping[bytes, memoryview]) -> list[bytes]:
             reserved.append(store.reserve(size))
             arrived.append(IncomingFile(_write_synced(store, blobs[sha256]), sha256, size))
         rooms, reserved = sum(reserved), []
-        return store.keep_all(arrived, room=rooms)
+        return store.keep(arrived, room=rooms)
     finally:
         store.release(sum(reserved))
         for each in arrived:

@@ -173,10 +173,6 @@ class Reader:
         ).fetchone()
         return found
 
-    def close(self) -> None:
-        """Close it."""
-        self._db.close()
-
 
 def get_meta(db: sqlite3.Connection, name: str) -> int:
     """Return a number that is kept under a name, 0 when there is none."""

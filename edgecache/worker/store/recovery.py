@@ -10,7 +10,6 @@ from typing import Final
 
 from edgecache.worker.store import inventory
 from edgecache.worker.store.files import Files
-from edgecache.worker.store.hashes import is_right
 from edgecache.worker.store.inventory import InventoryUnusable, open_inventory, transaction
 from edgecache.worker.store.store import Store
 
@@ -53,15 +52,15 @@ def adopt_some(store: Store, limit: int) -> tuple[int, int]:
 
 
 def _adopt(store: Store, sha256: bytes) -> bool:
-    size = is_right(store.files, sha256)
+    state = store.files.verify(sha256)
     with store.using() as db:
-        if size is not None:
-            store.adopt(sha256, size)
+        if state is not None:
+            store.adopt(sha256, state.size)
         else:
             store.reject(sha256)
             log.error("stranger_corrupted", extra={"sha256": sha256.hex(), "action": "removed"})
         db.execute("DELETE FROM strangers WHERE sha256 = ?", (sha256,))
-    return size is not None
+    return state is not None
 
 
 def _reconcile(files: Files, db: sqlite3.Connection) -> None:

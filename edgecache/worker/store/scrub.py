@@ -8,7 +8,7 @@ from typing import Final
 
 from edgecache.protocol.heartbeats import Problem
 from edgecache.worker.node import Node, Status
-from edgecache.worker.store.hashes import is_right
+from edgecache.worker.store import inventory
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,8 @@ async def scrub(node: Node, *, per_hour: int, rate_bytes: int) -> None:
 
 def scrub_one(node: Node, rate_bytes: int) -> bool | None:
     """Look at the file that was not looked at the longest; None when there is none."""
-    oldest = node.store.oldest_verified()
+    with node.store.using() as db:
+        oldest = inventory.oldest_verified(db)
     if oldest is None:
         return None
     node.counters.add("scrubbed_files")
@@ -39,8 +40,10 @@ def verify(node: Node, sha256: bytes, expected: int, *, rate_bytes: int) -> bool
     """Hash a file again, and remove it if it is not what its name says. Raises OSError."""
     store = node.store
     state = store.files.state(sha256)
-    if is_right(store.files, sha256, rate_bytes=rate_bytes) == expected:
-        store.set_verified(sha256, int(time.time()))
+    verified = store.files.verify(sha256, rate_bytes=rate_bytes)
+    if verified is not None and verified.size == expected:
+        with store.using() as db:
+            inventory.set_verified(db, sha256, int(time.time()))
         return True
     if store.is_wanted(sha256):
         node.counters.add("corrupted_files")

@@ -66,10 +66,6 @@ class Store:
         self._reserved = 0
         self._reads: dict[bytes, int] = {}
 
-    @property
-    def folder(self) -> Path:
-        return self.files.folder
-
     def held(self) -> StoreUsage:
         totals = self._totals
         return StoreUsage(totals.used_bytes, totals.objects, totals.evictions)
@@ -109,16 +105,12 @@ class Store:
         with self._lock:
             self._reserved -= room
 
-    def keep(self, incoming: Path, sha256: bytes, size: int, *, room: int) -> bool:
-        """Take a whole file, whose bytes were verified and synced, into the room it was promised.
+    def keep(self, arrived: Sequence[IncomingFile], *, room: int) -> list[bytes]:
+        """Take whole files, verified and synced, into the room they were promised; all or none.
 
-        Returns False when the object was held already; the file is gone then. The room is released
-        in every case. Raises OSError or sqlite3.Error; then nothing was kept.
+        Returns the objects that are new: the files of those that were held already are gone then.
+        The room is released in every case. Raises OSError or sqlite3.Error; then nothing was kept.
         """
-        return bool(self.keep_all([IncomingFile(incoming, sha256, size)], room=room))
-
-    def keep_all(self, arrived: Sequence[IncomingFile], *, room: int) -> list[bytes]:
-        """Take files as ``keep`` does, all of them or none; return the objects that are new."""
         new: list[bytes] = []
         with self._lock:
             self._reserved -= room
@@ -197,16 +189,6 @@ class Store:
             row = inventory.read(self._db, sha256)
             return row is not None and not row.is_unlink_scheduled
 
-    def oldest_verified(self) -> tuple[bytes, int] | None:
-        """Return hash and size of what was not looked at for the longest time."""
-        with self._lock:
-            return inventory.oldest_verified(self._db)
-
-    def set_verified(self, sha256: bytes, at: int) -> None:
-        """Note that an object was found to be right. at: Unix seconds."""
-        with self._writing():
-            inventory.set_verified(self._db, sha256, at)
-
     def shrink(self) -> None:
         """Evict until the budget is kept: it may have been lowered, or files been found."""
         with self._lock:
@@ -215,7 +197,9 @@ class Store:
     def write_reads(self) -> None:
         """Write the reads that were counted in memory."""
         with self._writing():
-            self._write_reads()
+            reads, self._reads = self._reads, {}
+            if reads:
+                inventory.add_reads(self._db, reads)
 
     @contextmanager
     def using(self) -> Iterator[sqlite3.Connection]:
@@ -262,7 +246,7 @@ class Store:
         if self._totals.used_bytes <= most_bytes:
             return True
         with self._writing():
-            self._write_reads()
+            self.write_reads()
             while self._totals.used_bytes > most_bytes:
                 if not self._evict_one():
                     return False
@@ -291,8 +275,3 @@ class Store:
         eviction.evict(self._db, self._totals, victim)
         log.debug("evicted", extra={"sha256": victim.sha256.hex(), "size": victim.size})
         return True
-
-    def _write_reads(self) -> None:
-        reads, self._reads = self._reads, {}
-        if reads:
-            inventory.add_reads(self._db, reads)

@@ -7,16 +7,14 @@ import asyncio
 import logging
 import sqlite3
 from typing import Final
-from uuid import UUID
 
 from edgecache.protocol.fields import MalformedMessage
 from edgecache.protocol.inventories import HeldBlob, Inventory, InventoryAnswer
 from edgecache.protocol.names import INVENTORY_PAGE, RECEIPT_BATCH, worker_path
-from edgecache.protocol.receipts import ReceiptLine, ReceiptsAnswer
 from edgecache.protocol.receipts import Receipts as ReceiptBatch
+from edgecache.protocol.receipts import ReceiptsAnswer
 from edgecache.worker.node import Node, Status
 from edgecache.worker.store import inventory
-from edgecache.worker.store.inventory import Change
 from edgecache.worker.sync import receipts
 from edgecache.worker.sync.brain import BrainError, NodeRemoved
 
@@ -60,10 +58,10 @@ async def send_inventory(node: Node) -> None:
     """Send the full inventory in pages; earlier changes need no report then."""
     node.wants_inventory = False
     try:
-        reported = await node.on_disk(_last_change, node)
+        reported = await node.in_inventory(inventory.last_change)
         after, number, is_last = BEFORE_THE_FIRST, 0, False
         while not is_last:
-            rows = await node.on_disk(_page, node, after)
+            rows = await node.in_inventory(inventory.page, after=after, limit=INVENTORY_PAGE)
             is_last = len(rows) < INVENTORY_PAGE
             held = tuple(HeldBlob(sha256, size) for sha256, size in rows)
             await _send(node, full=True, added=held, page=number, last=is_last)
@@ -71,7 +69,7 @@ async def send_inventory(node: Node) -> None:
     except BaseException:
         node.wants_inventory = True
         raise
-    await node.on_disk(_forget_changes, node, reported)
+    await node.in_inventory(inventory.forget_changes, up_to=reported)
     log.info("inventory_sent", extra={"pages": number})
 
 
@@ -80,14 +78,14 @@ async def send_changes(node: Node) -> bool:
 
     An object that came and went is reported as gone.
     """
-    changes = await node.on_disk(_changes, node)
+    changes = await node.in_inventory(inventory.changes, INVENTORY_PAGE)
     if not changes:
         return False
     last = {change.sha256: change.size for change in changes}
     added = tuple(HeldBlob(sha256, size) for sha256, size in last.items() if size is not None)
     removed = tuple(sha256 for sha256, size in last.items() if size is None)
     await _send(node, full=False, added=added, removed=removed)
-    await node.on_disk(_forget_changes, node, changes[-1].id)
+    await node.in_inventory(inventory.forget_changes, up_to=changes[-1].id)
     return True
 
 
@@ -96,7 +94,8 @@ async def send_receipts(node: Node) -> bool:
 
     What the brain neither accepts nor refuses stays, and goes again without what it refused.
     """
-    lines = await node.on_disk(_due, node, node.clock.now(), node.receipts.open())
+    now, without = node.clock.now(), node.receipts.open()
+    lines = await node.in_inventory(receipts.due, now=now, limit=RECEIPT_BATCH, without=without)
     if not lines:
         return False
     hour = lines[0][1].served_at // HOUR_S
@@ -112,7 +111,7 @@ async def send_receipts(node: Node) -> bool:
     done = accepted | {ids[place] for place in refused}
     node.counters.add("receipts_accepted", len(accepted))
     node.counters.add("receipts_refused", len(refused))
-    await node.on_disk(_forget_receipts, node, list(done))
+    await node.in_inventory(receipts.forget, list(done))
     # With an answer about none of them, the next report tries again.
     return bool(done) and (len(done) < len(lines) or len(lines) == RECEIPT_BATCH)
 
@@ -136,33 +135,3 @@ async def _send(
     for sha256 in InventoryAnswer.read(fields).unknown:
         if await node.on_disk(node.store.schedule_unlink, sha256):
             log.info("unknown_object_dropped", extra={"sha256": sha256.hex()})
-
-
-def _last_change(node: Node) -> int:
-    with node.store.using() as db:
-        return inventory.last_change(db)
-
-
-def _page(node: Node, after: bytes) -> list[tuple[bytes, int]]:
-    with node.store.using() as db:
-        return inventory.page(db, after=after, limit=INVENTORY_PAGE)
-
-
-def _changes(node: Node) -> list[Change]:
-    with node.store.using() as db:
-        return inventory.changes(db, INVENTORY_PAGE)
-
-
-def _forget_changes(node: Node, up_to: int) -> None:
-    with node.store.using() as db:
-        inventory.forget_changes(db, up_to=up_to)
-
-
-def _due(node: Node, now: float, without: list[UUID]) -> list[tuple[UUID, ReceiptLine]]:
-    with node.store.using() as db:
-        return receipts.due(db, now=now, limit=RECEIPT_BATCH, without=without)
-
-
-def _forget_receipts(node: Node, ticket_ids: list[UUID]) -> None:
-    with node.store.using() as db:
-        receipts.forget(db, ticket_ids)

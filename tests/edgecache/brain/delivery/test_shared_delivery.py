@@ -185,14 +185,14 @@ async def verifying(
     monkeypatch: pytest.MonkeyPatch, gate: threading.Event
 ) -> AsyncIterator[LocalFiles]:
     """Return files whose verification waits at the gate, if they are called ``large…``."""
-    verify = local_files._verified
+    verify = VerifiedFiles.verify_path
 
     def held(files: VerifiedFiles, sha256: bytes, path: str) -> object:
         if Path(path).name.startswith("large"):
             gate.wait(20)
         return verify(files, sha256, path)
 
-    monkeypatch.setattr(local_files, "_verified", held)
+    monkeypatch.setattr(VerifiedFiles, "verify_path", held)
     monkeypatch.setattr(local_files, "is_settled", lambda *_, **__: True)
     monkeypatch.setattr("edgecache.protocol.verified_files.SETTLED_NS", 0)
     files = LocalFiles()

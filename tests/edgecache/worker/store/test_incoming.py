@@ -35,6 +35,6 @@ def test_a_file_is_not_closed_while_a_thread_writes_to_it(tmp_path: Path) -> Non
     incoming.write(CONTENT)
     discarding.join()
 
-    assert list((store.folder / "incoming").iterdir()) == []
+    assert list((store.files.folder / "incoming").iterdir()) == []
     assert store._reserved == 0
     store.close()

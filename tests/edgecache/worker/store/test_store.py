@@ -379,7 +379,7 @@ def test_a_running_write_does_not_block_reads(store: Store, tmp_path: Path) -> N
         assert reader.size(name(b"held")) == 4
         db.execute("ROLLBACK")
         db.execute("BEGIN")
-    reader.close()
+    reader._db.close()
 
 
 def test_a_second_store_on_one_folder_is_refused(store: Store, tmp_path: Path) -> None:
