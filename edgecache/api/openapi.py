@@ -8,8 +8,10 @@ from edgecache.api.errors import (
     NodeEndpointTaken,
     NodeNotFound,
 )
+from platform_site.lib.errors import PlatformError
 from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
+from platform_site.lib.openapi.tags import Tag
 
 METRICS: Final[dict[str, Any]] = {
     "total_hits": 90,
@@ -61,29 +63,30 @@ NEW_NODE: Final = REGISTRATION | {
 }
 NODE_PATH: Final = {"node_id": shapes.UUID}
 
+
+def operation(tag: Tag, *problems: type[PlatformError], **described: Any) -> Operation:
+    """Return an operation, with more fields of Operation; each may find the brain unavailable."""
+    return Operation(tag=tag, problems=(*problems, CacheUnavailable), **described)
+
+
 OPERATIONS: Final[Operations] = {
-    "GET /v1/cache/metrics": Operation(tag="Cache", problems=(CacheUnavailable,), response=METRICS),
-    "GET /v1/cache/metrics/history": Operation(
-        tag="Cache",
-        problems=(CacheUnavailable,),
+    "GET /v1/cache/metrics": operation("Cache", response=METRICS),
+    "GET /v1/cache/metrics/history": operation(
+        "Cache",
         response={"interval_s": 90, "samples": [METRICS]},
     ),
-    "GET /v1/cache/nodes": Operation(
-        tag="Cache nodes", problems=(CacheUnavailable,), response={"nodes": [PUBLIC_NODE]}
-    ),
-    "GET /v1/cache/nodes/{node_id}": Operation(
-        tag="Cache nodes",
+    "GET /v1/cache/nodes": operation("Cache nodes", response={"nodes": [PUBLIC_NODE]}),
+    "GET /v1/cache/nodes/{node_id}": operation(
+        "Cache nodes",
+        NodeNotFound,
         path=NODE_PATH,
-        problems=(NodeNotFound, CacheUnavailable),
         response=OWN_NODE,
     ),
-    "DELETE /v1/cache/nodes/{node_id}": Operation(
-        tag="Cache nodes", path=NODE_PATH, problems=(NodeNotFound, CacheUnavailable)
-    ),
-    "GET /v1/cache/nodes/{node_id}/audits": Operation(
-        tag="Cache nodes",
+    "DELETE /v1/cache/nodes/{node_id}": operation("Cache nodes", NodeNotFound, path=NODE_PATH),
+    "GET /v1/cache/nodes/{node_id}/audits": operation(
+        "Cache nodes",
+        NodeNotFound,
         path=NODE_PATH,
-        problems=(NodeNotFound, CacheUnavailable),
         response={
             "days": [
                 {
@@ -108,27 +111,26 @@ OPERATIONS: Final[Operations] = {
             ],
         },
     ),
-    "GET /v1/cache/nodes/{node_id}/metrics": Operation(
-        tag="Cache nodes",
+    "GET /v1/cache/nodes/{node_id}/metrics": operation(
+        "Cache nodes",
+        NodeNotFound,
         path=NODE_PATH,
-        problems=(NodeNotFound, CacheUnavailable),
         response=METRICS | {"node_id": NODE_ID, "load": 0.25},
     ),
-    "POST /v1/cache/nodes/register": Operation(
-        tag="Cache nodes",
-        problems=(CacheLimitReached, NodeEndpointTaken, CacheUnavailable),
+    "POST /v1/cache/nodes/register": operation(
+        "Cache nodes",
+        CacheLimitReached,
+        NodeEndpointTaken,
         request=REGISTRATION,
         response=NEW_NODE,
     ),
-    "POST /v1/cache/purge": Operation(
-        tag="Cache",
-        problems=(CacheUnavailable,),
+    "POST /v1/cache/purge": operation(
+        "Cache",
         request={"prefix": "assets/images/"},
         response={"objects_purged": 3, "bytes_freed": 30, "nodes_affected": 2},
     ),
-    "GET /v1/cache/status": Operation(
-        tag="Cache",
-        problems=(CacheUnavailable,),
+    "GET /v1/cache/status": operation(
+        "Cache",
         response={
             "brain_healthy": True,
             "total_nodes": 2,

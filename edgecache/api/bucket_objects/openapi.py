@@ -1,17 +1,16 @@
 """The OpenAPI description of the operations of objects."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from edgecache.api.errors import (
     BucketNotFound,
-    CacheUnavailable,
     ObjectNotFound,
     OriginFailed,
     OriginReadOnly,
 )
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.openapi.operations import Operation, Operations
+from edgecache.api.openapi import operation
+from platform_site.lib.openapi.operations import Operations
 
 PATH: Final = "/v1/cache/buckets/{bucket_name}/objects"
 LISTED: Final = {
@@ -27,19 +26,7 @@ URL: Final = (
 )
 EXPIRES_AT: Final = "2026-11-22T18:42:30.668976Z"
 
-
-def _operation(
-    *problems: type[PlatformError],
-    request: Mapping[str, Any] | None = None,
-    response: Mapping[str, Any] | None = None,
-) -> Operation:
-    return Operation(
-        tag="Objects",
-        problems=(BucketNotFound, *problems, CacheUnavailable),
-        request=request,
-        response=response,
-    )
-
+_operation: Final = partial(operation, "Objects", BucketNotFound)
 
 OPERATIONS: Final[Operations] = {
     f"GET {PATH}": _operation(

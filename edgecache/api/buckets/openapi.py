@@ -1,7 +1,7 @@
 """The OpenAPI description of the operations of buckets, hosts, origins and access keys."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from accounts.errors import TooManyAttempts
 from accounts.oauth.errors import DnsUnavailable
@@ -11,7 +11,6 @@ from edgecache.api.errors import (
     BucketNotFound,
     BucketTaken,
     CacheLimitReached,
-    CacheUnavailable,
     HostNotFound,
     HostNotProved,
     HostTaken,
@@ -19,10 +18,8 @@ from edgecache.api.errors import (
     OriginNotFound,
     OriginTaken,
 )
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.openapi.operations import Operation, Operations
-
-Example = Mapping[str, Any]
+from edgecache.api.openapi import operation
+from platform_site.lib.openapi.operations import Operations
 
 ACCESS_KEY: Final = {
     "access_key_id": "ZKW47FP36BASBTVPHMAU",
@@ -73,18 +70,7 @@ ORIGIN: Final = {
     "created_at": "2026-11-22T18:37:30.720839+00:00",
 }
 
-
-def _operation(
-    *problems: type[PlatformError], request: Example | None = None, response: Example | None = None
-) -> Operation:
-    """Return an operation; each may find the brain unavailable, too."""
-    return Operation(
-        tag="Buckets",
-        problems=(*problems, CacheUnavailable),
-        request=request,
-        response=response,
-    )
-
+_operation: Final = partial(operation, "Buckets")
 
 OPERATIONS: Final[Operations] = {
     "GET /v1/cache/access-keys": _operation(response={"results": [ACCESS_KEY]}),
