@@ -142,17 +142,7 @@ def refund(
             return None
         values = {"organization": organization_id, "lines": line_ids}
         _adjust(REFUND, journal, Adjustment.Kind.REFUND, values)
-        granted, paid, unpaid, _ = _adjusted(journal)
-        ledger.add_entries(
-            journal,
-            [
-                Posting(AccountKind.GRANTED, organization_id, -granted),
-                Posting(AccountKind.PAID, organization_id, -paid),
-                Posting(AccountKind.DEBT, organization_id, -unpaid),
-                Posting(AccountKind.FEES, None, granted + paid + unpaid),
-                *_shares(journal),
-            ],
-        )
+        _post(journal, organization_id)
         # What was given back may pay for other lines.
         cover(organization_id)
         return journal
@@ -176,17 +166,7 @@ def _cover_batch(organization_id: int, granted_ucr: int, paid_ucr: int, after: i
             "limit": BATCH_LINES,
         },
     )
-    granted, paid, unpaid, last = _adjusted(journal)
-    ledger.add_entries(
-        journal,
-        [
-            Posting(AccountKind.GRANTED, organization_id, -granted),
-            Posting(AccountKind.PAID, organization_id, -paid),
-            Posting(AccountKind.DEBT, organization_id, -unpaid),
-            *_shares(journal),
-        ],
-    )
-    return last
+    return _post(journal, organization_id)
 
 
 def _adjust(
@@ -198,12 +178,22 @@ def _adjust(
         return cursor.fetchall() if cursor.description else []
 
 
-def _adjusted(journal: Journal) -> tuple[int, int, int, int | None]:
-    """Return the sums of a journal's adjustments, and its last line."""
+def _post(journal: Journal, organization_id: int) -> int | None:
+    """Post what a journal's adjustments add up to; return the last line, None for none."""
     with connection.cursor() as cursor:
         cursor.execute(ADJUSTED, [journal.pk])
         granted, paid, unpaid, last = cursor.fetchone()
-    return granted, paid, unpaid, last
+    postings = [
+        Posting(AccountKind.GRANTED, organization_id, -granted),
+        Posting(AccountKind.PAID, organization_id, -paid),
+        Posting(AccountKind.DEBT, organization_id, -unpaid),
+        # Nothing of a late payment: a debt was the platform's fee already.
+        Posting(AccountKind.FEES, None, granted + paid + unpaid),
+        *_shares(journal),
+    ]
+    ledger.add_entries(journal, postings)
+    found: int | None = last
+    return found
 
 
 def _shares(journal: Journal) -> Iterator[Posting]:

@@ -13,14 +13,6 @@ PPM: Final = 1_000_000
 LARGEST_UCR: Final = 2**63 - 1
 
 
-def divided_half_even(numerator: int, divisor: int) -> int:
-    """Return the quotient of two integers (divisor > 0), rounded half to even."""
-    quotient, rest = divmod(numerator, divisor)
-    if 2 * rest > divisor or (2 * rest == divisor and quotient % 2):
-        quotient += 1
-    return quotient
-
-
 def credits_text(ucr: int) -> str:
     """Return an amount in credits with all six decimals, such as ``0.000100``."""
     return f"{Decimal(ucr) / UCR_PER_CREDIT:.6f}"

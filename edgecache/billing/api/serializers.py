@@ -12,7 +12,6 @@ from platform_site.lib.api import StrictSerializer
 
 LONGEST: Final = timedelta(days=366)
 DEFAULT: Final = timedelta(days=29)
-MONTH_LENGTH: Final = len("2026-11")
 
 
 @extend_schema_serializer(many=False)

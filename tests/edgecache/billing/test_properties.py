@@ -36,7 +36,7 @@ from edgecache.billing.models import (
     UsageKind,
     UsageLine,
 )
-from edgecache.billing.money import HOURS_PER_MONTH, divided_half_even
+from edgecache.billing.money import HOURS_PER_MONTH
 from edgecache.billing.payouts import methods, payouts
 from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
 from edgecache.billing.usage import rates, settlement
@@ -315,6 +315,14 @@ class Ledger(RuleBasedStateMachine):
             for row in states()
             if row["organization_id"] == consumer
         )
+
+
+def divided_half_even(numerator: int, divisor: int) -> int:
+    """Return the quotient of two integers (divisor > 0), rounded half to even."""
+    quotient, rest = divmod(numerator, divisor)
+    if 2 * rest > divisor or (2 * rest == divisor and quotient % 2):
+        quotient += 1
+    return quotient
 
 
 def states() -> Iterator[dict[str, Any]]:
