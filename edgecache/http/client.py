@@ -114,30 +114,11 @@ class HttpClient:
         connection. Raises RequestFailed.
         """
         payer = self._payer()
-        await self.running.take(payer, is_patient=is_patient)
-        try:
-            connection = await self._answered(
-                address, request, check, waits_for_all=waits_for_all, stall_s=stall_s
-            )
-        except BaseException:
-            self.running.give_back(payer)
-            raise
-        connection.payer = payer
-        return connection
-
-    async def _answered(
-        self,
-        address: Address,
-        request: bytes,
-        check: HeadCheck,
-        *,
-        waits_for_all: bool,
-        stall_s: float | None,
-    ) -> OutgoingConnection:
-        """Return what ``request`` does, in the caller's place. Raises RequestFailed."""
         wait_s = self._stall_s if stall_s is None else stall_s
-        connection = await self._connection(address)
+        await self.running.take(payer, is_patient=is_patient)
+        connection: OutgoingConnection | None = None
         try:
+            connection = await self._connection(address)
             try:
                 connection.send(request, check, waits_for_all=waits_for_all)
                 await connection.answered(wait_s)
@@ -147,8 +128,11 @@ class HttpClient:
                 connection.send(request, check, waits_for_all=waits_for_all)
                 await connection.answered(wait_s)
         except BaseException:
-            self._drop(connection)
+            if connection is not None:
+                self._drop(connection)
+            self.running.give_back(payer)
             raise
+        connection.payer = payer
         return connection
 
     async def fetch(
@@ -180,33 +164,19 @@ class HttpClient:
         An early response, such as an error, ends the upload.
         """
         async with self.running.place(self._payer()):
-            return await self._uploaded(
-                address, request, body, limit_bytes=limit_bytes, timeout_s=timeout_s
-            )
-
-    async def _uploaded(
-        self,
-        address: Address,
-        request: bytes,
-        body: AsyncIterator[bytes],
-        *,
-        limit_bytes: int,
-        timeout_s: float,
-    ) -> Response:
-        """Return what ``upload`` does, in the caller's place. Raises RequestFailed."""
-        connection = await self._connect(address)
-        try:
-            async with asyncio.timeout(timeout_s):
-                connection.send(request, _at_most(limit_bytes), waits_for_all=True)
-                async for piece in body:
-                    if not await connection.send_piece(piece):
-                        break
-                await connection.answered(timeout_s)
-        except TimeoutError as exc:
-            raise RequestFailed("too_slow") from exc
-        finally:
-            self._drop(connection)
-        return Response(connection.status, connection.all_of_it())
+            connection = await self._connect(address)
+            try:
+                async with asyncio.timeout(timeout_s):
+                    connection.send(request, _at_most(limit_bytes), waits_for_all=True)
+                    async for piece in body:
+                        if not await connection.send_piece(piece):
+                            break
+                    await connection.answered(timeout_s)
+            except TimeoutError as exc:
+                raise RequestFailed("too_slow") from exc
+            finally:
+                self._drop(connection)
+            return Response(connection.status, connection.all_of_it())
 
     def release(self, address: Address, connection: OutgoingConnection) -> None:
         """Keep a connection for the next request if its response was read, else close it."""

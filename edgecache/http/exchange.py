@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from edgecache.http.files import FileBody
@@ -40,91 +41,42 @@ class Wire(Protocol):
     def transport(self) -> asyncio.Transport: ...
 
 
-class Stream:
-    """The body of an answer, piece by piece."""
-
-    __slots__ = ("_exchange", "_wire")
-
-    def __init__(self, exchange: "Exchange", wire: Wire) -> None:
-        self._exchange = exchange
-        self._wire = wire
-
-    async def send_bytes(self, data: bytes) -> None:
-        """Send a piece; wait while the client takes less than it is sent.
-
-        Raises ClientGone.
-        """
-        if self._exchange.is_gone:
-            raise ClientGone
-        self._exchange.sent_bytes += len(data)
-        if self._exchange.is_chunked:
-            data = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
-        self._wire.write(data)
-        await self._wire.drain()
-
-
+@dataclass(slots=True, eq=False, repr=False)
 class Exchange:
     """One request and its response.
 
     Iterating yields the pieces of the body. Exactly one ``response_…`` is called; a response that
     ends before its Content-Length closes the connection, so that it is not taken for complete.
     added: headers of the response, whichever it is; they replace others of their names, but Vary.
-    began: ``time.perf_counter`` when the head had come.
+    began: ``time.perf_counter`` when the head had come. is_complete: the request has come to its
+    end, read or not.
     """
 
-    __slots__ = (
-        "_body",
-        "_is_complete",
-        "_is_late",
-        "_waiter",
-        "_wire",
-        "added",
-        "began",
-        "body_bytes",
-        "has_failed",
-        "head_bytes",
-        "is_answered",
-        "is_chunked",
-        "is_gone",
-        "keeps_alive",
-        "scope",
-        "sent_bytes",
-        "status",
-        "unread_bytes",
-        "wanted_bytes",
-    )
-
-    def __init__(self, scope: Scope, wire: Wire, *, keeps_alive: bool) -> None:
-        self.scope = scope
-        self.added: HeaderPairs = ()
-        self.began = time.perf_counter()
-        self.keeps_alive = keeps_alive
-        self.is_gone = False
-        self.is_answered = False
-        self.has_failed = False
-        self.is_chunked = False
-        self.status = 0
-        self.head_bytes = 0
-        self.body_bytes = 0
-        self.unread_bytes = 0
-        self.sent_bytes = 0
-        self.wanted_bytes = 0
-        self._wire = wire
-        self._body: deque[bytes | bytearray] = deque()
-        self._is_complete = False
-        self._is_late = False
-        self._waiter: asyncio.Future[None] | None = None
+    scope: Scope
+    _wire: Wire
+    keeps_alive: bool = field(kw_only=True)
+    added: HeaderPairs = ()
+    began: float = field(default_factory=time.perf_counter)
+    is_gone: bool = False
+    is_complete: bool = False
+    is_answered: bool = False
+    has_failed: bool = False
+    is_chunked: bool = False
+    status: int = 0
+    head_bytes: int = 0
+    body_bytes: int = 0
+    unread_bytes: int = 0
+    sent_bytes: int = 0
+    wanted_bytes: int = 0
+    _body: deque[bytes | bytearray] = field(default_factory=deque)
+    _is_late: bool = False
+    _waiter: asyncio.Future[None] | None = None
 
     @property
     def transport(self) -> asyncio.Transport:
         return self._wire.transport
 
     # --- the request's body -------------------------------------------------------------------
-
-    @property
-    def is_complete(self) -> bool:
-        """True if the request has come to its end, read or not."""
-        return self._is_complete
 
     def feed(self, data: bytes) -> None:
         """Take a piece of the body off the wire."""
@@ -140,7 +92,7 @@ class Exchange:
         self._wake()
 
     def end(self) -> None:
-        self._is_complete = True
+        self.is_complete = True
         self._wake()
 
     def expire(self) -> None:
@@ -163,7 +115,7 @@ class Exchange:
         Raises ClientGone when the client leaves before the body's end, BodyTimeout.
         """
         while not self._body:
-            if self._is_complete:
+            if self.is_complete:
                 raise StopAsyncIteration
             if self.is_gone:
                 raise ClientGone
@@ -222,10 +174,11 @@ class Exchange:
         """Answer with text."""
         self.response_bytes(status, headers, body.encode())
 
-    def response_stream(self, status: int, headers: HeaderPairs) -> Stream:
+    def response_stream(self, status: int, headers: HeaderPairs) -> None:
         """Begin an answer whose body follows, in chunks where the headers do not tell its length.
 
-        It ends when the application returns, whole unless that raises or ``cut`` was called.
+        ``send_bytes`` sends it. It ends when the application returns, whole unless that raises or
+        ``cut`` was called.
         """
         length = next((value for name, value in headers if name.lower() == "content-length"), "")
         if length:
@@ -236,7 +189,19 @@ class Exchange:
         else:
             self.keeps_alive = False
         self._start(status, headers, None)
-        return Stream(self, self._wire)
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send a piece of such a body; wait while the client takes less than it is sent.
+
+        Raises ClientGone.
+        """
+        if self.is_gone:
+            raise ClientGone
+        self.sent_bytes += len(data)
+        if self.is_chunked:
+            data = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+        self._wire.write(data)
+        await self._wire.drain()
 
     def cut(self) -> None:
         """Break the connection: what was sent must not be taken for an answer."""
@@ -265,7 +230,7 @@ class Exchange:
             raise RuntimeError("the request is answered already")
         self.is_answered = True
         self.status = status
-        if not self._is_complete:
+        if not self.is_complete:
             # The rest of the body will not be read, so the connection cannot be reused.
             self.keeps_alive = False
         if self.added:

@@ -21,7 +21,6 @@ class Scope(NamedTuple):
     http_version: str
     headers: Headers
     client: str
-    proto: str = "http"
     scheme: str = "http"
 
     @property

@@ -38,11 +38,6 @@ class FairThreads:
         self._turns = Shares(turns, refusal=Busy, spare=spare, queue=queue, wait_s=None)
         self._on_loop = Shares(1, refusal=Busy, spare=0, queue=ENDLESS, wait_s=None)
 
-    @property
-    def waiting(self) -> int:
-        """Return how many pieces of work wait."""
-        return self._turns.waiting
-
     def begin(self, payer: Path, work: Callable[[], T]) -> asyncio.Future[T]:
         """Begin some work, now or in its turn; return its result to come.
 

@@ -74,11 +74,6 @@ class LoopTurns:
         # The looks at the network for which the loop still counts as shared.
         self._shared = 0
 
-    @property
-    def is_idle(self) -> bool:
-        """True if no request waits, and none has begun since the last look at the network."""
-        return not self._begun and self._waiting.is_empty
-
     def take(self, payer: Callable[[], Path], begin: Begin) -> Leave | None:
         """Begin a request: now if the loop is free, else in its turn.
 

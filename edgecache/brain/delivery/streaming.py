@@ -25,7 +25,7 @@ from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import OriginChanged, OriginError, OriginFailed, ServiceStopped
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.values import BucketInfo
-from edgecache.http.exchange import Exchange, Stream
+from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.outgoing import RequestFailed
@@ -47,17 +47,16 @@ class _Response:
         self.sent_bytes = 0
         self._delivery = delivery
         self._exchange = exchange
-        self._stream: Stream | None = None
 
     async def send(self, data: bytes) -> None:
         """Send a piece. Raises ClientGone."""
-        if self._stream is None:
+        if not self._exchange.is_answered:
             self._note_first_byte()
             headers = self._delivery.headers_with_length()
-            self._stream = self._exchange.response_stream(self._delivery.status, headers)
+            self._exchange.response_stream(self._delivery.status, headers)
         if data:
             self.sent_bytes += len(data)
-            await self._stream.send_bytes(data)
+            await self._exchange.send_bytes(data)
 
     def send_all(self, body: bytes) -> None:
         """Send the whole body."""
@@ -139,11 +138,11 @@ class Streamer:
 
         head: status and headers. Raises ClientGone, and what the body raises.
         """
-        stream = exchange.response_stream(*head)
+        exchange.response_stream(*head)
         first_byte_s = time.perf_counter() - exchange.began
         try:
             async for piece in body:
-                await stream.send_bytes(piece)
+                await exchange.send_bytes(piece)
         finally:
             self._meters.record(
                 bucket.tenant,

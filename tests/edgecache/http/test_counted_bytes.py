@@ -115,10 +115,10 @@ def test_what_is_still_buffered_when_the_client_leaves_does_not_count() -> None:
 
     async def send(_scope: Scope, exchange: Exchange) -> None:
         nonlocal written
-        stream = exchange.response_stream(200, [("content-length", str(SIZE))])
+        exchange.response_stream(200, [("content-length", str(SIZE))])
         while written < SIZE:
             written += len(PIECE)
-            await stream.send_bytes(PIECE)
+            await exchange.send_bytes(PIECE)
 
     app = Counted(send)
 

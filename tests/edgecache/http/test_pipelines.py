@@ -100,9 +100,9 @@ async def endless(scope: Scope, exchange: Exchange) -> None:
     if scope.raw_path != "/app":
         await large(scope, exchange)
         return
-    stream = exchange.response_stream(200, [("content-length", str(2**40))])
+    exchange.response_stream(200, [("content-length", str(2**40))])
     while True:
-        await stream.send_bytes(bytes(2**16))
+        await exchange.send_bytes(bytes(2**16))
 
 
 @pytest.mark.parametrize("behind", [b"GET /h", b"GET /app HTTP/1.1\r\nhost: x\r\n\r\n", b""])

@@ -168,10 +168,10 @@ def test_a_client_that_does_not_read_uses_little_memory() -> None:
     sent = asyncio.Event()
 
     async def endless(_scope: Scope, exchange: Exchange) -> None:
-        stream = exchange.response_stream(200, [("content-length", str(2**30))])
+        exchange.response_stream(200, [("content-length", str(2**30))])
         piece = bytes(2**18)
         for _ in range(2**12):
-            await stream.send_bytes(piece)
+            await exchange.send_bytes(piece)
             sent.set()
 
     async def main() -> int:
@@ -251,8 +251,8 @@ def test_an_early_response_reaches_a_client_that_still_sends() -> None:
 
 def test_a_body_shorter_than_announced_closes_the_connection() -> None:
     async def short(_scope: Scope, exchange: Exchange) -> None:
-        stream = exchange.response_stream(200, [("content-length", "10")])
-        await stream.send_bytes(b"abc")
+        exchange.response_stream(200, [("content-length", "10")])
+        await exchange.send_bytes(b"abc")
 
     async def main() -> None:
         async with serving(short) as port, connected(port) as (reader, writer):
@@ -268,8 +268,8 @@ def test_a_body_shorter_than_announced_closes_the_connection() -> None:
 
 def test_a_chunked_response_is_completed_only_on_success() -> None:
     async def app(scope: Scope, exchange: Exchange) -> None:
-        stream = exchange.response_stream(200, [])
-        await stream.send_bytes(b"abc")
+        exchange.response_stream(200, [])
+        await exchange.send_bytes(b"abc")
         if scope.raw_path == "/fails":
             raise OSError("broken")
 

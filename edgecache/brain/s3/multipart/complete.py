@@ -127,10 +127,11 @@ async def _respond_late(context: RequestContext, task: asyncio.Task[ObjectVersio
         ("x-amz-request-id", context.request.request_id),
         ("content-type", "application/xml"),
     ]
-    stream = context.exchange.response_stream(200, headers)
-    await stream.send_bytes(DECLARATION.encode())
+    exchange = context.exchange
+    exchange.response_stream(200, headers)
+    await exchange.send_bytes(DECLARATION.encode())
     while not (await asyncio.wait({task}, timeout=RESPONSE_AFTER_S))[0]:
-        await stream.send_bytes(b" ")
+        await exchange.send_bytes(b" ")
     try:
         body = _result(context, task.result())
     except (S3Error, BrainError) as exc:
@@ -141,7 +142,7 @@ async def _respond_late(context: RequestContext, task: asyncio.Task[ObjectVersio
             ("RequestId", context.request.request_id),
         ]
         body = document("Error", lines, namespace="")
-    await stream.send_bytes(body.removeprefix(DECLARATION.encode()))
+    await exchange.send_bytes(body.removeprefix(DECLARATION.encode()))
 
 
 def _result(context: RequestContext, version: ObjectVersion) -> bytes:
