@@ -6,13 +6,11 @@ The rows are the outbox: a wake-up that is lost costs the time until the next mi
 from typing import Final
 
 from django.db import transaction
-from procrastinate.contrib.django.django_connector import DjangoConnector
 from procrastinate.exceptions import AlreadyEnqueued
-from procrastinate.manager import JobManager
-from procrastinate.tasks import configure_task
+
+from platform_site.lib.jobs import job
 
 DISPATCH: Final = "accounts.webhooks.dispatch"
-_MANAGER: Final = JobManager(DjangoConnector())
 
 
 def wake() -> None:
@@ -24,9 +22,8 @@ def wake() -> None:
 
 
 def _enqueue() -> None:
-    job = configure_task(name=DISPATCH, job_manager=_MANAGER, queueing_lock=DISPATCH)
     try:
         with transaction.atomic():
-            job.defer()
+            job(DISPATCH, queueing_lock=DISPATCH).defer()
     except AlreadyEnqueued:
         return

@@ -7,9 +7,6 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import transaction
-from procrastinate.contrib.django.django_connector import DjangoConnector
-from procrastinate.manager import JobManager
-from procrastinate.tasks import configure_task
 
 from accounts.webhooks import events
 from edgecache.billing import ledger
@@ -26,10 +23,10 @@ from edgecache.billing.models import (
 from edgecache.billing.money import UCR_PER_CENT, cents_of
 from edgecache.billing.payouts import methods
 from edgecache.billing.payouts.providers import Outcome, ProviderAnswer, sender_of
+from platform_site.lib.jobs import job
 
 log = structlog.get_logger(__name__)
 
-_MANAGER: Final = JobManager(DjangoConnector())
 OPEN: Final = (Payout.State.DEBITED, Payout.State.SENT)
 # The row of Progress that is there while payouts wait for ``reconciliation``.
 RECONCILING: Final = "reconcile"
@@ -243,7 +240,5 @@ def _move(
 
 
 def _queue(payout: Payout) -> None:
-    # In the same transaction: a payout that is debited will be sent. Through the app the job would
-    # be committed apart from it, as the worker replaces the app's connector.
-    job = configure_task(name="edgecache.billing.tasks.send_payout", job_manager=_MANAGER)
-    job.defer(payout_id=str(payout.pk))
+    # In the same transaction: a payout that is debited will be sent.
+    job("edgecache.billing.tasks.send_payout").defer(payout_id=str(payout.pk))

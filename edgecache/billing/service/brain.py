@@ -10,14 +10,11 @@ from typing import Final
 
 from django.db import transaction
 from django.db.models import F, Q
-from procrastinate.contrib.django.django_connector import DjangoConnector
-from procrastinate.manager import JobManager
-from procrastinate.tasks import configure_task
 
 from edgecache.api import client
 from edgecache.billing.models import ServiceState
+from platform_site.lib.jobs import job
 
-_MANAGER: Final = JobManager(DjangoConnector())
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Of one run: a brain that was away for long hears the rest in the next ones.
 MOST: Final = 1000
@@ -25,8 +22,7 @@ MOST: Final = 1000
 
 def notify_later(organization_id: int) -> None:
     """Queue a decision in the caller's transaction."""
-    job = configure_task(name="edgecache.billing.tasks.notify_brain", job_manager=_MANAGER)
-    job.defer(organization_id=organization_id)
+    job("edgecache.billing.tasks.notify_brain").defer(organization_id=organization_id)
 
 
 def notify(organization_id: int) -> None:

@@ -1,0 +1,23 @@
+"""Jobs that are queued inside Django's transaction, in every process."""
+
+from datetime import datetime
+from typing import Final
+
+from procrastinate.contrib.django.django_connector import DjangoConnector
+from procrastinate.jobs import JobDeferrer
+from procrastinate.manager import JobManager
+from procrastinate.tasks import configure_task
+
+# The worker's command replaces the app's connector by a connection pool of its own: a job deferred
+# through the app would be committed before the task's own rows, or in spite of their rollback.
+_MANAGER: Final = JobManager(DjangoConnector())
+
+
+def job(name: str, *, at: datetime | None = None, queueing_lock: str | None = None) -> JobDeferrer:
+    """Return what ``defer`` queues a task with, now or at a time.
+
+    queueing_lock: AlreadyEnqueued is raised while a job with the same lock is waiting.
+    """
+    return configure_task(
+        name=name, job_manager=_MANAGER, schedule_at=at, queueing_lock=queueing_lock
+    )
