@@ -86,7 +86,7 @@ STRIPE: Final = billing_conf.stripe(ENV, BILLING)
 # Called with ``now`` and ``is_complete``; each returns usage that billing stores.
 USAGE_SOURCES: Final = ("sqlgateway.records.usage.take",)
 STRIPE_PAYOUTS: Final = {"stripe": "edgecache.billing.payouts.stripe_connect.StripeConnect"}
-STRIPE_CHECKOUT: Final = "edgecache.billing.topups.stripe_checkout.StripeCheckout"
+STRIPE_CHECKOUT: Final = "edgecache.billing.topups.stripe_checkout.checkout"
 STRIPE_EVENTS: Final = {"stripe": "edgecache.billing.stripe.events.receive"}
 # Where consumers pay for credits, and what reads the events of payment providers, by their name.
 TOP_UP_PROVIDER: Final = STRIPE_CHECKOUT if STRIPE.secret_key else ""
@@ -152,19 +152,11 @@ LIFECYCLE_HOOKS: Final = {
         "accounts.sessions.sessions.on_environment_deleted",
         "accounts.api_keys.api_keys.on_environment_deleted",
         "sqlgateway.provisioning.provisioning.on_environment_deleted",
-        *(
-            ["edgecache.api.lifecycle.environment_removal.on_environment_deleted"]
-            if HAS_CACHE
-            else []
-        ),
+        *(["edgecache.api.lifecycle.removal.on_environment_deleted"] if HAS_CACHE else []),
     ],
     "environment_dropped": [
         "sqlgateway.provisioning.provisioning.on_environment_dropped",
-        *(
-            ["edgecache.api.lifecycle.environment_removal.on_environment_dropped"]
-            if HAS_CACHE
-            else []
-        ),
+        *(["edgecache.api.lifecycle.removal.on_environment_dropped"] if HAS_CACHE else []),
     ],
     "trust_ended": [
         "accounts.terminal.terminal_sign_ins.on_trust_ended",
@@ -174,18 +166,14 @@ LIFECYCLE_HOOKS: Final = {
         "accounts.oauth.identities.on_user_stripped",
         "accounts.oauth.domains.verification.on_user_stripped",
         "recovery.steps.account_access.on_user_stripped",
-        *(["edgecache.api.lifecycle.maker_removal.on_user_stripped"] if HAS_CACHE else []),
+        *(["edgecache.api.lifecycle.removal.on_user_stripped"] if HAS_CACHE else []),
         *(["edgecache.billing.payouts.methods.on_user_stripped"] if HAS_CACHE else []),
     ],
     "factors_stripped": ["twofactor.account_hooks.on_factors_stripped"],
     "user_removed": ["twofactor.account_hooks.on_user_removed"],
     # Takes the organization's id, while its members are still there; safe to repeat.
     "organization_erased": [
-        *(
-            ["edgecache.api.lifecycle.organization_removal.on_organization_erased"]
-            if HAS_CACHE
-            else []
-        ),
+        *(["edgecache.api.lifecycle.removal.on_organization_erased"] if HAS_CACHE else []),
         *(["edgecache.billing.organization_removal.on_organization_erased"] if HAS_CACHE else []),
     ],
 }
@@ -193,7 +181,7 @@ LIFECYCLE_HOOKS: Final = {
 ORGANIZATION_CONTENTS: Final = [
     "accounts.organization.contents.write",
     "sqlgateway.provisioning.organization_contents.write",
-    *(["edgecache.api.lifecycle.organization_contents.write"] if HAS_CACHE else []),
+    *(["edgecache.api.lifecycle.contents.write"] if HAS_CACHE else []),
     *(["edgecache.billing.organization_contents.write"] if HAS_CACHE else []),
 ]
 # Called with an organization's id; sentences that say what has to be done before it is deleted.
@@ -204,7 +192,7 @@ ENVIRONMENT_LIMIT: Final = "sqlgateway.provisioning.quotas.environment_limit"
 # Called with a scope; their numbers are shown before an environment is deleted.
 ENVIRONMENT_CONTENTS: Final = [
     "sqlgateway.schema.contents.contents_of",
-    *(["edgecache.api.lifecycle.environment_contents.contents_of"] if HAS_CACHE else []),
+    *(["edgecache.api.lifecycle.contents.contents_of"] if HAS_CACHE else []),
 ]
 DATABASE_STATE: Final = "sqlgateway.provisioning.provisioning.state_of"
 DATABASE_PROGRESS: Final = "sqlgateway.provisioning.provisioning.progress_of"

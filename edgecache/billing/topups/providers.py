@@ -1,13 +1,12 @@
-"""Where credits are paid for: a class named by dotted path in ``settings.TOP_UP_PROVIDER``."""
+"""Where credits are paid for: a dotted path in ``settings.TOP_UP_PROVIDER``."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
 from edgecache.billing.errors import TopUpsUnavailable
-from edgecache.billing.models import TopUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +32,12 @@ class Payment:
     currency: str
 
 
-class TopUpProvider(Protocol):
-    """A place to pay."""
+def provider() -> Callable[..., Checkout]:
+    """Return the function that opens the page where a top-up is paid.
 
-    def checkout(self, top_up: TopUp, *, paid_url: str, left_url: str) -> Checkout:
-        """Open the page where a top-up is paid; the same one for the same top-up.
-
-        paid_url, left_url: where it sends the browser afterwards. Neither proves a payment.
-        Raises ProviderUnavailable.
-        """
-        ...
-
-
-def provider() -> TopUpProvider:
-    """Return the place to pay.
-
-    Raises TopUpsUnavailable where there is none.
+    It is called as ``stripe_checkout.checkout``. Raises TopUpsUnavailable where there is none.
     """
     if not settings.TOP_UP_PROVIDER:
         raise TopUpsUnavailable
-    found: TopUpProvider = import_string(settings.TOP_UP_PROVIDER)()
+    found: Callable[..., Checkout] = import_string(settings.TOP_UP_PROVIDER)
     return found

@@ -6,42 +6,43 @@ from edgecache.billing.stripe.account import StripeRefusal, calls, client
 from edgecache.billing.topups.providers import Checkout
 
 
-class StripeCheckout:
-    """One Checkout session for each top-up."""
+def checkout(top_up: TopUp, *, paid_url: str, left_url: str) -> Checkout:
+    """Open the page where a top-up is paid; the same one for the same top-up.
 
-    def checkout(self, top_up: TopUp, *, paid_url: str, left_url: str) -> Checkout:
-        """Open a session; its payment comes back by webhook."""
-        try:
-            with calls():
-                session = client().v1.checkout.sessions.create(
-                    {
-                        "mode": "payment",
-                        "client_reference_id": str(top_up.pk),
-                        "metadata": {
-                            "top_up": str(top_up.pk),
-                            "organization": str(top_up.organization_id),
-                        },
-                        "line_items": [
-                            {
-                                "quantity": 1,
-                                "price_data": {
-                                    "currency": top_up.currency.lower(),
-                                    "unit_amount": top_up.amount_cents,
-                                    "product_data": {"name": "Credits"},
-                                },
-                            }
-                        ],
-                        # In the payer's own currency the amount would be another one.
-                        "adaptive_pricing": {"enabled": False},
-                        "success_url": paid_url,
-                        "cancel_url": left_url,
+    paid_url, left_url: where it sends the browser afterwards. Neither proves a payment, which is
+    reported by webhook. Raises ProviderUnavailable.
+    """
+    try:
+        with calls():
+            session = client().v1.checkout.sessions.create(
+                {
+                    "mode": "payment",
+                    "client_reference_id": str(top_up.pk),
+                    "metadata": {
+                        "top_up": str(top_up.pk),
+                        "organization": str(top_up.organization_id),
                     },
-                    {"idempotency_key": str(top_up.pk)},
-                )
-        except StripeRefusal:
-            # All of it is the platform's own: the caller can do nothing about a refusal.
-            raise ProviderUnavailable from None
-        name, url = getattr(session, "id", ""), getattr(session, "url", None) or ""
-        if not name or not url.startswith("https://"):
-            raise ProviderUnavailable
-        return Checkout(name, url)
+                    "line_items": [
+                        {
+                            "quantity": 1,
+                            "price_data": {
+                                "currency": top_up.currency.lower(),
+                                "unit_amount": top_up.amount_cents,
+                                "product_data": {"name": "Credits"},
+                            },
+                        }
+                    ],
+                    # In the payer's own currency the amount would be another one.
+                    "adaptive_pricing": {"enabled": False},
+                    "success_url": paid_url,
+                    "cancel_url": left_url,
+                },
+                {"idempotency_key": str(top_up.pk)},
+            )
+    except StripeRefusal:
+        # All of it is the platform's own: the caller can do nothing about a refusal.
+        raise ProviderUnavailable from None
+    name, url = getattr(session, "id", ""), getattr(session, "url", None) or ""
+    if not name or not url.startswith("https://"):
+        raise ProviderUnavailable
+    return Checkout(name, url)

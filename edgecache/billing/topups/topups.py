@@ -46,7 +46,7 @@ def request(organization_id: int, amount_cents: int, *, by: str, now: datetime) 
     minimum = settings.BILLING.top_up_minimum_cents
     if amount_cents < minimum:
         raise InvalidRequest.for_field("amount_cents", f"At least {minimum} cents.")
-    place = provider()
+    open_page = provider()
     with transaction.atomic():
         # Requests at once are counted one after another.
         ledger.locked([(AccountKind.PAID, organization_id)])
@@ -66,7 +66,7 @@ def request(organization_id: int, amount_cents: int, *, by: str, now: datetime) 
         )
     # Committed before the provider is asked: a payment finds its row.
     try:
-        page = place.checkout(
+        page = open_page(
             top_up,
             paid_url=console_link("usage", top_up="paid"),
             left_url=console_link("usage", top_up="left"),

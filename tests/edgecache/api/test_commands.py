@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import User
-from edgecache.api.lifecycle.environment_removal import on_environment_dropped
+from edgecache.api.lifecycle.removal import on_environment_dropped
 from environments import environments
 from tests.edgecache.api.brain import METRICS, STATUS, ScriptedBrain
 from tests.edgecache.api.test_endpoints import MINE, node

@@ -1,7 +1,8 @@
-"""What the edge cache holds of an organization, without secrets (settings.ORGANIZATION_CONTENTS).
+"""What the edge cache holds: of an organization, without secrets; of an environment, in numbers.
 
-Objects are listed, not contained: they may be larger than any archive, and S3 clients read them; a
-README says by which line. Those of an origin stay there, and are not listed.
+In settings these are ORGANIZATION_CONTENTS and ENVIRONMENT_CONTENTS. Objects are listed, not
+contained: they may be larger than any archive, and S3 clients read them; a README says by which
+line. Those of an origin stay there, and are neither listed nor counted.
 """
 
 from collections.abc import Iterator
@@ -15,8 +16,10 @@ from edgecache.api.buckets import access_keys, buckets, hosts, origins
 from edgecache.api.client import Row
 from environments.models import Environment
 from platform_site.lib.archives import Archive
+from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import Scope
 
+NAMES: Final = ("buckets", "objects", "object_bytes", "access_keys")
 PAGE: Final = 1000
 # Of all buckets together.
 MOST_OBJECTS: Final = 1_000_000
@@ -34,6 +37,16 @@ AFTERWARDS: Final = """
 Each line copies all buckets of its environment; run again, it copies what is new or has changed.
 Buckets with an origin of your own (origins.ndjson) list nothing here: copy from that origin.
 """
+
+
+def contents_of(scope: Scope, *, request_id: str) -> dict[str, int | None]:
+    """Return an environment's numbers by their names; None while the brain does not answer."""
+    path = f"/v1/environments/{scope.organization_id}/{scope.environment_pk}"
+    try:
+        found = client.call("GET", path, disabled=dict.fromkeys(NAMES, 0))
+    except PlatformError:
+        return dict.fromkeys(NAMES)
+    return {name: found[name] for name in NAMES}
 
 
 def write(organization_id: int, archive: Archive) -> None:
