@@ -20,7 +20,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html
 from django.views.decorators.http import require_GET, require_http_methods
 
-from edgecache.api import staff_overview
+from edgecache.api import nodes, staff_overview
 from edgecache.api.staff_overview import OverviewQuery, Page
 from environments.models import Environment, Organization
 from platform_site.lib.admin import actions
@@ -118,7 +118,7 @@ def _decide_view(site: AdminSite) -> Callable[..., HttpResponse]:
         back = reverse("admin:edgecache_nodes")
         action = StaffAction(decision, *DECISIONS[decision], work=partial(_decide, decision))
         try:
-            found = staff_overview.find_node(str(node_id))
+            found = nodes.read(str(node_id))
         except PlatformError as exc:
             messages.error(request, exc.detail or exc.title)
             return HttpResponseRedirect(back)

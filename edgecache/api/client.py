@@ -28,25 +28,11 @@ POOL: Final = 16
 SUCCESS: Final = range(200, 300)
 # A connection that the brain closed while it was idle fails at its next use.
 RETRIES: Final = Retry(total=1, backoff_factor=0, allowed_methods=["GET", "DELETE"])
-# The brain's refusals use the platform's codes, but for those at the end.
+# The brain's refusals use the codes of ``errors``, but for those at the end.
 ERRORS: Final[Mapping[str, type[PlatformError]]] = {
     error.code: error
-    for error in (
-        errors.NodeNotFound,
-        errors.NodeEndpointTaken,
-        errors.BucketNotFound,
-        errors.BucketTaken,
-        errors.BucketNotEmpty,
-        errors.ObjectNotFound,
-        errors.OriginReadOnly,
-        errors.OriginFailed,
-        errors.HostNotFound,
-        errors.HostTaken,
-        errors.AccessKeyNotFound,
-        errors.OriginNotFound,
-        errors.OriginTaken,
-        errors.OriginInUse,
-    )
+    for error in vars(errors).values()
+    if getattr(error, "__module__", "") == errors.__name__
 } | {
     "not_possible": errors.CacheLimitReached,
     **dict.fromkeys(

@@ -27,7 +27,7 @@ def find(organization_id: int, node_id: str) -> dict[str, Any]:
 
     Raises NodeNotFound.
     """
-    return _seen_by(organization_id, _read(node_id))
+    return _seen_by(organization_id, read(node_id))
 
 
 def register(organization_id: int, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,13 +52,14 @@ def remove(organization_id: int, node_id: str) -> None:
     Raises NodeNotFound, also for another organization's.
     """
     if client.is_enabled():
-        _own(organization_id, node_id)
+        _check_own(organization_id, node_id)
         client.call("DELETE", f"/v1/nodes/{node_id}")
 
 
-def any_node(node_id: str) -> dict[str, Any]:
+def read(node_id: str) -> dict[str, Any]:
     """Return any node with all its fields, for the platform's staff. Raises NodeNotFound."""
-    return _read(node_id)
+    node: dict[str, Any] = client.call("GET", f"/v1/nodes/{_checked(node_id)}", disabled=_nothing())
+    return node
 
 
 def discard(node_id: str) -> None:
@@ -75,11 +76,7 @@ def metrics(organization_id: int, node_id: str) -> dict[str, Any]:
     Raises NodeNotFound, also for another organization's.
     """
     nothing = {"node_id": node_id, "load": 0.0, **no_metrics()}
-    if not client.is_enabled():
-        return nothing
-    _own(organization_id, node_id)
-    answer: dict[str, Any] = client.call("GET", f"/v1/nodes/{node_id}/metrics")
-    return answer
+    return _part(organization_id, node_id, "metrics", disabled=nothing)
 
 
 def audits(organization_id: int, node_id: str) -> dict[str, Any]:
@@ -87,11 +84,8 @@ def audits(organization_id: int, node_id: str) -> dict[str, Any]:
 
     Raises NodeNotFound, also for another organization's.
     """
-    if not client.is_enabled():
-        return {"days": [], "failures": []}
-    _own(organization_id, node_id)
-    answer: dict[str, Any] = client.call("GET", f"/v1/nodes/{node_id}/audits")
-    return answer
+    nothing: dict[str, Any] = {"days": [], "failures": []}
+    return _part(organization_id, node_id, "audits", disabled=nothing)
 
 
 def decide(node_id: str, decision: str) -> None:
@@ -102,16 +96,19 @@ def decide(node_id: str, decision: str) -> None:
     client.call("POST", f"/v1/nodes/{_checked(node_id)}/{decision}", body={})
 
 
-def _own(organization_id: int, node_id: str) -> dict[str, Any]:
-    node = _read(node_id)
-    if node["organization_id"] != organization_id:
+def _part(
+    organization_id: int, node_id: str, part: str, *, disabled: dict[str, Any]
+) -> dict[str, Any]:
+    if not client.is_enabled():
+        return disabled
+    _check_own(organization_id, node_id)
+    answer: dict[str, Any] = client.call("GET", f"/v1/nodes/{node_id}/{part}")
+    return answer
+
+
+def _check_own(organization_id: int, node_id: str) -> None:
+    if read(node_id)["organization_id"] != organization_id:
         raise NodeNotFound
-    return node
-
-
-def _read(node_id: str) -> dict[str, Any]:
-    node: dict[str, Any] = client.call("GET", f"/v1/nodes/{_checked(node_id)}", disabled=_nothing())
-    return node
 
 
 def _checked(node_id: str) -> str:

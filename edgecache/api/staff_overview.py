@@ -50,11 +50,6 @@ def all_nodes() -> list[dict[str, Any]]:
     return [row | {"decisions": DECISIONS.get(row["status"], ())} for row in rows]
 
 
-def find_node(node_id: str) -> dict[str, Any]:
-    """Return one node. Raises NodeNotFound."""
-    return nodes.any_node(node_id)
-
-
 def matching_nodes(wanted: OverviewQuery) -> Page:
     """Return the nodes that match: there are few enough for one page."""
     return Page([row for row in all_nodes() if _matches(row, wanted)])
@@ -88,7 +83,7 @@ def decide(request: HttpRequest, node_id: str, decision: str, *, reason: str) ->
     """
     if not reason.strip():
         raise InvalidRequest("A reason is required: it is kept in the audit trail.")
-    node = find_node(node_id)
+    node = nodes.read(node_id)
     if decision not in DECISIONS.get(node["status"], ()):
         raise Conflict(f"The node is {node['status']} by now.")
     nodes.decide(node_id, decision)
