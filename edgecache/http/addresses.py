@@ -6,6 +6,8 @@ from typing import Final
 
 # Called for each request.
 NETWORKS_KEPT: Final = 4096
+# What one customer of a provider has, or can rent cheaply.
+PREFIX_BITS: Final = {4: 24, 6: 56}
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -35,3 +37,12 @@ def network_of(text: str) -> str:
     if isinstance(address, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((address, 64), strict=False))
     return text if address is None else str(address)
+
+
+@lru_cache(NETWORKS_KEPT)
+def prefix_of(text: str) -> str:
+    """Return the /24 or /56 that an address or a narrower network belongs to, '' for neither."""
+    address = parse_address(text.partition("/")[0])
+    if address is None:
+        return ""
+    return str(ipaddress.ip_network((address, PREFIX_BITS[address.version]), strict=False))

@@ -19,13 +19,6 @@ class HeaderRefused(ValueError):
     """A header holds a line break: it would be two."""
 
 
-class _Clock:
-    """The Date header, made once a second."""
-
-    second = -1
-    line = b""
-
-
 @lru_cache(maxsize=8192)
 def http_date(second: int) -> str:
     """Return a time as RFC 9110 §5.6.7 writes it; whole Unix seconds."""
@@ -60,12 +53,5 @@ def response_head(
     if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text:
         raise HeaderRefused
     end = b"\r\n" if keeps_alive else b"connection: close\r\n\r\n"
-    date = b"" if "date" in names else _date_line()
+    date = b"" if "date" in names else f"date: {http_date(int(time.time()))}\r\n".encode()
     return text.encode("utf-8", "surrogateescape") + b"\r\n" + date + end
-
-
-def _date_line() -> bytes:
-    second = int(time.time())
-    if second != _Clock.second:
-        _Clock.second, _Clock.line = second, f"date: {http_date(second)}\r\n".encode()
-    return _Clock.line

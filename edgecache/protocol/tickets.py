@@ -9,10 +9,6 @@ a worker checks a ticket in microseconds, and another node can't make one. The s
 is for the brain: the worker redeems direct tickets in receipts, and it could make the MAC itself.
 The MAC covers the signature, so that a client can't spoil it and with it the operator's receipt.
 Signing is the caller's: this module needs nothing but the standard library.
-
-    TicketRefused
-    ├── MalformedTicket      not a ticket of ours at all
-    └── one with a code      a ticket, but not for this use: WRONG_NODE, WRONG_OBJECT, …
 """
 
 import hashlib
@@ -92,13 +88,6 @@ class TicketRefused(Exception):
     def __init__(self, code: Refusal) -> None:
         super().__init__(str(code))
         self.code = code
-
-
-class MalformedTicket(TicketRefused):
-    """The text is not a ticket in its one canonical form."""
-
-    def __init__(self) -> None:
-        super().__init__(Refusal.MALFORMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,14 +183,14 @@ def encode(ticket: Ticket, *, mac_key: bytes, sign: Callable[[bytes], bytes]) ->
 def decode(text: str) -> DecodedTicket:
     """Read a ticket, strictly and at a bounded cost; MAC and signature are the caller's to check.
 
-    Raises MalformedTicket unless the text is exactly what ``encode`` writes.
+    Raises TicketRefused unless the text is exactly what ``encode`` writes.
     """
     whole = _bytes(text)
     version, kind, key, *fields, prefix_length = _HEAD.unpack(whole[: _HEAD.size])
     body_length = _HEAD.size + prefix_length
     body, signature, mac = whole[:body_length], whole[body_length:-MAC_BYTES], whole[-MAC_BYTES:]
     if version != _VERSION or kind >= len(_KINDS) or len(body) != body_length:
-        raise MalformedTicket
+        raise TicketRefused(Refusal.MALFORMED)
     ticket_id, node_id, organization, environment, bucket, sha256, *numbers = fields
     start, length, issued_at, expires_at = numbers
     ticket = Ticket(
@@ -222,7 +211,7 @@ def decode(text: str) -> DecodedTicket:
     signature_length = SIGNATURE_BYTES if ticket.is_direct else 0
     is_whole = len(whole) == body_length + signature_length + MAC_BYTES
     if not is_whole or not _is_writable(ticket):
-        raise MalformedTicket
+        raise TicketRefused(Refusal.MALFORMED)
     return DecodedTicket(ticket, body, signature, mac)
 
 
@@ -254,17 +243,17 @@ def _mac(signed: bytes, key: bytes) -> bytes:
 
 def _bytes(text: str) -> bytes:
     if not _SHORTEST <= len(text) <= _LONGEST or not text.isascii():
-        raise MalformedTicket
+        raise TicketRefused(Refusal.MALFORMED)
     plain = text.encode("ascii")
     if b"+" in plain or b"/" in plain:
-        raise MalformedTicket
+        raise TicketRefused(Refusal.MALFORMED)
     try:
         whole = a2b_base64(plain.translate(_ALPHABET) + b"=" * (-len(plain) % 4), strict_mode=True)
     except Base64Error as error:
-        raise MalformedTicket from error
+        raise TicketRefused(Refusal.MALFORMED) from error
     # The last character has bits that decoding drops: only one of its values is the canonical one.
     if urlsafe_b64encode(whole).rstrip(b"=") != plain:
-        raise MalformedTicket
+        raise TicketRefused(Refusal.MALFORMED)
     return whole
 
 

@@ -1,17 +1,15 @@
 """Sending the brain the networks of operators' own people: what they read earns nothing."""
 
-import ipaddress
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
 from accounts.models import Session
 from edgecache.api import client
+from edgecache.http.addresses import prefix_of
 
 RECENT: Final = timedelta(days=30)
 # What the brain keeps for one operator.
 MOST: Final = 1000
-PREFIX_BITS: Final = {4: 24, 6: 56}
 
 
 def send_networks(*, now: datetime) -> None:
@@ -27,13 +25,5 @@ def networks(organization_id: int, *, now: datetime) -> list[str]:
     """Return the networks (/24, /56) that an organization's members had sessions from lately."""
     rows = Session.scoped.within_organization(organization_id).filter(rotated_at__gt=now - RECENT)
     latest = rows.order_by("-rotated_at").values_list("address", flat=True)
-    return list(dict.fromkeys(_prefixes(latest.iterator())))[:MOST]
-
-
-def _prefixes(addresses: Iterable[str]) -> Iterable[str]:
-    for text in addresses:
-        try:
-            address = ipaddress.ip_address(text)
-        except ValueError:
-            continue
-        yield str(ipaddress.ip_network((address, PREFIX_BITS[address.version]), strict=False))
+    prefixes = dict.fromkeys(map(prefix_of, latest.iterator()))
+    return [prefix for prefix in prefixes if prefix][:MOST]

@@ -7,7 +7,6 @@ hour. Reads beyond are charged as those that the platform serves itself.
 """
 
 import hashlib
-import ipaddress
 import secrets
 import time
 from array import array
@@ -21,15 +20,12 @@ from uuid import UUID
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.nodes.registry import Nodes
-from edgecache.http.addresses import parse_address
+from edgecache.http.addresses import NETWORKS_KEPT, prefix_of
 from platform_site.settings_table import Integer
 
 HOUR_S: Final = 3600
 ROWS: Final = 4
 COLUMNS: Final = 2**16
-NETWORKS_KEPT: Final = 4096
-# What one customer of a provider has, or can rent cheaply.
-PREFIX_BITS: Final = {4: 24, 6: 56}
 # Clients on the brain's own machine say nothing about who reads; on the Internet there are none.
 THIS_MACHINE: Final = "127.0.0.0/24"
 
@@ -139,15 +135,6 @@ class OwnReads:
 def prefixes_of(texts: Sequence[str]) -> set[str]:
     """Return the networks of addresses, without what is no address."""
     return {prefix for prefix in map(prefix_of, texts) if prefix}
-
-
-@lru_cache(NETWORKS_KEPT)
-def prefix_of(text: str) -> str:
-    """Return the network that an address or a narrower network belongs to, '' for neither."""
-    address = parse_address(text.partition("/")[0])
-    if address is None:
-        return ""
-    return str(ipaddress.ip_network((address, PREFIX_BITS[address.version]), strict=False))
 
 
 @lru_cache(NETWORKS_KEPT)

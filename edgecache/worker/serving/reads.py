@@ -22,8 +22,6 @@ from edgecache.worker.node import Node
 from edgecache.worker.serving.refusals import (
     Refused,
     not_held,
-    range_not_satisfiable,
-    ticket_missing,
     ticket_refused,
     unavailable,
 )
@@ -55,7 +53,7 @@ def ticket_text(scope: Scope) -> str:
     """Return the ticket of a request, from its header or its query. Raises Refused."""
     text = _given_ticket(scope)
     if not text:
-        raise ticket_missing()
+        raise Refused(HTTPStatus.FORBIDDEN, "ticket_missing", "A ticket is required.")
     return text
 
 
@@ -224,7 +222,12 @@ def _span(header: str | None, size: int) -> tuple[int, int] | None:
     try:
         return requested(header, size)
     except RangeNotSatisfiable:
-        raise range_not_satisfiable(size) from None
+        raise Refused(
+            HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
+            "range_not_satisfiable",
+            f"The object has {size} bytes.",
+            (("content-range", f"bytes */{size}"),),
+        ) from None
 
 
 def _check_covers(node: Node, ticket: Ticket, start: int, length: int) -> None:

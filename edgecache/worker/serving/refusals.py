@@ -56,24 +56,9 @@ def method_not_allowed(allowed: str) -> Refused:
     )
 
 
-def ticket_missing() -> Refused:
-    """Refuse a request without a ticket."""
-    return Refused(HTTPStatus.FORBIDDEN, "ticket_missing", "A ticket is required.")
-
-
 def ticket_refused(refused: TicketRefused) -> Refused:
     """Refuse a ticket, and say why: it tells its holder nothing that the brain did not."""
     return Refused(HTTPStatus.FORBIDDEN, refused.code, TICKET_DETAILS[refused.code])
-
-
-def range_not_satisfiable(size: int) -> Refused:
-    """Refuse a range that begins behind the end."""
-    return Refused(
-        HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
-        "range_not_satisfiable",
-        f"The object has {size} bytes.",
-        (("content-range", f"bytes */{size}"),),
-    )
 
 
 def unavailable(code: str, detail: str) -> Refused:

@@ -10,8 +10,9 @@ from uuid import UUID
 import pytest
 
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.metering.own_reads import CreditLimits, HourlyCounts, OwnReads, prefix_of
+from edgecache.brain.metering.own_reads import CreditLimits, HourlyCounts, OwnReads
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
+from edgecache.http.addresses import prefix_of
 from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.brain.support import ClusterRows, Internal, register, run_worker
 from tests.edgecache.cluster import Cluster, Keys, until
