@@ -7,7 +7,8 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from functools import cache
+from typing import Any, ClassVar, Final, Self, TypeVar, get_type_hints
 from uuid import UUID
 
 from edgecache.protocol.names import parse_sha256
@@ -182,14 +183,13 @@ class Fields:
         self.errors.append(FieldError(self._at(name), message, code))
         return blank
 
-    def finish(self, *, allow_unknown: bool = False) -> None:
-        """Raise MalformedMessage when anything was wrong.
+    def finish(self) -> None:
+        """Raise MalformedMessage when anything was wrong, or there are more fields."""
+        self.refuse_unknown()
+        self.check()
 
-        allow_unknown: answers of the brain may have fields that an older worker does not know;
-        requests may not, so that a typo never changes meaning.
-        """
-        if not allow_unknown:
-            self.refuse_unknown()
+    def check(self) -> None:
+        """Raise MalformedMessage when anything was wrong."""
         if self.errors:
             raise MalformedMessage(self.errors)
 
@@ -227,13 +227,41 @@ def read_sha256(value: Any) -> bytes | None:
 
 
 class Message:
-    """A dataclass with slots that goes as a JSON object; its class's ``read`` takes the fields."""
+    """A frozen dataclass with slots that goes as a JSON object.
+
+    Each field is annotated with the function that takes it, as ``Annotated[int, Fields.integer]``.
+    ALLOWS_UNKNOWN: answers of the brain may have fields that an older worker does not know;
+    requests may not, so that a typo never changes meaning.
+    """
 
     __slots__: tuple[str, ...] = ()
+    ALLOWS_UNKNOWN: ClassVar = False
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """Return the message that fields hold. Raises MalformedMessage."""
+        message = cls.take(fields)
+        fields.check()
+        return message
+
+    @classmethod
+    def take(cls, fields: Fields) -> Self:
+        """Take what ``read`` does; nothing of it may be used before the fields were checked."""
+        takes = _takes_of(cls)  # type: ignore[arg-type] # mypy takes no class for Hashable
+        taken = {name: take(fields, name) for name, take in takes.items()}
+        if not cls.ALLOWS_UNKNOWN:
+            fields.refuse_unknown()
+        return cls(**taken)
 
     def as_json(self) -> dict[str, Any]:
         """Return its JSON: bytes in hexadecimal, ids as text, tuples as lists."""
         return {name: _json_of(getattr(self, name)) for name in self.__slots__}
+
+
+@cache
+def _takes_of(message: type[Message]) -> dict[str, Callable[[Fields, str], Any]]:
+    hints = get_type_hints(message, include_extras=True)
+    return {name: hints[name].__metadata__[0] for name in message.__slots__}
 
 
 def _json_of(value: Any) -> Any:

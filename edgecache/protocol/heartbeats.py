@@ -8,9 +8,10 @@ refuse unknown fields; answers allow them, so that a brain may be upgraded befor
 import base64
 import binascii
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, Self
+from functools import partial
+from typing import Annotated, Any, ClassVar, Final
 
 from edgecache.protocol.fields import Fields, Message
 from edgecache.protocol.tickets import KEY_ID_BYTES, MAC_KEY_BYTES
@@ -35,8 +36,16 @@ class Problem(StrEnum):
     CORRUPTION = "corruption"
 
 
+def _take_endpoint(fields: Fields, name: str) -> str | None:
+    return fields.text(name, limit=255, default="") or None
+
+
+def _read_problem(value: Any) -> str | None:
+    return value if isinstance(value, str) and 0 < len(value) <= PROBLEM_LENGTH else None
+
+
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class Heartbeat(Message):
     """A worker's state.
 
     incarnation: made new at each start. sequence: rises with each heartbeat and inventory of an
@@ -46,41 +55,19 @@ class Heartbeat:
     load: 0 is idle, 1 is all it can. endpoint: where it is reached, None when unknown.
     """
 
-    incarnation: str
-    sequence: int
-    used_bytes: int
-    object_count: int
-    capacity_bytes: int
-    evictions: int
-    load: float
-    endpoint: str | None
-    problems: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        message = asdict(self)
-        message["problems"] = list(self.problems)
-        if self.endpoint is None:
-            del message["endpoint"]
-        return message
-
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read it strictly; a problem that this side does not know is kept as it is."""
-        message = cls(
-            incarnation=fields.text("incarnation", limit=36),
-            sequence=fields.integer("sequence"),
-            used_bytes=fields.integer("used_bytes"),
-            object_count=fields.integer("object_count"),
-            capacity_bytes=fields.integer("capacity_bytes", minimum=1),
-            evictions=fields.integer("evictions"),
-            load=fields.number("load"),
-            endpoint=fields.text("endpoint", limit=255, default="") or None,
-            problems=fields.values(
-                "problems", _read_problem, "must be a word", limit=PROBLEM_LIMIT
-            ),
-        )
-        fields.finish(allow_unknown=False)
-        return message
+    incarnation: Annotated[str, partial(Fields.text, limit=36)]
+    sequence: Annotated[int, Fields.integer]
+    used_bytes: Annotated[int, Fields.integer]
+    object_count: Annotated[int, Fields.integer]
+    capacity_bytes: Annotated[int, partial(Fields.integer, minimum=1)]
+    evictions: Annotated[int, Fields.integer]
+    load: Annotated[float, Fields.number]
+    endpoint: Annotated[str | None, _take_endpoint]
+    # One that this side does not know is kept as it is.
+    problems: Annotated[
+        tuple[str, ...],
+        partial(Fields.values, read=_read_problem, message="must be a word", limit=PROBLEM_LIMIT),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,40 +82,6 @@ class TicketKey(Message):
         return {"kid": self.kid, "key": base64.b64encode(self.key).decode()}
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatAnswer(Message):
-    """What the brain answers.
-
-    now: its clock, Unix seconds. keys: tickets of no other key are valid. status: the node's.
-    wants_inventory: send a full one. jobs: how many wait. interval_s: until the next heartbeat.
-    """
-
-    now: float
-    keys: tuple[TicketKey, ...]
-    status: str
-    wants_inventory: bool
-    jobs: int
-    interval_s: float
-
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read it strictly."""
-        message = cls(
-            now=fields.number("now", minimum=1.0),
-            keys=fields.values("keys", _read_key, "must be a kid and its key", limit=KEY_LIMIT),
-            status=fields.text("status", limit=32),
-            wants_inventory=fields.boolean("wants_inventory"),
-            jobs=fields.integer("jobs"),
-            interval_s=fields.number("interval_s", minimum=0.05, maximum=300.0),
-        )
-        fields.finish(allow_unknown=True)
-        return message
-
-
-def _read_problem(value: Any) -> str | None:
-    return value if isinstance(value, str) and 0 < len(value) <= PROBLEM_LENGTH else None
-
-
 def _read_key(value: Any) -> TicketKey | None:
     match value:
         case {"kid": str() as kid, "key": str() as text}:
@@ -139,3 +92,25 @@ def _read_key(value: Any) -> TicketKey | None:
             is_right = len(raw) == MAC_KEY_BYTES and KEY_ID.fullmatch(kid) is not None
             return TicketKey(kid, raw) if is_right else None
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatAnswer(Message):
+    """What the brain answers.
+
+    now: its clock, Unix seconds. keys: tickets of no other key are valid. status: the node's.
+    wants_inventory: send a full one. jobs: how many wait. interval_s: until the next heartbeat.
+    """
+
+    ALLOWS_UNKNOWN: ClassVar = True
+    now: Annotated[float, partial(Fields.number, minimum=1.0)]
+    keys: Annotated[
+        tuple[TicketKey, ...],
+        partial(
+            Fields.values, read=_read_key, message="must be a kid and its key", limit=KEY_LIMIT
+        ),
+    ]
+    status: Annotated[str, partial(Fields.text, limit=32)]
+    wants_inventory: Annotated[bool, Fields.boolean]
+    jobs: Annotated[int, Fields.integer]
+    interval_s: Annotated[float, partial(Fields.number, minimum=0.05, maximum=300.0)]

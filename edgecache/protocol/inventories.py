@@ -1,7 +1,8 @@
 """Inventories of a worker: complete, and then as changes."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from functools import partial
+from typing import Annotated, Any, ClassVar, Final
 
 from edgecache.protocol.fields import INTEGER_LIMIT, Fields, Message, read_sha256
 from edgecache.protocol.names import INVENTORY_PAGE
@@ -17,6 +18,17 @@ class HeldBlob:
     size: int
 
 
+def _read_held(value: Any) -> HeldBlob | None:
+    match value:
+        case [str() as text, int() as size] if size >= 0 and type(size) is int:
+            sha256 = read_sha256(text)
+            return HeldBlob(sha256, size) if sha256 is not None and size < INTEGER_LIMIT else None
+    return None
+
+
+_hashes: Final = partial(Fields.values, read=read_sha256, message="must be a hash")
+
+
 @dataclass(frozen=True, slots=True)
 class Inventory(Message):
     """What a worker holds (full), or what came and went since the last one that was answered.
@@ -25,54 +37,31 @@ class Inventory(Message):
     the worker lacks what no page named. A change may come twice; a later one of a blob wins.
     """
 
-    incarnation: str
-    sequence: int
-    full: bool
-    added: tuple[HeldBlob, ...] = ()
-    removed: tuple[bytes, ...] = ()
-    page: int = 0
-    last: bool = True
+    incarnation: Annotated[str, partial(Fields.text, limit=36)]
+    sequence: Annotated[int, Fields.integer]
+    full: Annotated[bool, Fields.boolean]
+    added: Annotated[
+        tuple[HeldBlob, ...],
+        partial(
+            Fields.values,
+            read=_read_held,
+            message="must be a hash and a size",
+            limit=INVENTORY_PAGE,
+        ),
+    ] = ()
+    removed: Annotated[tuple[bytes, ...], partial(_hashes, limit=INVENTORY_PAGE)] = ()
+    page: Annotated[int, Fields.integer] = 0
+    last: Annotated[bool, Fields.boolean] = True
 
     def as_json(self) -> dict[str, Any]:
         """Return its JSON; ``added`` as pairs."""
         added = [[held.sha256.hex(), held.size] for held in self.added]
         return Message.as_json(replace(self, added=())) | {"added": added}
 
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read it strictly."""
-        message = cls(
-            incarnation=fields.text("incarnation", limit=36),
-            sequence=fields.integer("sequence"),
-            full=fields.boolean("full"),
-            added=fields.values(
-                "added", _read_held, "must be a hash and a size", limit=INVENTORY_PAGE
-            ),
-            removed=fields.values("removed", read_sha256, "must be a hash", limit=INVENTORY_PAGE),
-            page=fields.integer("page"),
-            last=fields.boolean("last"),
-        )
-        fields.finish(allow_unknown=False)
-        return message
-
 
 @dataclass(frozen=True, slots=True)
 class InventoryAnswer(Message):
     """Blobs of the inventory that are not needed: the worker deletes them."""
 
-    unknown: tuple[bytes, ...] = ()
-
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read it strictly."""
-        message = cls(fields.values("unknown", read_sha256, "must be a hash", limit=UNKNOWN_LIMIT))
-        fields.finish(allow_unknown=True)
-        return message
-
-
-def _read_held(value: Any) -> HeldBlob | None:
-    match value:
-        case [str() as text, int() as size] if size >= 0 and type(size) is int:
-            sha256 = read_sha256(text)
-            return HeldBlob(sha256, size) if sha256 is not None and size < INTEGER_LIMIT else None
-    return None
+    ALLOWS_UNKNOWN: ClassVar = True
+    unknown: Annotated[tuple[bytes, ...], partial(_hashes, limit=UNKNOWN_LIMIT)] = ()

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self
+from functools import partial
+from typing import Annotated, ClassVar, Final
 
 from edgecache.protocol.fields import Fields, Message
 from edgecache.protocol.names import JOB_BATCH
@@ -25,83 +26,46 @@ class JobKind(StrEnum):
 class JobSource(Message):
     """Where to fetch a blob: a worker's base URL, and a ticket of kind ``replicate`` for it."""
 
-    url: str
-    ticket: str
-
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read it."""
-        return cls(
-            url=fields.text("url", limit=URL_LIMIT),
-            ticket=fields.text("ticket", limit=TICKET_TEXT_LIMIT),
-        )
+    ALLOWS_UNKNOWN: ClassVar = True
+    url: Annotated[str, partial(Fields.text, limit=URL_LIMIT)]
+    ticket: Annotated[str, partial(Fields.text, limit=TICKET_TEXT_LIMIT)]
 
 
 @dataclass(frozen=True, slots=True)
 class Job(Message):
     """Work for a node: drop a blob, verify one, or fetch one from the first source that has it."""
 
-    id: int
-    kind: JobKind
-    sha256: bytes
-    size: int
-    sources: tuple[JobSource, ...] = ()
-
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read it."""
-        return cls(
-            id=fields.integer("id"),
-            kind=fields.choice("kind", JobKind),
-            sha256=fields.sha256("sha256"),
-            size=fields.integer("size"),
-            sources=fields.objects("sources", JobSource.read, limit=SOURCE_LIMIT),
-        )
+    ALLOWS_UNKNOWN: ClassVar = True
+    id: Annotated[int, Fields.integer]
+    kind: Annotated[JobKind, partial(Fields.choice, choices=JobKind)]
+    sha256: Annotated[bytes, Fields.sha256]
+    size: Annotated[int, Fields.integer]
+    sources: Annotated[
+        tuple[JobSource, ...], partial(Fields.objects, read=JobSource.take, limit=SOURCE_LIMIT)
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Jobs(Message):
     """What waits for a node, oldest first. A job comes again until it is done."""
 
-    jobs: tuple[Job, ...]
-
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read it strictly."""
-        message = cls(fields.objects("jobs", Job.read, limit=JOB_BATCH))
-        fields.finish(allow_unknown=True)
-        return message
+    ALLOWS_UNKNOWN: ClassVar = True
+    jobs: Annotated[tuple[Job, ...], partial(Fields.objects, read=Job.take, limit=JOB_BATCH)]
 
 
 @dataclass(frozen=True, slots=True)
 class JobDone(Message):
     """How a job ended; error: a short code, empty when it went well."""
 
-    id: int
-    ok: bool
-    error: str = ""
-
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read it."""
-        found = cls(
-            id=fields.integer("id"),
-            ok=fields.boolean("ok"),
-            error=fields.text("error", limit=ERROR_LIMIT, default=""),
-        )
-        fields.refuse_unknown()
-        return found
+    id: Annotated[int, Fields.integer]
+    ok: Annotated[bool, Fields.boolean]
+    error: Annotated[str, partial(Fields.text, limit=ERROR_LIMIT, default="")] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class JobsDone(Message):
     """Jobs that have ended, whose effect is durable; the brain ignores those it does not know."""
 
-    jobs: tuple[JobDone, ...]
-
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read it strictly."""
-        message = cls(fields.objects("jobs", JobDone.read, limit=JOB_BATCH))
-        fields.finish(allow_unknown=False)
-        return message
+    jobs: Annotated[
+        tuple[JobDone, ...], partial(Fields.objects, read=JobDone.take, limit=JOB_BATCH)
+    ]

@@ -5,7 +5,8 @@ from counting until they are sent without it.
 """
 
 from dataclasses import dataclass
-from typing import Final, Self
+from functools import partial
+from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
 from edgecache.protocol.fields import Fields, Message, read_uuid
@@ -23,34 +24,19 @@ class ReceiptLine(Message):
     served_at: Unix seconds of the first read, by the brain's clock as the worker knows it.
     """
 
-    ticket: str
-    bytes_served: int
-    served_at: int
-
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read it strictly."""
-        line = cls(
-            ticket=fields.text("ticket", limit=TICKET_TEXT_LIMIT),
-            bytes_served=fields.integer("bytes_served"),
-            served_at=fields.integer("served_at"),
-        )
-        fields.refuse_unknown()
-        return line
+    ticket: Annotated[str, partial(Fields.text, limit=TICKET_TEXT_LIMIT)]
+    bytes_served: Annotated[int, Fields.integer]
+    served_at: Annotated[int, Fields.integer]
 
 
 @dataclass(frozen=True, slots=True)
 class Receipts(Message):
     """A batch of receipts; sent again until it is answered, so repeating it must change nothing."""
 
-    receipts: tuple[ReceiptLine, ...]
-
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read it strictly."""
-        message = cls(fields.objects("receipts", ReceiptLine.read, limit=RECEIPT_BATCH))
-        fields.finish(allow_unknown=False)
-        return message
+    receipts: Annotated[
+        tuple[ReceiptLine, ...],
+        partial(Fields.objects, read=ReceiptLine.take, limit=RECEIPT_BATCH),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +46,10 @@ class RefusedReceipt(Message):
     place: of its line in the batch, from 0 on. id: the ticket's, all zeros if it could not be read.
     """
 
-    place: int
-    code: str
-    id: UUID = UNREAD
-
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read it."""
-        return cls(
-            place=fields.integer("place", maximum=RECEIPT_BATCH - 1),
-            code=fields.text("code", limit=64),
-            id=fields.uuid("id"),
-        )
+    ALLOWS_UNKNOWN: ClassVar = True
+    place: Annotated[int, partial(Fields.integer, maximum=RECEIPT_BATCH - 1)]
+    code: Annotated[str, partial(Fields.text, limit=64)]
+    id: Annotated[UUID, Fields.uuid] = UNREAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +60,12 @@ class ReceiptsAnswer(Message):
     worker sends it again without that one.
     """
 
-    accepted: tuple[UUID, ...]
-    refused: tuple[RefusedReceipt, ...] = ()
-
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """Read it strictly."""
-        message = cls(
-            accepted=fields.values("accepted", read_uuid, "must be a UUID", limit=RECEIPT_BATCH),
-            refused=fields.objects("refused", RefusedReceipt.read, limit=RECEIPT_BATCH),
-        )
-        fields.finish(allow_unknown=True)
-        return message
+    ALLOWS_UNKNOWN: ClassVar = True
+    accepted: Annotated[
+        tuple[UUID, ...],
+        partial(Fields.values, read=read_uuid, message="must be a UUID", limit=RECEIPT_BATCH),
+    ]
+    refused: Annotated[
+        tuple[RefusedReceipt, ...],
+        partial(Fields.objects, read=RefusedReceipt.take, limit=RECEIPT_BATCH),
+    ] = ()
