@@ -47,7 +47,7 @@ class Connection(ResponseWriter):
         # From accept(2): a client that has reset its connection has no address any more.
         host, port = address
         self._client = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self._network = network_of(host)
+        self.network = network_of(host)
         self.is_made = False
         self._request_head = RequestHead()
         self._head_bytes = 0
@@ -74,11 +74,6 @@ class Connection(ResponseWriter):
     def is_idle(self) -> bool:
         """True if closing the connection loses nothing."""
         return self._is_idle and not self._transport.get_write_buffer_size()
-
-    @property
-    def network(self) -> str:
-        """Return the client's address; of IPv6 the /64."""
-        return self._network
 
     # --- asyncio's side -----------------------------------------------------------------------
 

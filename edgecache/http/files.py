@@ -87,15 +87,11 @@ class FileBody:
         """Hold the payer's turn on the event loop."""
         return self._threads.on_loop(self._payer)
 
-    async def read(self, offset: int) -> bytes:
-        """Return the next bytes, from an offset into the body on.
+    def piece(self, offset: int) -> bytes:
+        """Return the next bytes, from an offset into the body on. It blocks.
 
         Raises FileCutShort, FileAltered.
         """
-        return await self.in_thread(self.piece, offset)
-
-    def piece(self, offset: int) -> bytes:
-        """Return the next bytes, as ``read`` does. It blocks."""
         count = min(COPIED_BYTES, self.length - offset)
         piece = os.pread(self.descriptor, count, self.start + offset)
         if not piece:

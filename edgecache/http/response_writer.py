@@ -87,7 +87,7 @@ class ResponseWriter(asyncio.Protocol):
         """Send a file through Python: TLS needs its bytes."""
         self.write(head)
         while body.sent < body.length:
-            piece = await body.read(body.sent)
+            piece = await body.in_thread(body.piece, body.sent)
             self.write(piece)
             body.sent += len(piece)
             await self.drain()
