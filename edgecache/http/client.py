@@ -14,8 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from edgecache.http.addresses import is_public, parse_address
-from edgecache.http.limits import NEVER
-from edgecache.http.outgoing import HeadCheck, OutgoingConnection, RequestFailed, Stale
+from edgecache.http.outgoing import NEVER, HeadCheck, OutgoingConnection, RequestFailed, Stale
 from edgecache.http.shares import Path as Payer
 from edgecache.http.shares import Shares
 

@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from edgecache.http.limits import NEVER
 from edgecache.http.shares import Path
 
 HEAD_LIMIT_BYTES: Final = 16_384
+NEVER: Final = float("inf")
 # Limit of what is read ahead of the reader.
 AHEAD_BYTES: Final = 2**18
 HEAD_END: Final = b"\r\n\r\n"

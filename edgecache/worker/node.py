@@ -12,9 +12,9 @@ from enum import StrEnum
 from functools import partial
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
-from edgecache.http.acknowledged import AcknowledgementWatch
 from edgecache.http.client import HttpClient
 from edgecache.http.futures import retrieve
+from edgecache.http.server.acknowledged import AcknowledgementWatch
 from edgecache.http.shares import Path, Shares
 from edgecache.http.threads import FairThreads
 from edgecache.protocol.heartbeats import Problem

@@ -13,8 +13,8 @@ from typing import Any, Final
 import uvloop
 
 from edgecache.http.client import HttpClient
-from edgecache.http.limits import Limits
-from edgecache.http.server import Server, tls_context
+from edgecache.http.server.limits import Limits
+from edgecache.http.server.server import Server, tls_context
 from edgecache.protocol.fields import MalformedMessage
 from edgecache.worker.clock import BrainClock
 from edgecache.worker.node import Node, Status

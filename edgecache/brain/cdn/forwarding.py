@@ -27,8 +27,8 @@ from edgecache.http.exchange import BODYLESS, Exchange
 from edgecache.http.futures import retrieve
 from edgecache.http.headers import Headers
 from edgecache.http.heads import HeaderPairs
-from edgecache.http.limits import NEVER
 from edgecache.http.scope import Scope
+from edgecache.http.server.limits import NEVER
 from edgecache.http.shares import Shares
 
 BODY_LIMIT_BYTES: Final = 8 * 2**20

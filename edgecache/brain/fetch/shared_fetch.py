@@ -19,11 +19,11 @@ from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import BrainError, OriginFailed
 from edgecache.brain.fetch.cacheability import Cacheability, object_cacheability
 from edgecache.brain.fetch.directory_writer import DirectoryWriter
+from edgecache.brain.fetch.shared_place import SharedPlace
 from edgecache.brain.origins.driver import PLAIN, Driver, OriginRequest, OriginResponse, version_at
 from edgecache.brain.storage.staging import READ_BYTES, Receiver, Staging
 from edgecache.brain.values import ObjectVersion
 from edgecache.http.futures import retrieve
-from edgecache.http.turn import Turn
 from platform_site.lib import tracing
 
 log = structlog.get_logger(__name__)
@@ -90,7 +90,7 @@ class SharedFetch:
         self.task: asyncio.Task[None] | None = None
         # True while it waits for its turn to ask the origin.
         self.is_queued = True
-        self.turn = Turn()
+        self.turn = SharedPlace()
         self._place_for_body = place_for_body
         self._on_header = on_header
         self._on_failure = on_failure

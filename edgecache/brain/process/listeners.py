@@ -12,13 +12,13 @@ import structlog
 from edgecache.brain.conf import Listener
 from edgecache.brain.fair_share import PLATFORM
 from edgecache.brain.process.sockets import UNIX
-from edgecache.http.acceptor import Balance
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import App
-from edgecache.http.limits import Limits
 from edgecache.http.machine import connections_allowed
 from edgecache.http.scope import Scope
-from edgecache.http.server import Server, by_network, tls_context
+from edgecache.http.server.acceptor import Balance
+from edgecache.http.server.limits import Limits
+from edgecache.http.server.server import Server, by_network, tls_context
 from edgecache.http.shares import Path as Payer
 from edgecache.http.turns import LoopTurns
 

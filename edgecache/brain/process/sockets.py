@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from edgecache.brain.conf import BrainSettings
-from edgecache.http.limits import Limits
-from edgecache.http.server import BACKLOG, listening_socket
+from edgecache.http.server.limits import Limits
+from edgecache.http.server.server import BACKLOG, listening_socket
 from platform_site.embedded.errors import PortTakenError, StartError
 from platform_site.embedded.ports import check_port
 

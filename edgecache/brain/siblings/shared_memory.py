@@ -89,7 +89,7 @@ class SharedMemory:
 
 
 class PortBalance:
-    """The connections of a port, over all processes (``edgecache.http.acceptor.Balance``)."""
+    """The connections of a port, over all processes (``http.server.acceptor.Balance``)."""
 
     def __init__(self, counts: ConnectionCounts, place: int) -> None:
         """place: of this process."""

@@ -9,7 +9,7 @@ import uvloop
 
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import Scope
-from edgecache.http.server import Server
+from edgecache.http.server.server import Server
 from tests.ports import free_port
 
 App = Callable[[Scope, Exchange], Awaitable[None]]

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.http import server as servers
 from edgecache.http.exchange import Exchange
 from edgecache.http.files import AT_ONCE_BYTES, FileBody
-from edgecache.http.limits import Limits
 from edgecache.http.scope import Scope
+from edgecache.http.server import server as servers
+from edgecache.http.server.limits import Limits
 from edgecache.http.threads import FairThreads
 from tests.edgecache.brain.certificates import issue
 from tests.edgecache.http.support import App, connected, run, serving

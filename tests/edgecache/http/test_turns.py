@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from functools import partial
 from unittest.mock import Mock
 
-from edgecache.http.connection import Connection
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import Scope
-from edgecache.http.server import Server
+from edgecache.http.server.connection import Connection
+from edgecache.http.server.server import Server
 from edgecache.http.shares import Path
 from edgecache.http.turns import AT_ONCE_ALONE, LoopTurns
 from tests.edgecache.http.support import run, serving

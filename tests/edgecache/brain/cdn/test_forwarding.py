@@ -19,7 +19,7 @@ from edgecache.brain.cdn.forwarding import (
     RunningForward,
 )
 from edgecache.brain.errors import Overloaded
-from edgecache.http.limits import NEVER
+from edgecache.http.server.limits import NEVER
 from tests.edgecache.brain.cdn.conftest import (
     Asked,
     CdnBucket,

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from edgecache.http.exchange import App
-from edgecache.http.limits import Limits
 from edgecache.http.scope import Scope
+from edgecache.http.server.limits import Limits
 from edgecache.http.turns import Leave
 
 

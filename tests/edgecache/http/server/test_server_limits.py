@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from edgecache.http import server as servers
 from edgecache.http.exchange import BodyTimeout, Exchange
-from edgecache.http.limits import Limits
 from edgecache.http.scope import Scope
+from edgecache.http.server import server as servers
+from edgecache.http.server.limits import Limits
 from tests.edgecache.http.support import ask, connected, echo, head, run, serving
 
 

@@ -5,8 +5,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Final
 
-from edgecache.http.acceptor import Balance
-from edgecache.http.registry import Client
+from edgecache.http.server.acceptor import Balance
+from edgecache.http.server.registry import Client
 from edgecache.http.shares import Shares
 
 LOCAL: Final = frozenset(("127.0.0.1", "::1"))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.http.limits import Limits
-from edgecache.http.server import Server
+from edgecache.http.server.limits import Limits
+from edgecache.http.server.server import Server
 from tests.edgecache.brain.certificates import issue
 from tests.edgecache.http.support import connected, echo, run, serving
 

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from edgecache.http.acknowledged import taken_by_kernel
 from edgecache.http.exchange import ClientGone
 from edgecache.http.files import FileBody, FileTransfer
-from edgecache.http.limits import NEVER, Limits
+from edgecache.http.server.acknowledged import taken_by_kernel
+from edgecache.http.server.limits import NEVER, Limits
 
 
 class ResponseWriter(asyncio.Protocol):

@@ -1,4 +1,4 @@
-"""One turn in a pool for which several wait: whichever of them gets a place first."""
+"""One place in a pool for which several wait: whichever of them gets it first."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ from edgecache.http.futures import retrieve
 from edgecache.http.shares import Path, Shares
 
 
-class Turn:
+class SharedPlace:
     """A place that is taken for all who want the same, in the share of one of them."""
 
     def __init__(self) -> None:

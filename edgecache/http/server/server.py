@@ -14,16 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from edgecache.http.acceptor import Acceptor, Alone, Balance, PeerAddress, refuse
 from edgecache.http.addresses import network_of
-from edgecache.http.clients import Clients
-from edgecache.http.connection import Connection
 from edgecache.http.exchange import App
 from edgecache.http.heads import response_head
-from edgecache.http.limits import Limits
 from edgecache.http.machine import files_allowed
-from edgecache.http.registry import Client
 from edgecache.http.scope import Scope
+from edgecache.http.server.acceptor import Acceptor, Alone, Balance, PeerAddress, refuse
+from edgecache.http.server.clients import Clients
+from edgecache.http.server.connection import Connection
+from edgecache.http.server.limits import Limits
+from edgecache.http.server.registry import Client
 from edgecache.http.shares import Path as Payer
 from edgecache.http.turns import Leave, LoopTurns
 

@@ -5,10 +5,10 @@ import contextlib
 
 import pytest
 
-from edgecache.http import server as servers
 from edgecache.http.exchange import Exchange
-from edgecache.http.limits import Limits
 from edgecache.http.scope import Scope
+from edgecache.http.server import server as servers
+from edgecache.http.server.limits import Limits
 from tests.edgecache.http.support import connected, run, serving
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from edgecache.http import acceptor as acceptors
-from edgecache.http.acceptor import Acceptor
+from edgecache.http.server import acceptor as acceptors
+from edgecache.http.server.acceptor import Acceptor
 from tests.edgecache.http.support import run
 
 

@@ -10,13 +10,12 @@ from typing import Final, cast
 import httptools
 
 from edgecache.http.addresses import network_of
-from edgecache.http.body_bounds import BodyBounds
 from edgecache.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
 from edgecache.http.heads import response_head
-from edgecache.http.limits import NEVER
-from edgecache.http.registry import Registry
-from edgecache.http.request_head import HEADER_LIMIT, HeadRefused, RequestHead
-from edgecache.http.response_writer import ResponseWriter
+from edgecache.http.server.limits import NEVER
+from edgecache.http.server.registry import Registry
+from edgecache.http.server.request_bounds import HEADER_LIMIT, BodyBounds, HeadRefused, RequestHead
+from edgecache.http.server.response_writer import ResponseWriter
 from edgecache.http.turns import Leave
 
 log = logging.getLogger(__name__)
