@@ -43,8 +43,6 @@ class Delivery(NamedTuple):
 
     tenant: Tenant
     bucket_id: int
-    key: str
-    generation: int
     sha256: bytes
     size: int
     span: Span

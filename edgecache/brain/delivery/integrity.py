@@ -1,11 +1,4 @@
-"""Checks that bytes from a worker are correct, before they go on to the client.
-
-IntegrityCheck
-├── BlockChecks  whole blocks, each against its own digest, before it is sent
-└── NoCheck      bytes whose digests are not known yet: they are being fetched
-"""
-
-from typing import Protocol
+"""Checks that bytes from a worker are correct, before they go on to the client."""
 
 from edgecache.brain.blocks import BlockCheck
 from edgecache.brain.delivery.delivery import Span
@@ -15,44 +8,12 @@ class WrongBytes(Exception):
     """The bytes are not those of the blob. None of them was sent."""
 
 
-class IntegrityCheck(Protocol):
-    """Takes the bytes from ``position`` to ``end``; returns those that may be sent.
-
-    After a source broke off, ``change_source`` is called and another one goes on at ``position``.
-    """
-
-    position: int
-    end: int
-
-    def accept(self, data: bytes) -> bytes:
-        """Take the next bytes; return what may be sent, perhaps nothing.
-
-        Raises WrongBytes.
-        """
-        ...
-
-    def change_source(self) -> None:
-        """Discard bytes that cannot be checked without the rest of their source."""
-        ...
-
-
-class NoCheck:
-    """Lets all bytes pass."""
-
-    def __init__(self, span: Span) -> None:
-        self.position = span.start
-        self.end = span.start + span.length
-
-    def accept(self, data: bytes) -> bytes:
-        self.position += len(data)
-        return data
-
-    def change_source(self) -> None:
-        """Discard nothing."""
-
-
 class BlockChecks:
-    """Checks the blocks that a span touches, and returns the span's part of each."""
+    """Checks each block that a span touches against its own digest, and returns the span's part.
+
+    Takes the bytes from ``position`` to ``end``. After a source broke off, ``change_source`` is
+    called and another one goes on at ``position``.
+    """
 
     def __init__(self, matches: BlockCheck, block_bytes: int, span: Span, size: int) -> None:
         """matches: says whether a block is correct. size: of the blob."""
@@ -68,7 +29,10 @@ class BlockChecks:
         self._is_wrong = False
 
     def accept(self, data: bytes) -> bytes:
-        """Return the complete and correct blocks; those before a wrong one are sent first."""
+        """Take the next bytes; return the complete and correct blocks, perhaps none.
+
+        Those before a wrong one are sent first. Raises WrongBytes.
+        """
         if self._is_wrong:
             self._is_wrong = False
             raise WrongBytes

@@ -37,9 +37,6 @@ class LocalFiles:
         self._tasks = BackgroundTasks()
         self._threads = FairThreads(THREADS, "brain-verifying", spare=SPARE, queue=WAITING_LIMIT)
 
-    async def start(self) -> None:
-        """Verify nothing yet."""
-
     async def stop(self) -> None:
         """Stop verifying."""
         await self._tasks.stop()

@@ -41,8 +41,6 @@ def delivery_of(
     return Delivery(
         tenant=bucket.tenant,
         bucket_id=bucket.id,
-        key=version.key,
-        generation=version.generation,
         sha256=version.sha256,
         size=version.size,
         span=span,

@@ -16,7 +16,7 @@ from awscrt import checksums as crt
 
 from edgecache.brain.blocks import BLOCK_BYTES, BlockCheck, Blocks
 from edgecache.brain.delivery.delivery import Delivery, Span
-from edgecache.brain.delivery.integrity import BlockChecks, IntegrityCheck, NoCheck, WrongBytes
+from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
 from edgecache.brain.delivery.nginx_offload import NginxOffload, headers_for_file
 from edgecache.brain.delivery.own_files import OwnFiles
 from edgecache.brain.delivery.spot_checks import SpotChecks
@@ -153,15 +153,13 @@ class Streamer:
                 seconds=first_byte_s,
             )
 
-    async def check_for(self, delivery: Delivery) -> IntegrityCheck:
+    async def check_for(self, delivery: Delivery) -> BlockChecks:
         """Return how a delivery's bytes are checked: block by block.
 
         Against SHA-256 where a node is not the platform's own, else against a CRC, which finds
         accidental damage. Raises DatabaseUnavailable, OriginChanged.
         """
         span, size, sha256 = delivery.span, delivery.size, delivery.sha256
-        if not sha256:
-            return NoCheck(span)
         is_trusted = not (delivery.is_verified or self._worker_reads.is_foreign(delivery))
         if size <= BLOCK_BYTES:
             crc32 = delivery.crc32 if is_trusted else None
@@ -230,6 +228,19 @@ class Streamer:
     async def _send_large(
         self, delivery: Delivery, response: _Response, fallback: Fallback, started: float
     ) -> None:
+        if delivery.sources and await self._sent_by_workers(delivery, response, started):
+            return
+        start, length = delivery.span
+        rest = Span(start + response.sent_bytes, length - response.sent_bytes)
+        async for piece in fallback(rest):
+            await response.send(piece)
+        if response.sent_bytes != length:
+            raise OriginFailed
+
+    async def _sent_by_workers(
+        self, delivery: Delivery, response: _Response, started: float
+    ) -> bool:
+        """Send a large delivery from workers; False if the last one has broken off, too."""
         check = await self.check_for(delivery)
         for source in delivery.sources:
             try:
@@ -246,16 +257,11 @@ class Streamer:
             except WrongBytes:
                 self._worker_reads.note_wrong_bytes(delivery, source.node_id)
             else:
-                return
+                return True
             # Who broke off is not paid for what others send.
             response.node_id = None
             check.change_source()
-        start, length = delivery.span
-        rest = Span(start + response.sent_bytes, length - response.sent_bytes)
-        async for piece in fallback(rest):
-            await response.send(piece)
-        if response.sent_bytes != length:
-            raise OriginFailed
+        return False
 
     def _record(
         self,

@@ -9,7 +9,7 @@ import structlog
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.delivery.delivery import Delivery, Source
-from edgecache.brain.delivery.integrity import IntegrityCheck, NoCheck, WrongBytes
+from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import DatabaseUnavailable, Overloaded
 from edgecache.brain.nodes.client import BlobPart, WorkerClient
@@ -39,7 +39,7 @@ class WorkerReads:
         await self._background.stop()
 
     async def whole(
-        self, delivery: Delivery, source: Source, check: IntegrityCheck, started: float
+        self, delivery: Delivery, source: Source, check: BlockChecks, started: float
     ) -> bytes:
         """Return all bytes that the check wants, which are few.
 
@@ -52,14 +52,14 @@ class WorkerReads:
             body = check.accept(connection.all_of_it())
             if check.position != check.end:
                 raise WrongBytes
-            self._note_right_bytes(delivery, source, check)
+            self._nodes.record_right_bytes(source.node_id, delivery.sha256)
             return body
 
     async def pieces(
         self,
         delivery: Delivery,
         source: Source,
-        check: IntegrityCheck,
+        check: BlockChecks,
         started: float,
         *,
         has_begun: bool,
@@ -76,7 +76,7 @@ class WorkerReads:
                 data = check.accept(await connection.piece())
                 if data:
                     yield data
-            self._note_right_bytes(delivery, source, check)
+            self._nodes.record_right_bytes(source.node_id, delivery.sha256)
 
     def is_foreign(self, delivery: Delivery) -> bool:
         """True if a source is not the platform's own: it is paid for reads, and never trusted."""
@@ -108,16 +108,12 @@ class WorkerReads:
         """Have a wrong copy replaced."""
         self._nodes.record_wrong_bytes(node_id, delivery.sha256)
 
-    def _note_right_bytes(self, delivery: Delivery, source: Source, check: IntegrityCheck) -> None:
-        if not isinstance(check, NoCheck):
-            self._nodes.record_right_bytes(source.node_id, delivery.sha256)
-
     @asynccontextmanager
     async def _request(
         self,
         delivery: Delivery,
         source: Source,
-        check: IntegrityCheck,
+        check: BlockChecks,
         started: float,
         *,
         waits_for_body: bool,

@@ -13,9 +13,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from edgecache.brain.blocks import BLOCK_BYTES
 from edgecache.brain.delivery import local_files, own_files
 from edgecache.brain.delivery.delivery import Delivery, Source, Span, Tenant
-from edgecache.brain.delivery.integrity import NoCheck
+from edgecache.brain.delivery.integrity import BlockChecks
 from edgecache.brain.delivery.local_files import LocalFiles
 from edgecache.brain.delivery.own_files import LEAST_BYTES, OwnFiles
 from edgecache.brain.delivery.worker_reads import WorkerReads
@@ -56,8 +57,6 @@ def delivery_of(body: bytes, node_id: UUID | None = None) -> Delivery:
     return Delivery(
         tenant=Tenant(1, 2),
         bucket_id=3,
-        key="key",
-        generation=4,
         sha256=hashlib.sha256(body).digest(),
         size=len(body),
         span=Span(0, len(body)),
@@ -86,7 +85,7 @@ class SlowReads:
             pieces = self._reads.pieces(
                 delivery,
                 delivery.sources[0],
-                NoCheck(delivery.span),
+                BlockChecks(lambda *_: True, BLOCK_BYTES, delivery.span, SIZE),
                 time.perf_counter(),
                 has_begun=False,
             )

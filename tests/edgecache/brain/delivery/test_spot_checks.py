@@ -29,8 +29,6 @@ async def from_memory(*, owner: int | None, start: int = 0, length: int = len(BL
     delivery = Delivery(
         tenant=Tenant(1, 1),
         bucket_id=1,
-        key="k",
-        generation=1,
         sha256=SHA256,
         size=len(BLOB),
         span=Span(start, length),
