@@ -7,6 +7,7 @@ their segment of the journal used again. What a power cut leaves of the files is
 journal by the next process that finds it without its owner (``Journal.adopt``).
 """
 
+import contextlib
 import errno
 import os
 import secrets
@@ -15,8 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from edgecache.brain.storage.segments import FILE_MODE, NAME, Body, Segment, records
-from edgecache.brain.storage.syncing import move, sync_folder, write_whole
+from edgecache.brain.storage.segments import NAME, Body, Segment, records
+from edgecache.brain.storage.syncing import move, sync_file, sync_folder, write_new
 
 T = TypeVar("T")
 
@@ -44,13 +45,9 @@ class Journal:
         self._closed: list[Segment] = []
         self._free: list[Segment] = []
         self._made = 0
-        self._is_pressed = False
+        # A segment became full since the last sync began: another one makes room.
+        self.is_pressed = False
         self._has_ended = False
-
-    @property
-    def is_pressed(self) -> bool:
-        """True if a segment became full since the last sync began: another one makes room."""
-        return self._is_pressed
 
     def has_room(self, bodies: Sequence[Body]) -> bool:
         """True if bodies fit, unless others are appended first. Does not wait."""
@@ -121,7 +118,7 @@ class Journal:
             return None
         if self._current is not None and not self._current.has_room(bodies):
             self._close()
-            self._is_pressed = True
+            self.is_pressed = True
         if self._current is None:
             if self._free:
                 self._current = self._free.pop()
@@ -143,11 +140,7 @@ class Journal:
     def _write(self, sha256: bytes, data: bytes) -> None:
         path = self._temp / secrets.token_hex(16)
         try:
-            file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE)
-            try:
-                write_whole(file, data)
-            finally:
-                os.close(file)
+            write_new(path, data, is_durable=False)
             move(path, self._path_of(sha256))
         except OSError:
             path.unlink(missing_ok=True)
@@ -185,7 +178,7 @@ class Journal:
     def _sync_all(self) -> None:
         with self._lock:
             self._close()
-            self._is_pressed = False
+            self.is_pressed = False
             ready = [segment for segment in self._closed if not segment.writers]
         _try_each(self._sync_and_free, ready)
 
@@ -211,7 +204,9 @@ class Journal:
         # All are on their way to the disk before the first one is waited for.
         for step in (_begin_sync, os.fsync):
             for path in paths:
-                _with_file(path, step)
+                # Perhaps deleted since.
+                with contextlib.suppress(FileNotFoundError):
+                    sync_file(path, step)
         for folder in {path.parent for path in paths}:
             sync_folder(folder)
         segment.is_suspect = False
@@ -232,15 +227,3 @@ def _try_each(work: Callable[[T], None], items: Iterable[T]) -> None:
 def _begin_sync(file: int) -> None:
     # Linux starts to write out what it is told to drop.
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def _with_file(path: Path, step: Callable[[int], object]) -> None:
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        # Deleted since.
-        return
-    try:
-        step(file)
-    finally:
-        os.close(file)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from edgecache.brain.blocks import BLOCK_BYTES
-from edgecache.brain.storage.syncing import sync_folder, write_whole
+from edgecache.brain.storage.syncing import FILE_MODE, sync_folder, write_whole
 
 # Larger ones are synced in their own file: written twice they would cost more than a sync.
 JOURNALED_BYTES: Final = BLOCK_BYTES
@@ -28,7 +28,6 @@ MARK_BYTES: Final = 16
 NO_MARK: Final = bytes(MARK_BYTES)
 # Mark, SHA-256, size.
 HEADER: Final = struct.Struct(f">{MARK_BYTES}s32sQ")
-FILE_MODE: Final = 0o600
 
 Body = tuple[bytes, bytes]
 """SHA-256 and bytes."""

@@ -15,7 +15,7 @@ import structlog
 from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.segments import JOURNALED_BYTES, Body
 from edgecache.brain.storage.staging import Staging, file_error
-from edgecache.brain.storage.syncing import move, sync_folder, write_whole
+from edgecache.brain.storage.syncing import move, sync_folder, write_new
 from edgecache.brain.values import Manifest, StagedFile
 
 log = structlog.get_logger(__name__)
@@ -139,22 +139,12 @@ def _write_all(
     for body in bodies:
         path = folder / secrets.token_hex(16)
         try:
-            _write(path, body.data, is_durable=is_durable)
+            write_new(path, body.data, is_durable=is_durable)
             results.append(StagedFile(path, body.manifest))
         except OSError as exc:
             path.unlink(missing_ok=True)
             results.append(file_error(exc))
     return results
-
-
-def _write(path: Path, data: bytes, *, is_durable: bool) -> None:
-    file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    try:
-        write_whole(file, data)
-        if is_durable:
-            os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _place_all(paths: Sequence[Path], targets: Sequence[Path]) -> list[Exception | None]:

@@ -2,8 +2,11 @@
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Final
+
+FILE_MODE: Final = 0o600
 
 
 def write_whole(file: int, data: bytes) -> None:
@@ -13,11 +16,22 @@ def write_whole(file: int, data: bytes) -> None:
         view = view[os.write(file, view) :]
 
 
-def sync_file(path: Path) -> None:
-    """Make a file's bytes durable."""
+def write_new(path: Path, data: bytes, *, is_durable: bool) -> None:
+    """Write a file that does not exist yet."""
+    file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE)
+    try:
+        write_whole(file, data)
+        if is_durable:
+            os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def sync_file(path: Path, step: Callable[[int], object] = os.fsync) -> None:
+    """Make a file's bytes durable. step: what is done with the open file instead."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(file)
+        step(file)
     finally:
         os.close(file)
 

@@ -5,9 +5,9 @@ Runs in commands, beside Django's models. Nothing here deletes or replaces bytes
 
 import asyncio
 import hashlib
-import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,9 +18,8 @@ from edgecache.brain.errors import StoreMissing
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import TAG_BYTES, open_store
 from edgecache.brain.storage.stores.settings import DATA_FOLDER, StoreSettings
-from edgecache.brain.storage.syncing import make_folders, sync_folder
+from edgecache.brain.storage.syncing import make_folders, sync_file, sync_folder
 
-PIECE_BYTES: Final = 2**20
 ALL: Final = (
     "SELECT DISTINCT encode(b.sha256, 'hex'), b.size FROM brain_storedobject s"
     " JOIN brain_blob b ON b.sha256 = s.blob_id ORDER BY 1"
@@ -84,27 +83,20 @@ class Sources:
 
         Raises StoreUnavailable.
         """
-        hashed = hashlib.sha256()
         try:
             if place is None:
-                await asyncio.to_thread(self._copy_file, wanted, target, hashed.update)
+                source = path_of(self._data_dir, wanted.sha256)
+                await asyncio.to_thread(shutil.copyfile, source, target)
             else:
                 store = self._stores.get(place.store)
                 if store is None:
                     return False
                 with target.open("wb") as opened:
                     async for piece in store.read(place.name, Span(0, wanted.size)):
-                        hashed.update(piece)
                         opened.write(piece)
         except (FileNotFoundError, StoreMissing):
             return False
-        return hashed.hexdigest() == wanted.sha256
-
-    def _copy_file(self, wanted: Bytes, target: Path, update: Callable[[bytes], None]) -> None:
-        with path_of(self._data_dir, wanted.sha256).open("rb") as source, target.open("wb") as to:
-            while piece := source.read(PIECE_BYTES):
-                update(piece)
-                to.write(piece)
+        return await asyncio.to_thread(_sha256_of, target) == wanted.sha256
 
 
 class Target:
@@ -187,16 +179,18 @@ class Target:
                 make_folders([folder])
         unfinished = path.with_name(f".{secrets.token_hex(8)}")
         try:
-            with body.open("rb") as source, unfinished.open("xb") as to:
-                while piece := source.read(PIECE_BYTES):
-                    to.write(piece)
-                to.flush()
-                os.fsync(to.fileno())
+            shutil.copyfile(body, unfinished)
+            sync_file(unfinished)
             unfinished.replace(path)
             sync_folder(path.parent)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
+
+
+def _sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def forget_cached(connection: psycopg.Connection, absent: Sequence[str]) -> int:

@@ -19,7 +19,7 @@ from edgecache.brain.fair_share import PAYER
 from edgecache.brain.storage.staging import NO_ROOM
 from edgecache.brain.storage.stores.places import places
 from edgecache.brain.storage.stores.store import Body, StoredName
-from edgecache.brain.storage.syncing import write_whole
+from edgecache.brain.storage.syncing import sync_folder, write_whole
 from edgecache.http.shares import Shares
 
 log = structlog.get_logger(__name__)
@@ -130,7 +130,7 @@ class FolderStore:
             os.fsync(file.fileno())
         target = self._root / name
         unfinished.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
     def _make_folder(self, folder: Path) -> None:
         """Create a folder below the root, which itself must be there: it may be a mount."""
@@ -138,7 +138,7 @@ class FolderStore:
             return
         self._make_folder(folder.parent)
         folder.mkdir(exist_ok=True, mode=0o700)
-        _sync_folder(folder.parent)
+        sync_folder(folder.parent)
 
     def _size(self, name: str) -> int:
         found = (self._root / name).stat()
@@ -206,14 +206,6 @@ class _Threads:
 def _append(unfinished: Path, piece: bytes) -> None:
     with unfinished.open("ab", buffering=0) as file:
         write_whole(file.fileno(), piece)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _modified_at(path: Path) -> datetime:

@@ -19,6 +19,7 @@ from edgecache.brain.errors import (
 from edgecache.brain.storage import journal, stored_bytes
 from edgecache.brain.storage.buffers import Buffers
 from edgecache.brain.storage.stored_bytes import StoredBytes
+from edgecache.brain.storage.syncing import write_new
 from edgecache.brain.values import BucketInfo, Conditions, ObjectVersion
 from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, buffered, until
 from tests.edgecache.brain.children import child
@@ -119,15 +120,14 @@ async def test_a_full_disk_fails_the_write_that_it_is_too_full_for(
     brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = await brain.bucket()
-    write_file = stored_bytes._write
     large = bytes(BLOCK_BYTES + 1)
 
     def write(path: Path, data: bytes, *, is_durable: bool) -> None:
-        write_file(path, data, is_durable=is_durable)
+        write_new(path, data, is_durable=is_durable)
         if data == large:
             raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(stored_bytes, "_write", write)
+    monkeypatch.setattr(stored_bytes, "write_new", write)
     found = await outcomes(put(brain, bucket, "a", b"a"), put(brain, bucket, "b", large))
 
     assert kinds(found) == [ObjectVersion, StorageFull]
