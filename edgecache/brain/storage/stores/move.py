@@ -9,20 +9,19 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import astuple, dataclass, field
-from functools import partial
+from pathlib import Path
 from typing import Final, LiteralString
 
-from edgecache.brain.database import Database, Row
+from edgecache.brain.database import Database, Row, Statement
 from edgecache.brain.delivery.delivery import Span, Tenant
 from edgecache.brain.directory.coherence import Change, Coherence
 from edgecache.brain.errors import OriginChanged, StoreMissing, StoreUnavailable
-from edgecache.brain.storage.digests import verified
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores import move_queries as queries
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import LOCK, TOPIC, KnownStore, Stores
 from edgecache.brain.storage.stores.stored_blobs import NewBlob, StoredName
-from edgecache.brain.values import Manifest, StagedFile
+from edgecache.brain.values import StagedFile
 
 STEP: Final = 200
 # After so many failures of the store in a row there is no point in going on.
@@ -72,7 +71,6 @@ class Move:
         target: KnownStore,
         *,
         at_once: int = 4,
-        grace_s: float = stored_blobs.STRAY_AFTER_S,
         on_progress: Callable[[Progress], None] = lambda _progress: None,
     ) -> None:
         self.progress = Progress()
@@ -84,7 +82,6 @@ class Move:
         # Of rows: the data directory has none.
         self._target_id = None if target.store is None else target.id
         self._places = asyncio.Semaphore(at_once)
-        self._grace_s = grace_s
         self._on_progress = on_progress
         self._failures = 0
 
@@ -170,33 +167,18 @@ class Move:
     # --- blobs ------------------------------------------------------------------------------
 
     async def _move_blob(self, row: Row) -> bool:
-        manifest = Manifest(row.sha256, row.size, row.md5, row.crc32, row.chunks)
         tenant = Tenant(row.organization_id, row.environment_pk)
-        try:
-            staged = await self._staging.take(self._blob_bytes(row, manifest))
-        except (StoreMissing, FileNotFoundError):
-            if await self._database.one(queries.IS_STORED, [row.sha256, *astuple(tenant)]) is None:
-                # It was deleted meanwhile.
+        body = self._bytes(row, self._staging.origin_path(row.sha256))
+        wanted = (queries.IS_STORED, [row.sha256, *astuple(tenant)])
+        async with self._copied(body, wanted) as staged:
+            if staged is None:
                 return False
-            raise
-        try:
-            if staged.manifest.sha256 != manifest.sha256:
+            if staged.manifest.sha256 != row.sha256:
                 raise StoreMissing
             if self.target.store is None:
                 return await self._commit_file(row, staged)
             async with self._written(tenant, stored_blobs.OBJECTS, staged) as new:
                 return await self._commit_blob(row, new)
-        finally:
-            await self._staging.discard(staged)
-
-    def _blob_bytes(self, row: Row, manifest: Manifest) -> AsyncIterator[bytes]:
-        span = Span(0, row.size)
-        if row.store_id is None:
-            return self._staging.read(self._staging.origin_path(row.sha256), span)
-        known = self._stores.known(row.store_id)
-        if known.store is None:
-            raise StoreMissing
-        return verified(partial(known.store.read, row.name), manifest, span)
 
     async def _commit_blob(self, row: Row, new: NewBlob) -> bool:
         async with self._coherence.change(waits=False, timeout_s=COMMIT_TIMEOUT_S) as change:
@@ -235,30 +217,16 @@ class Move:
 
     async def _move_part(self, row: Row) -> bool:
         tenant = Tenant(row.organization_id, row.environment_pk)
-        try:
-            staged = await self._staging.take(self._part_bytes(row))
-        except (StoreMissing, FileNotFoundError):
-            if await self._database.one(queries.IS_PART, [row.id, row.name]) is None:
+        body = self._bytes(row, self._staging.part_path(row.name))
+        async with self._copied(body, (queries.IS_PART, [row.id, row.name])) as staged:
+            if staged is None:
                 return False
-            raise
-        try:
             if staged.manifest.md5.hex() != row.etag:
                 raise StoreMissing
             if self.target.store is None:
                 return await self._commit_part(row, None, await self._staging.keep_part(staged))
             async with self._written(tenant, stored_blobs.PARTS, staged) as new:
                 return await self._commit_part(row, *new.at)
-        finally:
-            await self._staging.discard(staged)
-
-    def _part_bytes(self, row: Row) -> AsyncIterator[bytes]:
-        span = Span(0, row.size)
-        if row.store_id is None:
-            return self._staging.read(self._staging.part_path(row.name), span)
-        known = self._stores.known(row.store_id)
-        if known.store is None:
-            raise StoreMissing
-        return known.store.read(row.name, span)
 
     async def _commit_part(self, row: Row, store_id: int | None, name: str) -> bool:
         async with self._coherence.change(waits=False, timeout_s=COMMIT_TIMEOUT_S) as change:
@@ -271,6 +239,33 @@ class Move:
         return moved is not None
 
     # --- both -------------------------------------------------------------------------------
+
+    def _bytes(self, row: Row, path: Path) -> AsyncIterator[bytes]:
+        """Return the bytes of a row. path: where they are if they are in no store."""
+        span = Span(0, row.size)
+        if row.store_id is None:
+            return self._staging.read(path, span)
+        known = self._stores.known(row.store_id)
+        if known.store is None:
+            raise StoreMissing
+        return known.store.read(row.name, span)
+
+    @asynccontextmanager
+    async def _copied(
+        self, body: AsyncIterator[bytes], wanted: Statement
+    ) -> AsyncIterator[StagedFile | None]:
+        """Yield bytes as a file; None if they were deleted meanwhile: ``wanted`` has no row."""
+        staged = None
+        try:
+            staged = await self._staging.take(body)
+        except (StoreMissing, FileNotFoundError):
+            if await self._database.one(*wanted) is not None:
+                raise
+        try:
+            yield staged
+        finally:
+            if staged is not None:
+                await self._staging.discard(staged)
 
     @asynccontextmanager
     async def _written(
@@ -286,4 +281,4 @@ class Move:
         yield NewBlob(tenant, staged.manifest.sha256, at, began)
 
     async def _discard(self, change: Change, row: Row) -> None:
-        await change.run(queries.DISCARD, [row.store_id, row.name, self._grace_s])
+        await change.run(queries.DISCARD, [row.store_id, row.name, stored_blobs.STRAY_AFTER_S])

@@ -8,13 +8,13 @@ from typing import Final, LiteralString
 # The data directory's id is NULL: its bytes have no row, or one without a store.
 BLOBS: Final[LiteralString] = (
     "SELECT l.id, l.organization_id, l.environment_pk, l.store_id, l.name,"
-    " l.name AS source, b.sha256, b.size, b.md5, b.crc32, b.chunks"
+    " l.name AS source, b.sha256, b.size"
     " FROM brain_storedblob l JOIN brain_blob b ON b.sha256 = l.blob_id"
     " WHERE l.store_id <> %s AND l.id > %s ORDER BY l.id LIMIT %s"
 )
 FILES: Final[LiteralString] = (
     "SELECT s.id, k.organization_id, k.environment_pk, NULL AS store_id, '' AS name,"
-    " encode(s.blob_id, 'hex') AS source, b.sha256, b.size, b.md5, b.crc32, b.chunks"
+    " encode(s.blob_id, 'hex') AS source, b.sha256, b.size"
     " FROM brain_storedobject s JOIN brain_bucket k ON k.id = s.bucket_id"
     " JOIN brain_blob b ON b.sha256 = s.blob_id"
     " WHERE s.id > %s AND NOT EXISTS (SELECT FROM brain_storedblob l"
