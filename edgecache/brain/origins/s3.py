@@ -76,15 +76,57 @@ def place_of(config: Mapping[str, str], prefix: str) -> S3Place:
     return S3Place(endpoint, region, prefix)
 
 
+class S3Requests:
+    """Signed requests to one bucket. credentials: None asks anonymously."""
+
+    def __init__(self, line: Line, place: S3Place, credentials: Credentials | None) -> None:
+        self._line = line
+        self._place = place
+        self._credentials = credentials
+
+    @asynccontextmanager
+    async def ask(
+        self,
+        method: str,
+        name: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        headers: Sequence[tuple[str, str]] = (),
+        body: bytes | AsyncIterator[bytes] = b"",
+        payload_hash: str = NOTHING,
+        repeats: bool = True,
+    ) -> AsyncIterator[Reply]:
+        """Send a request and yield the reply. name: of an object; '' for the bucket.
+
+        Raises as ``exchange`` does.
+        """
+        url = f"{self._place.endpoint}/{encoded(name, safe='/')}"
+        parts = urlsplit(url)
+        search = query_string(query or {})
+        sent = [("host", parts.netloc), *headers]
+        if self._credentials is not None:
+            sent = signed(
+                self._credentials,
+                method,
+                (parts.path, search),
+                sent,
+                region=self._place.region,
+                payload_hash=payload_hash,
+                now=datetime.now(UTC),
+            )
+        request = Request(method, f"{url}?{search}" if search else url, sent, body)
+        async with exchange(self._line, request, repeats=repeats) as reply:
+            yield reply
+
+
 class S3Driver:
     """One bucket of an S3 origin. credentials: None asks anonymously."""
 
     def __init__(
         self, line: Line, place: S3Place, credentials: Credentials | None, staging: Staging
     ) -> None:
-        self._line = line
-        self._place = place
-        self._credentials = credentials
+        self._ask = S3Requests(line, place, credentials).ask
+        self._prefix = place.prefix
         self._staging = staging
 
     @asynccontextmanager
@@ -154,7 +196,7 @@ class S3Driver:
 
     async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
         """Return a page of keys."""
-        home = self._place.prefix
+        home = self._prefix
         query = {
             "list-type": "2",
             "encoding-type": "url",
@@ -175,40 +217,10 @@ class S3Driver:
                 await _check(reply)
 
     def _named(self, key: str) -> str:
-        name = self._place.prefix + key
+        name = self._prefix + key
         if len(name.encode()) > KEY_LIMIT_BYTES:
             raise KeyRefused("With its bucket's prefix the key is too long for the origin.")
         return name
-
-    @asynccontextmanager
-    async def _ask(
-        self,
-        method: str,
-        name: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Sequence[tuple[str, str]] = (),
-        body: bytes | AsyncIterator[bytes] = b"",
-        payload_hash: str = NOTHING,
-        repeats: bool = True,
-    ) -> AsyncIterator[Reply]:
-        url = f"{self._place.endpoint}/{encoded(name, safe='/')}"
-        parts = urlsplit(url)
-        search = query_string(query or {})
-        sent = [("host", parts.netloc), *headers]
-        if self._credentials is not None:
-            sent = signed(
-                self._credentials,
-                method,
-                (parts.path, search),
-                sent,
-                region=self._place.region,
-                payload_hash=payload_hash,
-                now=datetime.now(UTC),
-            )
-        request = Request(method, f"{url}?{search}" if search else url, sent, body)
-        async with exchange(self._line, request, repeats=repeats) as reply:
-            yield reply
 
 
 def _object_headers(fields: Fields) -> list[tuple[str, str]]:
