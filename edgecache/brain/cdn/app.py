@@ -134,9 +134,7 @@ class CdnApi:
         return Place(bucket, target_of(key, path, scope.query_string), prefix, driver)
 
     async def _request(self, scope: Scope, place: Place) -> CdnRequest:
-        fields: dict[str, str] = {}
-        for name, value in scope.headers.items():
-            fields[name] = f"{fields[name]}, {value}" if name in fields else value
+        fields = rules.fields_of(scope.headers.items())
         control = rules.directives([fields.get("cache-control", "")])
         return CdnRequest(
             place,

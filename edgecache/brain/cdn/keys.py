@@ -54,9 +54,12 @@ WITHHELD: Final = RESERVED | {
     "cf-connecting-ip",
     "client-ip",
     "user-agent",
+    "x-host",
+    "x-real-ip",
+    "x-client-ip",
+    "x-wap-profile",
 }
 WITHHELD_PREFIXES: Final = ("x-forwarded", "x-original-", "x-rewrite-", "x-http-", "x-method-")
-WITHHELD_MORE: Final = frozenset({"x-host", "x-real-ip", "x-client-ip", "x-wap-profile"})
 TOKEN: Final = re.compile(r"[a-z0-9!#$%&'+.^_`|~-]+")
 # A longer query is named by its digest: the names are in an index of PostgreSQL.
 QUERY_NAME_CHARS: Final = 512
@@ -116,7 +119,7 @@ class KeyPolicy:
         digest = ""
         if named:
             lines = (f"{name}:{_without_blanks(sent.get(name, ''))}" for name in named)
-            digest = _digest("\n".join(lines))
+            digest = digest_of("\n".join(lines))
         return f"{query_name(target.query)}#{digest}#{target.spelling}"
 
     def _can_be_sent(self, name: str) -> bool:
@@ -141,7 +144,7 @@ class Target:
 
 def query_name(query: str) -> str:
     """Return what names a query in the directory."""
-    return query if len(query) <= QUERY_NAME_CHARS else f"sha256:{_digest(query)}"
+    return query if len(query) <= QUERY_NAME_CHARS else f"sha256:{digest_of(query)}"
 
 
 def codings(accepted: str) -> str:
@@ -164,12 +167,13 @@ def is_forwardable(name: str) -> bool:
 
 
 def _is_withheld(name: str) -> bool:
-    return name in WITHHELD or name in WITHHELD_MORE or name.startswith(WITHHELD_PREFIXES)
+    return name in WITHHELD or name.startswith(WITHHELD_PREFIXES)
 
 
 def _without_blanks(value: str) -> str:
     return ",".join(part.strip() for part in value.split(","))
 
 
-def _digest(text: str) -> str:
+def digest_of(text: str) -> str:
+    """Return 32 digits that name a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]

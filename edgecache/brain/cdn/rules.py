@@ -161,7 +161,7 @@ def described(
 ) -> StoredResponse:
     """Return a response as it is, whether it may be stored or not."""
     control, is_targeted = controls(headers)
-    fields = _fields(headers)
+    fields = fields_of(headers)
     must_revalidate = bool(control.keys() & {"must-revalidate", "proxy-revalidate"})
     lifetime_s = _lifetime(control, fields, answered_at, status, has_expires=not is_targeted)
     return StoredResponse(
@@ -197,7 +197,7 @@ def is_useful(stored: StoredResponse) -> bool:
 def is_for_all(status: int, headers: Pairs, *, has_credentials: bool = False) -> bool:
     """True if other clients may have a response: a shared cache is not forbidden to store it."""
     control, is_targeted = controls(headers)
-    fields = _fields(headers)
+    fields = fields_of(headers)
     is_understood = status in UNDERSTOOD
     is_forbidden = "no-store" in control and not ("must-understand" in control and is_understood)
     if is_forbidden or "private" in control or "*" in names_of(fields.get("vary", "")):
@@ -307,7 +307,8 @@ def site(url: str) -> tuple[str, str, int | None] | None:
     return (parts.scheme, parts.hostname, port) if parts.hostname else None
 
 
-def _fields(headers: Pairs) -> dict[str, str]:
+def fields_of(headers: Pairs) -> dict[str, str]:
+    """Return headers by name; what one name has several times is joined, as RFC 9110 §5.3 says."""
     joined: dict[str, str] = {}
     for name, value in headers:
         joined[name] = f"{joined[name]}, {value}" if name in joined else value

@@ -1,12 +1,11 @@
 """What URLs of the cache name, and what URLs of the origin are for the cache's clients."""
 
-import hashlib
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urlsplit
 
 from edgecache.brain.cdn import rules
-from edgecache.brain.cdn.keys import Target
+from edgecache.brain.cdn.keys import Target, digest_of
 from edgecache.brain.cdn.rules import COOKIES, Pairs
 from edgecache.brain.origins.http import SAFE, HttpDriver
 from edgecache.brain.values import BucketInfo
@@ -72,7 +71,7 @@ class Place:
 
 def target_of(key: str, path: str, query: str) -> Target:
     """Return the target of a URL. path: how it spells the key."""
-    spelling = "" if path == quote(key, safe=SAFE) else _digest(path)
+    spelling = "" if path == quote(key, safe=SAFE) else digest_of(path)
     return Target(key, path, query, spelling)
 
 
@@ -83,7 +82,3 @@ def _split(value: str) -> tuple[str, str, str, str] | None:
     except ValueError:
         return None
     return parts.scheme, parts.netloc, parts.query, parts.fragment
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -16,10 +16,9 @@ class VaryNames:
     one, or this one before it was restarted. The oldest are forgotten, and learned again.
     """
 
-    def __init__(self, directory: Directory, limit: int = REMEMBERED) -> None:
+    def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self._names: OrderedDict[tuple[int, Target], tuple[str, ...]] = OrderedDict()
-        self._limit = limit
 
     def of(self, bucket_id: int, target: Target) -> tuple[str, ...]:
         """Return the names; () for a URL whose responses do not vary, as far as is known."""
@@ -32,7 +31,7 @@ class VaryNames:
             return
         self._names[bucket_id, target] = names
         self._names.move_to_end((bucket_id, target))
-        if len(self._names) > self._limit:
+        if len(self._names) > REMEMBERED:
             self._names.popitem(last=False)
 
     async def recall(self, bucket_id: int, target: Target) -> bool:
