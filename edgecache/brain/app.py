@@ -40,13 +40,7 @@ from edgecache.brain.nodes.replication import Replication
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.registry import Origins
-from edgecache.brain.process.listeners import (
-    Listeners,
-    PortServer,
-    as_node,
-    as_platform,
-    port_server,
-)
+from edgecache.brain.process.listeners import Listeners, as_node, as_platform, port_server
 from edgecache.brain.process.process import BrainProcess, Part
 from edgecache.brain.process.upkeep import Upkeep
 from edgecache.brain.s3.api import ObjectApi
@@ -65,6 +59,7 @@ from edgecache.brain.workers_api.app import workers_api
 from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.http.exchange import App
 from edgecache.http.machine import connections_allowed
+from edgecache.http.server import Server
 from edgecache.http.shares import Shares
 from edgecache.http.turns import LoopTurns
 from platform_site.lib.ids import uuid7
@@ -302,7 +297,7 @@ def _listeners(
     tls = (settings.tls_cert, settings.tls_key)
     turns = LoopTurns()
 
-    def served(app: App, name: str, listener: Listener, **options: Any) -> PortServer:
+    def served(app: App, name: str, listener: Listener, **options: Any) -> Server:
         balance = PortBalance(place.memory.counts(name), place.number)
         return port_server(app, listener, turns, balance=balance, **options)
 

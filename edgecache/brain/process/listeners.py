@@ -3,7 +3,6 @@
 import asyncio
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -28,33 +27,24 @@ log = structlog.get_logger(__name__)
 CUT_S: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class PortServer:
-    """A server and where it listens."""
-
-    listener: Listener
-    server: Server
-
-
 class Listeners:
     """The servers of all ports."""
 
-    def __init__(self, servers: Mapping[str, PortServer]) -> None:
+    def __init__(self, servers: Mapping[str, Server]) -> None:
         """servers: by name, for the log."""
-        self._named = servers
-        self._servers = tuple(servers.values())
+        self._servers = servers
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, sockets: Mapping[str, socket.socket]) -> None:
         """Accept connections on every port. sockets: see ``open_sockets``."""
-        for name, row in self._named.items():
+        for name, server in self._servers.items():
             unix_socket = sockets.get(UNIX) if name == "objects" else None
-            await row.server.start(listening=sockets[name], unix_socket=unix_socket)
-            self._tasks.append(asyncio.create_task(row.server.serve()))
+            await server.start(listening=sockets[name], unix_socket=unix_socket)
+            self._tasks.append(asyncio.create_task(server.serve()))
 
     def ports(self) -> dict[str, int]:
         """Return the port of each listener, by name."""
-        return {name: row.listener.port for name, row in self._named.items()}
+        return {name: server.sockets[0].getsockname()[1] for name, server in self._servers.items()}
 
     async def wait_for_failure(self) -> None:
         """Return when a server ended without ``stop``."""
@@ -67,8 +57,8 @@ class Listeners:
         """
         if not self._tasks:
             return
-        for row in self._servers:
-            row.server.stop(idle_s=idle_s, timeout_s=timeout_s - CUT_S)
+        for server in self._servers.values():
+            server.stop(idle_s=idle_s, timeout_s=timeout_s - CUT_S)
         _, late = await asyncio.wait(self._tasks, timeout=timeout_s + idle_s)
         if late:
             log.warning("brain_requests_cut", ports=len(late))
@@ -95,7 +85,7 @@ def port_server(
     payer: Callable[[Scope], Payer] = by_network,
     tls: tuple[Path | None, Path | None] = (None, None),
     balance: Balance | None = None,
-) -> PortServer:
+) -> Server:
     """Return the server of an application.
 
     turns: of all ports. payer: whose turn a request is in. tls: certificate and key, or neither.
@@ -104,7 +94,7 @@ def port_server(
     certificate, key = tls
     context = tls_context(certificate, key) if certificate and key else None
     limits = Limits(connections=connections_allowed())
-    server = Server(
+    return Server(
         app,
         address=listener.address,
         port=listener.port,
@@ -114,4 +104,3 @@ def port_server(
         payer=payer,
         balance=balance,
     )
-    return PortServer(listener, server)
