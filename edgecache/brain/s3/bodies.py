@@ -128,9 +128,7 @@ async def read_xml(
     else:
         declared = checksums.DeclaredDigests({}, "", "", checksums.content_md5(request))
     source = _source(context, length)
-    body = b"".join([piece async for piece in source])
-    if len(body) != length:
-        _incomplete()
+    body = await _whole(source, length)
     claimed = _client_checksums(declared, source)
     if needs_digest and declared.md5 is None and not claimed:
         raise S3Error("InvalidRequest", "Missing required header for this request: Content-MD5")

@@ -88,8 +88,7 @@ async def delete_bucket(context: RequestContext) -> S3Response:
 
     Raises S3Error NoSuchBucket; BucketNotEmpty.
     """
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     if bucket.origin_id is not None:
         listing = await context.parts.objects.list(bucket, limit=1)
         if listing.objects:

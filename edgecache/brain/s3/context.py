@@ -7,7 +7,7 @@ from typing import NamedTuple
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fair_share import PAYER, charge_bucket
-from edgecache.brain.s3.auth.sigv4.verification import StreamSigning
+from edgecache.brain.s3.auth.sigv4.claims import StreamSigning
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.parts import S3Parts
 from edgecache.brain.s3.requests import S3Request, is_bucket_name
@@ -88,6 +88,14 @@ class RequestContext:
             raise S3Error(code, extra={"BucketName": wanted[:255]})
         self._charge(bucket)
         return bucket
+
+    async def writable_bucket(self) -> BucketInfo:
+        """Return the request's bucket, for an access key that may write.
+
+        Raises S3Error AccessDenied, NoSuchBucket.
+        """
+        self.require_write()
+        return await self.bucket()
 
     async def readable_bucket(self) -> BucketInfo:
         """Return the bucket to read an object from; for an anonymous request, a public one.

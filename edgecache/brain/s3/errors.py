@@ -25,19 +25,16 @@ CODES: Final[Mapping[str, tuple[int, str]]] = {
     "AuthorizationQueryParametersError": (400, "The query's authorization is malformed."),
     "BadDigest": (400, "The Content-MD5 or checksum value did not match what was received."),
     "BadRequest": (400, "The request is malformed."),
-    "BucketAlreadyExists": (409, "The requested bucket name is not available."),
     "BucketAlreadyOwnedByYou": (
         409,
         "Your previous request to create the named bucket succeeded and you already own it.",
     ),
     "BucketNotEmpty": (409, "The bucket you tried to delete is not empty."),
-    "ConditionalRequestConflict": (409, "Another request changed the object; try again."),
     "EntityTooLarge": (400, "Your proposed upload exceeds the maximum allowed size."),
     "EntityTooSmall": (
         400,
         "Your proposed upload is smaller than the minimum allowed size.",
     ),
-    "IllegalLocationConstraintException": (400, "The location constraint is not valid here."),
     "IncompleteBody": (
         400,
         "You did not provide the number of bytes specified by the Content-Length HTTP header.",
@@ -89,7 +86,6 @@ CODES: Final[Mapping[str, tuple[int, str]]] = {
     "MethodNotAllowed": (405, "The specified method is not allowed against this resource."),
     "MissingContentLength": (411, "You must provide the Content-Length HTTP header."),
     "MissingRequestBodyError": (400, "Request body is empty."),
-    "MissingSecurityHeader": (400, "Your request was missing a required header."),
     "NoSuchBucket": (404, "The specified bucket does not exist."),
     "NoSuchCORSConfiguration": (404, "The CORS configuration does not exist"),
     "NoSuchBucketPolicy": (404, "The bucket policy does not exist"),
@@ -154,7 +150,6 @@ CODES: Final[Mapping[str, tuple[int, str]]] = {
     ),
     "SlowDown": (503, "Please reduce your request rate."),
     "TooManyBuckets": (400, "You have attempted to create more buckets than allowed."),
-    "XAmzContentChecksumMismatch": (400, "The provided checksum does not match the content."),
     "XAmzContentSHA256Mismatch": (
         400,
         "The provided 'x-amz-content-sha256' header does not match what was computed.",

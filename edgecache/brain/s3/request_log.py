@@ -11,6 +11,7 @@ import select
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -82,25 +83,18 @@ def _joined(lines: list[str], limit_bytes: int) -> Iterator[str]:
         yield "".join(piece)
 
 
+@dataclass(slots=True)
 class LogEntry:
     """What is logged of a request; nothing of query and headers, which may contain secrets."""
 
-    __slots__ = (
-        "access_key",
-        "bucket",
-        "client",
-        "error",
-        "is_hit",
-        "key",
-        "operation",
-        "request_id",
-    )
-
-    def __init__(self, request_id: str) -> None:
-        self.request_id = request_id
-        self.operation = self.bucket = self.key = self.access_key = self.error = ""
-        self.client = ""
-        self.is_hit: bool | None = None
+    request_id: str
+    operation: str = ""
+    bucket: str = ""
+    key: str = ""
+    access_key: str = ""
+    error: str = ""
+    is_hit: bool | None = None
+    client: str = ""
 
     def fields(self, scope: Scope, exchange: Exchange) -> dict[str, Any]:
         """Return the fields to log."""
@@ -112,20 +106,16 @@ class LogEntry:
             "ms": round((time.perf_counter() - exchange.began) * 1000, 2),
             "client": self.client or scope.client_address,
         }
-        if self.request_id:
-            fields["request_id"] = self.request_id
-        if self.operation:
-            fields["operation"] = self.operation
-        if self.bucket:
-            fields["bucket"] = self.bucket
-        if self.key:
-            fields["key"] = self.key[:200]
-        if self.access_key:
-            fields["access_key_id"] = self.access_key
-        if self.error:
-            fields["error"] = self.error
-        if self.is_hit is not None:
-            fields["is_hit"] = self.is_hit
+        known = {
+            "request_id": self.request_id,
+            "operation": self.operation,
+            "bucket": self.bucket,
+            "key": self.key[:200],
+            "access_key_id": self.access_key,
+            "error": self.error,
+            "is_hit": self.is_hit,
+        }
+        fields.update((name, value) for name, value in known.items() if value not in {"", None})
         return fields
 
 

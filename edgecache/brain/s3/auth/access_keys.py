@@ -11,8 +11,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.coherent_cache import CoherentCache
-from edgecache.brain.s3.auth.access_key import AccessKey
-from edgecache.brain.s3.auth.platform_keys import PlatformKeys, is_platform_key
+from edgecache.brain.s3.auth.platform_keys import AccessKey, PlatformKeys, is_platform_key
 from platform_site.lib.crypto import decrypt
 
 TOPIC: Final = "access_key"

@@ -5,12 +5,16 @@ from datetime import UTC, datetime
 from typing import Final
 
 from edgecache.brain.s3.auth import sigv2
-from edgecache.brain.s3.auth.access_key import AccessKey
 from edgecache.brain.s3.auth.access_keys import AccessKeys
-from edgecache.brain.s3.auth.platform_keys import LIMIT_S, is_platform_key
+from edgecache.brain.s3.auth.platform_keys import LIMIT_S, AccessKey, is_platform_key
 from edgecache.brain.s3.auth.sigv4.chunks import STREAMING
-from edgecache.brain.s3.auth.sigv4.claims import UNSIGNED, SignatureClaims, claims_of
-from edgecache.brain.s3.auth.sigv4.verification import StreamSigning, verify
+from edgecache.brain.s3.auth.sigv4.claims import (
+    UNSIGNED,
+    SignatureClaims,
+    StreamSigning,
+    claims_of,
+    verify,
+)
 from edgecache.brain.s3.context import Identity
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request

@@ -7,10 +7,10 @@ requests that such a key signs are the URLs that ``presigned_urls`` has made.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.s3.auth.access_key import AccessKey
 from platform_site.lib.crypto import keyed_digest
 
 # Ids of access keys begin with capitals.
@@ -22,6 +22,16 @@ _ID: Final = re.compile(
     rf"{PREFIX}([0-9a-f]{{{FINGERPRINT_CHARS}}})-([1-9][0-9]{{0,18}})-([1-9][0-9]{{0,18}})-(read|write)",
     re.ASCII,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class AccessKey:
+    """An access key. secret: in clear text, as signatures need it."""
+
+    id: str
+    tenant: Tenant
+    secret: str = field(repr=False)
+    can_write: bool
 
 
 class PlatformKeys:

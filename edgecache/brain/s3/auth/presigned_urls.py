@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from edgecache.brain.errors import KeyRefused
-from edgecache.brain.s3.auth.access_key import AccessKey
+from edgecache.brain.s3.auth.platform_keys import AccessKey
 from edgecache.brain.s3.auth.sigv4.canonical import (
     ALGORITHM,
     SIGNATURE_PARAMETER,

@@ -23,8 +23,7 @@ async def put_bucket_cors(context: RequestContext) -> S3Response:
 
     Raises S3Error: MalformedXML, InvalidRequest, MaxMessageLengthExceeded.
     """
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     wanted = await rules.parse_rules(await read_xml(context))
     await context.parts.buckets.set_cors(bucket.id, rules.stored(wanted))
     return S3Response()
@@ -32,7 +31,6 @@ async def put_bucket_cors(context: RequestContext) -> S3Response:
 
 async def delete_bucket_cors(context: RequestContext) -> S3Response:
     """Remove a bucket's rules."""
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     await context.parts.buckets.set_cors(bucket.id, [])
     return S3Response(204)

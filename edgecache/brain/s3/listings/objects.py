@@ -1,18 +1,16 @@
 """ListObjects, with pages by marker, and ListObjectsV2, with pages by token."""
 
-from itertools import chain
-
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.listings.query import (
-    common_prefixes,
     decode_token,
     encode_token,
     list_page,
     object_node,
     owner_id,
+    page_of,
     parse_query,
 )
-from edgecache.brain.s3.xml import Node, long_document
+from edgecache.brain.s3.xml import Node
 
 
 async def list_objects(context: RequestContext) -> S3Response:
@@ -29,11 +27,8 @@ async def list_objects(context: RequestContext) -> S3Response:
         ("IsTruncated", listing.next is not None),
         ("NextMarker", query.name(next_marker)) if next_marker else None,
     ]
-    rows = chain(
-        (object_node(query, row, owner=owner) for row in listing.objects),
-        common_prefixes(query, listing.prefixes),
-    )
-    return S3Response(body=await long_document("ListBucketResult", nodes, rows))
+    rows = (object_node(query, row, owner=owner) for row in listing.objects)
+    return await page_of("ListBucketResult", nodes, query, rows, listing.prefixes)
 
 
 async def list_objects_v2(context: RequestContext) -> S3Response:
@@ -55,8 +50,5 @@ async def list_objects_v2(context: RequestContext) -> S3Response:
         ("IsTruncated", listing.next is not None),
         ("NextContinuationToken", encode_token(listing.next)) if listing.next else None,
     ]
-    rows = chain(
-        (object_node(query, row, owner=owner) for row in listing.objects),
-        common_prefixes(query, listing.prefixes),
-    )
-    return S3Response(body=await long_document("ListBucketResult", nodes, rows))
+    rows = (object_node(query, row, owner=owner) for row in listing.objects)
+    return await page_of("ListBucketResult", nodes, query, rows, listing.prefixes)

@@ -3,17 +3,18 @@
 import base64
 import hashlib
 from binascii import Error as Base64Error
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Final
 
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.s3.auth.sigv4.canonical import encoded
-from edgecache.brain.s3.context import RequestContext
+from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.s3.xml import Node
+from edgecache.brain.s3.xml import Node, long_document
 from edgecache.brain.values import ListedObject, Listing
 
 MAX_KEYS: Final = 1000
@@ -89,9 +90,16 @@ def object_node(query: ListingQuery, row: ListedObject, *, owner: str = "") -> N
     return "Contents", children
 
 
-def common_prefixes(query: ListingQuery, prefixes: Iterable[str]) -> Iterator[Node]:
-    """Yield the elements of the groups that the delimiter makes."""
-    return (("CommonPrefixes", [("Prefix", query.name(prefix))]) for prefix in prefixes)
+async def page_of(
+    name: str,
+    nodes: Sequence[Node | None],
+    query: ListingQuery,
+    rows: Iterator[Node],
+    prefixes: Iterable[str],
+) -> S3Response:
+    """Return a page: its own elements, its rows, and the groups that the delimiter makes."""
+    groups = (("CommonPrefixes", [("Prefix", query.name(prefix))]) for prefix in prefixes)
+    return S3Response(body=await long_document(name, nodes, chain(rows, groups)))
 
 
 def encode_token(text: str) -> str:

@@ -1,19 +1,17 @@
 """ListObjectVersions: each object has one version, ``null``."""
 
-from itertools import chain
-
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.listings.query import (
     STORAGE_CLASS,
     ListingQuery,
-    common_prefixes,
     iso,
     list_page,
     owner_id,
+    page_of,
     parse_query,
 )
-from edgecache.brain.s3.xml import Node, long_document
+from edgecache.brain.s3.xml import Node
 from edgecache.brain.values import ListedObject
 
 NULL = "null"
@@ -39,11 +37,8 @@ async def list_object_versions(context: RequestContext) -> S3Response:
         ("NextKeyMarker", query.name(listing.next)) if listing.next else None,
         ("NextVersionIdMarker", NULL) if listing.next else None,
     ]
-    rows = chain(
-        (_version(query, row, owner) for row in listing.objects),
-        common_prefixes(query, listing.prefixes),
-    )
-    return S3Response(body=await long_document("ListVersionsResult", nodes, rows))
+    rows = (_version(query, row, owner) for row in listing.objects)
+    return await page_of("ListVersionsResult", nodes, query, rows, listing.prefixes)
 
 
 def _version(query: ListingQuery, row: ListedObject, owner: str) -> Node:

@@ -10,8 +10,7 @@ async def abort_multipart_upload(context: RequestContext) -> S3Response:
 
     Raises S3Error NoSuchUpload.
     """
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     request, parts = context.request, context.parts
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
     if not await uploads.remove(parts.database, parts.staging, upload.id):

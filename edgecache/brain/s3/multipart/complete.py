@@ -28,8 +28,7 @@ async def complete_multipart_upload(context: RequestContext) -> S3Response | Non
 
     Raises S3Error: NoSuchUpload, MalformedXML, InvalidPart, InvalidPartOrder, EntityTooSmall, ….
     """
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     request, parts = context.request, context.parts
     listed = await completion.parse_parts(await read_xml(context, has_own_checksum=False))
     try:

@@ -14,8 +14,7 @@ async def create_multipart_upload(context: RequestContext) -> S3Response:
 
     Raises S3Error: NoSuchBucket, AccessDenied, InvalidRequest (an impossible checksum type).
     """
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     request, parts = context.request, context.parts
     fields = object_headers.upload_fields(request, bucket)
     algorithm = checksums.requested_algorithm(request)

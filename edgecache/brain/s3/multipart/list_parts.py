@@ -17,8 +17,7 @@ async def list_parts(context: RequestContext) -> S3Response:
 
     Raises S3Error NoSuchUpload.
     """
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     request, parts = context.request, context.parts
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
     marker = request.integer("part-number-marker", 0, maximum=2**31 - 1)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Final
 
 from edgecache.brain.database import Row
@@ -10,13 +9,13 @@ from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.listings.query import (
     STORAGE_CLASS,
     ListingQuery,
-    common_prefixes,
     iso,
     owner_id,
+    page_of,
     parse_query,
 )
 from edgecache.brain.s3.multipart import uploads
-from edgecache.brain.s3.xml import Node, long_document
+from edgecache.brain.s3.xml import Node
 from edgecache.brain.storage.listings import LAST
 from edgecache.brain.values import BucketInfo
 
@@ -37,8 +36,7 @@ class _Page:
 
 async def list_multipart_uploads(context: RequestContext) -> S3Response:
     """Return a page."""
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     request = context.request
     query = parse_query(request, limit_name="max-uploads")
     key_marker = request.query("key-marker")
@@ -57,11 +55,8 @@ async def list_multipart_uploads(context: RequestContext) -> S3Response:
         ("EncodingType", "url") if query.encodes else None,
         ("IsTruncated", page.is_truncated),
     ]
-    rows = chain(
-        (_upload(query, row, owner) for row in page.rows),
-        common_prefixes(query, page.prefixes),
-    )
-    return S3Response(body=await long_document("ListMultipartUploadsResult", nodes, rows))
+    rows = (_upload(query, row, owner) for row in page.rows)
+    return await page_of("ListMultipartUploadsResult", nodes, query, rows, page.prefixes)
 
 
 async def _page(

@@ -14,8 +14,7 @@ async def upload_part(context: RequestContext) -> S3Response:
     Raises S3Error: NoSuchUpload, InvalidArgument, EntityTooLarge, what ``bodies.receive`` raises.
     Raises TooManyParts.
     """
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     request, parts = context.request, context.parts
     number = part_number(request)
     object_headers.refuse_unsupported(request)
@@ -32,10 +31,6 @@ async def upload_part(context: RequestContext) -> S3Response:
     part = await uploads.write_part(
         parts.database, parts.upload_parts, upload, number, received.body, received.checksums
     )
-    returned = {
-        name: value
-        for name, value in received.checksums.items()
-        if name == (named or upload.algorithm or checksums.DEFAULT)
-    }
-    headers = [(checksums.HEADER + name, value) for name, value in returned.items()]
-    return S3Response(headers=[("etag", f'"{part.etag}"'), *headers])
+    name = named or upload.algorithm or checksums.DEFAULT
+    checksum = (checksums.HEADER + name, received.checksums[name])
+    return S3Response(headers=[("etag", f'"{part.etag}"'), checksum])

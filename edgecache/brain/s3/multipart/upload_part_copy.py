@@ -23,8 +23,7 @@ async def upload_part_copy(context: RequestContext) -> S3Response:
 
     Raises S3Error: NoSuchUpload, NoSuchKey, PreconditionFailed, InvalidArgument, EntityTooLarge.
     """
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     request, parts = context.request, context.parts
     number = part_number(request)
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))

@@ -26,8 +26,8 @@ INSERT: Final = (
     " checksum_algorithm, checksum_type) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
 )
 FIND: Final = (
-    "SELECT id, bucket_id, key, content_type, headers, metadata, checksum_algorithm,"
-    " checksum_type, created_at FROM brain_upload WHERE id = %s AND bucket_id = %s AND key = %s"
+    "SELECT id, key, content_type, headers, metadata, checksum_algorithm, checksum_type"
+    " FROM brain_upload WHERE id = %s AND bucket_id = %s AND key = %s"
 )
 # A completion or an abort waits for the parts that are being written, and vice versa.
 HOLD: Final = "SELECT 1 FROM brain_upload WHERE id = %s FOR KEY SHARE"
@@ -55,14 +55,12 @@ class Upload:
     """An unfinished upload. algorithm, checksum_type: empty where the client named none."""
 
     id: str
-    bucket_id: int
     key: str
     content_type: str
     headers: Mapping[str, str]
     metadata: Mapping[str, str]
     algorithm: str
     checksum_type: str
-    created_at: datetime
     tenant: Tenant
 
 

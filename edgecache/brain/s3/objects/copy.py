@@ -83,8 +83,7 @@ async def copy_object(context: RequestContext) -> S3Response:
 
     Raises S3Error: NoSuchBucket, NoSuchKey, PreconditionFailed, InvalidRequest, InvalidArgument.
     """
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     wanted = conditions.write_conditions(context.request)
 
     async def copy(source: CopySource) -> ObjectVersion:

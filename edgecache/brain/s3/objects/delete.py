@@ -16,8 +16,7 @@ LIMIT: Final = 1000
 
 async def delete_object(context: RequestContext) -> S3Response:
     """Delete one object; an absent one is no error."""
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     key = object_key(context)
     if write_conditions(context.request).if_match is not None:
         # AWS offers it for directory buckets alone; ignoring it would delete a changed object.
@@ -28,8 +27,7 @@ async def delete_object(context: RequestContext) -> S3Response:
 
 async def delete_objects(context: RequestContext) -> S3Response:
     """Delete up to a thousand objects; report each key, with ``Quiet`` the failures only."""
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     root = await parse(await read_xml(context, needs_digest=True), "Delete")
     rows = root.all("Object")
     if not 0 < len(rows) <= LIMIT:

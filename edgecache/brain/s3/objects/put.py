@@ -12,8 +12,7 @@ async def put_object(context: RequestContext) -> S3Response:
 
     Raises S3Error: NoSuchBucket, AccessDenied, PreconditionFailed, what ``bodies.receive`` raises.
     """
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     fields = headers.upload_fields(context.request, bucket)
     wanted = conditions.write_conditions(context.request)
     # Other origins' drivers send files.

@@ -22,8 +22,7 @@ async def put_bucket_tagging(context: RequestContext) -> S3Response:
 
     Raises S3Error: MalformedXML, InvalidTag, BadRequest.
     """
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     wanted = await tags.read_tags(context, limit=tags.OF_BUCKET_LIMIT)
     await context.parts.buckets.set_tags(bucket.id, wanted)
     return S3Response(204)
@@ -31,7 +30,6 @@ async def put_bucket_tagging(context: RequestContext) -> S3Response:
 
 async def delete_bucket_tagging(context: RequestContext) -> S3Response:
     """Remove a bucket's tags."""
-    context.require_write()
-    bucket = await context.bucket()
+    bucket = await context.writable_bucket()
     await context.parts.buckets.set_tags(bucket.id, {})
     return S3Response(204)

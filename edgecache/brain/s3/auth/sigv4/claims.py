@@ -1,11 +1,19 @@
-"""Parses a request's signature, in the Authorization header or in the query."""
+"""Parses and checks a request's signature, in the Authorization header or in the query."""
 
+import hmac
 import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from edgecache.brain.s3.auth.sigv4.canonical import ALGORITHM
+from edgecache.brain.s3.auth.sigv4.canonical import (
+    ALGORITHM,
+    canonical_request,
+    signature,
+    signing_key,
+    string_to_sign,
+    uris,
+)
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
 from edgecache.http.heads import parse_http_date
@@ -63,6 +71,15 @@ class SignatureClaims(NamedTuple):
         return f"{self.date}/{self.region}/{self.service}/aws4_request"
 
 
+class StreamSigning(NamedTuple):
+    """How the chunks of a signed body are signed. seed: the request's own signature."""
+
+    key: bytes
+    amz_date: str
+    scope: str
+    seed: str
+
+
 def claims_of(request: S3Request) -> SignatureClaims | None:
     """Parse a request's signature; None if it has none.
 
@@ -88,7 +105,27 @@ def claims_of(request: S3Request) -> SignatureClaims | None:
     return _from_header(request, authorization) if authorization else None
 
 
-def check_time(claims: SignatureClaims, *, now: datetime) -> None:
+def verify(
+    request: S3Request, claims: SignatureClaims, secret: str, *, now: datetime
+) -> StreamSigning:
+    """Check a signature with the key's secret.
+
+    Raises S3Error: RequestTimeTooSkewed, AccessDenied (expired), SignatureDoesNotMatch.
+    Source: AWS, "Signature Calculations for the Authorization Header", and "… Query Parameters".
+    """
+    key = signing_key(secret, claims.date, claims.region, claims.service)
+    for uri in uris(request.raw_path):
+        canonical = canonical_request(request, claims.signed_headers, claims.payload_hash, uri=uri)
+        text = string_to_sign(canonical, amz_date=claims.amz_date, scope=claims.scope)
+        if hmac.compare_digest(signature(key, text).encode(), claims.signature.encode()):
+            _check_time(claims, now=now)
+            return StreamSigning(key, claims.amz_date, claims.scope, claims.signature)
+    # Like AWS, which checks the time first, report a wrong time rather than a wrong signature.
+    _check_time(claims, now=now)
+    raise S3Error("SignatureDoesNotMatch", extra={"AWSAccessKeyId": claims.access_key[:128]})
+
+
+def _check_time(claims: SignatureClaims, *, now: datetime) -> None:
     """Refuse a request that was signed too long ago, or in the future.
 
     Raises S3Error: RequestTimeTooSkewed, AccessDenied.
@@ -120,8 +157,8 @@ def check_time(claims: SignatureClaims, *, now: datetime) -> None:
 
 
 def _from_header(request: S3Request, authorization: str) -> SignatureClaims:
-    signer, _, signature = authorization.rpartition("Signature=")
-    match = _SIGNATURE.fullmatch(signature)
+    signer, _, given = authorization.rpartition("Signature=")
+    match = _SIGNATURE.fullmatch(given)
     if match is None:
         raise S3Error("AuthorizationHeaderMalformed")
     # A client's requests of one day have the same one.

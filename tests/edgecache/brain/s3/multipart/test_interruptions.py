@@ -84,8 +84,7 @@ async def test_a_completion_without_its_client_continues_and_logs_its_failure(
     monkeypatch.setattr(completion, "parse_parts", nothing)
     monkeypatch.setattr(uploads, "find", nothing)
     call: Any = SimpleNamespace(
-        require_write=lambda: None,
-        bucket=nothing,
+        writable_bucket=nothing,
         request=SimpleNamespace(request_id="R", key="k", query=lambda _name: "u"),
         parts=SimpleNamespace(database=None),
         exchange=SimpleNamespace(response_stream=lambda *_: None, send_bytes=gone),
