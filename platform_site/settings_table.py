@@ -89,26 +89,27 @@ class Text(Row):
 
 @dataclass(frozen=True, slots=True)
 class Integer(Row):
-    """A whole number within bounds."""
+    """A whole number within bounds. scale: what the table holds of each unit, such as bytes."""
 
     _: KW_ONLY
     default: int
     minimum: int = 0
     maximum: int = 2**31
+    scale: int = 1
 
     kind = "integer"
 
     def _value(self, env: Env) -> int:
         raw = env.raw(self.variable)
         if not raw:
-            return self.default
+            return self.default * self.scale
         if not re.fullmatch(r"-?[0-9]{1,18}", raw):
             raise SettingError(self.variable, f"must be a whole number, not {raw!r}.")
         if not self.minimum <= int(raw) <= self.maximum:
             raise SettingError(
                 self.variable, f"must be from {self.minimum} to {self.maximum}, not {raw}."
             )
-        return int(raw)
+        return int(raw) * self.scale
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from edgecache.brain.audits.settings import AuditSettings
 from edgecache.brain.metering.own_reads import CreditLimits
-from edgecache.brain.siblings.settings import ProcessSettings, mebibytes
+from edgecache.brain.siblings.settings import ProcessSettings
 from edgecache.brain.storage.parts_limit import UploadSettings
 from edgecache.brain.storage.stores.settings import NextStoreSettings, StoreSettings, read_stores
 from edgecache.protocol.names import LABEL
@@ -289,7 +289,7 @@ class BrainSettings:
             unit="MiB",
             minimum=16,
             maximum=2**30,
-            parse=mebibytes,
+            scale=2**20,
         ),
     ]
     replicas: Annotated[

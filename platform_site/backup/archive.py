@@ -109,8 +109,8 @@ def open_archive() -> Iterator[Archive]:
 
     Raises Refused.
     """
-    chosen: StoreSettings = settings.BACKUP.store
-    store = open_store(chosen) if settings.BACKUP.url else None
+    chosen: StoreSettings = settings.BACKUP
+    store = open_store(chosen) if chosen.url else None
     if store is None:
         raise Refused("backup_not_configured", "Set ZBACKUP_URL and ZBACKUP_RECIPIENTS.")
     if chosen.parts.scheme == "file" and not Path(chosen.parts.path).is_dir():

@@ -34,7 +34,7 @@ def _recipients(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackupSettings:
+class BackupSettings(StoreSettings):
     """Where backups go, and who can open them. '' and () where backups are not set up."""
 
     url: Annotated[
@@ -76,17 +76,6 @@ class BackupSettings:
         ),
     ] = field(repr=False)
 
-    @property
-    def store(self) -> StoreSettings:
-        """Return how the store is reached."""
-        return StoreSettings(
-            url=self.url,
-            endpoint=self.endpoint,
-            region=self.region,
-            access_key=self.access_key,
-            secret_key=self.secret_key,
-        )
-
 
 TABLES = (BackupSettings,)
 
@@ -98,7 +87,7 @@ def read(env: Env) -> BackupSettings:
     """
     chosen = load(BackupSettings, env)
     if chosen.url:
-        check_store(chosen.store, "ZBACKUP_")
+        check_store(chosen, "ZBACKUP_")
         if not chosen.recipients:
             raise SettingError("ZBACKUP_RECIPIENTS", "is missing: backups are always encrypted.")
     return chosen

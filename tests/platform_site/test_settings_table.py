@@ -18,6 +18,8 @@ def test_the_variable_precedes_the_file_and_the_file_the_default() -> None:
     assert value(Integer("N", "", default=1)) == 7
     assert value(Integer("M", "", default=1)) == 1
     assert value(Integer("N", "", default=1), N="") == 7
+    assert value(Integer("M", "", default=2, scale=1024)) == 2048
+    assert value(Integer("M", "", default=2, scale=1024), M="3") == 3072
 
 
 @pytest.mark.parametrize("text", ["x", "1.5", "", " ", "1e3", "٣", "-1", "101", "9" * 30])

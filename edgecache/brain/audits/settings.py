@@ -6,7 +6,6 @@ from typing import Annotated, Final, NamedTuple
 
 from platform_site.settings_table import Integer, Text, Words
 
-MIB: Final = 2**20
 PER_CENT: Final = 100
 
 
@@ -40,10 +39,6 @@ def _vantages(words: tuple[str, ...]) -> tuple[Vantage, ...]:
     return tuple(found)
 
 
-def _mebibytes(value: int) -> int:
-    return value * MIB
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings:
     """Audits of delivery. failed_share: of the latest looks, above which a node is quarantined."""
@@ -66,7 +61,7 @@ class AuditSettings:
             unit="MiB",
             minimum=1,
             maximum=2**20,
-            parse=_mebibytes,
+            scale=2**20,
         ),
     ]
     failed_share: Annotated[

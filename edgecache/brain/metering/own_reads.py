@@ -30,10 +30,6 @@ COLUMNS: Final = 2**16
 THIS_MACHINE: Final = "127.0.0.0/24"
 
 
-def _mebibytes(value: int) -> int:
-    return value * 2**20
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreditLimits:
     """What an operator is credited for at most: by client network, bucket, node, hour and brain."""
@@ -54,7 +50,7 @@ class CreditLimits:
             "Egress to one network of clients that an operator is credited for, likewise.",
             default=10_240,
             unit="MiB",
-            parse=_mebibytes,
+            scale=2**20,
         ),
     ]
 

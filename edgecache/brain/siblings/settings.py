@@ -6,15 +6,9 @@ from typing import Annotated, Final, Self
 from edgecache.http.machine import processors
 from platform_site.settings_table import Integer
 
-MIB: Final = 2**20
 # Each keeps a directory and caches of its own: more do not help a usual brain.
 CHOSEN_AT_MOST: Final = 4
 CONNECTIONS_LEAST: Final = 4
-
-
-def mebibytes(value: int) -> int:
-    """Return the bytes of a setting in MiB."""
-    return value * MIB
 
 
 def _processes(value: int) -> int:
@@ -56,7 +50,7 @@ class ProcessSettings:
             unit="MiB",
             minimum=1,
             maximum=2**20,
-            parse=mebibytes,
+            scale=2**20,
         ),
     ]
     fills: Annotated[

@@ -29,10 +29,6 @@ STORED: Final = (
 )
 
 
-def _gibibytes(value: int) -> int:
-    return value * GIB
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadSettings:
     """Limits of unfinished uploads."""
@@ -47,7 +43,7 @@ class UploadSettings:
             unit="GiB",
             minimum=1,
             maximum=2**20,
-            parse=_gibibytes,
+            scale=GIB,
         ),
     ] = 1024 * GIB
 

@@ -6,7 +6,6 @@ it. Nothing of the machine's own identity is used.
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -137,8 +136,8 @@ class StoreSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NextStoreSettings:
-    """The store to move to; the rows are those of StoreSettings."""
+class NextStoreSettings(StoreSettings):
+    """The store to move to."""
 
     url: Annotated[
         str,
@@ -158,9 +157,6 @@ class NextStoreSettings:
     ] = field(repr=False)
 
 
-TABLES: Final = (StoreSettings, NextStoreSettings)
-
-
 def read_stores(env: Env) -> tuple[StoreSettings, ...]:
     """Return the store, and the one to move to where it is set.
 
@@ -170,17 +166,9 @@ def read_stores(env: Env) -> tuple[StoreSettings, ...]:
     check_store(chosen[0], "ZBRAIN_STORE_")
     following = load(NextStoreSettings, env)
     if following.url:
-        chosen.append(
-            StoreSettings(
-                url=following.url,
-                endpoint=following.endpoint,
-                region=following.region,
-                access_key=following.access_key,
-                secret_key=following.secret_key,
-            )
-        )
-        check_store(chosen[1], "ZBRAIN_STORE_NEXT_")
-        if chosen[0].name == chosen[1].name:
+        chosen.append(following)
+        check_store(following, "ZBRAIN_STORE_NEXT_")
+        if chosen[0].name == following.name:
             raise SettingError("ZBRAIN_STORE_NEXT_URL", "is the same store as ZBRAIN_STORE_URL.")
     return tuple(chosen)
 
@@ -208,8 +196,3 @@ def _is_service_account(text: str) -> bool:
         return False
     names = ("client_email", "private_key", "private_key_id")
     return isinstance(account, dict) and all(isinstance(account.get(n), str) for n in names)
-
-
-def folder_of(store: StoreSettings, data_dir: Path) -> Path:
-    """Return the folder of a ``file`` store."""
-    return Path(store.parts.path) if store.parts.path else data_dir
