@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, TypeVar
 
 from edgecache.http.shares import Path, Shares
@@ -31,11 +32,22 @@ class FairThreads:
     and so on; so one that has much to do delays others by a piece or two of its work.
     """
 
-    def __init__(self, count: int, name: str, *, spare: float = 0, queue: int = ENDLESS) -> None:
-        """spare: as that of Shares, 0 where each piece of work is short. queue: its places."""
+    def __init__(
+        self,
+        count: int,
+        name: str,
+        *,
+        spare: float = 0,
+        queue: int = ENDLESS,
+        turns: Shares | None = None,
+    ) -> None:
+        """spare: as that of Shares, 0 where each piece of work is short. queue: its places.
+
+        turns: have their own rule, and their own refusal instead of Busy.
+        """
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
-        turns = count if spare else AHEAD * count
-        self._turns = Shares(turns, refusal=Busy, spare=spare, queue=queue, wait_s=None)
+        limit = count if spare else AHEAD * count
+        self._turns = turns or Shares(limit, refusal=Busy, spare=spare, queue=queue, wait_s=None)
         self._on_loop = Shares(1, refusal=Busy, spare=0, queue=ENDLESS, wait_s=None)
 
     def begin(self, payer: Path, work: Callable[[], T]) -> asyncio.Future[T]:
@@ -47,13 +59,25 @@ class FairThreads:
             return self._start(payer, work)
         return asyncio.ensure_future(self._wait(payer, work))
 
-    async def run(self, payer: Path, work: Callable[[], T]) -> T:
+    async def run(self, payer: Path, work: Callable[[], T], *, is_patient: bool = False) -> T:
         """Return what some work returns; a cancelled caller leaves the queue.
 
-        Raises what the work raises, and Busy.
+        is_patient: wait without a limit. Raises what the work raises, and Busy.
         """
-        await self._turns.take(payer)
+        await self._turns.take(payer, is_patient=is_patient)
         return await self._start(payer, work)
+
+    async def owned(self, payer: Path, work: Callable[[], T], close: Callable[[T], object]) -> T:
+        """Return what some work opens; if the caller is cancelled meanwhile, it is closed.
+
+        Raises as ``run`` does.
+        """
+        opening = self.begin(payer, work)
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(partial(_close, close))
+            raise
 
     @asynccontextmanager
     async def on_loop(self, payer: Path) -> AsyncIterator[None]:
@@ -68,9 +92,9 @@ class FairThreads:
         finally:
             asyncio.get_running_loop().call_soon(self._on_loop.give_back, payer)
 
-    def stop(self) -> None:
-        """Begin nothing new."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+    def stop(self, *, waits: bool = False) -> None:
+        """Begin nothing new. waits: for all that has a thread, or its turn to get one."""
+        self._pool.shutdown(wait=waits, cancel_futures=not waits)
 
     async def _wait(self, payer: Path, work: Callable[[], T]) -> T:
         await self._turns.take(payer)
@@ -84,3 +108,8 @@ class FairThreads:
             raise
         running.add_done_callback(lambda _: self._turns.give_back(payer))
         return running
+
+
+def _close(close: Callable[[T], object], opening: asyncio.Future[T]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        close(opening.result())

@@ -4,7 +4,6 @@ The built-in origin's objects and cached copies are on the brain's disk. The ker
 fraction of what a worker's bytes cost that pass through Python.
 """
 
-import asyncio
 import os
 from collections import OrderedDict
 from functools import partial
@@ -54,7 +53,10 @@ class OwnFiles:
             return None
         paths = (self._staging.origin_path(sha256), self._staging.blob_path(sha256))
         # The kernel knows where a file is that it sent lately; others may have to be looked for.
-        opened = _open(*paths) if sha256 in self._sent else await self._opened(*paths)
+        if sha256 in self._sent:
+            opened = _open(*paths)
+        else:
+            opened = await self._threads.owned(PAYER.get(), partial(_open, *paths), _close)
         if opened is None:
             return None
         path, descriptor, state = opened
@@ -70,14 +72,6 @@ class OwnFiles:
             PAYER.get(),
             lambda: state_of(descriptor) == state,
         )
-
-    async def _opened(self, *paths: Path) -> _Opened | None:
-        opening = self._threads.begin(PAYER.get(), partial(_open, *paths))
-        try:
-            return await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            opening.add_done_callback(_close)
-            raise
 
     def _note(self, sha256: bytes) -> None:
         self._sent[sha256] = None
@@ -96,10 +90,7 @@ def _open(*paths: Path) -> _Opened | None:
     return None
 
 
-def _close(opening: asyncio.Future[_Opened | None]) -> None:
+def _close(opened: _Opened | None) -> None:
     """Close a file that was opened for a client who is gone."""
-    if opening.cancelled() or opening.exception() is not None:
-        return
-    opened = opening.result()
     if opened is not None:
         os.close(opened[1])

@@ -18,7 +18,7 @@ import os
 import secrets
 import threading
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
@@ -41,6 +41,7 @@ from edgecache.brain.storage.syncing import (
 )
 from edgecache.brain.values import StagedFile
 from edgecache.http.shares import Shares
+from edgecache.http.threads import ENDLESS, FairThreads
 
 log = structlog.get_logger(__name__)
 
@@ -48,8 +49,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 THREADS: Final = 8
-# More than there can be: work on files is not refused.
-WAITING: Final = 2**30
 READ_BYTES: Final = 256 * 1024
 # Small writes are collected: a hop to a thread costs more than they do.
 BUFFER_BYTES: Final = 256 * 1024
@@ -78,9 +77,9 @@ class Staging:
         self._has_failed = False
         self._news = asyncio.Event()
         self._rounds = PeriodicTask("journal", self._round, self._pause)
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="brain-files")
         # No share, for each piece of work is short; but organizations wait for a thread in turn.
-        self._turns = Shares(THREADS, refusal=Overloaded, spare=0, queue=WAITING, wait_s=None)
+        turns = Shares(THREADS, refusal=Overloaded, spare=0, queue=ENDLESS, wait_s=None)
+        self._threads = FairThreads(THREADS, "brain-files", turns=turns)
 
     @property
     def used_bytes(self) -> int:
@@ -96,7 +95,7 @@ class Staging:
         """Remove this process's temporary files; a journal that cannot be ended stays."""
         await self._rounds.stop()
         await self.run(self._folders.end)
-        self._threads.shutdown()
+        self._threads.stop(waits=True)
 
     def sync_soon(self) -> None:
         """Make room in the journal without waiting for its time."""
@@ -107,15 +106,10 @@ class Staging:
 
         Raises StorageFull when the disk is full, else what the work raises.
         """
-        loop = asyncio.get_running_loop()
-        payer = PAYER.get()
-        await self._turns.take(payer)
         try:
-            return await loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
+            return await self._threads.run(PAYER.get(), lambda: work(*args, **kwargs))
         except OSError as exc:
             raise file_error(exc) from exc
-        finally:
-            self._turns.give_back(payer)
 
     def receive(self) -> "Receiver":
         """Return a writer for one body."""
@@ -198,7 +192,8 @@ class Staging:
 
         Raises OSError, also for a file that is too short.
         """
-        file = await self._open(path)
+        opening = partial(os.open, path, os.O_RDONLY)
+        file = await self._threads.owned(PAYER.get(), opening, os.close)
         try:
             position, left = span.start, span.length
             while left:
@@ -210,15 +205,6 @@ class Staging:
                 yield piece
         finally:
             os.close(file)
-
-    async def _open(self, path: Path) -> int:
-        """Open a file; it is closed again when the caller is cancelled meanwhile."""
-        opening = asyncio.create_task(self.run(os.open, path, os.O_RDONLY))
-        try:
-            return await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            opening.add_done_callback(_close_opened)
-            raise
 
     def place(self, staged: StagedFile, target: Path) -> None:
         """Move a body to its lasting path: atomic, durable. Runs on a thread (``run``)."""
@@ -387,11 +373,6 @@ class Receiver:
 def file_error(exc: OSError) -> Exception:
     """Return StorageFull for a full disk, else the error itself."""
     return StorageFull() if exc.errno in NO_ROOM else exc
-
-
-def _close_opened(opening: asyncio.Task[int]) -> None:
-    if not opening.cancelled() and opening.exception() is None:
-        os.close(opening.result())
 
 
 def _sharded(folder: Path, sha256: bytes) -> Path:

@@ -5,8 +5,7 @@ import contextlib
 import os
 import secrets
 import stat
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -20,7 +19,7 @@ from edgecache.brain.storage.staging import NO_ROOM
 from edgecache.brain.storage.stores.places import places
 from edgecache.brain.storage.stores.store import Body, StoredName
 from edgecache.brain.storage.syncing import sync_folder, write_whole
-from edgecache.http.shares import Shares
+from edgecache.http.threads import FairThreads
 
 log = structlog.get_logger(__name__)
 
@@ -42,32 +41,33 @@ class FolderStore:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._writing = _Threads("store-writing")
-        self._others = _Threads("store")
+        self._writing = FairThreads(THREADS, "store-writing", turns=places(THREADS))
+        self._others = FairThreads(THREADS, "store", turns=places(THREADS))
 
     async def put(self, name: str, body: Body, size: int) -> None:
         """Write bytes. Raises Overloaded."""
         del size
         if isinstance(body, Path | bytes):
-            await self._mapped(self._writing.run(self._put, name, body))
+            await self._run(self._writing, self._put, name, body)
         else:
             await self._put_pieces(name, body)
 
     async def _put_pieces(self, name: str, pieces: AsyncIterator[bytes]) -> None:
-        unfinished = await self._mapped(self._writing.run(self._begin, name))
+        unfinished = await self._run(self._writing, self._begin, name)
         try:
             async for piece in pieces:
-                await self._mapped(self._writing.run(_append, unfinished, piece, is_patient=True))
-            await self._mapped(self._writing.run(self._finish, unfinished, name, is_patient=True))
+                await self._run(self._writing, _append, unfinished, piece, is_patient=True)
+            await self._run(self._writing, self._finish, unfinished, name, is_patient=True)
         except BaseException:
-            await self._run(lambda: unfinished.unlink(missing_ok=True))
+            await self._run(self._others, lambda: unfinished.unlink(missing_ok=True))
             raise
 
     async def read(self, name: str, span: Span) -> AsyncIterator[bytes]:
         """Yield bytes. Raises Overloaded before the first ones."""
         position, end = span.start, span.start + span.length
         while position < end:
-            reading = self._others.run(
+            piece = await self._run(
+                self._others,
                 self._piece,
                 name,
                 position,
@@ -75,7 +75,6 @@ class FolderStore:
                 # A response that has begun would be cut short.
                 is_patient=position > span.start,
             )
-            piece = await self._mapped(reading)
             if not piece:
                 raise StoreMissing
             position += len(piece)
@@ -83,21 +82,22 @@ class FolderStore:
 
     async def size(self, name: str) -> int:
         """Return the size of a file."""
-        return await self._run(self._size, name)
+        return await self._run(self._others, self._size, name)
 
     async def delete(self, names: Sequence[str]) -> None:
         """Delete bytes."""
-        await self._run(self._delete, names)
+        await self._run(self._others, self._delete, names)
 
     async def list(self, folder: str) -> AsyncIterator[Sequence[StoredName]]:
         """Yield every complete file below a folder."""
-        found = await self._run(lambda: [*self._walk(self._root / folder)])
+        found = await self._run(self._others, lambda: [*self._walk(self._root / folder)])
         for start in range(0, len(found), LISTED_AT_ONCE):
             yield found[start : start + LISTED_AT_ONCE]
 
     async def abort_unfinished(self, folder: str, before: datetime) -> int:
         """Delete what a brain was writing when it died."""
-        return await self._run(self._abort_unfinished, f"{folder}-{UNFINISHED}", before)
+        aborted = f"{folder}-{UNFINISHED}"
+        return await self._run(self._others, self._abort_unfinished, aborted, before)
 
     # --- on a thread ------------------------------------------------------------------------
 
@@ -171,13 +171,12 @@ class FolderStore:
                     count += 1
         return count
 
-    async def _run(self, work: Callable[..., T], *args: Any) -> T:
-        return await self._mapped(self._others.run(work, *args))
-
-    async def _mapped(self, work: Awaitable[T]) -> T:
-        """Return what is done on a thread, with a store's errors."""
+    async def _run(
+        self, threads: FairThreads, work: Callable[..., T], *args: Any, is_patient: bool = False
+    ) -> T:
+        """Return what is done on a thread, with a store's errors. Raises Overloaded."""
         try:
-            return await work
+            return await threads.run(PAYER.get(), lambda: work(*args), is_patient=is_patient)
         except FileNotFoundError as exc:
             # A file system that is not mounted has lost nothing.
             if await asyncio.to_thread(self._root.is_dir):
@@ -187,20 +186,6 @@ class FolderStore:
         except OSError as exc:
             log.warning("store_failed", store=str(self._root), errno=exc.errno)
             raise StoreUnavailable(FULL if exc.errno in NO_ROOM else "") from exc
-
-
-class _Threads:
-    """Threads for the work of one kind, shared by organization."""
-
-    def __init__(self, name: str) -> None:
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix=name)
-        self._places: Shares = places(THREADS)
-
-    async def run(self, work: Callable[..., T], *args: Any, is_patient: bool = False) -> T:
-        """Run work that blocks. Raises Overloaded, and what the work raises."""
-        async with self._places.place(PAYER.get(), is_patient=is_patient):
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._pool, lambda: work(*args))
 
 
 def _append(unfinished: Path, piece: bytes) -> None:

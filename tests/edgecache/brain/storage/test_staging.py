@@ -4,7 +4,6 @@ import asyncio
 import errno
 import os
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.storage import staging as files
 from edgecache.brain.storage.staging import BUFFER_BYTES, Staging
 from edgecache.brain.storage.syncing import write_whole
+from edgecache.http.threads import FairThreads
 from tests.edgecache.brain.brains import MIB, until
 from tests.edgecache.brain.held import Held
 
@@ -67,7 +67,7 @@ async def test_a_discarded_file_is_deleted_even_if_the_caller_is_cancelled(
 ) -> None:
     receiver = staging.receive()
     await receiver.write(b"x" * BUFFER_BYTES)
-    held, threads = Held(), ThreadPoolExecutor(1)
+    held, threads = Held(), FairThreads(1, "one")
     staging._threads, many = threads, staging._threads
     blocking = asyncio.create_task(staging.run(held.hold))
     await held.came()
@@ -83,7 +83,7 @@ async def test_a_discarded_file_is_deleted_even_if_the_caller_is_cancelled(
     assert [path.name for path in staging.temp.iterdir()] == ["lock"]
     assert open_files(staging.temp) == {"lock"}
     staging._threads = many
-    threads.shutdown()
+    threads.stop()
 
 
 async def test_a_cancellation_while_a_file_is_opened_closes_it(
