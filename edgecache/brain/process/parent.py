@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NoReturn
 from uuid import UUID
 
@@ -17,7 +18,6 @@ import structlog
 
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.process.process import HANDED_OVER_S, STOP, STOP_HANDED_OVER, STOP_TIMEOUT_S
-from edgecache.brain.process.signals import SignalInbox
 from edgecache.brain.process.sockets import Sockets, open_sockets
 from edgecache.brain.process.takeover import Successor, inherited, report_ready
 from edgecache.brain.siblings.mailboxes import Mailboxes
@@ -30,7 +30,10 @@ from platform_site.embedded.supervisor.child import die_with
 
 log = structlog.get_logger(__name__)
 
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2, signal.SIGCHLD)
+# What a process sends when it serves.
+SERVES: Final = signal.SIGUSR1
+# Blocked in the parent, which takes them one by one. It has no other thread that could get them.
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2, signal.SIGCHLD, SERVES)
 # Until a process that has ended is replaced: one that cannot run is not to keep the machine busy.
 RESTART_S: Final = 1.0
 # A process whose event loop has not run for so long is replaced; how often the parent looks.
@@ -55,9 +58,6 @@ class Parent:
         self._mailboxes = Mailboxes(self._count)
         self._successor = Successor()
         self._sockets: Sockets = {}
-        # Each process that serves writes the number of its place.
-        self._ready_read, self._ready_write = os.pipe()
-        self._ready: set[int] = set()
         self._has_begun_others = self._has_started = False
         # Places by process.
         self._running: dict[int, int] = {}
@@ -75,40 +75,39 @@ class Parent:
         # What is there now is the same in all processes; a collection that touches it copies it.
         gc.collect()
         gc.freeze()
-        with SignalInbox(SIGNALS) as inbox:
-            # The others follow when it serves: what keeps one from it is reported once.
-            self._fork(0, inbox)
-            while (status := self._step(inbox)) is None:
-                pass
-            return self._stop(inbox) or status
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        # The others follow when it serves: what keeps one from it is reported once.
+        self._fork(0)
+        while (status := self._step()) is None:
+            pass
+        return self._stop() or status
 
-    def _step(self, inbox: SignalInbox) -> int | None:
+    def _step(self) -> int | None:
         """Wait for the next event and act on it; return the exit status if it is the last one."""
         due_s = min(self._due.values()) - time.monotonic() if self._due else LOOK_S
-        ready, signals = inbox.wait(self._ready_read, max(0.0, min(due_s, LOOK_S)))
-        self._ready.update(ready)
-        if signal.SIGTERM in signals or signal.SIGINT in signals:
+        came = _next_signal(min(due_s, LOOK_S))
+        if came in {signal.SIGTERM, signal.SIGINT}:
             return 0
-        if signal.SIGUSR2 in signals:
+        if came == signal.SIGUSR2:
             self._successor.start(self._sockets)
         self._successor.note_end()
         self._kill_hanging()
         if self._note_ended() and not self._has_started:
             return 1
-        if self._ready and not self._has_started:
-            self._go_on_starting(inbox)
+        if not self._has_started:
+            self._go_on_starting()
         for place in [place for place, at in self._due.items() if at <= time.monotonic()]:
             del self._due[place]
-            self._fork(place, inbox)
+            self._fork(place)
         return None
 
-    def _go_on_starting(self, inbox: SignalInbox) -> None:
+    def _go_on_starting(self) -> None:
         """Start the processes beside the first one, and report when all of them serve."""
-        if not self._has_begun_others:
+        if self._memory.is_serving(0) and not self._has_begun_others:
             self._has_begun_others = True
             for place in range(1, self._count):
-                self._fork(place, inbox)
-        if len(self._ready) == self._count:
+                self._fork(place)
+        if all(map(self._memory.is_serving, range(self._count))):
             self._has_started = True
             log.info("brain_started", processes=self._count)
             report_ready()
@@ -135,19 +134,12 @@ class Parent:
             log.error("brain_process_ended", place=place, status=status)
         return bool(ended)
 
-    def _fork(self, place: int, inbox: SignalInbox) -> None:
+    def _fork(self, place: int) -> None:
         """Start a process in a place; one that cannot be started now is tried again."""
         self._memory.forget_seen(place)
         parent = os.getpid()
         try:
-            # A signal that came in between would be noted in the child instead.
-            with inbox.blocked():
-                pid = os.fork()
-                if not pid:
-                    inbox.forget()
-                    # What a terminal and `reload` send is for the parent alone.
-                    for each in (signal.SIGINT, signal.SIGUSR2):
-                        signal.signal(each, signal.SIG_IGN)
+            pid = os.fork()
         except OSError as error:
             log.exception("brain_process_not_started", place=place, reason=error.strerror)
             self._due[place] = time.monotonic() + RESTART_S
@@ -159,11 +151,15 @@ class Parent:
     def _become(self, place: int, parent: int) -> NoReturn:
         """Run a process, forked a moment ago, to its end."""
         status = 1
-        ready, memory, mailboxes = self._ready_write, self._memory, self._mailboxes
+        # What a terminal and `reload` send is for the parent alone.
+        for each in (signal.SIGINT, signal.SIGUSR2):
+            signal.signal(each, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         try:
             die_with(parent, signal.SIGKILL)
+            on_ready = partial(os.kill, parent, SERVES)
             status = self._serve(
-                Place(place, self._sockets, memory, mailboxes, lambda: _write(ready, place))
+                Place(place, self._sockets, self._memory, self._mailboxes, on_ready)
             )
         except BaseException:
             log.exception("brain_process_failed", place=place)
@@ -173,7 +169,7 @@ class Parent:
             # Not `sys.exit`: what the parent has begun is the parent's to end.
             os._exit(status)
 
-    def _stop(self, inbox: SignalInbox) -> int:
+    def _stop(self) -> int:
         """End all processes; return 1 if one did not end well."""
         for sock in self._sockets.values():
             sock.close()
@@ -194,7 +190,7 @@ class Parent:
             left_s = until - time.monotonic()
             if not self._running or left_s <= 0:
                 break
-            inbox.wait(self._ready_read, left_s)
+            _next_signal(left_s)
         for pid in self._running:
             log.error("brain_process_killed", place=self._running[pid])
             os.kill(pid, signal.SIGKILL)
@@ -217,11 +213,13 @@ def check(settings: BrainSettings) -> None:
             raise StartError(sentence) from None
 
 
+def _next_signal(timeout_s: float) -> int | None:
+    """Wait for one of SIGNALS, None when the time is over."""
+    came = signal.sigtimedwait(SIGNALS, max(0.0, timeout_s))
+    return None if came is None else came.si_signo
+
+
 def _status_of(pid: int) -> int | None:
     """Return the exit status of a process that has ended, negative for a signal; else None."""
     ended, status = os.waitpid(pid, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if ended else None
-
-
-def _write(pipe: int, number: int) -> None:
-    os.write(pipe, bytes([number]))
