@@ -228,6 +228,7 @@ class ObjectCache:
     ) -> ObjectVersion:
         """Write an object to its origin and to the directory; the body is consumed.
 
+        body: in memory only for a bucket without an origin: drivers send files.
         Continues when the caller is cancelled. Raises KeyRefused, PreconditionFailed,
         OriginMissing (if_match, and nothing there), OriginError, NoSuchBucket, StorageFull,
         Overloaded, DatabaseUnavailable.
@@ -238,8 +239,9 @@ class ObjectCache:
                 return await self._stored_writes.put(
                     bucket, key, body, fields, conditions, stored=stored
                 )
-        staged = await self._staging.as_file(body)
-        return await self._uncancelled(self._put(bucket, key, staged, fields, conditions))
+        if isinstance(body, BufferedBody):
+            raise TypeError("A bucket's origin is sent files.")
+        return await self._uncancelled(self._put(bucket, key, body, fields, conditions))
 
     async def put_pieces(
         self,

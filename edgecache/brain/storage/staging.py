@@ -149,23 +149,6 @@ class Staging:
         """No longer count a received file: it has been moved, or is being removed."""
         self.received_bytes -= self.budget.give_back_file(path)
 
-    async def as_file(self, body: StagedFile | BufferedBody) -> StagedFile:
-        """Return a body as a file; it is consumed.
-
-        Raises StorageFull, OSError.
-        """
-        if isinstance(body, StagedFile):
-            return body
-        receiver = self.receive()
-        try:
-            await receiver.write(body.data)
-            return await receiver.finish()
-        except BaseException:
-            await receiver.discard()
-            raise
-        finally:
-            body.release()
-
     # --- blobs ------------------------------------------------------------------------------
 
     def origin_path(self, sha256: bytes) -> Path:

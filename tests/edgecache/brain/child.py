@@ -59,8 +59,10 @@ async def deed(brain: Brain, order: dict[str, Any]) -> Any:
         return result.objects_purged
     bucket = await brain.directory.bucket_by_id(order["bucket"])
     if order["do"] == "put":
-        body = buffered(brain, order["data"].encode())
-        found = await brain.objects.put(bucket, order["key"], body, PLAIN)
+        data = order["data"].encode()
+        if bucket.origin_id is not None:
+            return (await brain.put(bucket, order["key"], data)).etag
+        found = await brain.objects.put(bucket, order["key"], buffered(brain, data), PLAIN)
         return found.etag
     if order["do"] == "delete":
         return await brain.objects.delete(bucket, [order["key"]])
