@@ -4,7 +4,7 @@ from django.db import models
 
 
 class Table(models.Model):
-    """A model whose rows no page names."""
+    """A table of whose rows nothing prints one."""
 
     class Meta:
         abstract = True

@@ -59,7 +59,7 @@ from edgecache.brain.workers_api.app import workers_api
 from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.http.exchange import App
 from edgecache.http.machine import connections_allowed
-from edgecache.http.server import Server
+from edgecache.http.server.server import Server
 from edgecache.http.shares import Shares
 from edgecache.http.turns import LoopTurns
 from platform_site.lib.ids import uuid7

@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from edgecache.brain.models.objects import Blob
-from edgecache.brain.models.table import Table
+from edgecache.table import Table
 
 
 class Node(Table):

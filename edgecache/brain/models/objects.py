@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from edgecache.brain.models.buckets import Bucket
-from edgecache.brain.models.table import Table
+from edgecache.table import Table
 
 
 class Blob(Table):

@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from edgecache.brain.models.nodes import Node
-from edgecache.brain.models.table import Table
+from edgecache.table import Table
 
 
 class UsageBatch(Table):
