@@ -69,10 +69,7 @@ def normalize(password: str) -> str:
 
 
 def hash_password(password: str) -> str:
-    """Return the encoded Argon2id hash.
-
-    Raises HashingBusy (503).
-    """
+    """Return the encoded Argon2id hash. Raises HashingBusy (503)."""
     with _slot():
         return make_password(normalize(password))
 

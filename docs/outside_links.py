@@ -19,10 +19,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """Return a page.
-
-    Raises PluginError if it loads anything from another server.
-    """
+    """Return a page. Raises PluginError if it loads anything from another server."""
     if FOREIGN.search(output):
         raise PluginError("A page loads a file from another server.")
     return output

@@ -55,10 +55,7 @@ def find(organization_id: int, id_or_name: str) -> Environment:
 
 
 def by_slug(organization_id: int, slug: str) -> Environment:
-    """Return a live environment by its id.
-
-    Raises EnvironmentNotFound.
-    """
+    """Return a live environment by its id. Raises EnvironmentNotFound."""
     # Also keeps out what PostgreSQL's text cannot hold: a NUL in the path must be a 404.
     if not SLUG.fullmatch(slug):
         raise EnvironmentNotFound

@@ -38,10 +38,7 @@ def fingerprint(user: User, held: Holdings) -> str:
 
 
 def lock_by_capability(recovery_id: str, *, now: datetime) -> Recovery:
-    """Lock the recovery of an id, still open; call inside a transaction.
-
-    Raises RecoveryGone.
-    """
+    """Lock the recovery of an id, still open; call inside a transaction. Raises RecoveryGone."""
     rows = Recovery.unscoped.select_for_update()  # unscoped: by a capability
     found: Recovery | None = rows.filter(digest=capability_digest(recovery_id)).first()
     if found is None or not found.is_open(now):
@@ -50,10 +47,7 @@ def lock_by_capability(recovery_id: str, *, now: datetime) -> Recovery:
 
 
 def lock_by_pointer(pointer: Pointer, *, now: datetime) -> Recovery:
-    """Lock the recovery of a reset token; call inside a transaction.
-
-    Raises RecoveryGone.
-    """
+    """Lock the recovery of a reset token; call inside a transaction. Raises RecoveryGone."""
     return _pick(Recovery.unscoped.select_for_update(), pointer, now)  # unscoped: signed token
 
 

@@ -78,10 +78,7 @@ def code_digest(binding: str, code: str) -> str:
 
 
 def is_right(binding: str, kept: str, code: str) -> bool:
-    """Compare a typed code with what was sent.
-
-    Raises MalformedCode.
-    """
+    """Compare a typed code with what was sent. Raises MalformedCode."""
     return is_same(kept, code_digest(binding, six_digits(code)))
 
 

@@ -41,10 +41,7 @@ def maintain(*, now: datetime) -> None:
 
 
 def retry(delivery: Delivery, *, now: datetime) -> None:
-    """Attempt a failed or waiting delivery now, with ten more attempts.
-
-    Raises NotRetryable.
-    """
+    """Attempt a failed or waiting delivery now, with ten more attempts. Raises NotRetryable."""
     with transaction.atomic():
         row = _locked(Q(pk=delivery.pk)).first()
         if row is None or not row.payload:

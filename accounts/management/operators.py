@@ -35,10 +35,7 @@ def reason(text: str) -> str:
 
 
 def organization(organization_id: int) -> Organization:
-    """Return an organization.
-
-    Raises Refused.
-    """
+    """Return an organization. Raises Refused."""
     found = Organization.objects.filter(pk=organization_id).first()
     if found is None:
         message = f"There is no organization {organization_id}."
@@ -47,10 +44,7 @@ def organization(organization_id: int) -> Organization:
 
 
 def user(email: str) -> User:
-    """Return the user of an address.
-
-    Raises Refused.
-    """
+    """Return the user of an address. Raises Refused."""
     found = credentials.find(email)
     if found is None:
         raise Refused("user_not_found", f"{email!r} has no account.")

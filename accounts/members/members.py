@@ -32,10 +32,7 @@ class Changes:
 
 
 def find(organization_id: int, user_id: str) -> User:
-    """Return a member.
-
-    Raises MemberNotFound (404), also for another organization's.
-    """
+    """Return a member. Raises MemberNotFound (404), also for another organization's."""
     rows = User.scoped.within_organization(organization_id)
     found: User | None = rows.filter(pk=_key(user_id)).first()
     if found is None:

@@ -61,10 +61,7 @@ class AccountDisabled(AccountRefused):
 
 
 def require_verified_email(profile: Profile) -> None:
-    """Refuse a new user without a verified address.
-
-    Raises EmailMissing, EmailUnverified (403).
-    """
+    """Refuse a new user without a verified address. Raises EmailMissing, EmailUnverified (403)."""
     if identities.find(profile) is not None:
         return
     if not profile.email:

@@ -107,10 +107,7 @@ def write(
 
 
 def file_of(row: OrganizationExport, *, now: datetime) -> Path:
-    """Return the file of an export.
-
-    Raises ExportGone: it is not ready, or not there any more.
-    """
+    """Return the file of an export. Raises ExportGone: it is not ready, or not there any more."""
     path = path_of(row)
     if row.state != State.READY or row.expires_at is None or row.expires_at <= now:
         raise ExportGone
@@ -120,10 +117,7 @@ def file_of(row: OrganizationExport, *, now: datetime) -> Path:
 
 
 def find(organization_id: int, export_id: str) -> OrganizationExport:
-    """Return an export of the organization.
-
-    Raises ExportNotFound.
-    """
+    """Return an export of the organization. Raises ExportNotFound."""
     try:
         key = UUID(export_id)
     except ValueError:
@@ -136,10 +130,7 @@ def find(organization_id: int, export_id: str) -> OrganizationExport:
 
 
 def remove(row: OrganizationExport) -> None:
-    """Delete an export and its file.
-
-    Raises ExportUnderWay for one that is being written.
-    """
+    """Delete an export and its file. Raises ExportUnderWay for one that is being written."""
     if row.state in OPEN:
         raise ExportUnderWay
     _delete_files(row)

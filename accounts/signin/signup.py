@@ -78,10 +78,7 @@ def create_account(
 def add_user(
     organization: Organization, email: str, encoded_password: str, *, roles: list[str]
 ) -> User:
-    """Add a user to an organization.
-
-    Raises IntegrityError when the address has an account.
-    """
+    """Add a user to an organization. Raises IntegrityError when the address has an account."""
     user = User(organization=organization, email=email, password=encoded_password, roles=roles)
     user.save(force_insert=True)
     events.emit(

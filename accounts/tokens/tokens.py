@@ -140,10 +140,7 @@ def _read_access(token: str, _ring: tuple[str, ...], _service: str) -> tuple[Poi
 
 
 def _read(token: str, kind: type[SignedToken]) -> tuple[Pointer, int]:
-    """Return what a token points at, and when it begins to hold.
-
-    Raises TokenInvalid.
-    """
+    """Return what a token points at, and when it begins to hold. Raises TokenInvalid."""
     claims = kind.claims_of(token)
     try:
         pointer = Pointer(

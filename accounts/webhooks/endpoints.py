@@ -122,10 +122,7 @@ def remove_those_of(maker: User) -> int:
 
 
 def send_test(endpoint: WebhookEndpoint, *, now: datetime) -> WebhookDelivery:
-    """Queue a test event for an endpoint, whatever it subscribes to.
-
-    Raises WebhookIsOff (409).
-    """
+    """Queue a test event for an endpoint, whatever it subscribes to. Raises WebhookIsOff (409)."""
     if endpoint.state != WebhookEndpoint.State.ENABLED:
         raise WebhookIsOff
     (delivery,) = events.queue([endpoint], events.TEST, {"webhook_id": str(endpoint.pk)}, now=now)

@@ -50,9 +50,6 @@ def status() -> dict[str, Any]:
 
 
 def cluster_metrics() -> dict[str, Any]:
-    """Return the metrics of the whole cache.
-
-    Raises CacheUnavailable.
-    """
+    """Return the metrics of the whole cache. Raises CacheUnavailable."""
     answer: dict[str, Any] = client.call("GET", "/v1/metrics", disabled=no_metrics())
     return answer

@@ -19,10 +19,7 @@ def add_environment(parser: ArgumentParser) -> None:
 
 
 def scope_of(options: Mapping[str, Any]) -> Scope:
-    """Return the chosen environment.
-
-    Raises EnvironmentNotFound.
-    """
+    """Return the chosen environment. Raises EnvironmentNotFound."""
     place = environments.find(options["organization"], options["environment"])
     return Scope(options["organization"], place.pk)
 

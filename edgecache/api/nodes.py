@@ -23,10 +23,7 @@ def all_seen_by(organization_id: int) -> list[dict[str, Any]]:
 
 
 def find(organization_id: int, node_id: str) -> dict[str, Any]:
-    """Return one node; another organization's with its public fields only.
-
-    Raises NodeNotFound.
-    """
+    """Return one node; another organization's with its public fields only. Raises NodeNotFound."""
     return _seen_by(organization_id, read(node_id))
 
 
@@ -63,10 +60,7 @@ def read(node_id: str) -> dict[str, Any]:
 
 
 def discard(node_id: str) -> None:
-    """Deregister any node, for the platform's staff.
-
-    Raises NodeNotFound.
-    """
+    """Deregister any node, for the platform's staff. Raises NodeNotFound."""
     client.call("DELETE", f"/v1/nodes/{_checked(node_id)}")
 
 

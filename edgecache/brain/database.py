@@ -122,17 +122,11 @@ class Database:
         await self._pool.close()
 
     async def one(self, sql: LiteralString, params: Params = ()) -> Row | None:
-        """Return the first row, or None.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return the first row, or None. Raises DatabaseUnavailable."""
         return await self._in_time(lambda connection: connection.one(sql, params))
 
     async def all(self, sql: LiteralString, params: Params = ()) -> list[Row]:
-        """Return every row.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return every row. Raises DatabaseUnavailable."""
         return await self._in_time(lambda connection: connection.all(sql, params))
 
     async def run(self, sql: LiteralString, params: Params = ()) -> int:

@@ -33,10 +33,7 @@ def encode(blobs: Mapping[bytes, bytes]) -> tuple[bytes, bytes]:
 
 
 def decode(message: bytes) -> tuple[bytes, dict[bytes, memoryview]]:
-    """Return the index and the blobs, whose bytes are not verified.
-
-    Raises MalformedBatch.
-    """
+    """Return the index and the blobs, whose bytes are not verified. Raises MalformedBatch."""
     try:
         (count,) = _COUNT.unpack_from(message)
         end = _COUNT.size + count * _ENTRY.size

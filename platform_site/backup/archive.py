@@ -29,10 +29,7 @@ class Archive:
         self._runner = runner
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run something that uses the store itself.
-
-        Raises Unreachable.
-        """
+        """Run something that uses the store itself. Raises Unreachable."""
         try:
             return self._runner.run(work)
         except StoreUnavailable:
@@ -59,10 +56,7 @@ class Archive:
         return self.run(fetch_to(self.store, name, wanted, target))
 
     def holds(self, name: str, wanted: Digest) -> bool:
-        """Read a file; return True if its bytes are the wanted ones.
-
-        Raises StoreMissing.
-        """
+        """Read a file; return True if its bytes are the wanted ones. Raises StoreMissing."""
         return self.run(fetch_to(self.store, name, wanted, None))
 
     def names(self, folder: str) -> list[StoredName]:
@@ -105,10 +99,7 @@ async def read_all(store: Store, name: str, limit_bytes: int) -> bytes:
 
 @contextmanager
 def open_archive() -> Iterator[Archive]:
-    """Yield the configured store.
-
-    Raises Refused.
-    """
+    """Yield the configured store. Raises Refused."""
     chosen: StoreSettings = settings.BACKUP
     store = open_store(chosen) if chosen.url else None
     if store is None:

@@ -41,10 +41,7 @@ class BackupEntry:
 
 
 def find_all(archive: Archive) -> list[BackupEntry]:
-    """Return the backups, newest first.
-
-    Raises Unreachable.
-    """
+    """Return the backups, newest first. Raises Unreachable."""
     groups: dict[str, list[tuple[str, datetime]]] = {}
     for name, changed_at in archive.names("backups"):
         groups.setdefault(name.split("/")[1], []).append((name, changed_at))

@@ -81,10 +81,7 @@ TABLES = (BackupSettings,)
 
 
 def read(env: Env) -> BackupSettings:
-    """Return the settings of backups.
-
-    Raises SettingError.
-    """
+    """Return the settings of backups. Raises SettingError."""
     chosen = load(BackupSettings, env)
     if chosen.url:
         check_store(chosen, "ZBACKUP_")

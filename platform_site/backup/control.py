@@ -38,10 +38,7 @@ class Snapshot:
 
 
 def connect(alias: str) -> psycopg.Connection:
-    """Open a connection of its own, in autocommit.
-
-    Raises psycopg.OperationalError.
-    """
+    """Open a connection of its own, in autocommit. Raises psycopg.OperationalError."""
     parameters = connections[alias].get_connection_params()
     parameters.pop("cursor_factory", None)
     parameters.pop("context", None)
@@ -64,10 +61,7 @@ def snapshots() -> Iterator[dict[str, Snapshot]]:
 
 
 def dump(snapshot: Snapshot, file: Path) -> None:
-    """Write a control database to a file, without the rows of ``tables.VOID``.
-
-    Raises Refused.
-    """
+    """Write a control database to a file, without the rows of ``tables.VOID``. Raises Refused."""
     present = set(connections[snapshot.alias].introspection.table_names())
     left_out = [f"--exclude-table-data={name}" for name in tables.left_out() if name in present]
     options = (*DUMP, *left_out, f"--snapshot={snapshot.id}", f"--file={file}")

@@ -157,10 +157,7 @@ def _check_database(server: psycopg.Connection) -> None:
 
 
 def refuse_running(server: psycopg.Connection) -> None:
-    """Check that no process of the platform uses a control database.
-
-    Raises Refused.
-    """
+    """Check that no process of the platform uses a control database. Raises Refused."""
     row = server.execute(OTHERS).fetchone()
     if row is not None and row[0]:
         sentence = f"Stop web, worker and brain first: {row[0]} of their connections are open."

@@ -50,10 +50,7 @@ class RestoreResult:
 def restore(
     archive: Archive, checked: RestorePlan, identities: Sequence[Identity], folder: Path, say: Say
 ) -> RestoreResult:
-    """Restore; every step may be repeated.
-
-    Raises Refused, EngineUnavailable.
-    """
+    """Restore; every step may be repeated. Raises Refused, EngineUnavailable."""
     found = checked.manifest
     result = RestoreResult(found)
     progress = Progress(found.id)

@@ -48,10 +48,7 @@ def seal(data: bytes) -> bytes:
 
 
 def open_file(source: Path, target: Path, identities: Sequence[Identity]) -> None:
-    """Decrypt a file.
-
-    Raises NotOpened; the target is then to be thrown away.
-    """
+    """Decrypt a file. Raises NotOpened; the target is then to be thrown away."""
     try:
         pyrage.decrypt_file(str(source), str(target), identities)
     except (pyrage.DecryptError, OSError) as exc:
@@ -59,10 +56,7 @@ def open_file(source: Path, target: Path, identities: Sequence[Identity]) -> Non
 
 
 def opened(data: bytes, identities: Sequence[Identity]) -> bytes:
-    """Decrypt bytes.
-
-    Raises NotOpened.
-    """
+    """Decrypt bytes. Raises NotOpened."""
     try:
         return pyrage.decrypt(data, identities)
     except (pyrage.DecryptError, OSError) as exc:
@@ -70,10 +64,7 @@ def opened(data: bytes, identities: Sequence[Identity]) -> bytes:
 
 
 def read_identities(path: str) -> list[Identity]:
-    """Return the private keys of a file, as ``age-keygen`` writes it.
-
-    Raises Refused.
-    """
+    """Return the private keys of a file, as ``age-keygen`` writes it. Raises Refused."""
     try:
         lines = Path(path).read_text(encoding="utf-8").split()
     except (OSError, UnicodeDecodeError) as exc:

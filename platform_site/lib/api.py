@@ -146,10 +146,7 @@ class ApiView(APIView):
 
     @property
     def principal(self) -> Principal:
-        """The caller.
-
-        Raises NotAuthenticated where a view is public.
-        """
+        """The caller. Raises NotAuthenticated where a view is public."""
         user: object = self.request.user
         if not isinstance(user, Principal):
             raise NotAuthenticated

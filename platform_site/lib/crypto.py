@@ -55,10 +55,7 @@ def seal(data: bytes, *, purpose: str, associated: bytes) -> bytes:
 
 
 def unseal(sealed: bytes, *, purpose: str, associated: bytes) -> bytes:
-    """Return what ``seal`` sealed, under whichever of ZSECRET_KEYS.
-
-    Raises NotAuthentic.
-    """
+    """Return what ``seal`` sealed, under whichever of ZSECRET_KEYS. Raises NotAuthentic."""
     salt, rest = sealed[:SALT_BYTES], sealed[SALT_BYTES:]
     nonce, encrypted = rest[:NONCE_BYTES], rest[NONCE_BYTES:]
     if len(nonce) < NONCE_BYTES:

@@ -179,10 +179,7 @@ def effective(roles: Iterable[str], scopes: frozenset[str] | None = None) -> dic
 
 
 def highest_role(roles: Iterable[str]) -> Role:
-    """Return the highest of the roles.
-
-    Raises Forbidden if none of them is known.
-    """
+    """Return the highest of the roles. Raises Forbidden if none of them is known."""
     held = set(roles)
     for role in ROLES:
         if role in held:
@@ -191,10 +188,7 @@ def highest_role(roles: Iterable[str]) -> Role:
 
 
 def database_role(principal: Principal) -> Role:
-    """Return the role that the caller's SQL runs with.
-
-    Raises Forbidden if there is none.
-    """
+    """Return the role that the caller's SQL runs with. Raises Forbidden if there is none."""
     role = highest_role(principal.roles)
     if principal.scopes is None:
         return role

@@ -42,10 +42,7 @@ def canonical(token: str) -> str:
 
 
 def canonical_long(token: str) -> str:
-    """Return a typed token of the long kind.
-
-    Raises MalformedRecoveryToken (400).
-    """
+    """Return a typed token of the long kind. Raises MalformedRecoveryToken (400)."""
     plain = "".join(token.split()).replace("-", "").upper()
     if len(plain) != MAIL_CHARS or not set(plain) <= set(ALPHABET):
         message = "The code from the message, letters and digits."

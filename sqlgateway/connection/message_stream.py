@@ -91,10 +91,7 @@ class MessageStream:
     # --- sending ------------------------------------------------------------------------------
 
     def send_text(self, text: bytes) -> None:
-        """Send a text by the simple protocol; the server splits it.
-
-        Raises ConnectionLost.
-        """
+        """Send a text by the simple protocol; the server splits it. Raises ConnectionLost."""
         self._send(lambda: self.pgconn.send_query(text), len(text))
 
     def send_statement(self, text: bytes, params: Sequence[bytes | None]) -> None:
@@ -113,10 +110,7 @@ class MessageStream:
         self._send(lambda: self.pgconn.send_prepare(b"", text), len(text), is_chunked=False)
 
     def send_describe(self) -> None:
-        """Ask for the types of the parsed statement's parameters.
-
-        Raises ConnectionLost.
-        """
+        """Ask for the types of the parsed statement's parameters. Raises ConnectionLost."""
         self._send(lambda: self.pgconn.send_describe_prepared(b""), 0, is_chunked=False)
 
     def _send(self, send: Callable[[], None], size_bytes: int, *, is_chunked: bool = True) -> None:
@@ -273,10 +267,7 @@ class MessageStream:
             yield lines
 
     def run(self, text: bytes) -> PGresult:
-        """Run a statement of the gateway and return its last result.
-
-        Raises ConnectionLost.
-        """
+        """Run a statement of the gateway and return its last result. Raises ConnectionLost."""
         self.send_text(text)
         return self.last_result()
 

@@ -49,10 +49,7 @@ class ClusterSettings:
         self._known: dict[int, tuple[float, dict[str, str]]] = {}
 
     def of(self, address: Address) -> dict[str, str]:
-        """Return values by name, in the units of pg_settings.
-
-        Raises EngineUnavailable.
-        """
+        """Return values by name, in the units of pg_settings. Raises EngineUnavailable."""
         known = self._known.get(address.cluster_id)
         if known is not None and known[0] > time.monotonic():
             return known[1]

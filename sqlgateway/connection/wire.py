@@ -96,10 +96,7 @@ class Wire:
         return True
 
     def pass_out(self) -> None:
-        """Send to the server what libpq wrote into the pair, if it is piped.
-
-        Raises WireBroken.
-        """
+        """Send to the server what libpq wrote into the pair, if it is piped. Raises WireBroken."""
         if self._far is None:
             return
         try:

@@ -36,10 +36,7 @@ class LargeResults:
         return self._shares.taken
 
     def take(self, organization_id: int | None, until: float) -> None:
-        """Take a share, waiting for one up to this moment (time.monotonic).
-
-        Raises SqlBusy.
-        """
+        """Take a share, waiting for one up to this moment (time.monotonic). Raises SqlBusy."""
         with self._condition:
             self._shares.limit = max(1, settings.SQL.results_bytes // settings.SQL.request_bytes)
             if not self._condition.wait_for(

@@ -34,10 +34,7 @@ class Caller:
 
     @classmethod
     def of(cls, principal: Principal) -> Self:
-        """Return the caller that a principal is.
-
-        Raises Forbidden if none of its roles is known.
-        """
+        """Return the caller that a principal is. Raises Forbidden if none of its roles is known."""
         role = database_role(principal)
         return cls(principal.scope, role, principal.actor_id, principal.audit_name)
 

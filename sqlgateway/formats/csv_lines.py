@@ -28,10 +28,7 @@ class CsvWriter:
         return b",".join(_quoted(column.name.encode()) for column in columns) + b"\n"
 
     def rows(self, values: Sequence[Values], count: int) -> bytes:
-        """Return the lines.
-
-        Raises ResultNotText.
-        """
+        """Return the lines. Raises ResultNotText."""
         if not values:
             return b"\n" * count
         is_single = len(values) == 1

@@ -25,10 +25,7 @@ class NdjsonWriter:
         return record({"columns": described(columns, kinds)})
 
     def rows(self, values: Sequence[Values], count: int) -> bytes:
-        """Return a record for each row.
-
-        Raises ResultNotText.
-        """
+        """Return a record for each row. Raises ResultNotText."""
         if self._encoder is None:
             return b""
         return self._encoder.joined(values, count, b"\n") + b"\n"

@@ -278,10 +278,7 @@ class Collector:
         return statement
 
     def encode(self) -> None:
-        """Encode the values of known types that wait for it.
-
-        Raises ResultNotText.
-        """
+        """Encode the values of known types that wait for it. Raises ResultNotText."""
         count = self._pending_rows
         if not count or self.unknown:
             return

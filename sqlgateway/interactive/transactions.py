@@ -132,10 +132,7 @@ def commit(principal: Principal, transaction_id: UUID) -> InteractiveTransaction
 
 
 def roll_back(principal: Principal, transaction_id: UUID) -> None:
-    """Roll back; again it changes nothing.
-
-    Raises TransactionOver if it was committed.
-    """
+    """Roll back; again it changes nothing. Raises TransactionOver if it was committed."""
     row = find(principal, transaction_id)
     if row.state == State.COMMITTING:
         _finish(principal.scope, row)

@@ -27,10 +27,7 @@ class NewCluster:
 
 
 def find(name: str) -> Cluster:
-    """Return a cluster by name.
-
-    Raises Refused.
-    """
+    """Return a cluster by name. Raises Refused."""
     cluster = Cluster.objects.filter(name=name).first()
     if cluster is None:
         raise Refused("cluster_not_found", f"There is no cluster named {name}.")

@@ -135,10 +135,7 @@ def administer(address: Address, dbname: str = MAINTENANCE) -> Iterator[psycopg.
 
 
 def connect_as_administrator(address: Address, dbname: str = MAINTENANCE) -> psycopg.Connection:
-    """Open such a connection; the caller closes it.
-
-    Raises psycopg.OperationalError.
-    """
+    """Open such a connection; the caller closes it. Raises psycopg.OperationalError."""
     # pg_stat_activity shows which process it serves.
     given = {"dbname": dbname, "application_name": f"zonal-admin-{os.getpid()}"}
     return connect_with(address, address.url, ADMIN_SETTINGS, given)

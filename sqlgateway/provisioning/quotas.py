@@ -74,10 +74,7 @@ def measure_all(*, now: datetime) -> None:
 
 
 def measure(database: Database, *, now: datetime) -> None:
-    """Measure one database.
-
-    Raises EngineUnavailable.
-    """
+    """Measure one database. Raises EngineUnavailable."""
     sizes = _sizes(database.cluster, [database.dbname])
     if database.organization_id is not None and database.dbname in sizes:
         _apply(database, sizes[database.dbname], quota_of(database.organization_id), now=now)

@@ -37,20 +37,14 @@ def drop_due(*, now: datetime) -> int:
 
 
 def drop_of_environment(environment_pk: int) -> None:
-    """Drop what is kept of a deleted environment.
-
-    Raises EngineUnavailable.
-    """
+    """Drop what is kept of a deleted environment. Raises EngineUnavailable."""
     rows = RetiredDatabase.unscoped.filter(environment_id=environment_pk)  # unscoped: by key
     for retired in rows.select_related("cluster"):
         _drop_one(retired)
 
 
 def drop_at(cluster: Cluster, dbname: str) -> None:
-    """Drop a kept database of that name, whose place is needed again.
-
-    Raises EngineUnavailable.
-    """
+    """Drop a kept database of that name, whose place is needed again. Raises EngineUnavailable."""
     rows = RetiredDatabase.unscoped.filter(cluster=cluster, dbname=dbname)  # unscoped: by name
     for retired in rows.select_related("cluster"):
         _drop_one(retired)

@@ -145,10 +145,7 @@ def end_sessions(database: Database) -> None:
 
 
 def set_passwords(database: Database) -> None:
-    """Set the row's passwords on its roles.
-
-    Raises EngineUnavailable.
-    """
+    """Set the row's passwords on its roles. Raises EngineUnavailable."""
     passwords = database.passwords
     with administer(address_of(database.cluster)) as connection:
         ensure_roles(connection, [(name, passwords[role]) for role, name in database.roles.items()])
@@ -166,10 +163,7 @@ def drop_named(cluster: Cluster, dbname: str, roles: Sequence[str]) -> None:
 
 
 def ensure_template(address: Address) -> None:
-    """Create the hardened template if the cluster can copy one.
-
-    Raises EngineUnavailable.
-    """
+    """Create the hardened template if the cluster can copy one. Raises EngineUnavailable."""
     with administer(address) as connection:
         _ensure_template(address, connection)
 

@@ -29,10 +29,7 @@ def of_organization(organization_id: int) -> QuerySet[SavedQuery]:
 
 
 def save(request: PlatformRequest, principal: Principal, *, name: str, text: str) -> SavedQuery:
-    """Add a saved query.
-
-    Raises SavedQueryTaken, TooManySavedQueries (409).
-    """
+    """Add a saved query. Raises SavedQueryTaken, TooManySavedQueries (409)."""
     organization_id = principal.organization_id
     saved = SavedQuery(
         organization_id=organization_id, name=name, text=text, updated_by=principal.audit_name

@@ -41,10 +41,7 @@ def user_of(principal: Principal) -> User:
 
 
 def refuse_forbidden(user: User, method: str) -> None:
-    """Check an enrolment against the policy.
-
-    Raises MethodNotAllowed (403).
-    """
+    """Check an enrolment against the policy. Raises MethodNotAllowed (403)."""
     if method not in user.organization.mfa_allowed_methods:
         raise MethodNotAllowed
 

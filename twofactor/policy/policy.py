@@ -93,10 +93,7 @@ def _effect(organization: Organization, user: User, now: datetime) -> dict[str, 
 
 
 def _apply(organization: Organization, changes: Mapping[str, Any], now: datetime) -> None:
-    """Set the changed fields of a policy, unsaved.
-
-    Raises PolicyLocksOut.
-    """
+    """Set the changed fields of a policy, unsaved. Raises PolicyLocksOut."""
     was_required = organization.mfa_required
     organization.mfa_required = changes.get("required", was_required)
     wanted = changes.get("allowed_methods", organization.mfa_allowed_methods)

@@ -44,10 +44,7 @@ def refuse_unconfigured(others: Iterable[str] = ()) -> None:
 
 
 def canonical(number: str) -> str:
-    """Return a number in E.164.
-
-    Raises InvalidRequest (400) saying why it is none.
-    """
+    """Return a number in E.164. Raises InvalidRequest (400) saying why it is none."""
     try:
         parsed = phonenumbers.parse(number, None)
     except phonenumbers.NumberParseException as exc:

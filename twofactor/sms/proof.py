@@ -12,10 +12,7 @@ from twofactor.stored_secrets import one_time_code
 
 
 def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
-    """Send a code to the number.
-
-    Raises ChannelUnavailable (503), SendingTooOften (429).
-    """
+    """Send a code to the number. Raises ChannelUnavailable (503), SendingTooOften (429)."""
     refuse_unconfigured()
     number = decrypt(factor.secret)
     sent_codes.refuse_flood("sms", number, factor.organization_id, now=now)

@@ -140,10 +140,7 @@ def _count_failure(device: TrustedDevice) -> None:
 
 
 def remove(user_id: UUID, organization_id: int, device_id: str) -> None:
-    """Delete one device.
-
-    Raises DeviceNotFound (404), also for another user's device.
-    """
+    """Delete one device. Raises DeviceNotFound (404), also for another user's device."""
     try:
         key = UUID(device_id)
     except ValueError:

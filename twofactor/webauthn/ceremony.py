@@ -80,10 +80,7 @@ class VerifiedAssertion:
 
 
 def register(response: Attestation, asked: ExpectedResponse) -> NewCredential:
-    """Return the credential of a registration (§7.1).
-
-    Raises Refused.
-    """
+    """Return the credential of a registration (§7.1). Raises Refused."""
     _hold(response.client_data, "webauthn.create", asked)
     _hold_backup_flags(response.authenticator_data)
     if response.format not in FORMATS:
@@ -118,10 +115,7 @@ def register(response: Attestation, asked: ExpectedResponse) -> NewCredential:
 
 
 def prove(response: Assertion, asked: ExpectedResponse, *, public_key: bytes) -> VerifiedAssertion:
-    """Return what an assertion proves of the passkey with this key (§7.2).
-
-    Raises Refused.
-    """
+    """Return what an assertion proves of the passkey with this key (§7.2). Raises Refused."""
     _hold(response.client_data, "webauthn.get", asked)
     _hold_backup_flags(response.authenticator_data)
     credential = AuthenticationCredential(

@@ -38,10 +38,7 @@ def word(text: str) -> str:
 
 
 def moment(text: str) -> datetime:
-    """Read ISO 8601; without an offset it is UTC.
-
-    Raises ArgumentTypeError.
-    """
+    """Read ISO 8601; without an offset it is UTC. Raises ArgumentTypeError."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -23,10 +23,7 @@ class FormPostParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, str]:
-        """Return the fields.
-
-        Raises PayloadTooLarge (413), InvalidRequest (400).
-        """
+        """Return the fields. Raises PayloadTooLarge (413), InvalidRequest (400)."""
         body = stream.read(MAX_BYTES + 1)
         if len(body) > MAX_BYTES:
             raise PayloadTooLarge(f"The limit here is {MAX_BYTES} bytes.")

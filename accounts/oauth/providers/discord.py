@@ -71,10 +71,7 @@ class Discord(ProviderBackend, DiscordOAuth2[HttpResponse], BaseOAuth2PKCE[HttpR
     def memberships(
         self, credentials: Credentials, subject: str, groups: Iterable[str]
     ) -> Memberships:
-        """Ask in which servers the user is, and with which roles.
-
-        Raises CredentialsRefused.
-        """
+        """Ask in which servers the user is, and with which roles. Raises CredentialsRefused."""
         return self._ask_groups(credentials, list(groups))
 
     def _ask_groups(self, credentials: Credentials, groups: list[str]) -> Memberships:

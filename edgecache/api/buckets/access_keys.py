@@ -25,19 +25,13 @@ def all_of(scope: Scope) -> list[Row]:
 
 
 def create(scope: Scope, body: Mapping[str, Any]) -> Row:
-    """Create a key. Only this answer holds ``secret_access_key``.
-
-    Raises CacheLimitReached.
-    """
+    """Create a key. Only this answer holds ``secret_access_key``. Raises CacheLimitReached."""
     created: Row = client.call("POST", "/v1/access-keys", query=tenant(scope), body=body)
     return created
 
 
 def revoke(scope: Scope, key_id: str) -> None:
-    """Revoke a key, at once on every brain.
-
-    Raises AccessKeyNotFound.
-    """
+    """Revoke a key, at once on every brain. Raises AccessKeyNotFound."""
     if not KEY_ID.fullmatch(key_id):
         raise AccessKeyNotFound
     client.call("DELETE", f"/v1/access-keys/{key_id}", query=tenant(scope))

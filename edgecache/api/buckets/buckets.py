@@ -20,10 +20,7 @@ def all_of(scope: Scope) -> list[Row]:
 
 
 def find(scope: Scope, name: str) -> Row:
-    """Return one bucket.
-
-    Raises BucketNotFound.
-    """
+    """Return one bucket. Raises BucketNotFound."""
     for row in all_of(scope):
         if row["name"] == name:
             return row
@@ -44,20 +41,14 @@ def create(scope: Scope, body: Mapping[str, Any]) -> Row:
 
 
 def change(scope: Scope, name: str, body: Mapping[str, Any]) -> Row:
-    """Change a bucket's switches.
-
-    Raises BucketNotFound, InvalidRequest.
-    """
+    """Change a bucket's switches. Raises BucketNotFound, InvalidRequest."""
     row = find(scope, name)
     changed: Row = client.call("PATCH", f"/v1/buckets/{row['id']}", query=tenant(scope), body=body)
     return changed | {"origin": row["origin"]}
 
 
 def delete(scope: Scope, name: str) -> None:
-    """Delete an empty bucket.
-
-    Raises BucketNotFound, BucketNotEmpty.
-    """
+    """Delete an empty bucket. Raises BucketNotFound, BucketNotEmpty."""
     row = find(scope, name)
     client.call("DELETE", f"/v1/buckets/{row['id']}", query=tenant(scope))
 

@@ -34,10 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 def all_of(scope: Scope, bucket_name: str) -> list[Row]:
-    """Return a bucket's hosts by name.
-
-    Raises BucketNotFound.
-    """
+    """Return a bucket's hosts by name. Raises BucketNotFound."""
     path = _path(scope, bucket_name)
     rows: list[Row] = client.call("GET", path, query=tenant(scope))["hosts"]
     return [row | records_of(scope, bucket_name, row["host"]) for row in rows]

@@ -15,10 +15,7 @@ def all_of(scope: Scope) -> list[Row]:
 
 
 def find(scope: Scope, name: str) -> Row:
-    """Return one origin.
-
-    Raises OriginNotFound.
-    """
+    """Return one origin. Raises OriginNotFound."""
     for row in all_of(scope):
         if row["name"] == name:
             return row
@@ -31,10 +28,7 @@ def names_by_id(scope: Scope) -> dict[int, str]:
 
 
 def create(scope: Scope, body: Mapping[str, Any]) -> Row:
-    """Create an origin.
-
-    Raises InvalidRequest.
-    """
+    """Create an origin. Raises InvalidRequest."""
     created: Row = client.call("POST", "/v1/origins", query=tenant(scope), body=body)
     return created
 
@@ -50,9 +44,6 @@ def change_secret(scope: Scope, name: str, secret: Mapping[str, str] | None) -> 
 
 
 def delete(scope: Scope, name: str) -> None:
-    """Delete an origin that no bucket uses.
-
-    Raises OriginNotFound, OriginInUse.
-    """
+    """Delete an origin that no bucket uses. Raises OriginNotFound, OriginInUse."""
     row = find(scope, name)
     client.call("DELETE", f"/v1/origins/{row['id']}", query=tenant(scope))

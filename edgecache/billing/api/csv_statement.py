@@ -28,10 +28,7 @@ class Csv(BaseRenderer):
 
 
 def is_accepted(request: Request) -> bool:
-    """True if the client asks for CSV.
-
-    Raises rest_framework.exceptions.NotAcceptable (406).
-    """
+    """True if the client asks for CSV. Raises rest_framework.exceptions.NotAcceptable (406)."""
     renderer, _ = NEGOTIATOR.select_renderer(request, [RENDERER, Csv()])
     return bool(renderer.format == Csv.format)
 

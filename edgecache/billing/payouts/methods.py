@@ -17,10 +17,7 @@ from edgecache.billing.payouts.providers import ProviderUnavailable, provider_of
 
 
 def current(organization_id: int) -> PayoutMethod:
-    """Return the method in use or at rest.
-
-    Raises PayoutMethodNotFound.
-    """
+    """Return the method in use or at rest. Raises PayoutMethodNotFound."""
     row = PayoutMethod.objects.filter(organization_id=organization_id, removed_at=None).first()
     if row is None:
         raise PayoutMethodNotFound

@@ -49,10 +49,7 @@ class Provider(Protocol):
         ...
 
     def send(self, payout: Payout) -> ProviderAnswer:
-        """Pay.
-
-        Raises ProviderUnavailable; the payout is then looked up before it is sent again.
-        """
+        """Pay. Raises ProviderUnavailable; the payout is then looked up before it is sent again."""
         ...
 
     def find(self, payout: Payout) -> ProviderAnswer:
@@ -75,10 +72,7 @@ def sender_of(kind: str) -> Provider:
 
 
 def provider_of(kind: str) -> Provider:
-    """Return a way to pay by its name.
-
-    Raises InvalidRequest.
-    """
+    """Return a way to pay by its name. Raises InvalidRequest."""
     path = settings.PAYOUT_METHODS.get(kind)
     if path is None:
         known = ", ".join(sorted(settings.PAYOUT_METHODS))

@@ -57,10 +57,7 @@ def ask_providers(*, now: datetime) -> list[Payout]:
 
 
 def finish() -> None:
-    """Let payouts be requested again.
-
-    Raises PayoutRefused while one waits.
-    """
+    """Let payouts be requested again. Raises PayoutRefused while one waits."""
     waiting = len(_held())
     if waiting:
         raise PayoutRefused(f"{waiting} payouts are not reconciled yet.")

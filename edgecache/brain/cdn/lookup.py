@@ -90,10 +90,7 @@ class Lookup:
         self._keeping = BackgroundTasks()
 
     async def find(self, request: CdnRequest) -> LookupResult:
-        """Return a response.
-
-        Raises NotCached, OriginMissing, OriginError's kinds, BrainError.
-        """
+        """Return a response. Raises NotCached, OriginMissing, OriginError's kinds, BrainError."""
         version, running = await self._find(request)
         if version is None:
             negative = self._find_negative(request)

@@ -74,10 +74,7 @@ class Buckets:
         self._staging = staging
 
     async def list(self, tenant: Tenant) -> list[BucketInfo]:
-        """Return the environment's buckets by name.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return the environment's buckets by name. Raises DatabaseUnavailable."""
         rows = await self._database.all(
             BUCKET + 'organization_id = %s AND environment_pk = %s ORDER BY name COLLATE "C"',
             [tenant.organization_id, tenant.environment_pk],
@@ -119,10 +116,7 @@ class Buckets:
         return bucket_of(row)
 
     async def change(self, tenant: Tenant, bucket_id: int, switches: Switches) -> BucketInfo:
-        """Change a bucket.
-
-        Raises NoSuchBucket, DatabaseUnavailable.
-        """
+        """Change a bucket. Raises NoSuchBucket, DatabaseUnavailable."""
         async with self._coherence.change() as change:
             row = await change.one(
                 UPDATE,
@@ -139,18 +133,12 @@ class Buckets:
         return bucket_of(row)
 
     async def tags(self, bucket_id: int) -> dict[str, str]:
-        """Return a bucket's own tags.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return a bucket's own tags. Raises DatabaseUnavailable."""
         row = await self._database.one("SELECT tags FROM brain_bucket WHERE id = %s", [bucket_id])
         return {} if row is None else dict(row.tags)
 
     async def set_tags(self, bucket_id: int, tags: Mapping[str, str]) -> None:
-        """Replace a bucket's own tags.
-
-        Raises NoSuchBucket, DatabaseUnavailable.
-        """
+        """Replace a bucket's own tags. Raises NoSuchBucket, DatabaseUnavailable."""
         changed = await self._database.run(
             "UPDATE brain_bucket SET tags = %s WHERE id = %s", [Jsonb(dict(tags)), bucket_id]
         )
@@ -158,18 +146,12 @@ class Buckets:
             raise NoSuchBucket
 
     async def cors(self, bucket_id: int) -> Sequence[Mapping[str, Any]]:
-        """Return a bucket's CORS rules.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return a bucket's CORS rules. Raises DatabaseUnavailable."""
         row = await self._database.one("SELECT cors FROM brain_bucket WHERE id = %s", [bucket_id])
         return () if row is None else tuple(row.cors)
 
     async def set_cors(self, bucket_id: int, rules: Sequence[Mapping[str, Any]]) -> None:
-        """Replace a bucket's CORS rules.
-
-        Raises NoSuchBucket, DatabaseUnavailable.
-        """
+        """Replace a bucket's CORS rules. Raises NoSuchBucket, DatabaseUnavailable."""
         async with self._coherence.change() as change:
             changed = await change.run(
                 "UPDATE brain_bucket SET cors = %s WHERE id = %s", [Jsonb(rules), bucket_id]

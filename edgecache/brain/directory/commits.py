@@ -151,10 +151,7 @@ class VersionRow:
 
 
 async def lock_keys(change: Connection, bucket_id: int, keys: Sequence[str]) -> None:
-    """Lock keys until the transaction ends.
-
-    Raises NoSuchBucket.
-    """
+    """Lock keys until the transaction ends. Raises NoSuchBucket."""
     if len(keys) > KEYS_LOCKED:
         await lock_buckets(change, [bucket_id])
     elif not await change.all(LOCK_KEYS, [bucket_id, list(keys)]):

@@ -125,10 +125,7 @@ class Directory:
     # --- objects ----------------------------------------------------------------------------
 
     async def find(self, bucket_id: int, key: str, variant: str = "") -> ObjectVersion | None:
-        """Return the current version, None if the cache has none.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return the current version, None if the cache has none. Raises DatabaseUnavailable."""
         name = (bucket_id, key, variant)
         if not self.coherence.is_current:
             # A read that has begun may be outdated, and no announcement would say so.
@@ -166,10 +163,7 @@ class Directory:
         return await self._looks.get(sha256, lambda: self._load_locations(sha256))
 
     async def all_locations(self, hashes: Sequence[bytes]) -> dict[bytes, set[UUID]]:
-        """Return the nodes that hold some blobs, by hash.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return the nodes that hold some blobs, by hash. Raises DatabaseUnavailable."""
         found: dict[bytes, set[UUID]] = {sha256: set() for sha256 in hashes}
         for row in await self._database.all(ALL_HOLDERS, [list(hashes)]):
             found[row.blob_id].add(row.node_id)
@@ -205,10 +199,7 @@ class Directory:
             change.announce("blob", sha256.hex())
 
     async def manifest(self, sha256: bytes) -> Manifest | None:
-        """Return the manifest of a blob, which never changes.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return the manifest of a blob, which never changes. Raises DatabaseUnavailable."""
         known = self._manifests.get(sha256)
         if known is not None:
             return known
@@ -243,10 +234,7 @@ class Directory:
         return self._buckets.known(name)
 
     async def bucket(self, tenant: Tenant, name: str) -> BucketInfo | None:
-        """Return the environment's bucket of this name.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return the environment's bucket of this name. Raises DatabaseUnavailable."""
         return await self._bucket(
             (tenant, name),
             BUCKET + "organization_id = %s AND environment_pk = %s AND name = %s",
@@ -254,17 +242,11 @@ class Directory:
         )
 
     async def bucket_by_public_name(self, public_name: str) -> BucketInfo | None:
-        """Return the bucket of ``/p/{public_name}/``.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return the bucket of ``/p/{public_name}/``. Raises DatabaseUnavailable."""
         return await self._bucket(public_name, BUCKET + "public_name = %s", [public_name])
 
     async def bucket_by_id(self, bucket_id: int) -> BucketInfo:
-        """Return a bucket by its row's id.
-
-        Raises NoSuchBucket, DatabaseUnavailable.
-        """
+        """Return a bucket by its row's id. Raises NoSuchBucket, DatabaseUnavailable."""
         bucket = await self._bucket(bucket_id, BUCKET + "id = %s", [bucket_id])
         if bucket is None:
             raise NoSuchBucket

@@ -181,10 +181,7 @@ class Hosts:
         return HostInfo(*row), None if other is None else LapsedHost(*other)
 
     async def remove(self, tenant: Tenant, bucket_id: int, host: str) -> None:
-        """Remove a host from its bucket.
-
-        Raises NoSuchHost, DatabaseUnavailable.
-        """
+        """Remove a host from its bucket. Raises NoSuchHost, DatabaseUnavailable."""
         async with self._coherence.change() as change:
             whose = [tenant.organization_id, tenant.environment_pk, bucket_id]
             if not await change.run(REMOVE, [*whose, host]):

@@ -69,10 +69,7 @@ class OriginWrites:
             self.active.discard(write_id)
 
     async def delete(self, driver: Driver, bucket: BucketInfo, keys: Sequence[str]) -> None:
-        """Delete objects.
-
-        Raises OriginError, NoSuchBucket, DatabaseUnavailable.
-        """
+        """Delete objects. Raises OriginError, NoSuchBucket, DatabaseUnavailable."""
         write_id, _ = await self._begin(bucket, keys)
         try:
             await driver.delete(keys)

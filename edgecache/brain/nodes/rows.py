@@ -184,9 +184,6 @@ async def quarantines(database: Database, after: int, limit: int) -> list[dict[s
 
 
 async def move(change: Change, node_id: UUID, endpoint: str) -> None:
-    """Store a node's new endpoint.
-
-    Raises psycopg.errors.UniqueViolation if another node has it.
-    """
+    """Store a node's new endpoint. Raises psycopg.errors.UniqueViolation if another node has it."""
     await change.run("UPDATE brain_node SET endpoint = %s WHERE id = %s", [endpoint, node_id])
     change.announce(TOPIC, node_id.hex)

@@ -38,10 +38,7 @@ class Catalog:
         self._allows_private = allows_private
 
     async def list(self, tenant: Tenant) -> list[OriginInfo]:
-        """Return the environment's origins by name.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return the environment's origins by name. Raises DatabaseUnavailable."""
         rows = await self._database.all(
             "SELECT id, name, kind, config, secret <> '' AS has_secret, created_at"
             " FROM brain_origin WHERE organization_id = %s AND environment_pk = %s"

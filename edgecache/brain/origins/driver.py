@@ -82,10 +82,7 @@ class Driver(Protocol):
         fields: Fields,
         conditions: Conditions,
     ) -> WriteResult:
-        """Write an object.
-
-        Raises PreconditionFailed.
-        """
+        """Write an object. Raises PreconditionFailed."""
         ...
 
     async def delete(self, keys: Sequence[str]) -> None:

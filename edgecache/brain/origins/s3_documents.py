@@ -56,10 +56,7 @@ def deletion(names: Sequence[str]) -> bytes | None:
 
 
 async def failed_deletions(body: bytes) -> int:
-    """Count the objects that were not deleted.
-
-    Raises OriginFailed.
-    """
+    """Count the objects that were not deleted. Raises OriginFailed."""
     return len((await _parsed(body, "DeleteResult")).all("Error"))
 
 

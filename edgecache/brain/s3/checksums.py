@@ -95,10 +95,7 @@ class DeclaredDigests:
 
 
 def declared_digests(request: S3Request) -> DeclaredDigests:
-    """Parse the digests that a request declares.
-
-    Raises S3Error: InvalidRequest, InvalidDigest.
-    """
+    """Parse the digests that a request declares. Raises S3Error: InvalidRequest, InvalidDigest."""
     values = checksums_in_headers(request)
     in_trailer = trailing_checksum(request)
     name = in_trailer or next(iter(values), "")
@@ -196,10 +193,7 @@ def requested_algorithm(request: S3Request) -> str:
 
 
 def check_format(name: str, value: str) -> None:
-    """Refuse a value that is not a digest of this algorithm.
-
-    Raises S3Error InvalidRequest.
-    """
+    """Refuse a value that is not a digest of this algorithm. Raises S3Error InvalidRequest."""
     try:
         size = len(base64.b64decode(value, validate=True))
     except (Base64Error, ValueError):
@@ -209,10 +203,7 @@ def check_format(name: str, value: str) -> None:
 
 
 def content_md5(request: S3Request) -> bytes | None:
-    """Return the Content-MD5 of a request.
-
-    Raises S3Error InvalidDigest.
-    """
+    """Return the Content-MD5 of a request. Raises S3Error InvalidDigest."""
     if "content-md5" not in request.headers:
         return None
     try:

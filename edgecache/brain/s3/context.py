@@ -62,10 +62,7 @@ class RequestContext:
 
     @property
     def tenant(self) -> Tenant:
-        """The caller's environment.
-
-        Raises S3Error AccessDenied for an anonymous request.
-        """
+        """The caller's environment. Raises S3Error AccessDenied for an anonymous request."""
         if self.identity is None:
             raise S3Error("AccessDenied")
         return self.identity.tenant

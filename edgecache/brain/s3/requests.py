@@ -150,10 +150,7 @@ def with_query_headers(request: S3Request, *, with_checksums: bool = False) -> S
 
 
 def check_key_length(key: str) -> None:
-    """Refuse an invalid key.
-
-    Raises S3Error: KeyTooLongError, InvalidArgument.
-    """
+    """Refuse an invalid key. Raises S3Error: KeyTooLongError, InvalidArgument."""
     size = len(key.encode())
     if size > KEY_LIMIT_BYTES:
         limits = {"Size": str(size), "MaxSizeAllowed": str(KEY_LIMIT_BYTES)}

@@ -130,10 +130,7 @@ def operation_of(request: S3Request) -> tuple[str, Operation]:
 
 
 def _refuse_subresources(request: S3Request, *, but: str = "") -> None:
-    """Refuse a request for something else than it seems to be.
-
-    Raises S3Error NotImplemented.
-    """
+    """Refuse a request for something else than it seems to be. Raises S3Error NotImplemented."""
     if request.by_name and SUBRESOURCES & request.by_name.keys() - {but}:
         raise S3Error("NotImplemented")
 

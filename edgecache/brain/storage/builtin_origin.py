@@ -74,10 +74,7 @@ async def copy(
 
 
 async def head(database: Database, bucket: BucketInfo, key: str) -> ObjectVersion | None:
-    """Return the object's fields.
-
-    Raises DatabaseUnavailable.
-    """
+    """Return the object's fields. Raises DatabaseUnavailable."""
     row = await database.one(STORED, [bucket.id, key])
     return None if row is None else commits.version_of(_stored(bucket, key, row))
 

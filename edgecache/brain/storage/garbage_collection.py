@@ -106,10 +106,7 @@ class GarbageCollector(PeriodicTask):
         coherence.subscribe("released", self._news.set)
 
     async def round(self) -> None:
-        """Run all steps once.
-
-        Raises DatabaseUnavailable.
-        """
+        """Run all steps once. Raises DatabaseUnavailable."""
         await self._finish_purges()
         await self._settle_writes()
         is_more = True
@@ -187,10 +184,7 @@ class GarbageCollector(PeriodicTask):
             change.announce("blob", sha256.hex())
 
     async def _held(self, blobs: Sequence[bytes]) -> set[bytes]:
-        """Return those of some blobs that nodes hold.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return those of some blobs that nodes hold. Raises DatabaseUnavailable."""
         rows = await self._database.all(
             "SELECT DISTINCT blob_id FROM brain_location WHERE blob_id = ANY(%s)", [list(blobs)]
         )

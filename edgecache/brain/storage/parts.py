@@ -82,10 +82,7 @@ class Parts:
             yield PartFile(target.id, name)
 
     async def drop(self, part: PartFile) -> None:
-        """Delete a part; what remains is found by listing.
-
-        Raises OSError.
-        """
+        """Delete a part; what remains is found by listing. Raises OSError."""
         if part.store_id is None:
             await self._staging.drop_parts([part.name])
         elif self._stores.is_known(part.store_id):

@@ -122,10 +122,7 @@ class Staging:
         return self.buffers.reserve(organization_id, size)
 
     async def take(self, body: AsyncIterator[bytes]) -> StagedFile:
-        """Receive a whole body.
-
-        Raises StorageFull, OSError, and what the body raises.
-        """
+        """Receive a whole body. Raises StorageFull, OSError, and what the body raises."""
         receiver = self.receive()
         try:
             async for piece in body:
@@ -171,10 +168,7 @@ class Staging:
         return None
 
     async def read(self, path: Path, span: Span) -> AsyncIterator[bytes]:
-        """Yield a span of a file in pieces.
-
-        Raises OSError, also for a file that is too short.
-        """
+        """Yield a span of a file in pieces. Raises OSError, also for a file that is too short."""
         opening = partial(os.open, path, os.O_RDONLY)
         file = await self._threads.owned(PAYER.get(), opening, os.close)
         try:
@@ -289,10 +283,7 @@ class Receiver:
         self._is_over = False
 
     async def write(self, data: bytes) -> None:
-        """Write the next bytes.
-
-        Raises StorageFull, OSError.
-        """
+        """Write the next bytes. Raises StorageFull, OSError."""
         self._staging.budget.take(self._payer, len(data), wanted_bytes=self.size + len(data))
         self._staging.received_bytes += len(data)
         self._buffer.append(data)

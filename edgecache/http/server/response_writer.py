@@ -51,10 +51,7 @@ class ResponseWriter(asyncio.Protocol):
         return 0 if taken is None else max(0, self._written_bytes - taken)
 
     async def drain(self) -> None:
-        """Wait while the client has not taken enough.
-
-        Raises ClientGone.
-        """
+        """Wait while the client has not taken enough. Raises ClientGone."""
         if self._is_paused and not self._is_closing:
             self._drained = self._loop.create_future()
             await self._drained

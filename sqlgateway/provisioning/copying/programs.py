@@ -106,10 +106,7 @@ def dump_into(
 
 
 def restore_from(file: Path, target: Session, entries: Sequence[str], *, major: int) -> None:
-    """Restore entries of a dump, in its order, as the target's role.
-
-    Raises CopyFailed.
-    """
+    """Restore entries of a dump, in its order, as the target's role. Raises CopyFailed."""
     with tempfile.TemporaryFile() as words, tempfile.NamedTemporaryFile("w") as listed:
         listed.writelines(f"{entry};\n" for entry in entries)
         listed.flush()
@@ -118,10 +115,7 @@ def restore_from(file: Path, target: Session, entries: Sequence[str], *, major: 
 
 
 def list_archive(file: Path, *, major: int) -> list[str]:
-    """Return the lines of a dump's table of contents.
-
-    Raises CopyFailed.
-    """
+    """Return the lines of a dump's table of contents. Raises CopyFailed."""
     command = [str(folder(major) / "pg_restore"), "--list", str(file)]
     with tempfile.TemporaryFile() as words, tempfile.TemporaryFile() as listed:
         process = subprocess.Popen(  # noqa: S603 - our own program, and a path of an operator

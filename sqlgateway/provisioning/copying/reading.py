@@ -85,10 +85,7 @@ def exported_snapshot(inside: psycopg.Connection) -> Iterator[str]:
 
 
 def count_rows(session: Session, *, snapshot: str = "") -> dict[str, int]:
-    """Return the number of rows of each table by its qualified name.
-
-    Raises psycopg.Error.
-    """
+    """Return the number of rows of each table by its qualified name. Raises psycopg.Error."""
     values = {**ADMIN_SETTINGS, "statement_timeout": f"{settings.SQL.copy_timeout_s}s"}
     given = {"password": session.password}
     with (

@@ -43,10 +43,7 @@ class AccessKeys:
         return self._keys.known(key_id)
 
     async def find(self, key_id: str) -> AccessKey | None:
-        """Return the key of this id.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return the key of this id. Raises DatabaseUnavailable."""
         if is_platform_key(key_id):
             return self._platform_keys.find(key_id)
         if not 0 < len(key_id) <= ID_LIMIT or "\0" in key_id:

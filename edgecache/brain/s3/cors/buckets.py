@@ -7,10 +7,7 @@ from edgecache.brain.s3.errors import S3Error
 
 
 async def get_bucket_cors(context: RequestContext) -> S3Response:
-    """Return a bucket's rules.
-
-    Raises S3Error NoSuchCORSConfiguration where it has none.
-    """
+    """Return a bucket's rules. Raises S3Error NoSuchCORSConfiguration where it has none."""
     bucket = await context.bucket()
     found = await context.parts.buckets.cors(bucket.id)
     if not found:

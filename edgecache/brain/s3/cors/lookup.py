@@ -67,10 +67,7 @@ class CorsRules:
         return own if bucket is None else (*own, *await self.of_bucket(bucket))
 
     async def of_preflight(self, request: S3Request) -> Rules:
-        """Return the rules that a preflight falls under.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return the rules that a preflight falls under. Raises DatabaseUnavailable."""
         own = _of_platform(request)
         bucket = await self._bucket(request)
         if bucket is not None:
@@ -80,10 +77,7 @@ class CorsRules:
         return await self._load(self._by_name, request.bucket, OF_NAME, [request.bucket, NAMESAKES])
 
     async def of_bucket(self, bucket: BucketInfo) -> Rules:
-        """Return a bucket's rules.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return a bucket's rules. Raises DatabaseUnavailable."""
         return await self._load(self._by_id, bucket.id, OF_BUCKET, [bucket.id])
 
     async def _bucket(self, request: S3Request) -> BucketInfo | None:

@@ -45,10 +45,7 @@ class ListingQuery:
 
 
 def parse_query(request: S3Request, *, limit_name: str = "max-keys") -> ListingQuery:
-    """Parse the common parameters.
-
-    Raises S3Error InvalidArgument.
-    """
+    """Parse the common parameters. Raises S3Error InvalidArgument."""
     encoding = request.query("encoding-type")
     if encoding not in {"", "url"}:
         raise S3Error(
@@ -65,10 +62,7 @@ def parse_query(request: S3Request, *, limit_name: str = "max-keys") -> ListingQ
 
 
 async def list_page(context: RequestContext, query: ListingQuery, *, start_after: str) -> Listing:
-    """Return a page of the request's bucket.
-
-    Raises S3Error NoSuchBucket; BrainError.
-    """
+    """Return a page of the request's bucket. Raises S3Error NoSuchBucket; BrainError."""
     bucket = await context.bucket()
     if query.max_keys == 0:
         return Listing((), (), None)
@@ -108,10 +102,7 @@ def encode_token(text: str) -> str:
 
 
 def decode_token(token: str) -> str:
-    """Return the text that a continuation token was made of.
-
-    Raises S3Error InvalidArgument.
-    """
+    """Return the text that a continuation token was made of. Raises S3Error InvalidArgument."""
     try:
         text = base64.b64decode(token.encode(), altchars=b"-_", validate=True).decode()
     except (Base64Error, ValueError):

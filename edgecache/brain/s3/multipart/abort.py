@@ -6,10 +6,7 @@ from edgecache.brain.s3.multipart import uploads
 
 
 async def abort_multipart_upload(context: RequestContext) -> S3Response:
-    """Delete the upload.
-
-    Raises S3Error NoSuchUpload.
-    """
+    """Delete the upload. Raises S3Error NoSuchUpload."""
     bucket = await context.writable_bucket()
     request, parts = context.request, context.parts
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))

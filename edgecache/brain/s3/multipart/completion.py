@@ -29,10 +29,7 @@ class ListedPart:
 
 
 async def parse_parts(body: bytes) -> list[ListedPart]:
-    """Parse the client's list.
-
-    Raises S3Error: MalformedXML, InvalidPartOrder.
-    """
+    """Parse the client's list. Raises S3Error: MalformedXML, InvalidPartOrder."""
     root = await parse(body, "CompleteMultipartUpload", limit=ELEMENT_LIMIT)
     rows = root.all("Part")
     if not 0 < len(rows) <= PART_LIMIT:

@@ -13,10 +13,7 @@ LIMIT: Final = 1000
 
 
 async def list_parts(context: RequestContext) -> S3Response:
-    """Return a page of parts.
-
-    Raises S3Error NoSuchUpload.
-    """
+    """Return a page of parts. Raises S3Error NoSuchUpload."""
     bucket = await context.writable_bucket()
     request, parts = context.request, context.parts
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))

@@ -159,18 +159,12 @@ async def write_part(
 async def parts(
     database: Database, upload_id: str, *, after: int = 0, limit: int = 10_000
 ) -> list[Part]:
-    """Return the parts in order.
-
-    Raises DatabaseUnavailable.
-    """
+    """Return the parts in order. Raises DatabaseUnavailable."""
     return [Part(*row) for row in await database.all(PARTS, [upload_id, after, limit])]
 
 
 async def remove(database: Database, staging: Staging, upload_id: str) -> bool:
-    """Delete an upload and its parts; False if it did not exist.
-
-    Raises DatabaseUnavailable.
-    """
+    """Delete an upload and its parts; False if it did not exist. Raises DatabaseUnavailable."""
     async with database.transaction() as connection:
         held = await connection.one(
             "SELECT 1 FROM brain_upload WHERE id = %s FOR UPDATE", [upload_id]

@@ -24,10 +24,7 @@ def has_any(request: S3Request) -> bool:
 
 
 def check_read(request: S3Request, etag: str, last_modified: datetime) -> None:
-    """Apply the conditions of a GET or HEAD.
-
-    Raises S3Error PreconditionFailed, NotModified.
-    """
+    """Apply the conditions of a GET or HEAD. Raises S3Error PreconditionFailed, NotModified."""
     if has_any(request):
         _check(request.header, "if-", etag, last_modified)
 

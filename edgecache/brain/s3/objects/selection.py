@@ -54,10 +54,7 @@ def select(request: S3Request, found: ObjectVersion) -> Selection:
 
 
 def part_number(request: S3Request) -> int:
-    """Parse ``partNumber``.
-
-    Raises S3Error InvalidArgument.
-    """
+    """Parse ``partNumber``. Raises S3Error InvalidArgument."""
     number = request.integer("partNumber", 0, maximum=PART_LIMIT + 1)
     if not 1 <= number <= PART_LIMIT:
         raise S3Error(

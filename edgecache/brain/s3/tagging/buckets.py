@@ -6,10 +6,7 @@ from edgecache.brain.s3.tagging import tags
 
 
 async def get_bucket_tagging(context: RequestContext) -> S3Response:
-    """Return a bucket's tags.
-
-    Raises S3Error NoSuchTagSet where it has none.
-    """
+    """Return a bucket's tags. Raises S3Error NoSuchTagSet where it has none."""
     bucket = await context.bucket()
     found = await context.parts.buckets.tags(bucket.id)
     if not found:
@@ -18,10 +15,7 @@ async def get_bucket_tagging(context: RequestContext) -> S3Response:
 
 
 async def put_bucket_tagging(context: RequestContext) -> S3Response:
-    """Replace a bucket's tags.
-
-    Raises S3Error: MalformedXML, InvalidTag, BadRequest.
-    """
+    """Replace a bucket's tags. Raises S3Error: MalformedXML, InvalidTag, BadRequest."""
     bucket = await context.writable_bucket()
     wanted = await tags.read_tags(context, limit=tags.OF_BUCKET_LIMIT)
     await context.parts.buckets.set_tags(bucket.id, wanted)

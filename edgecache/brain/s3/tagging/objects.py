@@ -7,10 +7,7 @@ from edgecache.brain.values import TAGGING_HEADER
 
 
 async def get_object_tagging(context: RequestContext) -> S3Response:
-    """Return an object's tags; none for an object of another store.
-
-    Raises S3Error NoSuchKey.
-    """
+    """Return an object's tags; none for an object of another store. Raises S3Error NoSuchKey."""
     bucket = await context.bucket()
     version = await find_object(context, bucket, object_key(context))
     found = tags.decoded(version.headers.get(TAGGING_HEADER, ""))
@@ -29,10 +26,7 @@ async def put_object_tagging(context: RequestContext) -> S3Response:
 
 
 async def delete_object_tagging(context: RequestContext) -> S3Response:
-    """Remove an object's tags.
-
-    Raises S3Error: NoSuchKey, NotImplemented.
-    """
+    """Remove an object's tags. Raises S3Error: NoSuchKey, NotImplemented."""
     context.require_write()
     await _change(context, "")
     return S3Response(204)

@@ -86,10 +86,7 @@ class Move:
         self._failures = 0
 
     async def left(self) -> Remainder:
-        """Return what is not in the target.
-
-        Raises DatabaseUnavailable.
-        """
+        """Return what is not in the target. Raises DatabaseUnavailable."""
         async with self._database.transaction(timeout_s=COUNT_TIMEOUT_S) as connection:
             blobs = await connection.one(queries.LEFT, [self._target_id])
             parts = await connection.one(queries.LEFT_PARTS, [self._target_id])

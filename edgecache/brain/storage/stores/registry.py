@@ -150,10 +150,7 @@ class Stores(PeriodicTask):
                 self._news.set()
 
     def known(self, store_id: int) -> KnownStore:
-        """Return a store.
-
-        Raises StoreUnavailable for one that is not configured here.
-        """
+        """Return a store. Raises StoreUnavailable for one that is not configured here."""
         found = self._known.get(store_id)
         if found is None:
             raise StoreUnavailable("A store that this needs is not configured here.")

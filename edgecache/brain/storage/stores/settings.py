@@ -32,10 +32,7 @@ class StoreUrl(NamedTuple):
 
 
 def parse_url(text: str) -> StoreUrl:
-    """Return the parts of a store's URL.
-
-    Raises ValueError with a sentence.
-    """
+    """Return the parts of a store's URL. Raises ValueError with a sentence."""
     parts = urlsplit(text)
     refusal = f"must be like {EXAMPLES}, not {text!r}."
     if parts.scheme not in SCHEMES or parts.query or parts.fragment or "@" in parts.netloc:
@@ -158,10 +155,7 @@ class NextStoreSettings(StoreSettings):
 
 
 def read_stores(env: Env) -> tuple[StoreSettings, ...]:
-    """Return the store, and the one to move to where it is set.
-
-    Raises SettingError.
-    """
+    """Return the store, and the one to move to where it is set. Raises SettingError."""
     chosen = [load(StoreSettings, env)]
     check_store(chosen[0], "ZBRAIN_STORE_")
     following = load(NextStoreSettings, env)
@@ -174,10 +168,7 @@ def read_stores(env: Env) -> tuple[StoreSettings, ...]:
 
 
 def check_store(store: StoreSettings, prefix: str) -> None:
-    """Check that a store has the credentials that it needs.
-
-    Raises SettingError.
-    """
+    """Check that a store has the credentials that it needs. Raises SettingError."""
     scheme = store.parts.scheme
     if scheme == "s3" and not store.access_key:
         raise SettingError(f"{prefix}ACCESS_KEY", "is missing: an S3 store needs it.")

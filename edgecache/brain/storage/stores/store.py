@@ -41,10 +41,7 @@ class Store(Protocol):
         """
 
     async def size(self, name: str) -> int:
-        """Return how many bytes there are.
-
-        Raises StoreMissing, StoreUnavailable, Overloaded.
-        """
+        """Return how many bytes there are. Raises StoreMissing, StoreUnavailable, Overloaded."""
 
     async def delete(self, names: Sequence[str]) -> None:
         """Delete bytes; those that are not there are no error."""
