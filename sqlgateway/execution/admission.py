@@ -33,8 +33,9 @@ SLOW_S: Final = 1.0
 # What runs for less counts in its own process alone: to wait for it, and to be woken by another
 # process, would take longer.
 SHORT_S: Final = 0.005
-# How long a process leaves an organization's next slot to another in which it waits as well.
-LEAVE_S: Final = 0.02
+# How long a process leaves an organization's next slot to another in which it waits as well, and
+# how often a waiting request looks whether time has freed a slot.
+LEAVE_S: Final = 0.05
 # How late a refusal is answered, and how many threads may wait for that.
 REFUSAL_S: Final = 0.1
 LATE_REFUSALS: Final = 8
@@ -136,7 +137,7 @@ class Admission:
             self._slow_down()
             raise turn
         with waiting():
-            self._wait(scope, turn)
+            self._wait(turn)
         with self._lock:
             # The slot may have been granted at the moment the wait ended.
             if turn.slot is None:
@@ -148,13 +149,11 @@ class Admission:
             raise QueryCancelled("The client went away.")
         return turn.slot
 
-    def _wait(self, scope: Scope, turn: _Turn) -> None:
+    def _wait(self, turn: _Turn) -> None:
         """Wait for the turn, up to SQL_QUEUE_WAIT_MS."""
         give_up_at = time.monotonic() + settings.SQL.queue_wait_ms / 1000
         while (left_s := give_up_at - time.monotonic()) > 0:
-            with self._lock:
-                changes_in_s = self._changes_in_s(scope)
-            if turn.wait(min(left_s, changes_in_s)):
+            if turn.wait(min(left_s, LEAVE_S)):
                 return
             with self._lock:
                 self._give()
@@ -269,13 +268,6 @@ class Admission:
             other_id != organization_id and began_at > oldest
             for other_id, began_at in self._counts.served
         )
-
-    def _changes_in_s(self, scope: Scope) -> float:
-        """Return in how many seconds time alone may free a slot for the organization."""
-        now = time.monotonic()
-        changes = [began_at + SLOW_S for _, began_at in self._counted(scope)]
-        changes.append(self._left_until.get(scope.organization_id, 0.0))
-        return min((at - now for at in changes if at > now), default=SLOW_S)
 
     def _take(self, scope: Scope) -> _Slot:
         now = time.monotonic()
