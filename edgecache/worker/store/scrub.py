@@ -45,9 +45,9 @@ def verify(node: Node, sha256: bytes, expected: int, *, rate_bytes: int) -> bool
         with store.using() as db:
             inventory.set_verified(db, sha256, int(time.time()))
         return True
-    if store.is_wanted(sha256):
+    # What was altered while it was read is looked at again, and counts then.
+    if store.is_wanted(sha256) and store.discard(sha256, state):
         node.counters.add("corrupted_files")
         node.problems.report(Problem.CORRUPTION)
         log.error("object_corrupted", extra={"sha256": sha256.hex(), "action": "removed"})
-        store.discard(sha256, state)
     return False

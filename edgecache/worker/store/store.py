@@ -173,15 +173,18 @@ class Store:
                 self._drop(sha256)
         return len(due)
 
-    def discard(self, sha256: bytes, wrong: FileState | None) -> None:
+    def discard(self, sha256: bytes, wrong: FileState | None) -> bool:
         """Remove an object at once: its bytes are wrong, or not there.
 
-        wrong: the state of its file when that was noticed. One that was stored since stays.
+        wrong: the state of its file when that was noticed. One that was stored or altered since
+        stays, and the answer is False.
         """
         with self._writing():
-            if self.files.state(sha256) == wrong:
-                self.files.unlink(sha256)
-                self._drop(sha256)
+            if self.files.state(sha256) != wrong:
+                return False
+            self.files.unlink(sha256)
+            self._drop(sha256)
+            return True
 
     def is_wanted(self, sha256: bytes) -> bool:
         """True if an object is held, and not about to go."""

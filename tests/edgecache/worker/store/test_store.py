@@ -285,10 +285,10 @@ def test_what_is_stored_again_outlives_the_removal_of_the_wrong_file(store: Stor
     path.write_bytes(b"wrong")
     # Two readers noticed it at once.
     wrong = store.files.state(name(content))
-    store.discard(name(content), wrong)
+    assert store.discard(name(content), wrong)
     assert not path.exists()
     put(store, content)
-    store.discard(name(content), wrong)
+    assert not store.discard(name(content), wrong)
     assert path.read_bytes() == content
     assert store.is_wanted(name(content))
 
