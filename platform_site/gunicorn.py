@@ -50,7 +50,9 @@ def _fresh_metrics_dir() -> str:
 
 # A worker that ends and the one that replaces it overlap.
 _counts = ConnectionCounts(2 * settings.WEB_WORKERS + 2)
-_sql_counts = shared_counts.share(2 * settings.WEB_WORKERS + 2, 2 * settings.WEB_THREADS)
+# A row is its worker's until that has ended, also while it only drains: reloads may overlap.
+_sql_rows = set(range(4 * settings.WEB_WORKERS + 8))
+_sql_counts = shared_counts.share(len(_sql_rows), max(settings.SQL.running, settings.SQL.queue) + 8)
 # Before the first import of prometheus_client, which looks for it then and never again.
 _metrics_dir = _fresh_metrics_dir()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir
@@ -74,7 +76,8 @@ def when_ready(server: Any) -> None:
 def pre_fork(server: Any, worker: Any) -> None:
     """Assign a worker its place among the counts of connections."""
     worker.counts, worker.slot = _counts, _counts.take_slot()
-    _sql_counts.row = worker.slot
+    # Without a free one, after many reloads in a row, two workers count together.
+    worker.sql_row = _sql_counts.row = _sql_rows.pop() if _sql_rows else 0
     worker.slot_count = settings.WEB_LANES
     worker.trusted_proxies = settings.TRUSTED_PROXY_COUNT
 
@@ -117,7 +120,8 @@ def child_exit(server: Any, worker: Any) -> None:
     from platform_site.lib.metrics.exposition import forget_ended  # noqa: PLC0415 - see _metrics_dir
 
     _counts.set(worker.slot, CLOSED)
-    _sql_counts.clear(worker.slot)
+    _sql_counts.clear(worker.sql_row)
+    _sql_rows.add(worker.sql_row)
     multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # untyped library
     forget_ended(Path(_metrics_dir), alive={os.getpid(), *server.WORKERS})
 

@@ -177,7 +177,7 @@ class Admission:
             self._counts.running.remove(slot.entry)
             now = time.monotonic()
             was_counted = now - slot.began_at >= SHORT_S
-            if was_counted and self._counts.wake_others(scope.organization_id):
+            if was_counted and self._counts.wake_another(scope.organization_id):
                 self._left_until[scope.organization_id] = now + LEAVE_S
             self._give()
 
@@ -206,7 +206,7 @@ class Admission:
                 scope = Scope(organization_id, environment_pk)
                 if not self._is_free(scope):
                     continue
-                slot = self._take(scope)
+                slot = self._take(scope, has_waited=True)
                 # Both go behind those that have waited longer for their turn.
                 queues.move_to_end(environment_pk)
                 self._waiting.move_to_end(organization_id)
@@ -243,12 +243,15 @@ class Admission:
             or not self._are_others_served(scope.organization_id)
         ):
             return own < limits.organization
-        if self._left_until.get(scope.organization_id, 0.0) > time.monotonic():
+        if self._is_left_to_another(scope):
             return False
         counted = self._counted(scope)
         is_beside_slow = own > sum(row == self._counts.row for row, _ in counted)
         share = max(limits.beside_others, limits.environment if is_beside_slow else 0)
         return len(counted) < limits.beside_others and own < share
+
+    def _is_left_to_another(self, scope: Scope) -> bool:
+        return self._left_until.get(scope.organization_id, 0.0) > time.monotonic()
 
     def _counted(self, scope: Scope) -> list[tuple[int, float]]:
         """Return the organization's requests that count in this process, as the shared counts do.
@@ -269,13 +272,16 @@ class Admission:
             for other_id, began_at in self._counts.served
         )
 
-    def _take(self, scope: Scope) -> _Slot:
+    def _take(self, scope: Scope, *, has_waited: bool = False) -> _Slot:
         now = time.monotonic()
+        # One that had to wait counts in all processes at once, or several would take the same slot.
+        began_at = now - SHORT_S if has_waited else now
+        entry = self._counts.running.add(self._counts.row, scope.organization_id, began_at)
         self._total += 1
         self._of_environment[scope.environment_pk] += 1
         self._of_organization[scope.organization_id] += 1
         self._counts.served.put_first(self._counts.row, scope.organization_id, now)
-        return _Slot(self._counts.running.add(self._counts.row, scope.organization_id, now), now)
+        return _Slot(entry, began_at)
 
     def publish(self) -> None:
         """Write how many requests run and wait now to the metrics."""
@@ -293,7 +299,9 @@ class Admission:
         Not behind slow statements: it would wait in vain, in a place that others could use.
         """
         limits = settings.SQL
-        if self._of_organization[scope.organization_id] and not self._counted(scope):
+        is_behind_slow = self._of_organization[scope.organization_id] and not self._counted(scope)
+        # What is left to another process for a moment is no slow statement.
+        if is_behind_slow and not self._is_left_to_another(scope):
             return False
         queues = self._queues(scope)
         own = sum(map(len, queues.values()))
@@ -303,10 +311,9 @@ class Admission:
 
     def _enqueue(self, scope: Scope) -> _Turn:
         if self._listener is None:
-            self._listener = threading.Thread(
-                target=self._listen, name="sql-admission", daemon=True
-            )
-            self._listener.start()
+            listener = threading.Thread(target=self._listen, name="sql-admission", daemon=True)
+            listener.start()
+            self._listener = listener
         own, organization_id = self._counts.row, scope.organization_id
         turn = _Turn(self._counts.waiting.add(own, organization_id, time.monotonic()))
         queues = self._waiting.setdefault(scope.organization_id, OrderedDict())

@@ -10,6 +10,7 @@ import mmap
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 ORGANIZATION: Final = struct.Struct("q")
@@ -100,16 +101,21 @@ class SharedCounts:
         other.row = row
         return other
 
-    def wake_others(self, organization_id: int) -> bool:
-        """Ring for the other processes in which an organization waits; False if there is none."""
-        rows = {row for row, _ in self.waiting.of(organization_id)} - {self.row}
-        for row in rows:
-            os.eventfd_write(self._bells[row], 1)
-        return bool(rows)
+    def wake_another(self, organization_id: int) -> bool:
+        """Ring for the process in which an organization waits the longest, but this one.
+
+        Returns False if it waits in no other.
+        """
+        waiting = [(at, row) for row, at in self.waiting.of(organization_id) if row != self.row]
+        if waiting:
+            # One for each slot: all that hear of a free slot would take it.
+            os.eventfd_write(self._bells[min(waiting)[1]], 1)
+        return bool(waiting)
 
     def wait_for_bell(self) -> None:
-        """Wait until another process rings."""
-        os.eventfd_read(self._bells[self.row])
+        """Wait until another process rings, or a signal comes."""
+        with suppress(InterruptedError):
+            os.eventfd_read(self._bells[self.row])
 
     def clear(self, row: int) -> None:
         """Forget a process that has ended."""
