@@ -5,6 +5,7 @@
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -98,7 +99,7 @@ class Fields:
     def number(self, name: str, *, minimum: float = 0.0, maximum: float = math.inf) -> float:
         """Take a finite number."""
         value = self._take(name)
-        if type(value) in {int, float} and minimum <= value <= maximum and math.isfinite(value):
+        if type(value) in {int, float} and minimum <= value <= min(maximum, sys.float_info.max):
             return float(value)
         return self.wrong(name, f"must be a number from {minimum:g} to {maximum:g}", minimum)
 

@@ -34,6 +34,7 @@ log = structlog.get_logger(__name__)
 SERVES: Final = signal.SIGUSR1
 # Blocked in the parent, which takes them one by one. It has no other thread that could get them.
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2, signal.SIGCHLD, SERVES)
+ENDS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 # Until a process that has ended is replaced: one that cannot run is not to keep the machine busy.
 RESTART_S: Final = 1.0
 # A process whose event loop has not run for so long is replaced; how often the parent looks.
@@ -75,6 +76,8 @@ class Parent:
         # What is there now is the same in all processes; a collection that touches it copies it.
         gc.collect()
         gc.freeze()
+        # Whoever started it may ignore this one; the kernel would then keep no exit statuses.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         # The others follow when it serves: what keeps one from it is reported once.
         self._fork(0)
@@ -86,9 +89,10 @@ class Parent:
         """Wait for the next event and act on it; return the exit status if it is the last one."""
         due_s = min(self._due.values()) - time.monotonic() if self._due else LOOK_S
         came = _next_signal(min(due_s, LOOK_S))
-        if came in {signal.SIGTERM, signal.SIGINT}:
+        if came in ENDS:
             return 0
-        if came == signal.SIGUSR2:
+        # One that is to end as well, as the next signal says, needs no successor.
+        if came == signal.SIGUSR2 and not ENDS & signal.sigpending():
             self._successor.start(self._sockets)
         self._successor.note_end()
         self._kill_hanging()

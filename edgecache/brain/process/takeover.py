@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import structlog
@@ -71,6 +72,8 @@ class Successor:
                 (sys.executable, *sys.orig_argv[1:]),
                 pass_fds=tuple(numbers.values()),
                 env=os.environ | {SOCKETS: handed_over, FORMER: str(os.getpid())},
+                # Or it could not be ended until it runs. There is no other thread here.
+                preexec_fn=partial(signal.pthread_sigmask, signal.SIG_SETMASK, ()),  # noqa: PLW1509
             )
         except OSError as error:
             log.exception("brain_successor_not_started", reason=error.strerror)

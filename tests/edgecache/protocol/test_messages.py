@@ -116,6 +116,7 @@ def test_a_decoded_message_equals_the_encoded_one(message: Any) -> None:
         ("used_bytes", None),
         ("capacity_bytes", 0),
         ("load", -0.1),
+        ("load", 10**400),
         ("load", True),
         ("load", "0.5"),
         ("incarnation", 7),

@@ -5,6 +5,7 @@ Runs in commands, beside Django's models. Nothing here deletes or replaces bytes
 
 import asyncio
 import hashlib
+import os
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from edgecache.brain.errors import StoreMissing
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import TAG_BYTES, open_store
 from edgecache.brain.storage.stores.settings import DATA_FOLDER, StoreSettings
-from edgecache.brain.storage.syncing import make_folders, sync_file, sync_folder
+from edgecache.brain.storage.syncing import make_folders, sync_folder
 
 ALL: Final = (
     "SELECT DISTINCT encode(b.sha256, 'hex'), b.size FROM brain_storedobject s"
@@ -179,8 +180,10 @@ class Target:
                 make_folders([folder])
         unfinished = path.with_name(f".{secrets.token_hex(8)}")
         try:
-            shutil.copyfile(body, unfinished)
-            sync_file(unfinished)
+            with body.open("rb") as source, unfinished.open("xb") as target:
+                shutil.copyfileobj(source, target)
+                target.flush()
+                os.fsync(target.fileno())
             unfinished.replace(path)
             sync_folder(path.parent)
         except BaseException:

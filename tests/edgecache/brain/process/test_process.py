@@ -25,6 +25,7 @@ from django.conf import settings as platform_settings
 from pytest_django import Settings
 
 from edgecache.brain.command import refusal
+from edgecache.brain.process.parent import SIGNALS
 from edgecache.brain.process.takeover import Successor
 from edgecache.protocol.credentials import authorization
 from edgecache.protocol.names import worker_path
@@ -161,6 +162,24 @@ def test_a_successor_that_cannot_be_started_changes_nothing(
     successor.start({})
     assert not successor.is_running
     successor.note_end()
+
+
+def test_a_successor_can_be_ended_before_it_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "blocked"
+    code = "import pathlib, signal; blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()); "
+    code += f"pathlib.Path({str(blocked)!r}).write_text(str(len(blocked)))"
+    monkeypatch.setattr(sys, "orig_argv", [sys.executable, "-c", code])
+    successor = Successor()
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        successor.start({})
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
+    wait_until(lambda: not successor.is_running)
+
+    assert blocked.read_text() == "0"
 
 
 def test_a_second_brain_on_the_same_port_is_refused(

@@ -27,8 +27,10 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 MIB = 2**20
+# Started by a program that ignores the ends of its children, as some do.
 IMPATIENT = """
-import runpy
+import runpy, signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 from edgecache.brain.process import parent
 parent.HANGS_S, parent.LOOK_S = 3.0, 0.1
 runpy.run_module("edgecache.brain", run_name="__main__")
