@@ -25,17 +25,18 @@ from platform_site.lib.web.compute_slots import waiting
 from sqlgateway import metrics
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 from sqlgateway.execution import shared_counts
+from sqlgateway.execution.limits import Marked, is_fair, limits_of
 from sqlgateway.execution.shared_counts import SharedCounts
-from sqlgateway.provisioning.placements import CACHE
 
 # What has run for so long may only be waiting for something.
 SLOW_S: Final = 1.0
-# What runs for less counts in its own process alone: to wait for it, and to be woken by another
-# process, would take longer.
+# Requests of an organization that ran for less lately count in their own process alone, until they
+# have run for so long: to be woken by another process would take longer.
 SHORT_S: Final = 0.005
+LATELY_S: Final = 1.0
 # How long a process leaves an organization's next slot to another in which it waits as well, and
-# how often a waiting request looks whether time has freed a slot.
-LEAVE_S: Final = 0.05
+# how often it looks whether time has freed a slot.
+LOOK_S: Final = 0.02
 # How late a refusal is answered, and how many threads may wait for that.
 REFUSAL_S: Final = 0.1
 LATE_REFUSALS: Final = 8
@@ -44,10 +45,14 @@ ACTIVE_S: Final = 1.0
 
 
 class _Slot(NamedTuple):
-    """A request that runs. entry: in the shared counts. began_at: time.monotonic()."""
+    """A request that runs. entry: in the shared counts. began_at: time.monotonic().
+
+    is_counted: in all processes from its beginning.
+    """
 
     entry: int
     began_at: float
+    is_counted: bool
 
 
 class _Turn(threading.Event):
@@ -78,8 +83,10 @@ class Admission:
         # Organizations that end a transaction in the slot that each has besides.
         self._ending: set[int] = set()
         self._of_organization: Counter[int] = Counter()
-        # Until when an organization's next slot is left to another process.
-        self._left_until: dict[int, float] = {}
+        # Organizations that ran a request lately which was not short.
+        self._long_lately = Marked(LATELY_S)
+        # Organizations whose next slot is left to another process.
+        self._left_to_another = Marked(LOOK_S)
         self._listener: threading.Thread | None = None
         self._waits = 0
         self._late_refusals = threading.BoundedSemaphore(LATE_REFUSALS)
@@ -130,14 +137,16 @@ class Admission:
         """Wait for a slot, and return it."""
         with self._lock:
             self._give_freed_by_time(scope)
-            if scope.environment_pk not in self._queues(scope) and self._is_free(scope):
-                return self._take(scope)
+            if scope.environment_pk not in self._queues(scope):
+                slot = self._try_to_take(scope)
+                if slot is not None:
+                    return slot
             turn = self._enqueue(scope) if self._may_wait(scope) else self._refusal(scope)
         if isinstance(turn, PlatformError):
             self._slow_down()
             raise turn
         with waiting():
-            self._wait(turn)
+            turn.wait(settings.SQL.queue_wait_ms / 1000)
         with self._lock:
             # The slot may have been granted at the moment the wait ended.
             if turn.slot is None:
@@ -148,15 +157,6 @@ class Admission:
             metrics.REFUSED.labels("client_gone").inc()
             raise QueryCancelled("The client went away.")
         return turn.slot
-
-    def _wait(self, turn: _Turn) -> None:
-        """Wait for the turn, up to SQL_QUEUE_WAIT_MS."""
-        give_up_at = time.monotonic() + settings.SQL.queue_wait_ms / 1000
-        while (left_s := give_up_at - time.monotonic()) > 0:
-            if turn.wait(min(left_s, LEAVE_S)):
-                return
-            with self._lock:
-                self._give()
 
     def _slow_down(self) -> None:
         """Answer a refusal late, a few at a time.
@@ -175,18 +175,20 @@ class Admission:
             _decrement(self._of_environment, scope.environment_pk)
             _decrement(self._of_organization, scope.organization_id)
             self._counts.running.remove(slot.entry)
-            now = time.monotonic()
-            was_counted = now - slot.began_at >= SHORT_S
-            if was_counted and self._counts.wake_another(scope.organization_id):
-                self._left_until[scope.organization_id] = now + LEAVE_S
+            was_long = time.monotonic() - slot.began_at >= SHORT_S
+            if was_long:
+                self._long_lately.add(scope.organization_id)
+            if (was_long or slot.is_counted) and self._counts.wake_another(scope.organization_id):
+                self._left_to_another.add(scope.organization_id)
             self._give()
 
     def _listen(self) -> None:
-        """Assign slots whenever another process frees one that requests of this one wait for."""
+        """Assign slots that other processes or time have freed, while requests wait."""
         while True:
-            self._counts.wait_for_bell()
+            is_rung = self._counts.wait_for_bell(LOOK_S if self._waits else None)
             with self._lock:
-                self._left_until.clear()
+                if is_rung:
+                    self._left_to_another.clear()
                 self._give()
 
     def _give(self) -> None:
@@ -204,9 +206,9 @@ class Admission:
         for organization_id, queues in self._waiting.items():
             for environment_pk, queue in queues.items():
                 scope = Scope(organization_id, environment_pk)
-                if not self._is_free(scope):
+                slot = self._try_to_take(scope)
+                if slot is None:
                     continue
-                slot = self._take(scope, has_waited=True)
                 # Both go behind those that have waited longer for their turn.
                 queues.move_to_end(environment_pk)
                 self._waiting.move_to_end(organization_id)
@@ -225,8 +227,8 @@ class Admission:
         own = self._of_organization[scope.organization_id]
         return (
             self._has_room(scope)
-            and self._of_environment[scope.environment_pk] < _limits_of(scope).environment
-            and _is_fair(own, taken=self._total, of=settings.SQL.running)
+            and self._of_environment[scope.environment_pk] < limits_of(scope).environment
+            and is_fair(own, taken=self._total, of=settings.SQL.running)
         )
 
     def _has_room(self, scope: Scope) -> bool:
@@ -235,7 +237,7 @@ class Admission:
         Few in all processes while others are served, since each further one at once takes processor
         time from theirs; beside slow ones in this process as many as one of its environments may.
         """
-        limits = _limits_of(scope)
+        limits = limits_of(scope)
         own = self._of_organization[scope.organization_id]
         if (
             own >= limits.organization
@@ -243,15 +245,12 @@ class Admission:
             or not self._are_others_served(scope.organization_id)
         ):
             return own < limits.organization
-        if self._is_left_to_another(scope):
+        if scope.organization_id in self._left_to_another:
             return False
         counted = self._counted(scope)
         is_beside_slow = own > sum(row == self._counts.row for row, _ in counted)
         share = max(limits.beside_others, limits.environment if is_beside_slow else 0)
         return len(counted) < limits.beside_others and own < share
-
-    def _is_left_to_another(self, scope: Scope) -> bool:
-        return self._left_until.get(scope.organization_id, 0.0) > time.monotonic()
 
     def _counted(self, scope: Scope) -> list[tuple[int, float]]:
         """Return the organization's requests that count in this process, as the shared counts do.
@@ -266,22 +265,24 @@ class Admission:
         ]
 
     def _are_others_served(self, organization_id: int) -> bool:
-        oldest = time.monotonic() - ACTIVE_S
-        return any(
-            other_id != organization_id and began_at > oldest
-            for other_id, began_at in self._counts.served
-        )
+        return self._counts.served.has_another(organization_id, since=time.monotonic() - ACTIVE_S)
 
-    def _take(self, scope: Scope, *, has_waited: bool = False) -> _Slot:
+    def _try_to_take(self, scope: Scope) -> _Slot | None:
+        """Take a slot if the scope's next request may run."""
+        if not self._is_free(scope):
+            return None
+        return self._take(scope)
+
+    def _take(self, scope: Scope) -> _Slot:
         now = time.monotonic()
-        # One that had to wait counts in all processes at once, or several would take the same slot.
-        began_at = now - SHORT_S if has_waited else now
-        entry = self._counts.running.add(self._counts.row, scope.organization_id, began_at)
+        is_counted = scope.organization_id in self._long_lately
+        counts_from = now - SHORT_S if is_counted else now
+        entry = self._counts.running.add(self._counts.row, scope.organization_id, counts_from)
         self._total += 1
         self._of_environment[scope.environment_pk] += 1
         self._of_organization[scope.organization_id] += 1
         self._counts.served.put_first(self._counts.row, scope.organization_id, now)
-        return _Slot(entry, began_at)
+        return _Slot(entry, now, is_counted)
 
     def publish(self) -> None:
         """Write how many requests run and wait now to the metrics."""
@@ -301,13 +302,13 @@ class Admission:
         limits = settings.SQL
         is_behind_slow = self._of_organization[scope.organization_id] and not self._counted(scope)
         # What is left to another process for a moment is no slow statement.
-        if is_behind_slow and not self._is_left_to_another(scope):
+        if is_behind_slow and scope.organization_id not in self._left_to_another:
             return False
         queues = self._queues(scope)
         own = sum(map(len, queues.values()))
         if len(queues.get(scope.environment_pk, ())) >= limits.queue_per_environment:
             return False
-        return _is_fair(own, taken=self._waits, of=limits.queue)
+        return is_fair(own, taken=self._waits, of=limits.queue)
 
     def _enqueue(self, scope: Scope) -> _Turn:
         if self._listener is None:
@@ -319,6 +320,8 @@ class Admission:
         queues = self._waiting.setdefault(scope.organization_id, OrderedDict())
         queues.setdefault(scope.environment_pk, deque()).append(turn)
         self._waits += 1
+        if self._waits == 1:
+            self._counts.wake()
         return turn
 
     def _remove(self, scope: Scope, turn: _Turn) -> None:
@@ -333,41 +336,11 @@ class Admission:
 
     def _refusal(self, scope: Scope) -> PlatformError:
         in_environment = self._of_environment[scope.environment_pk]
-        is_full = in_environment >= _limits_of(scope).environment
+        is_full = in_environment >= limits_of(scope).environment
         is_own = is_full or not self._has_room(scope)
         error = TooManyQueries() if is_own else SqlBusy()
         metrics.REFUSED.labels(error.code).inc()
         return error
-
-
-class _Limits(NamedTuple):
-    """Of requests that run at once: in this process, and while others are served in all."""
-
-    organization: int
-    environment: int
-    beside_others: int | None
-
-
-def _limits_of(scope: Scope) -> _Limits:
-    """Return the limits of an organization: its own, for all that is limited, or all's."""
-    own = CACHE.statements(scope.environment_pk)
-    if own is not None:
-        return _Limits(own, own, None)
-    shared = settings.SQL
-    return _Limits(
-        shared.running_per_organization,
-        shared.running_per_environment,
-        shared.running_beside_others or max(1, settings.WEB_WORKERS // 2),
-    )
-
-
-def _is_fair(own: int, *, taken: int, of: int) -> bool:
-    """True if an organization that holds some places may take another.
-
-    The fewer are free, the fewer it may hold: for a second place more than a quarter must be free,
-    for a third more than half. A first one is always granted while there is any.
-    """
-    return own * max(of // 4, 1) < of - taken
 
 
 def _decrement(counts: Counter[int], key: int) -> None:

@@ -1,4 +1,4 @@
-"""The application that gunicorn preloads is safe to fork."""
+"""The application that gunicorn preloads is safe to fork, and what its workers share."""
 
 import subprocess
 import sys
@@ -22,14 +22,36 @@ links = [path.readlink() for path in Path("/proc/self/fd").iterdir() if path.exi
 print(sum("socket:" in str(link) for link in links))
 """
 
+DRAIN = """
+from types import SimpleNamespace
+from platform_site import gunicorn
 
-def test_the_preloaded_application_has_no_thread_and_no_connection() -> None:
+old, new = SimpleNamespace(), SimpleNamespace()
+gunicorn.pre_fork(None, old)
+gunicorn._counts.set(old.slot, gunicorn.CLOSED)
+gunicorn.pre_fork(None, new)
+gunicorn.on_exit(None)
+print(new.slot == old.slot, new.sql_row == old.sql_row)
+"""
+
+
+def output_of(code: str) -> list[str]:
+    """Return the words that a program prints."""
     seen = subprocess.run(
-        [sys.executable, "-c", LOOK],
+        [sys.executable, "-c", code],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=True,
     )
-    threads, connections, is_preloaded, sockets = seen.stdout.split()
+    return seen.stdout.split()
+
+
+def test_the_preloaded_application_has_no_thread_and_no_connection() -> None:
+    threads, connections, is_preloaded, sockets = output_of(LOOK)
     assert (threads, connections, is_preloaded, sockets) == ("1", "0", "True", "0")
+
+
+def test_a_worker_that_drains_keeps_its_row_of_sql_requests() -> None:
+    is_slot_shared, is_row_shared = output_of(DRAIN)
+    assert (is_slot_shared, is_row_shared) == ("True", "False")

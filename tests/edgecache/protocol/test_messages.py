@@ -116,7 +116,7 @@ def test_a_decoded_message_equals_the_encoded_one(message: Any) -> None:
         ("used_bytes", None),
         ("capacity_bytes", 0),
         ("load", -0.1),
-        ("load", 10**400),
+        pytest.param("load", 10**400, id="load-of-400-digits"),
         ("load", True),
         ("load", "0.5"),
         ("incarnation", 7),

@@ -121,6 +121,22 @@ def test_short_requests_do_not_wait_for_those_of_another_process(
     assert (processes.first.order, processes.second.order) == (["a1"], ["a2"])
 
 
+def test_what_follows_a_long_request_counts_in_all_processes_at_once(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "SHORT_S", 0.5)
+    processes.first.start(ALICE, "a1")
+    processes.pass_s(admission.SHORT_S)
+    processes.first.end("a1")
+    processes.first.start(ALICE, "a2")
+
+    with waits(20):
+        refused = processes.second.start(ALICE, "a3").exception(1)
+
+    assert isinstance(refused, TooManyQueries)
+    assert processes.first.order == ["a1", "a2"]
+
+
 def test_slow_requests_of_one_process_do_not_keep_those_of_another_waiting(
     processes: Processes,
 ) -> None:

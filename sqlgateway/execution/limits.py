@@ -1,0 +1,64 @@
+"""How many SQL requests of an organization may run and wait at once."""
+
+import time
+from collections import OrderedDict
+from typing import NamedTuple
+
+from django.conf import settings
+
+from platform_site.lib.principals import Scope
+from sqlgateway.provisioning.placements import CACHE
+
+
+class Limits(NamedTuple):
+    """Of requests that run at once: in this process, and while others are served in all."""
+
+    organization: int
+    environment: int
+    beside_others: int | None
+
+
+def limits_of(scope: Scope) -> Limits:
+    """Return the limits of an organization: its own, for all that is limited, or all's."""
+    own = CACHE.statements(scope.environment_pk)
+    if own is not None:
+        return Limits(own, own, None)
+    shared = settings.SQL
+    return Limits(
+        shared.running_per_organization,
+        shared.running_per_environment,
+        shared.running_beside_others or max(1, settings.WEB_WORKERS // 2),
+    )
+
+
+class Marked:
+    """Organizations that are marked for some time; those whose time is over are forgotten."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        # Until when (time.monotonic()), the next to end first.
+        self._until: OrderedDict[int, float] = OrderedDict()
+
+    def add(self, organization_id: int) -> None:
+        """Mark an organization from now on."""
+        now = time.monotonic()
+        self._until[organization_id] = now + self._seconds
+        self._until.move_to_end(organization_id)
+        while next(iter(self._until.values())) <= now:
+            self._until.popitem(last=False)
+
+    def __contains__(self, organization_id: int) -> bool:
+        return self._until.get(organization_id, 0.0) > time.monotonic()
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._until.clear()
+
+
+def is_fair(own: int, *, taken: int, of: int) -> bool:
+    """True if an organization that holds some places may take another.
+
+    The fewer are free, the fewer it may hold: for a second place more than a quarter must be free,
+    for a third more than half. A first one is always granted while there is any.
+    """
+    return own * max(of // 4, 1) < of - taken
