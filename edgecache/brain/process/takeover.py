@@ -66,14 +66,15 @@ class Successor:
             return
         numbers = {name: sock.fileno() for name, sock in sockets.items()}
         handed_over = ",".join(f"{name}={number}" for name, number in numbers.items())
+        unblock_signals = partial(signal.pthread_sigmask, signal.SIG_SETMASK, ())
         # Not asyncio's: that kills a process which outlives the loop.
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this program, started as it was
                 (sys.executable, *sys.orig_argv[1:]),
                 pass_fds=tuple(numbers.values()),
                 env=os.environ | {SOCKETS: handed_over, FORMER: str(os.getpid())},
-                # Or it could not be ended until it runs. There is no other thread here.
-                preexec_fn=partial(signal.pthread_sigmask, signal.SIG_SETMASK, ()),  # noqa: PLW1509
+                # Or it could not be ended until it runs.
+                preexec_fn=unblock_signals,  # noqa: PLW1509 - there is no other thread here
             )
         except OSError as error:
             log.exception("brain_successor_not_started", reason=error.strerror)

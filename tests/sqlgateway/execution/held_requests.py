@@ -5,7 +5,10 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 
+import pytest
+
 from platform_site.lib.principals import Scope
+from sqlgateway.execution import admission, limits
 from sqlgateway.execution.admission import Admission
 from sqlgateway.execution.shared_counts import SharedCounts
 
@@ -41,12 +44,25 @@ class Runner:
 
 
 class Clock:
-    """The time of the module, which a test can move on."""
+    """The time of the module: it stands still until a test moves it on."""
 
     def __init__(self) -> None:
+        self.began_at = time.monotonic()
         self.ahead_s = 0.0
         self.sleep = time.sleep
 
     def monotonic(self) -> float:
         """Return the time."""
-        return time.monotonic() + self.ahead_s
+        return self.began_at + self.ahead_s
+
+    def pass_s(self, seconds: float) -> None:
+        """Move on so long, and a little more than the numbers are rounded by."""
+        self.ahead_s += seconds + 0.0001
+
+
+def stop_time(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Return the time by which requests are admitted from now on."""
+    clock = Clock()
+    for module in (admission, limits):
+        monkeypatch.setattr(module, "time", clock)
+    return clock

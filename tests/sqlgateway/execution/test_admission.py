@@ -17,8 +17,22 @@ from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 from sqlgateway.execution import admission
 from sqlgateway.execution.admission import Admission
 from sqlgateway.execution.shared_counts import SharedCounts
-from tests.sqlgateway.execution.held_requests import ALICE, CHARLIE, DORA, SANDBOX, Clock, Runner
+from tests.sqlgateway.execution.held_requests import (
+    ALICE,
+    CHARLIE,
+    DORA,
+    SANDBOX,
+    Clock,
+    Runner,
+    stop_time,
+)
 from tests.waiting import wait_until
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Return the time by which requests are admitted."""
+    return stop_time(monkeypatch)
 
 
 @pytest.fixture
@@ -85,7 +99,7 @@ def test_an_organizations_environments_share_its_slots_in_turn(runner: Runner) -
 
 
 def test_an_organization_runs_all_it_may_only_while_no_other_is_served(
-    runner: Runner, monkeypatch: pytest.MonkeyPatch
+    runner: Runner, clock: Clock
 ) -> None:
     runner.start(CHARLIE, "c1")
     runner.end("c1")
@@ -95,8 +109,8 @@ def test_an_organization_runs_all_it_may_only_while_no_other_is_served(
 
     runner.end("a1")
     assert runner.order == ["c1", "a1", "s1"]
-    # As if Charlie's had been long ago.
-    monkeypatch.setattr(admission, "ACTIVE_S", 0.0)
+    # Now Charlie's was served too long ago to count: Alice's organization may run two.
+    clock.pass_s(admission.ACTIVE_S)
     runner.start(ALICE, "a2")
     assert runner.order == ["c1", "a1", "s1", "a2"]
 
@@ -106,6 +120,7 @@ class SharedGate:
 
     def __init__(self, runner: Runner, clock: Clock) -> None:
         self.start, self.end, self.order = runner.start, runner.end, runner.order
+        self.pass_s = clock.pass_s
         self.slot_to_end = runner.gate.slot_to_end
         self._clock = clock
         self.serve()
@@ -119,15 +134,13 @@ class SharedGate:
 
     def become_slow(self) -> None:
         """Let all that runs have run for so long, while the other organization is served."""
-        self._clock.ahead_s += admission.SLOW_S
+        self.pass_s(admission.SLOW_S)
         self.serve()
 
 
 @pytest.fixture
-def gate(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedGate]:
+def gate(runner: Runner, clock: Clock) -> Iterator[SharedGate]:
     """Return the gate."""
-    clock = Clock()
-    monkeypatch.setattr(admission, "time", clock)
     limits = replace(settings.SQL, running=9, running_per_organization=3, running_per_environment=2)
     with override_settings(SQL=limits):
         yield SharedGate(runner, clock)
@@ -182,6 +195,7 @@ def test_a_waiting_request_runs_as_soon_as_the_statement_before_it_is_slow(
         gate.start(ALICE, name)
     assert gate.order == ["a1"]
 
+    gate.pass_s(0.1)
     wait_until(lambda: gate.order == ["a1", "a2"])
 
 

@@ -11,7 +11,7 @@ from django.test import override_settings
 from sqlgateway.errors import TooManyQueries
 from sqlgateway.execution import admission
 from sqlgateway.execution.shared_counts import SharedCounts
-from tests.sqlgateway.execution.held_requests import ALICE, CHARLIE, Clock, Runner
+from tests.sqlgateway.execution.held_requests import ALICE, CHARLIE, Clock, Runner, stop_time
 from tests.waiting import wait_until
 
 
@@ -32,7 +32,7 @@ class Processes:
 
     def pass_s(self, seconds: float) -> None:
         """Move time on while the other organization is served."""
-        self._clock.ahead_s += seconds
+        self._clock.pass_s(seconds)
         self.serve_another()
 
     def end(self) -> None:
@@ -46,9 +46,7 @@ class Processes:
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Processes]:
     """Return two processes; another organization was just served in the first."""
-    clock = Clock()
-    monkeypatch.setattr(admission, "time", clock)
-    made = Processes(clock)
+    made = Processes(stop_time(monkeypatch))
     made.serve_another()
     yield made
     made.end()
@@ -96,7 +94,9 @@ def test_a_process_that_does_not_take_its_turn_loses_it(processes: Processes) ->
     processes.counts.waiting.add(1, ALICE.organization_id, 0.0)
 
     processes.first.end("a1")
+    assert processes.first.order == ["a1"]
 
+    processes.pass_s(admission.LOOK_S)
     wait_until(lambda: processes.first.order == ["a1", "a2"])
 
 
