@@ -54,6 +54,14 @@ class CacheResource(PlatformViewSet):
         """Return the operation's result, or ``otherwise`` while the cache is switched off."""
         return operation() if client.is_enabled() else otherwise
 
+    def record(self, tag: CacheTag, **data: Any) -> None:
+        """Record an event in the audit trail, unless the cache is off: nothing has happened then.
+
+        data: JSON values, never a secret.
+        """
+        if client.is_enabled():
+            audit.record(self.platform_request, tag, **data)
+
 
 class CacheViewSet(CacheResource):
     """The cache as a whole."""
@@ -98,7 +106,7 @@ class CacheViewSet(CacheResource):
         body = self.read()
         counts = objects.purge(self.principal.scope, body)
         if not body.get("preview"):
-            audit.record(self.platform_request, CacheTag.CACHE_PURGE, **counts)
+            self.record(CacheTag.CACHE_PURGE, **counts)
         return self.respond(counts)
 
 
@@ -134,7 +142,7 @@ class NodeViewSet(CacheResource):
     def register(self, request: Request) -> Response:
         """Register a worker of the organization; it serves once the platform has approved it."""
         node = nodes.register(self.principal.organization_id, self.read())
-        audit.record(self.platform_request, CacheTag.NODE_CREATE, node_id=node["node_id"])
+        self.record(CacheTag.NODE_CREATE, node_id=node["node_id"])
         return self.respond(node, headers=NO_STORE)
 
     @extend_schema(summary="Read a node")
@@ -146,7 +154,7 @@ class NodeViewSet(CacheResource):
     def destroy(self, request: Request, node_id: str) -> Response:
         """Deregister an own node at once; its objects are moved in the background."""
         nodes.remove(self.principal.organization_id, node_id)
-        audit.record(self.platform_request, CacheTag.NODE_DELETE, node_id=node_id)
+        self.record(CacheTag.NODE_DELETE, node_id=node_id)
         return self.no_content()
 
     @extend_schema(summary="Read a node's metrics")

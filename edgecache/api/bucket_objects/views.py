@@ -24,7 +24,6 @@ from edgecache.api.bucket_objects.serializers import (
 )
 from edgecache.api.client import Row
 from edgecache.api.views import CacheResource
-from platform_site.lib import audit
 from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import needs
 
@@ -94,8 +93,7 @@ class ObjectViewSet(CacheResource):
         keys = self.read()["keys"]
         scope = self.principal.scope
         self.if_enabled(lambda: bucket_objects.delete(scope, bucket_name, keys), None)
-        audit.record(
-            self.platform_request,
+        self.record(
             CacheTag.OBJECT_DELETE,
             bucket=bucket_name,
             count=len(keys),
@@ -114,7 +112,7 @@ class ObjectViewSet(CacheResource):
             ),
             NO_URL,
         )
-        audit.record(self.platform_request, CacheTag.OBJECT_SHARE, bucket=bucket_name, **body)
+        self.record(CacheTag.OBJECT_SHARE, bucket=bucket_name, **body)
         return self.respond(made, headers=NO_STORE)
 
     @extend_schema(summary="Create URLs to write an object")
@@ -131,9 +129,7 @@ class ObjectViewSet(CacheResource):
         # Parts belong to an upload whose creation and completion are recorded.
         if body["step"] != "part":
             audited = {name: body[name] for name in ("key", "step", "expires_in_s")}
-            audit.record(
-                self.platform_request, CacheTag.OBJECT_UPLOAD, bucket=bucket_name, **audited
-            )
+            self.record(CacheTag.OBJECT_UPLOAD, bucket=bucket_name, **audited)
         return self.respond(made, headers=NO_STORE)
 
     def _own_origin(self) -> str:

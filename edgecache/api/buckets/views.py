@@ -30,7 +30,6 @@ from edgecache.api.serializers import (
     OriginSerializer,
 )
 from edgecache.api.views import CacheResource
-from platform_site.lib import audit
 from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import needs
 
@@ -114,7 +113,7 @@ class BucketViewSet(CacheResource):
         bucket = self.if_enabled(
             lambda: buckets.create(self.principal.scope, body), NO_BUCKET | body
         )
-        audit.record(self.platform_request, CacheTag.BUCKET_CREATE, bucket=body["name"])
+        self.record(CacheTag.BUCKET_CREATE, bucket=body["name"])
         return self.respond(bucket)
 
     @extend_schema(summary="Read a bucket")
@@ -131,14 +130,14 @@ class BucketViewSet(CacheResource):
         bucket = self.if_enabled(
             lambda: buckets.change(self.principal.scope, bucket_name, body), NO_BUCKET | body
         )
-        audit.record(self.platform_request, CacheTag.BUCKET_UPDATE, bucket=bucket_name, **body)
+        self.record(CacheTag.BUCKET_UPDATE, bucket=bucket_name, **body)
         return self.respond(bucket)
 
     @extend_schema(summary="Delete a bucket")
     def destroy(self, request: Request, bucket_name: str) -> Response:
         """Delete an empty bucket."""
         self.if_enabled(lambda: buckets.delete(self.principal.scope, bucket_name), None)
-        audit.record(self.platform_request, CacheTag.BUCKET_DELETE, bucket=bucket_name)
+        self.record(CacheTag.BUCKET_DELETE, bucket=bucket_name)
         return self.no_content()
 
     @extend_schema(operation_id="cache_hosts_list", summary="List a bucket's hosts")
@@ -161,9 +160,7 @@ class BucketViewSet(CacheResource):
             lambda: hosts.prove(self.principal.scope, bucket_name, host, now=timezone.now()),
             NO_HOST | {"host": host},
         )
-        audit.record(
-            self.platform_request, CacheTag.BUCKET_HOST_CREATE, bucket=bucket_name, host=row["host"]
-        )
+        self.record(CacheTag.BUCKET_HOST_CREATE, bucket=bucket_name, host=row["host"])
         return self.respond(row)
 
     @extend_schema(operation_id="cache_hosts_retrieve", summary="Read a host")
@@ -183,9 +180,7 @@ class BucketViewSet(CacheResource):
     def remove_host(self, request: Request, bucket_name: str, host: str) -> Response:
         """Stop serving the bucket at a host name, at once."""
         self.if_enabled(lambda: hosts.remove(self.principal.scope, bucket_name, host), None)
-        audit.record(
-            self.platform_request, CacheTag.BUCKET_HOST_DELETE, bucket=bucket_name, host=host[:253]
-        )
+        self.record(CacheTag.BUCKET_HOST_DELETE, bucket=bucket_name, host=host[:253])
         return self.no_content()
 
 
@@ -211,16 +206,14 @@ class AccessKeyViewSet(CacheResource):
         """Create a key pair for S3 clients; only this answer holds the secret."""
         body = self.read()
         key = self.if_enabled(lambda: access_keys.create(self.principal.scope, body), NO_KEY | body)
-        audit.record(
-            self.platform_request, CacheTag.ACCESS_KEY_CREATE, access_key=key["access_key_id"]
-        )
+        self.record(CacheTag.ACCESS_KEY_CREATE, access_key=key["access_key_id"])
         return self.respond(key | {"endpoint": settings.CACHE.s3_url}, headers=NO_STORE)
 
     @extend_schema(summary="Revoke an access key")
     def destroy(self, request: Request, access_key_id: str) -> Response:
         """Revoke a key at once."""
         self.if_enabled(lambda: access_keys.revoke(self.principal.scope, access_key_id), None)
-        audit.record(self.platform_request, CacheTag.ACCESS_KEY_DELETE, access_key=access_key_id)
+        self.record(CacheTag.ACCESS_KEY_DELETE, access_key=access_key_id)
         return self.no_content()
 
 
@@ -256,7 +249,7 @@ class OriginViewSet(CacheResource):
         origin = self.if_enabled(
             lambda: origins.create(self.principal.scope, body), NO_ORIGIN | shown
         )
-        audit.record(self.platform_request, CacheTag.ORIGIN_CREATE, origin=body["name"])
+        self.record(CacheTag.ORIGIN_CREATE, origin=body["name"])
         return self.respond(origin)
 
     @extend_schema(summary="Replace an origin's credentials")
@@ -270,8 +263,7 @@ class OriginViewSet(CacheResource):
             lambda: origins.change_secret(self.principal.scope, origin_name, secret),
             NO_ORIGIN | {"name": origin_name},
         )
-        audit.record(
-            self.platform_request,
+        self.record(
             CacheTag.ORIGIN_UPDATE,
             origin=origin_name,
             has_secret=bool(secret),
@@ -282,5 +274,5 @@ class OriginViewSet(CacheResource):
     def destroy(self, request: Request, origin_name: str) -> Response:
         """Delete an origin that no bucket uses."""
         self.if_enabled(lambda: origins.delete(self.principal.scope, origin_name), None)
-        audit.record(self.platform_request, CacheTag.ORIGIN_DELETE, origin=origin_name)
+        self.record(CacheTag.ORIGIN_DELETE, origin=origin_name)
         return self.no_content()

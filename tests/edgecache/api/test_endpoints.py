@@ -275,8 +275,11 @@ CALLS: list[tuple[str, str, Any, int]] = [
 def test_with_the_cache_disabled_every_call_succeeds_and_does_nothing(
     switched_off: None, alice: User, method: str, path: str, body: Any, status: int
 ) -> None:
-    answer = signed_in(alice).call(method, path, body)
+    caller = signed_in(alice)
+    before = AuditEvent.objects.count()
+    answer = caller.call(method, path, body)
     assert (answer.status, answer.headers["X-Cache-Disabled"]) == (status, "1"), answer.body
+    assert AuditEvent.objects.count() == before
 
 
 @pytest.mark.parametrize(
