@@ -49,7 +49,7 @@ class Exchange:
     ends before its Content-Length closes the connection, so that it is not taken for complete.
     added: headers of the response, whichever it is; they replace others of their names, but Vary.
     began: ``time.perf_counter`` when the head had come. is_complete: the request has come to its
-    end, read or not.
+    end, read or not. owes_continue: the client waits for a 100 before it sends the body.
     """
 
     scope: Scope
@@ -62,6 +62,7 @@ class Exchange:
     is_answered: bool = False
     has_failed: bool = False
     is_chunked: bool = False
+    owes_continue: bool = field(init=False)
     status: int = 0
     head_bytes: int = 0
     body_bytes: int = 0
@@ -71,6 +72,11 @@ class Exchange:
     _body: deque[bytes | bytearray] = field(default_factory=deque)
     _is_late: bool = False
     _waiter: asyncio.Future[None] | None = None
+
+    def __post_init__(self) -> None:
+        expects = self.scope.headers.get("expect").lower()
+        # Older clients know no 100 (RFC 9110 §10.1.1).
+        self.owes_continue = expects == "100-continue" and self.scope.http_version == "1.1"
 
     @property
     def transport(self) -> asyncio.Transport:
@@ -177,11 +183,13 @@ class Exchange:
     def response_stream(self, status: int, headers: HeaderPairs) -> None:
         """Begin an answer whose body follows, in chunks where the headers do not tell its length.
 
-        ``send_bytes`` sends it. It ends when the application returns, whole unless that raises or
-        ``cut`` was called.
+        ``send_bytes`` sends it; the response to a HEAD has none. It ends when the application
+        returns, whole unless that raises or ``cut`` was called.
         """
         length = next((value for name, value in headers if name.lower() == "content-length"), "")
-        if length:
+        if self._is_bodyless(status):
+            pass
+        elif length:
             self.wanted_bytes = int(length)
         elif self.scope.http_version == "1.1":
             self.is_chunked = True

@@ -48,7 +48,7 @@ class Connection(ResponseWriter):
         self._client = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.network = network_of(host)
         self.is_made = False
-        self._request_head = RequestHead()
+        self._request_head = RequestHead(self._limits.head_bytes)
         self._head_bytes = 0
         self._body_bounds = BodyBounds(server.limits)
         self._is_in_head = True
@@ -58,11 +58,9 @@ class Connection(ResponseWriter):
         self._running: Exchange | None = None
         self._task: asyncio.Task[None] | None = None
         self._leave_queue: Leave | None = None
-        self._wants_continue = False
         self._is_held = False
         self._is_reading = True
-        self._lingers = False
-        self._lingered_bytes = 0
+        self._lingers, self._lingered_bytes = False, 0
 
     @property
     def deadline(self) -> float:
@@ -139,7 +137,7 @@ class Connection(ResponseWriter):
     # --- the parser's side --------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        self._request_head = RequestHead()
+        self._request_head = RequestHead(self._limits.head_bytes)
         self._is_in_head, self._head_bytes = True, 0
         self._is_in_message, self._is_idle = True, False
         if self._running is None:
@@ -157,24 +155,29 @@ class Connection(ResponseWriter):
 
     def on_headers_complete(self) -> None:
         """Begin an exchange."""
+        if self._lingers or self._is_closing:
+            # The last response has said that nothing follows.
+            raise HeadRefused(400)
         self._is_in_head = False
         method, version = self._parser.get_method(), self._parser.get_http_version()
-        limit_bytes = self._limits.head_bytes
-        scope = self._request_head.scope(method, version, self._client, limit_bytes=limit_bytes)
+        scope = self._request_head.scope(method, version, self._client)
         if self._scheme != "http":
             scope = scope._replace(scheme=self._scheme)
-        self._wants_continue = scope.headers.get("expect").lower() == "100-continue"
         if len(self._waiting) >= self._limits.pipelined:
             raise HeadRefused(429)
-        keeps_alive = self._parser.should_keep_alive() and not self._server.is_stopping
+        # Nothing is parsed behind a request for another protocol, which is not offered.
+        is_last = self._parser.should_upgrade() or self._server.is_stopping
+        keeps_alive = self._parser.should_keep_alive() and not is_last
         exchange = Exchange(scope, self, keeps_alive=keeps_alive)
         if scope.has_body:
             self._deadline = self._body_bounds.begin(self._loop.time())
+            if exchange.owes_continue:
+                self._deadline = NEVER
         else:
             # Known before the parser says so: an answer that is given now keeps the connection.
             exchange.end()
         self._incoming = exchange
-        if self._running is None:
+        if self._is_free:
             self._run(exchange)
         else:
             self._waiting.append(exchange)
@@ -199,7 +202,8 @@ class Connection(ResponseWriter):
             return
         exchange.end()
         self._is_in_head, self._head_bytes = True, 0
-        if self._running is None:
+        self._body_bounds.end()
+        if self._is_free:
             self._wait_for_request()
         else:
             self._deadline = NEVER
@@ -210,8 +214,9 @@ class Connection(ResponseWriter):
 
     def ask_for_body(self) -> None:
         """Send 100 Continue to a client that waits for it, and read on."""
-        if self._wants_continue:
-            self._wants_continue = False
+        running = self._running
+        if running is not None and running.owes_continue:
+            running.owes_continue = False
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self._deadline = self._body_bounds.begin(self._loop.time())
         self._resume_reading()
@@ -241,6 +246,11 @@ class Connection(ResponseWriter):
             self._running.keeps_alive = False
 
     # --- inside -------------------------------------------------------------------------------
+
+    @property
+    def _is_free(self) -> bool:
+        """True if the next request can begin: none runs, and its responses are taken."""
+        return self._running is None and not self._is_held
 
     @property
     def _can_be_refused(self) -> bool:
@@ -309,7 +319,6 @@ class Connection(ResponseWriter):
             self._end(exchange)
 
     def _go_on(self) -> None:
-        self._wants_continue = False
         if self._is_paused:
             # A client that sends requests and reads no responses would fill the memory.
             self._is_held = True
@@ -334,8 +343,6 @@ class Connection(ResponseWriter):
         if exchange.is_complete:
             self._shut()
             return
-        # A close with unread bytes is a reset, which would take the answer away from the client.
-        self._resume_reading()
         self._begin_to_linger()
 
     def _shut(self) -> None:
@@ -346,6 +353,8 @@ class Connection(ResponseWriter):
         self._transport.close()
 
     def _begin_to_linger(self) -> None:
+        # A close with unread bytes is a reset, which would take the answer away from the client.
+        self._resume_reading()
         self._lingers = True
         self._end_by = self._loop.time() + self._limits.linger_s
         if self._transport.can_write_eof():
@@ -358,7 +367,9 @@ class Connection(ResponseWriter):
 
     def _refuse(self, status: int) -> None:
         """Respond to a malformed request with an empty error and close the connection."""
-        if self._running is None and not self._is_closing:
+        if self._lingers or self._is_closing:
+            return
+        if self._running is None:
             self.write(response_head(status, [], 0, keeps_alive=False))
         self._stop_parsing()
         if self._running is None:

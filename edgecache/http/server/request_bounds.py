@@ -10,6 +10,7 @@ from edgecache.http.scope import Scope
 from edgecache.http.server.limits import NEVER, Limits
 
 HEADER_LIMIT: Final = 200
+VERSIONS: Final = frozenset(("1.0", "1.1"))
 # In what one read brings, 256 KiB at most. Each chunk costs a microsecond, so very small ones would
 # keep the loop busy for longer than their bytes are worth.
 CHUNKS_AT_ONCE: Final = 8192
@@ -28,9 +29,11 @@ class HeadRefused(Exception):
 class RequestHead:
     """A request's target and header fields, as they were sent. pieces: of the target."""
 
-    __slots__ = ("fields", "pieces")
+    __slots__ = ("_limit_bytes", "fields", "pieces")
 
-    def __init__(self) -> None:
+    def __init__(self, limit_bytes: int) -> None:
+        """limit_bytes: of the target, names and values together."""
+        self._limit_bytes = limit_bytes
         self.pieces: list[bytes] = []
         self.fields: list[tuple[bytes, bytes]] = []
 
@@ -39,13 +42,14 @@ class RequestHead:
         pieces = self.pieces
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def scope(self, method: bytes, version: str, client: str, *, limit_bytes: int) -> Scope:
-        """Return what the head says. limit_bytes: of its target, names and values together.
+    def scope(self, method: bytes, version: str, client: str) -> Scope:
+        """Return what the head says.
 
-        Raises HeadRefused: too long; no host, or more than one.
+        Raises HeadRefused: too long; no host, more than one, or another one in its target; a
+        version of HTTP that is not served.
         """
         sizes = [len(name) + len(value) for name, value in self.fields]
-        if len(self.target) + sum(sizes) > limit_bytes:
+        if len(self.target) + sum(sizes) > self._limit_bytes:
             raise HeadRefused(431)
         headers = Headers(
             [
@@ -53,11 +57,18 @@ class RequestHead:
                 for name, value in self.fields
             ]
         )
+        if version not in VERSIONS:
+            raise HeadRefused(505)
         hosts = headers.get_all("host")
+        host, path, query = _parts_of(self.target.decode("latin-1"))
         if len(hosts) > 1 or (not hosts and version == "1.1"):
             raise HeadRefused(400)
-        target = self.target.decode("latin-1")
-        path, _, query = _origin_form(target).partition("?")
+        # The target's host would count, and whoever stands before this server may go by the other.
+        if host and host.lower() != headers.get("host").lower():
+            raise HeadRefused(400)
+        if version == "1.0" and headers.get("transfer-encoding"):
+            # Its sender cannot know chunks: where the body ends is a guess (RFC 9112 §6.1).
+            raise HeadRefused(400)
         return Scope(
             method=method.decode("latin-1"),
             raw_path=path,
@@ -92,6 +103,10 @@ class BodyBounds:
         allowed = self._limits.body_grace_s + received_bytes / self._limits.body_bytes_per_s
         return min(now + self._limits.send_timeout_s, self._began + allowed)
 
+    def end(self) -> None:
+        """End a body: what the read brought behind it are other requests."""
+        self._silent_bytes = 0
+
     def receive(self, count: int) -> None:
         """Count what a read brought, before it is parsed. Raises HeadRefused."""
         self._chunks = self._bytes = 0
@@ -109,12 +124,12 @@ class BodyBounds:
             raise HeadRefused(400)
 
 
-def _origin_form(target: str) -> str:
-    """Return path and query of a request target in absolute form, too (RFC 9112 §3.2.2)."""
-    if target.startswith("/"):
-        return target
-    _, separator, rest = target.partition("://")
-    if not separator:
-        return "/" + target
-    slash = rest.find("/")
-    return rest[slash:] if slash >= 0 else "/"
+def _parts_of(target: str) -> tuple[str, str, str]:
+    """Return host, path and query of a request target, in absolute form too (RFC 9112 §3.2.2)."""
+    path, _, query = target.partition("?")
+    host = ""
+    if not path.startswith("/"):
+        _, separator, rest = path.partition("://")
+        host, _, path = rest.partition("/") if separator else ("", "", path)
+        path = "/" + path
+    return host, path, query

@@ -12,7 +12,7 @@ from edgecache.http.scope import Scope
 from edgecache.http.server.server import Server
 from tests.ports import free_port
 
-App = Callable[[Scope, Exchange], Awaitable[None]]
+App = Callable[[Scope, Exchange], Awaitable[None] | None]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 

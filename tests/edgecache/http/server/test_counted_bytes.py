@@ -49,7 +49,9 @@ class Counted:
     async def __call__(self, scope: Scope, exchange: Exchange) -> None:
         self.exchange = exchange
         try:
-            await self._app(scope, exchange)
+            work = self._app(scope, exchange)
+            if work is not None:
+                await work
         finally:
             self.sent_bytes = exchange.sent_bytes
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable
 
 import pytest
 
@@ -35,6 +36,35 @@ def test_responses_keep_the_order_of_their_requests() -> None:
             # The connection continues to work.
             writer.write(GET % b"more")
             assert (await reader.readuntil(b"app /more")).count(b"HTTP/1.1") == 1
+
+    run(work())
+
+
+def test_a_response_that_is_not_read_yet_does_not_change_the_order() -> None:
+    ends = asyncio.Event()
+
+    def answer(scope: Scope, exchange: Exchange) -> Awaitable[None] | None:
+        if scope.path == "/waits":
+            return wait(exchange)
+        exchange.response_bytes(200, [], bytes(2**23) if scope.path == "/large" else b"app /last")
+        return None
+
+    async def wait(exchange: Exchange) -> None:
+        await ends.wait()
+        exchange.response_str(200, [], "app /waits")
+
+    async def work() -> None:
+        async with serving(answer) as port, connected(port) as (reader, writer):
+            writer.transport.pause_reading()  # type: ignore[attr-defined] # a StreamWriter's transport reads, too
+            writer.write(b"".join(GET % path for path in (b"large", b"waits", b"last")))
+            await asyncio.sleep(0.1)
+            writer.transport.resume_reading()  # type: ignore[attr-defined] # a StreamWriter's transport reads, too
+            await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(2**23)
+            await asyncio.sleep(0.05)
+            ends.set()
+            said = await reader.readuntil(b"app /last")
+            assert said.index(b"app /waits") < said.index(b"app /last")
 
     run(work())
 

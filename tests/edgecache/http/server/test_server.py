@@ -9,6 +9,8 @@ import pytest
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.heads import HeaderRefused, response_head
 from edgecache.http.scope import Scope
+from edgecache.http.server import server as servers
+from edgecache.http.server.limits import Limits
 from tests.edgecache.http.support import App, ask, connected, echo, head, run, serving
 
 
@@ -23,6 +25,22 @@ def test_a_request_is_parsed_exactly() -> None:
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert answer.endswith(b"PUT /a%2Fb/%FF x=1+2 b'abc'")
     assert b"connection: close" in answer
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        ("http://x/a?b", "/a b"),
+        ("http://X?y=/secret", "/ y=/secret"),
+        ("*?u=http://h/y", "/* u=http://h/y"),
+    ],
+)
+def test_the_path_of_any_form_of_target_is_found(target: str, path: str) -> None:
+    async def main() -> bytes:
+        async with serving(echo) as port:
+            return await ask(port, head(f"GET {target} HTTP/1.1"))
+
+    assert run(main()).endswith(f"GET {path} b''".encode())
 
 
 def test_a_connection_is_kept_alive() -> None:
@@ -78,6 +96,13 @@ BAD = [
         b"GET /" + b"a" * 8000 + b" HTTP/1.1\r\nhost: a\r\nx: " + b"b" * 8500 + b"\r\n\r\n",
         431,
         id="long target and fields",
+    ),
+    pytest.param(b"GET http://a/1 HTTP/1.1\r\nhost: b\r\n\r\n", 400, id="another host's target"),
+    pytest.param(b"GET / HTTP/2.0\r\nhost: a\r\n\r\n", 505, id="another version"),
+    pytest.param(
+        b"PUT / HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+        400,
+        id="chunks before HTTP/1.1",
     ),
 ]
 
@@ -233,6 +258,39 @@ def test_a_100_continue_is_sent_only_when_the_body_is_read() -> None:
     refused = run(main(refuse))
     assert refused.startswith(b"HTTP/1.1 403")
     assert b"connection: close" in refused
+
+
+def test_a_client_may_wait_long_for_its_100_continue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "SWEEP_S", 0.05)
+
+    async def late(scope: Scope, exchange: Exchange) -> None:
+        await asyncio.sleep(0.3)
+        await echo(scope, exchange)
+
+    request = b"PUT /%b HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n"
+
+    async def main() -> None:
+        limits = Limits(send_timeout_s=0.1)
+        async with serving(late, limits=limits) as port, connected(port) as (reader, writer):
+            # Behind a request that runs, too.
+            writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" + request % b"1")
+            assert (await reader.readuntil(b"GET /  b''")).startswith(b"HTTP/1.1 200")
+            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+            writer.write(b"abc")
+            assert await reader.readuntil(b"b'abc'")
+
+    run(main())
+
+
+def test_a_client_of_http_1_0_gets_no_100_continue() -> None:
+    async def main() -> bytes:
+        async with serving(echo) as port, connected(port) as (reader, writer):
+            writer.write(b"PUT / HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n")
+            await asyncio.sleep(0.05)
+            writer.write(b"abc")
+            return await reader.read()
+
+    assert run(main()).startswith(b"HTTP/1.1 200")
 
 
 def test_an_early_response_reaches_a_client_that_still_sends() -> None:

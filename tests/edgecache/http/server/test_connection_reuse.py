@@ -1,0 +1,88 @@
+"""Which requests of a connection are served, one behind another, and when it ends."""
+
+import asyncio
+
+import pytest
+
+from edgecache.http.exchange import Exchange
+from edgecache.http.scope import Scope
+from tests.edgecache.http.support import ask, connected, echo, head, run, serving
+
+
+def at_once(scope: Scope, exchange: Exchange) -> None:
+    """Respond before the parser goes on."""
+    exchange.response_str(200, [], scope.path)
+
+
+def test_a_refused_request_is_read_to_its_end() -> None:
+    async def main() -> None:
+        async with serving(echo) as port, connected(port) as (reader, writer):
+            writer.write(b"PUT / HTTP/1.1\r\ncontent-length: 8000000\r\n\r\n" + bytes(8_000_000))
+            await asyncio.wait_for(writer.drain(), 2)
+            assert (await reader.read()).startswith(b"HTTP/1.1 400")
+
+    run(main())
+
+
+@pytest.mark.parametrize("asked", ["GET / HTTP/1.1\r\nupgrade: h2c", "CONNECT h:80 HTTP/1.1"])
+def test_a_request_for_another_protocol_ends_the_connection(asked: str) -> None:
+    async def main() -> bytes:
+        async with serving(at_once) as port:
+            lines = f"{asked}\r\nhost: x\r\nconnection: upgrade\r\n\r\n"
+            return await ask(port, lines.encode())
+
+    answer = run(main())
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" in answer
+
+
+def test_a_request_behind_the_last_response_does_not_run() -> None:
+    asked = []
+
+    def refuse(scope: Scope, exchange: Exchange) -> None:
+        asked.append(scope.method)
+        exchange.response_str(403, [], "no")
+
+    async def main() -> bytes:
+        async with serving(refuse) as port:
+            first = b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\nabc"
+            return await ask(port, first + head("DELETE / HTTP/1.1"))
+
+    assert run(main()).count(b"HTTP/1.1") == 1
+    assert asked == ["PUT"]
+
+
+def test_many_requests_behind_a_chunked_body_are_served() -> None:
+    async def main() -> bytes:
+        async with serving(echo) as port, connected(port) as (reader, writer):
+            writer.write(
+                b"PUT / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n"
+            )
+            long = b"GET / HTTP/1.1\r\nhost: x\r\nlong: " + b"a" * 4000 + b"\r\n\r\n"
+            # In a read of its own.
+            await asyncio.sleep(0.05)
+            writer.write(b"0\r\n\r\n" + long * 5)
+            for _ in range(6):
+                assert b"HTTP/1.1 200" in await reader.readuntil(b"\r\n\r\n")
+            writer.write(head("GET /last HTTP/1.1"))
+            return await reader.read()
+
+    assert b"GET /last" in run(main())
+
+
+@pytest.mark.parametrize("sized", [True, False])
+def test_a_stream_of_no_bytes_keeps_the_connection_of_a_head_request(*, sized: bool) -> None:
+    async def stream(scope: Scope, exchange: Exchange) -> None:
+        exchange.response_stream(200, [("content-length", "9")] if sized else [])
+        if scope.method != "HEAD":
+            await exchange.send_bytes(b"abcdefghi")
+
+    async def main() -> bytes:
+        async with serving(stream) as port, connected(port) as (reader, writer):
+            writer.write(b"HEAD / HTTP/1.1\r\nhost: x\r\n\r\n" + head("HEAD / HTTP/1.1"))
+            return await reader.read()
+
+    said = run(main())
+    assert said.count(b"HTTP/1.1 200") == 2
+    # Heads alone.
+    assert said.split(b"\r\n\r\n")[2:] == [b""]
