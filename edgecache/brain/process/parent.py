@@ -59,7 +59,9 @@ class Parent:
         self._mailboxes = Mailboxes(self._count)
         self._successor = Successor()
         self._sockets: Sockets = {}
-        self._has_begun_others = self._has_started = False
+        self._has_begun_others = self._has_started = self._is_handed_over = False
+        # When it looked for processes that hang; from when on silence means that one does.
+        self._looked_at = self._judges_from = time.monotonic()
         # Places by process.
         self._running: dict[int, int] = {}
         # When a place gets its next process.
@@ -88,11 +90,13 @@ class Parent:
     def _step(self) -> int | None:
         """Wait for the next event and act on it; return the exit status if it is the last one."""
         due_s = min(self._due.values()) - time.monotonic() if self._due else LOOK_S
-        came = _next_signal(min(due_s, LOOK_S))
+        came, sender = _next_signal(min(due_s, LOOK_S))
         if came in ENDS:
+            self._is_handed_over = self._successor.is_process(sender)
             return 0
-        # One that is to end as well, as the next signal says, needs no successor.
-        if came == signal.SIGUSR2 and not ENDS & signal.sigpending():
+        # One that is to end as well, as the next signal says, needs no successor; nor does one that
+        # is itself about to take over.
+        if came == signal.SIGUSR2 and self._has_started and not ENDS & signal.sigpending():
             self._successor.start(self._sockets)
         self._successor.note_end()
         self._kill_hanging()
@@ -117,7 +121,16 @@ class Parent:
             report_ready()
 
     def _kill_hanging(self) -> None:
-        """Kill processes that hang: their clients would wait for ever, and others' writes often."""
+        """Kill processes that hang: their clients would wait for ever, and others' writes often.
+
+        None after a pause of this one: all were paused with it, as a machine can be.
+        """
+        now = time.monotonic()
+        if now - self._looked_at > 2 * LOOK_S:
+            self._judges_from = now + HANGS_S
+        self._looked_at = now
+        if now < self._judges_from:
+            return
         for pid, place in self._running.items():
             if self._memory.silent_s(place) > HANGS_S:
                 log.error("brain_process_hangs", place=place)
@@ -177,11 +190,9 @@ class Parent:
         """End all processes; return 1 if one did not end well."""
         for sock in self._sockets.values():
             sock.close()
-        is_handed_over = self._successor.is_running
-        for pid in self._running:
-            os.kill(pid, STOP_HANDED_OVER if is_handed_over else STOP)
-        limit_s = STOP_PARTS_S + (HANDED_OVER_S if is_handed_over else STOP_TIMEOUT_S)
-        until = time.monotonic() + limit_s
+        if not self._is_handed_over:
+            self._successor.end()
+        until = self._tell_to_stop(STOP_HANDED_OVER if self._is_handed_over else STOP)
         status = 0
         while True:
             # Before the wait: what ended with the last signal is reported by no other.
@@ -194,12 +205,23 @@ class Parent:
             left_s = until - time.monotonic()
             if not self._running or left_s <= 0:
                 break
-            _next_signal(left_s)
+            if _next_signal(left_s)[0] in ENDS:
+                # Who drains for a successor is to end now.
+                until = min(until, self._tell_to_stop(STOP))
         for pid in self._running:
             log.error("brain_process_killed", place=self._running[pid])
             os.kill(pid, signal.SIGKILL)
+        if not self._is_handed_over:
+            self._successor.wait_for_end(until)
         log.info("brain_stopped")
         return status or int(bool(self._running))
+
+    def _tell_to_stop(self, how: signal.Signals) -> float:
+        """Send the processes STOP or STOP_HANDED_OVER; return until when (time.monotonic())."""
+        for pid in self._running:
+            os.kill(pid, how)
+        limit_s = HANDED_OVER_S if how == STOP_HANDED_OVER else STOP_TIMEOUT_S
+        return time.monotonic() + limit_s + STOP_PARTS_S
 
 
 def check(settings: BrainSettings) -> None:
@@ -217,10 +239,13 @@ def check(settings: BrainSettings) -> None:
             raise StartError(sentence) from None
 
 
-def _next_signal(timeout_s: float) -> int | None:
-    """Wait for one of SIGNALS, None when the time is over."""
+def _next_signal(timeout_s: float) -> tuple[int, int]:
+    """Wait for one of SIGNALS; return it and the process that sent it, 0 when the time is over."""
     came = signal.sigtimedwait(SIGNALS, max(0.0, timeout_s))
-    return None if came is None else came.si_signo
+    # After a pause longer than the time Python 3.11 returns a signal that never came.
+    if came is None or came.si_signo not in SIGNALS:
+        return 0, 0
+    return came.si_signo, came.si_pid
 
 
 def _status_of(pid: int) -> int | None:

@@ -44,16 +44,19 @@ class BrainProcess:
         self._parts = parts
         self._listeners = listeners
         self._is_handed_over = False
+        # Set when it is to end, handed over or not.
+        self._ended = asyncio.Event()
 
     async def run(self, sockets: Mapping[str, socket.socket], on_ready: Callable[[], None]) -> int:
         """Serve until STOP, or until STOP_HANDED_OVER, when another brain has the sockets as well.
 
+        STOP after STOP_HANDED_OVER ends the long wait for requests under way.
         sockets: see ``open_sockets``. Returns the exit status, 1 when a listener failed.
         Raises DatabaseUnavailable.
         """
         loop = asyncio.get_running_loop()
         halt = asyncio.Event()
-        loop.add_signal_handler(STOP, halt.set)
+        loop.add_signal_handler(STOP, self._end, halt)
         # Ctrl-C reaches every process of a terminal: the parent decides what it means.
         loop.add_signal_handler(signal.SIGINT, lambda: None)
         loop.add_signal_handler(STOP_HANDED_OVER, self._hand_over, halt)
@@ -61,6 +64,10 @@ class BrainProcess:
             return await self._serve(halt, sockets, on_ready)
         finally:
             await self._stop()
+
+    def _end(self, halt: asyncio.Event) -> None:
+        self._ended.set()
+        halt.set()
 
     def _hand_over(self, halt: asyncio.Event) -> None:
         self._is_handed_over = True
@@ -94,9 +101,14 @@ class BrainProcess:
     async def _stop(self) -> None:
         """Close the ports, let requests finish, then stop the parts in reverse order."""
         if self._is_handed_over:
-            await self._listeners.stop(timeout_s=HANDED_OVER_S, idle_s=IDLE_S)
-        else:
-            await self._listeners.stop(timeout_s=STOP_TIMEOUT_S)
+            draining = asyncio.create_task(
+                self._listeners.stop(timeout_s=HANDED_OVER_S, idle_s=IDLE_S)
+            )
+            ending = asyncio.create_task(self._ended.wait())
+            await asyncio.wait({draining, ending}, return_when=asyncio.FIRST_COMPLETED)
+            draining.cancel()
+            ending.cancel()
+        await self._listeners.stop(timeout_s=STOP_TIMEOUT_S)
         for part in reversed(self._parts):
             await part.stop()
         log.info("brain_process_stopped")

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
@@ -53,6 +54,24 @@ class Successor:
     def is_running(self) -> bool:
         """True if there is one."""
         return self._process is not None and self._process.poll() is None
+
+    def is_process(self, pid: int) -> bool:
+        """True if it has this process."""
+        return self._process is not None and self._process.pid == pid
+
+    def end(self) -> None:
+        """Tell it to end, if there is one."""
+        if self._process is not None:
+            self._process.terminate()
+
+    def wait_for_end(self, until: float) -> None:
+        """Wait for the end of one that was told to; kill it when the time.monotonic() is over."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
 
     def note_end(self) -> None:
         """Log it if the successor has ended: this brain goes on."""
