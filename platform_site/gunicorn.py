@@ -48,11 +48,13 @@ def _fresh_metrics_dir() -> str:
     return str(folder)
 
 
-# A worker that ends and the one that replaces it overlap.
-_counts = ConnectionCounts(2 * settings.WEB_WORKERS + 2)
-# A row is its worker's until that has ended, also while it only drains: reloads may overlap.
-_sql_rows = set(range(4 * settings.WEB_WORKERS + 8))
-_sql_counts = shared_counts.share(len(_sql_rows), max(settings.SQL.running, settings.SQL.queue) + 8)
+# How many workers there may be at once: one that ends and the one that replaces it overlap, so do
+# reloads, and TTIN adds some. Beyond that they share.
+_places = 4 * settings.WEB_WORKERS + 8
+_counts = ConnectionCounts(_places)
+# A row is its worker's until that has ended, also while it only drains.
+_sql_rows = set(range(_places))
+_sql_counts = shared_counts.share(_places, max(settings.SQL.running, settings.SQL.queue) + 8)
 # Before the first import of prometheus_client, which looks for it then and never again.
 _metrics_dir = _fresh_metrics_dir()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir

@@ -27,8 +27,13 @@ def limits_of(scope: Scope) -> Limits:
     return Limits(
         shared.running_per_organization,
         shared.running_per_environment,
-        shared.running_beside_others or max(1, settings.WEB_WORKERS // 2),
+        beside_others(),
     )
+
+
+def beside_others() -> int:
+    """Return how many requests of an organization run at once in all processes beside others."""
+    return settings.SQL.running_beside_others or max(1, settings.WEB_WORKERS // 2)
 
 
 class Marked:
@@ -50,9 +55,9 @@ class Marked:
     def __contains__(self, organization_id: int) -> bool:
         return self._until.get(organization_id, 0.0) > time.monotonic()
 
-    def clear(self) -> None:
-        """Forget all."""
-        self._until.clear()
+    def discard(self, organization_id: int) -> None:
+        """Forget an organization."""
+        self._until.pop(organization_id, None)
 
 
 def is_fair(own: int, *, taken: int, of: int) -> bool:

@@ -11,6 +11,7 @@ import os
 import select
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 ORGANIZATION: Final = struct.Struct("Q")
@@ -18,11 +19,12 @@ TIME: Final = struct.Struct("d")
 ENTRY: Final = struct.Struct("Qd")
 # In a free entry; the primary keys of organizations begin at 1.
 NONE: Final = ORGANIZATION.pack(0)
-# What a bell counts up by when its own process rings, and not another one.
-OWN: Final = 2**32
+# How many a process hears at once.
+RINGS_AT_ONCE: Final = 256
 # An organization is written times this odd number, modulo 2**64, which tells all of them apart: a
 # search through free entries passes over them six times as fast as for a number full of zeros.
 SPREAD: Final = 0x9E3779B97F4A7C15
+GATHER: Final = pow(SPREAD, -1, 2**64)
 
 
 class OrganizationTimes:
@@ -32,11 +34,12 @@ class OrganizationTimes:
         self._row_bytes = width * ENTRY.size
         self._shared = mmap.mmap(-1, rows * self._row_bytes)
 
-    def add(self, row: int, organization_id: int, time: float) -> int:
-        """Write a free entry of a row; return its position."""
+    def add(self, row: int, organization_id: int, time: float) -> int | None:
+        """Write a free entry of a row; return its position, None if the row is full."""
         first = row * self._row_bytes
-        position = next(self._positions(NONE, first, first + self._row_bytes))
-        self._write(position, organization_id, time)
+        position = next(self._positions(NONE, first, first + self._row_bytes), None)
+        if position is not None:
+            self._write(position, organization_id, time)
         return position
 
     def put_first(self, row: int, organization_id: int, time: float) -> None:
@@ -48,8 +51,10 @@ class OrganizationTimes:
             self._shared[second : second + ENTRY.size] = former
         self._write(first, organization_id, time)
 
-    def remove(self, position: int) -> None:
-        """Free an entry."""
+    def remove(self, position: int | None) -> None:
+        """Free an entry, if it was written."""
+        if position is None:
+            return
         self._shared[position : position + ORGANIZATION.size] = NONE
 
     def clear(self, row: int) -> None:
@@ -61,6 +66,15 @@ class OrganizationTimes:
         """Return the row and the time of each of an organization's entries."""
         found = self._positions(_written(organization_id), 0, len(self._shared))
         return [(at // self._row_bytes, self._time(at)) for at in found]
+
+    def entries(self) -> list[tuple[int, int, float]]:
+        """Return the organization, the row and the time of each entry."""
+        width = self._row_bytes // ENTRY.size
+        return [
+            (written * GATHER % 2**64, index // width, time)
+            for index, (written, time) in enumerate(ENTRY.iter_unpack(self._shared[:]))
+            if written
+        ]
 
     def has_another(self, organization_id: int, *, since: float) -> bool:
         """True if another organization has an entry with a later time."""
@@ -104,7 +118,8 @@ class SharedCounts:
         self.running = OrganizationTimes(processes, requests)
         self.waiting = OrganizationTimes(processes, requests)
         self.served = OrganizationTimes(processes, 2)
-        self._bells = [os.eventfd(0) for _ in range(processes)]
+        # Pipes of organizations' keys: what is written at once is read at once.
+        self._bells = [os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) for _ in range(processes)]
 
     def in_row(self, row: int) -> "SharedCounts":
         """Return the same tables for the process of another row."""
@@ -120,20 +135,28 @@ class SharedCounts:
         waiting = [(at, row) for row, at in self.waiting.of(organization_id) if row != self.row]
         if waiting:
             # One for each slot: all that hear of a free slot would take it.
-            os.eventfd_write(self._bells[min(waiting)[1]], 1)
+            self._ring(min(waiting)[1], organization_id)
         return bool(waiting)
 
     def wake(self) -> None:
         """Ring for this process."""
-        os.eventfd_write(self._bells[self.row], OWN)
+        self._ring(self.row, 0)
 
-    def wait_for_bell(self, timeout_s: float | None) -> bool:
-        """Wait for the bell, or until the time is over; True if another process has rung."""
-        bell = self._bells[self.row]
+    def wait_for_bell(self, timeout_s: float | None) -> list[int]:
+        """Wait for the bell, or until the time is over; return whose slots others left."""
+        bell = self._bells[self.row][0]
         ready = select.poll()
         ready.register(bell, select.POLLIN)
-        is_rung = ready.poll(None if timeout_s is None else timeout_s * 1000)
-        return bool(is_rung) and os.eventfd_read(bell) % OWN > 0
+        ready.poll(None if timeout_s is None else timeout_s * 1000)
+        with suppress(BlockingIOError):
+            rung = os.read(bell, RINGS_AT_ONCE * ORGANIZATION.size)
+            return [organization_id for (organization_id,) in ORGANIZATION.iter_unpack(rung)]
+        return []
+
+    def _ring(self, row: int, organization_id: int) -> None:
+        # A process that hangs hears none; it looks by itself when it goes on.
+        with suppress(BlockingIOError):
+            os.write(self._bells[row][1], ORGANIZATION.pack(organization_id))
 
     def clear(self, row: int) -> None:
         """Forget a process that has ended."""

@@ -35,6 +35,17 @@ print(new.slot == old.slot, new.sql_row == old.sql_row)
 """
 
 
+MANY = """
+from types import SimpleNamespace
+from platform_site import gunicorn
+
+for _ in range(100):
+    gunicorn.pre_fork(None, SimpleNamespace())
+gunicorn.on_exit(None)
+print("forked")
+"""
+
+
 def output_of(code: str) -> list[str]:
     """Return the words that a program prints."""
     seen = subprocess.run(
@@ -55,3 +66,7 @@ def test_the_preloaded_application_has_no_thread_and_no_connection() -> None:
 def test_a_worker_that_drains_keeps_its_row_of_sql_requests() -> None:
     is_slot_shared, is_row_shared = output_of(DRAIN)
     assert (is_slot_shared, is_row_shared) == ("True", "False")
+
+
+def test_more_workers_than_there_are_places_are_started() -> None:
+    assert output_of(MANY) == ["forked"]

@@ -40,10 +40,12 @@ def client_fd() -> int | None:
 
 
 def is_gone() -> bool:
-    """True if the client closed its connection; behind a proxy, if the proxy did for it."""
+    """True if the connection is closed: by the client, the proxy in front of it, or this server."""
     fd = client_fd()
     if fd is None:
         return False
+    if fd < 0:
+        return True
     poll = select.poll()
     poll.register(fd, GONE)
     return bool(poll.poll(0))

@@ -34,9 +34,10 @@ class ConnectionCounts:
     def take_slot(self) -> int:
         """Take a slot that no process has, for the next one; only the parent does.
 
-        Raises ValueError if there is none.
+        Without one the last is shared: connections are then left to others less exactly.
         """
-        slot = self._all().index(CLOSED)
+        counts = self._all()
+        slot = counts.index(CLOSED) if CLOSED in counts else self._slots - 1
         self.set(slot, STARTING)
         return slot
 

@@ -9,9 +9,16 @@ from django.conf import settings
 from django.test import override_settings
 
 from sqlgateway.errors import TooManyQueries
-from sqlgateway.execution import admission
+from sqlgateway.execution import running
 from sqlgateway.execution.shared_counts import SharedCounts
-from tests.sqlgateway.execution.held_requests import ALICE, CHARLIE, Clock, Runner, stop_time
+from tests.sqlgateway.execution.held_requests import (
+    ALICE,
+    CHARLIE,
+    SANDBOX,
+    Clock,
+    Runner,
+    stop_time,
+)
 from tests.waiting import wait_until
 
 
@@ -34,6 +41,10 @@ class Processes:
         """Move time on while the other organization is served."""
         self._clock.pass_s(seconds)
         self.serve_another()
+
+    def now(self) -> float:
+        """Return the time by which requests are admitted."""
+        return self._clock.monotonic()
 
     def end(self) -> None:
         """Let all requests end."""
@@ -61,7 +72,7 @@ def waits(ms: int) -> Iterator[None]:
 
 def test_beside_others_an_organization_runs_one_in_all_processes(processes: Processes) -> None:
     processes.first.start(ALICE, "a1")
-    processes.pass_s(admission.SHORT_S)
+    processes.pass_s(running.SHORT_S)
 
     with waits(20):
         refused = processes.second.start(ALICE, "a2").exception(1)
@@ -74,21 +85,21 @@ def test_beside_others_an_organization_runs_one_in_all_processes(processes: Proc
 
 def test_two_processes_take_turns_with_an_organization(processes: Processes) -> None:
     processes.first.start(ALICE, "a1")
-    processes.pass_s(admission.SHORT_S)
+    processes.pass_s(running.SHORT_S)
     processes.first.start(ALICE, "a2")
     processes.second.start(ALICE, "b1")
     processes.second.start(ALICE, "b2")
 
     processes.first.end("a1")
     assert (processes.first.order, processes.second.order) == (["a1"], ["b1"])
-    processes.pass_s(admission.SHORT_S)
+    processes.pass_s(running.SHORT_S)
     processes.second.end("b1")
     assert (processes.first.order, processes.second.order) == (["a1", "a2"], ["b1"])
 
 
 def test_a_process_that_does_not_take_its_turn_loses_it(processes: Processes) -> None:
     processes.first.start(ALICE, "a1")
-    processes.pass_s(admission.SHORT_S)
+    processes.pass_s(running.SHORT_S)
     processes.first.start(ALICE, "a2")
     # Of a process that hangs.
     processes.counts.waiting.add(1, ALICE.organization_id, 0.0)
@@ -96,13 +107,13 @@ def test_a_process_that_does_not_take_its_turn_loses_it(processes: Processes) ->
     processes.first.end("a1")
     assert processes.first.order == ["a1"]
 
-    processes.pass_s(admission.LOOK_S)
+    processes.pass_s(running.LEFT_S)
     wait_until(lambda: processes.first.order == ["a1", "a2"])
 
 
 def test_what_a_process_that_was_killed_ran_does_not_count(processes: Processes) -> None:
     processes.first.start(ALICE, "a1")
-    processes.pass_s(admission.SHORT_S)
+    processes.pass_s(running.SHORT_S)
 
     processes.counts.clear(0)
     processes.serve_another()
@@ -114,7 +125,7 @@ def test_what_a_process_that_was_killed_ran_does_not_count(processes: Processes)
 def test_short_requests_do_not_wait_for_those_of_another_process(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "SHORT_S", 0.5)
+    monkeypatch.setattr(running, "SHORT_S", 0.5)
     processes.first.start(ALICE, "a1")
     processes.second.start(ALICE, "a2")
 
@@ -124,9 +135,9 @@ def test_short_requests_do_not_wait_for_those_of_another_process(
 def test_what_follows_a_long_request_counts_in_all_processes_at_once(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "SHORT_S", 0.5)
+    monkeypatch.setattr(running, "SHORT_S", 0.5)
     processes.first.start(ALICE, "a1")
-    processes.pass_s(admission.SHORT_S)
+    processes.pass_s(running.SHORT_S)
     processes.first.end("a1")
     processes.first.start(ALICE, "a2")
 
@@ -141,7 +152,54 @@ def test_slow_requests_of_one_process_do_not_keep_those_of_another_waiting(
     processes: Processes,
 ) -> None:
     processes.first.start(ALICE, "slow")
-    processes.pass_s(admission.SLOW_S)
+    processes.pass_s(running.SLOW_S)
     processes.second.start(ALICE, "a1")
 
     assert processes.second.order == ["a1"]
+
+
+def test_no_slot_is_left_to_a_process_whose_environment_is_full(processes: Processes) -> None:
+    with override_settings(SQL=replace(settings.SQL, running_per_environment=1)):
+        processes.first.start(ALICE, "slow")
+        processes.pass_s(running.SLOW_S)
+        processes.second.start(SANDBOX, "b1")
+        processes.pass_s(running.SHORT_S)
+        processes.first.start(ALICE, "a1")
+        processes.second.start(SANDBOX, "b2")
+
+        processes.second.end("b1")
+        assert (processes.first.order, processes.second.order) == (["slow"], ["b1", "b2"])
+
+
+def test_another_organizations_slot_does_not_end_what_is_left_to_a_process(
+    processes: Processes,
+) -> None:
+    processes.first.start(ALICE, "a1")
+    processes.pass_s(running.SHORT_S)
+    processes.first.start(ALICE, "a2")
+    # Of a process that hangs.
+    processes.counts.waiting.add(1, ALICE.organization_id, 0.0)
+    processes.counts.waiting.add(0, CHARLIE.organization_id, 0.0)
+
+    processes.first.end("a1")
+    processes.counts.in_row(1).wake_another(CHARLIE.organization_id)
+    processes.first.start(CHARLIE, "c1")
+    assert processes.first.order == ["a1", "c1"]
+
+
+def test_a_request_whose_slot_is_free_when_its_wait_ends_runs(processes: Processes) -> None:
+    processes.counts.running.add(1, ALICE.organization_id, processes.now() - 2 * running.SHORT_S)
+    with waits(90):
+        processes.first.start(ALICE, "a1")
+        processes.counts.clear(1)
+        assert processes.first.order == []
+        wait_until(lambda: processes.first.order == ["a1"])
+
+
+def test_requests_beyond_the_row_of_a_process_run_without_being_counted() -> None:
+    counts = SharedCounts(1, 1)
+    entries = [counts.running.add(0, ALICE.organization_id, 1.0) for _ in range(2)]
+    assert len(counts.running.of(ALICE.organization_id)) == 1
+    for entry in entries:
+        counts.running.remove(entry)
+    assert counts.running.of(ALICE.organization_id) == []
