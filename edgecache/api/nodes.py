@@ -5,10 +5,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from edgecache.api import client
-from edgecache.api.cluster_status import no_metrics
 from edgecache.api.errors import NodeNotFound
 
-NO_ID: Final = "00000000-0000-0000-0000-000000000000"
 # Its endpoint and its load are for its operator only.
 PUBLIC: Final = (
     *("node_id", "region", "status", "health", "capacity_bytes", "used_bytes"),
@@ -34,12 +32,7 @@ def register(organization_id: int, body: Mapping[str, Any]) -> dict[str, Any]:
     Raises NodeEndpointTaken and InvalidRequest.
     """
     fields = {**body, "organization_id": organization_id, "is_trusted": False}
-    node: dict[str, Any] = client.call(
-        "POST",
-        "/v1/nodes",
-        body=fields,
-        disabled=_nothing() | dict(body) | {"node_secret": "", "brain_url": ""},
-    )
+    node: dict[str, Any] = client.call("POST", "/v1/nodes", body=fields)
     return node | {"is_own": True}
 
 
@@ -48,14 +41,18 @@ def remove(organization_id: int, node_id: str) -> None:
 
     Raises NodeNotFound, also for another organization's.
     """
-    if client.is_enabled():
-        _check_own(organization_id, node_id)
-        client.call("DELETE", f"/v1/nodes/{node_id}")
+    _check_own(organization_id, node_id)
+    client.call("DELETE", f"/v1/nodes/{node_id}")
 
 
 def read(node_id: str) -> dict[str, Any]:
-    """Return any node with all its fields, for the platform's staff. Raises NodeNotFound."""
-    node: dict[str, Any] = client.call("GET", f"/v1/nodes/{_checked(node_id)}", disabled=_nothing())
+    """Return any node with all its fields, for the platform's staff.
+
+    Raises NodeNotFound, also while the cache is switched off.
+    """
+    node: dict[str, Any] | None = client.call("GET", f"/v1/nodes/{_checked(node_id)}")
+    if node is None:
+        raise NodeNotFound
     return node
 
 
@@ -69,8 +66,7 @@ def metrics(organization_id: int, node_id: str) -> dict[str, Any]:
 
     Raises NodeNotFound, also for another organization's.
     """
-    nothing = {"node_id": node_id, "load": 0.0, **no_metrics()}
-    return _part(organization_id, node_id, "metrics", disabled=nothing)
+    return _part(organization_id, node_id, "metrics")
 
 
 def audits(organization_id: int, node_id: str) -> dict[str, Any]:
@@ -78,8 +74,7 @@ def audits(organization_id: int, node_id: str) -> dict[str, Any]:
 
     Raises NodeNotFound, also for another organization's.
     """
-    nothing: dict[str, Any] = {"days": [], "failures": []}
-    return _part(organization_id, node_id, "audits", disabled=nothing)
+    return _part(organization_id, node_id, "audits")
 
 
 def decide(node_id: str, decision: str) -> None:
@@ -90,11 +85,7 @@ def decide(node_id: str, decision: str) -> None:
     client.call("POST", f"/v1/nodes/{_checked(node_id)}/{decision}", body={})
 
 
-def _part(
-    organization_id: int, node_id: str, part: str, *, disabled: dict[str, Any]
-) -> dict[str, Any]:
-    if not client.is_enabled():
-        return disabled
+def _part(organization_id: int, node_id: str, part: str) -> dict[str, Any]:
     _check_own(organization_id, node_id)
     answer: dict[str, Any] = client.call("GET", f"/v1/nodes/{node_id}/{part}")
     return answer
@@ -121,23 +112,3 @@ def _seen_by(organization_id: int, node: Mapping[str, Any]) -> dict[str, Any]:
     shown = dict(node) if is_own else {name: node[name] for name in PUBLIC}
     shown.pop("organization_id", None)
     return shown | {"is_own": is_own}
-
-
-def _nothing() -> dict[str, Any]:
-    return {
-        "node_id": NO_ID,
-        "organization_id": None,
-        "endpoint": "",
-        "region": "",
-        "capacity_bytes": 0,
-        "used_bytes": 0,
-        "object_count": 0,
-        "evictions": 0,
-        "load": 0.0,
-        "status": "",
-        "status_reason": "",
-        "status_at": None,
-        "health": "",
-        "created_at": None,
-        "last_seen_at": None,
-    }

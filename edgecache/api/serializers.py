@@ -3,6 +3,7 @@
 import re
 from typing import Any, Final
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
@@ -18,11 +19,33 @@ from platform_site.lib.api import StrictSerializer
 
 NAME: Final = re.compile(rf"\A{LABEL.pattern}\Z")
 MAX_KEYS: Final = 1000
+LEAST: Final[tuple[tuple[Any, Any], ...]] = (
+    (serializers.BooleanField, False),
+    ((serializers.IntegerField, serializers.FloatField), 0),
+    ((serializers.ListField, serializers.ListSerializer), []),
+    (serializers.DictField, {}),
+)
 
 
 def _refuse_nul(value: str) -> None:
     if "\0" in value:
         raise serializers.ValidationError("A key holds no NUL.", code="invalid")
+
+
+def nothing_of(serializer: Any) -> dict[str, Any]:
+    """Return the fields of a serializer with nothing in them."""
+    return {name: _nothing(field) for name, field in serializer().fields.items()}
+
+
+def _nothing(field: serializers.Field[Any, Any, Any, Any]) -> Any:
+    """Return null where a field may be null, else the least of its kind."""
+    if field.allow_null:
+        return None
+    if isinstance(field, serializers.DateTimeField):
+        return timezone.now()
+    if isinstance(field, serializers.Serializer):
+        return nothing_of(type(field))
+    return next((least for kind, least in LEAST if isinstance(field, kind)), "")
 
 
 class CacheStatusSerializer(serializers.Serializer[Any]):

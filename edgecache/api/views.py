@@ -1,7 +1,6 @@
 """``/v1/cache``: status, metrics, purge and worker nodes."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
@@ -24,22 +23,47 @@ from edgecache.api.serializers import (
     PurgeRequestSerializer,
     PurgeSerializer,
     RegistrationSerializer,
+    nothing_of,
 )
 from platform_site.lib import audit
 from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import MEMBER, needs
 from platform_site.lib.viewsets import PlatformViewSet
 
-T = TypeVar("T")
+
+class SwitchedOff(Exception):
+    """The cache is switched off: the operation does nothing. body: what was sent, validated."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__()
+        self.body = body
 
 
 class CacheResource(PlatformViewSet):
-    """A resource of the cache; while the cache is switched off its answers say so.
+    """A resource of the cache; while the cache is switched off its operations do nothing.
 
-    Lists come whole: the limits of an environment and the number of nodes keep them short.
+    They check what was sent and answer with nothing in it. Lists come whole: the limits of an
+    environment and the number of nodes keep them short.
     """
 
     pagination_class = None
+    # Those that ask no brain.
+    independent_actions: ClassVar[frozenset[str]] = frozenset()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Let no operation begin while the cache is switched off."""
+        super().initial(request, *args, **kwargs)
+        if not client.is_enabled() and self.action not in self.independent_actions:
+            raise SwitchedOff(self.read() if self.action in self.request_serializers else {})
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """Answer an operation that has not begun."""
+        if not isinstance(exc, SwitchedOff):
+            return super().handle_exception(exc)
+        serializer = self.response_serializer()
+        if serializer is None:
+            return self.no_content()
+        return self.respond(nothing_of(serializer) | exc.body)
 
     def finalize_response(
         self, request: Request, response: Response, *args: Any, **kwargs: Any
@@ -49,18 +73,6 @@ class CacheResource(PlatformViewSet):
         if not client.is_enabled():
             answer["X-Cache-Disabled"] = "1"
         return answer
-
-    def if_enabled(self, operation: Callable[[], T], otherwise: T) -> T:
-        """Return the operation's result, or ``otherwise`` while the cache is switched off."""
-        return operation() if client.is_enabled() else otherwise
-
-    def record(self, tag: CacheTag, **data: Any) -> None:
-        """Record an event in the audit trail, unless the cache is off: nothing has happened then.
-
-        data: JSON values, never a secret.
-        """
-        if client.is_enabled():
-            audit.record(self.platform_request, tag, **data)
 
 
 class CacheViewSet(CacheResource):
@@ -72,6 +84,7 @@ class CacheViewSet(CacheResource):
         "history": MEMBER.for_keys("nodes:read"),
         "purge": needs("objects", "delete"),
     }
+    independent_actions = frozenset({"history"})
     query_serializers = {"history": HistoryQuerySerializer}
     request_serializers = {"purge": PurgeRequestSerializer}
     response_serializers = {
@@ -106,7 +119,7 @@ class CacheViewSet(CacheResource):
         body = self.read()
         counts = objects.purge(self.principal.scope, body)
         if not body.get("preview"):
-            self.record(CacheTag.CACHE_PURGE, **counts)
+            audit.record(self.platform_request, CacheTag.CACHE_PURGE, **counts)
         return self.respond(counts)
 
 
@@ -142,7 +155,7 @@ class NodeViewSet(CacheResource):
     def register(self, request: Request) -> Response:
         """Register a worker of the organization; it serves once the platform has approved it."""
         node = nodes.register(self.principal.organization_id, self.read())
-        self.record(CacheTag.NODE_CREATE, node_id=node["node_id"])
+        audit.record(self.platform_request, CacheTag.NODE_CREATE, node_id=node["node_id"])
         return self.respond(node, headers=NO_STORE)
 
     @extend_schema(summary="Read a node")
@@ -154,7 +167,7 @@ class NodeViewSet(CacheResource):
     def destroy(self, request: Request, node_id: str) -> Response:
         """Deregister an own node at once; its objects are moved in the background."""
         nodes.remove(self.principal.organization_id, node_id)
-        self.record(CacheTag.NODE_DELETE, node_id=node_id)
+        audit.record(self.platform_request, CacheTag.NODE_DELETE, node_id=node_id)
         return self.no_content()
 
     @extend_schema(summary="Read a node's metrics")

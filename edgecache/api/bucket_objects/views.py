@@ -22,23 +22,11 @@ from edgecache.api.bucket_objects.serializers import (
     UploadUrlsRequestSerializer,
     UploadUrlsSerializer,
 )
-from edgecache.api.client import Row
 from edgecache.api.views import CacheResource
+from platform_site.lib import audit
 from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import needs
 
-# Answers while the cache is switched off.
-NO_PAGE: Final[Row] = {"objects": [], "prefixes": [], "next_after": None}
-NO_OBJECT: Final[Row] = {
-    "key": "",
-    "size": 0,
-    "etag": "",
-    "last_modified": None,
-    "content_type": "",
-    "headers": {},
-    "metadata": {},
-}
-NO_URL: Final[Row] = {"url": "", "method": "", "urls": [], "expires_at": None}
 # Of the keys of one event, which can be a thousand of a kilobyte.
 AUDITED_KEYS: Final = 10
 
@@ -72,28 +60,23 @@ class ObjectViewSet(CacheResource):
     def list(self, request: Request, bucket_name: str) -> Response:
         """List a bucket's keys, with `delimiter=/` as folders and files."""
         query = self.read_query()
-        scope = self.principal.scope
-        page = self.if_enabled(lambda: bucket_objects.page_of(scope, bucket_name, query), NO_PAGE)
-        return self.respond(page)
+        return self.respond(bucket_objects.page_of(self.principal.scope, bucket_name, query))
 
     @extend_schema(summary="Read an object's details")
     @action(detail=False)
     def details(self, request: Request, bucket_name: str) -> Response:
         """Return an object's size, type, headers and metadata."""
         key = self.read_query()["key"]
-        scope = self.principal.scope
-        return self.respond(
-            self.if_enabled(lambda: bucket_objects.find(scope, bucket_name, key), NO_OBJECT)
-        )
+        return self.respond(bucket_objects.find(self.principal.scope, bucket_name, key))
 
     @extend_schema(summary="Delete objects")
     @action(detail=False, methods=["post"], url_path="delete")
     def delete_many(self, request: Request, bucket_name: str) -> Response:
         """Delete objects, at the bucket's origin too; absent ones are no error."""
         keys = self.read()["keys"]
-        scope = self.principal.scope
-        self.if_enabled(lambda: bucket_objects.delete(scope, bucket_name, keys), None)
-        self.record(
+        bucket_objects.delete(self.principal.scope, bucket_name, keys)
+        audit.record(
+            self.platform_request,
             CacheTag.OBJECT_DELETE,
             bucket=bucket_name,
             count=len(keys),
@@ -106,13 +89,10 @@ class ObjectViewSet(CacheResource):
     def download_url(self, request: Request, bucket_name: str) -> Response:
         """Presign a URL with which anyone reads this one object until it expires."""
         body, now = self.read(), timezone.now()
-        made = self.if_enabled(
-            lambda: presigned_urls.to_read(
-                self.principal.scope, bucket_name, body, origin=self._own_origin(), now=now
-            ),
-            NO_URL,
+        made = presigned_urls.to_read(
+            self.principal.scope, bucket_name, body, origin=self._own_origin(), now=now
         )
-        self.record(CacheTag.OBJECT_SHARE, bucket=bucket_name, **body)
+        audit.record(self.platform_request, CacheTag.OBJECT_SHARE, bucket=bucket_name, **body)
         return self.respond(made, headers=NO_STORE)
 
     @extend_schema(summary="Create URLs to write an object")
@@ -120,16 +100,15 @@ class ObjectViewSet(CacheResource):
     def upload_urls(self, request: Request, bucket_name: str) -> Response:
         """Presign URLs that write this one object, whole or in parts, until they expire."""
         body, now = self.read(), timezone.now()
-        made = self.if_enabled(
-            lambda: presigned_urls.to_write(
-                self.principal.scope, bucket_name, body, origin=self._own_origin(), now=now
-            ),
-            NO_URL,
+        made = presigned_urls.to_write(
+            self.principal.scope, bucket_name, body, origin=self._own_origin(), now=now
         )
         # Parts belong to an upload whose creation and completion are recorded.
         if body["step"] != "part":
             audited = {name: body[name] for name in ("key", "step", "expires_in_s")}
-            self.record(CacheTag.OBJECT_UPLOAD, bucket=bucket_name, **audited)
+            audit.record(
+                self.platform_request, CacheTag.OBJECT_UPLOAD, bucket=bucket_name, **audited
+            )
         return self.respond(made, headers=NO_STORE)
 
     def _own_origin(self) -> str:

@@ -1,7 +1,5 @@
 """``/v1/cache/buckets`` with their hosts, ``/v1/cache/access-keys`` and ``/v1/cache/origins``."""
 
-from typing import Final
-
 from django.conf import settings
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
@@ -12,7 +10,6 @@ from rest_framework.response import Response
 
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.buckets import access_keys, buckets, hosts, origins
-from edgecache.api.client import Row
 from edgecache.api.serializers import (
     AccessKeyListSerializer,
     AccessKeyRequestSerializer,
@@ -30,44 +27,9 @@ from edgecache.api.serializers import (
     OriginSerializer,
 )
 from edgecache.api.views import CacheResource
+from platform_site.lib import audit
 from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import needs
-
-# Answers while the cache is switched off.
-NO_BUCKET: Final[Row] = {
-    "name": "",
-    "public_name": "",
-    "origin": None,
-    "origin_prefix": "",
-    "is_public": False,
-    "allows_redirect": False,
-    "verifies_reads": False,
-    "forwards_writes": False,
-    "forwarded_headers": [],
-    "created_at": None,
-}
-NO_HOST: Final[Row] = {
-    "host": "",
-    "proved_at": None,
-    "gone_since": None,
-    "record": {"type": "TXT", "name": "", "value": ""},
-    "cname": None,
-}
-NO_KEY: Final[Row] = {
-    "access_key_id": "",
-    "secret_access_key": "",
-    "label": "",
-    "access": "",
-    "created_at": None,
-    "last_used_at": None,
-}
-NO_ORIGIN: Final[Row] = {
-    "name": "",
-    "kind": "",
-    "config": {},
-    "has_secret": False,
-    "created_at": None,
-}
 
 
 class BucketViewSet(CacheResource):
@@ -110,43 +72,35 @@ class BucketViewSet(CacheResource):
     def create(self, request: Request) -> Response:
         """Create a bucket, with the built-in origin unless another is named."""
         body = self.read()
-        bucket = self.if_enabled(
-            lambda: buckets.create(self.principal.scope, body), NO_BUCKET | body
-        )
-        self.record(CacheTag.BUCKET_CREATE, bucket=body["name"])
+        bucket = buckets.create(self.principal.scope, body)
+        audit.record(self.platform_request, CacheTag.BUCKET_CREATE, bucket=body["name"])
         return self.respond(bucket)
 
     @extend_schema(summary="Read a bucket")
     def retrieve(self, request: Request, bucket_name: str) -> Response:
         """Return one bucket."""
-        return self.respond(
-            self.if_enabled(lambda: buckets.find(self.principal.scope, bucket_name), NO_BUCKET)
-        )
+        return self.respond(buckets.find(self.principal.scope, bucket_name))
 
     @extend_schema(summary="Change a bucket")
     def partial_update(self, request: Request, bucket_name: str) -> Response:
         """Change who may read a bucket and how it is served."""
         body = self.read()
-        bucket = self.if_enabled(
-            lambda: buckets.change(self.principal.scope, bucket_name, body), NO_BUCKET | body
-        )
-        self.record(CacheTag.BUCKET_UPDATE, bucket=bucket_name, **body)
+        bucket = buckets.change(self.principal.scope, bucket_name, body)
+        audit.record(self.platform_request, CacheTag.BUCKET_UPDATE, bucket=bucket_name, **body)
         return self.respond(bucket)
 
     @extend_schema(summary="Delete a bucket")
     def destroy(self, request: Request, bucket_name: str) -> Response:
         """Delete an empty bucket."""
-        self.if_enabled(lambda: buckets.delete(self.principal.scope, bucket_name), None)
-        self.record(CacheTag.BUCKET_DELETE, bucket=bucket_name)
+        buckets.delete(self.principal.scope, bucket_name)
+        audit.record(self.platform_request, CacheTag.BUCKET_DELETE, bucket=bucket_name)
         return self.no_content()
 
     @extend_schema(operation_id="cache_hosts_list", summary="List a bucket's hosts")
     @action(detail=True)
     def hosts(self, request: Request, bucket_name: str) -> Response:
         """List the bucket's proved host names."""
-        none: list[Row] = []
-        rows = self.if_enabled(lambda: hosts.all_of(self.principal.scope, bucket_name), none)
-        return self.respond({"results": rows})
+        return self.respond({"results": hosts.all_of(self.principal.scope, bucket_name)})
 
     @extend_schema(summary="Prove a host")
     @hosts.mapping.post
@@ -156,11 +110,10 @@ class BucketViewSet(CacheResource):
         Without the record the answer is 409 `host_not_proved`, whose `record` is the one to create.
         """
         host = self.read()["host"]
-        row = self.if_enabled(
-            lambda: hosts.prove(self.principal.scope, bucket_name, host, now=timezone.now()),
-            NO_HOST | {"host": host},
+        row = hosts.prove(self.principal.scope, bucket_name, host, now=timezone.now())
+        audit.record(
+            self.platform_request, CacheTag.BUCKET_HOST_CREATE, bucket=bucket_name, host=row["host"]
         )
-        self.record(CacheTag.BUCKET_HOST_CREATE, bucket=bucket_name, host=row["host"])
         return self.respond(row)
 
     @extend_schema(operation_id="cache_hosts_retrieve", summary="Read a host")
@@ -170,17 +123,16 @@ class BucketViewSet(CacheResource):
 
         Of a host that is not the bucket's, `proved_at` is null. Nothing is looked up.
         """
-        row = self.if_enabled(
-            lambda: hosts.find(self.principal.scope, bucket_name, host), NO_HOST | {"host": host}
-        )
-        return self.respond(row)
+        return self.respond(hosts.find(self.principal.scope, bucket_name, host))
 
     @extend_schema(summary="Remove a host from a bucket")
     @host.mapping.delete
     def remove_host(self, request: Request, bucket_name: str, host: str) -> Response:
         """Stop serving the bucket at a host name, at once."""
-        self.if_enabled(lambda: hosts.remove(self.principal.scope, bucket_name, host), None)
-        self.record(CacheTag.BUCKET_HOST_DELETE, bucket=bucket_name, host=host[:253])
+        hosts.remove(self.principal.scope, bucket_name, host)
+        audit.record(
+            self.platform_request, CacheTag.BUCKET_HOST_DELETE, bucket=bucket_name, host=host[:253]
+        )
         return self.no_content()
 
 
@@ -205,15 +157,17 @@ class AccessKeyViewSet(CacheResource):
     def create(self, request: Request) -> Response:
         """Create a key pair for S3 clients; only this answer holds the secret."""
         body = self.read()
-        key = self.if_enabled(lambda: access_keys.create(self.principal.scope, body), NO_KEY | body)
-        self.record(CacheTag.ACCESS_KEY_CREATE, access_key=key["access_key_id"])
+        key = access_keys.create(self.principal.scope, body)
+        audit.record(
+            self.platform_request, CacheTag.ACCESS_KEY_CREATE, access_key=key["access_key_id"]
+        )
         return self.respond(key | {"endpoint": settings.CACHE.s3_url}, headers=NO_STORE)
 
     @extend_schema(summary="Revoke an access key")
     def destroy(self, request: Request, access_key_id: str) -> Response:
         """Revoke a key at once."""
-        self.if_enabled(lambda: access_keys.revoke(self.principal.scope, access_key_id), None)
-        self.record(CacheTag.ACCESS_KEY_DELETE, access_key=access_key_id)
+        access_keys.revoke(self.principal.scope, access_key_id)
+        audit.record(self.platform_request, CacheTag.ACCESS_KEY_DELETE, access_key=access_key_id)
         return self.no_content()
 
 
@@ -245,11 +199,8 @@ class OriginViewSet(CacheResource):
     def create(self, request: Request) -> Response:
         """Name a place that buckets fetch their objects from."""
         body = self.read()
-        shown = {name: body[name] for name in ("name", "kind", "config")}
-        origin = self.if_enabled(
-            lambda: origins.create(self.principal.scope, body), NO_ORIGIN | shown
-        )
-        self.record(CacheTag.ORIGIN_CREATE, origin=body["name"])
+        origin = origins.create(self.principal.scope, body)
+        audit.record(self.platform_request, CacheTag.ORIGIN_CREATE, origin=body["name"])
         return self.respond(origin)
 
     @extend_schema(summary="Replace an origin's credentials")
@@ -259,11 +210,9 @@ class OriginViewSet(CacheResource):
         Where the origin is stays: another place is another origin.
         """
         secret = self.read()["secret"]
-        origin = self.if_enabled(
-            lambda: origins.change_secret(self.principal.scope, origin_name, secret),
-            NO_ORIGIN | {"name": origin_name},
-        )
-        self.record(
+        origin = origins.change_secret(self.principal.scope, origin_name, secret)
+        audit.record(
+            self.platform_request,
             CacheTag.ORIGIN_UPDATE,
             origin=origin_name,
             has_secret=bool(secret),
@@ -273,6 +222,6 @@ class OriginViewSet(CacheResource):
     @extend_schema(summary="Delete an origin")
     def destroy(self, request: Request, origin_name: str) -> Response:
         """Delete an origin that no bucket uses."""
-        self.if_enabled(lambda: origins.delete(self.principal.scope, origin_name), None)
-        self.record(CacheTag.ORIGIN_DELETE, origin=origin_name)
+        origins.delete(self.principal.scope, origin_name)
+        audit.record(self.platform_request, CacheTag.ORIGIN_DELETE, origin=origin_name)
         return self.no_content()
