@@ -1,5 +1,6 @@
 """What the kernel knows of processes."""
 
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -23,5 +24,9 @@ def connections_of(pid: int, port: int) -> int:
         fields = row.split()
         if fields[1].endswith(f":{port:04X}") and fields[3] == "01":
             inodes.add(f"socket:[{fields[9]}]")
-    files = Path(f"/proc/{pid}/fd").iterdir()
-    return sum(str(file.readlink()) in inodes for file in files)
+    found = 0
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        # One that it closes meanwhile is not counted.
+        with suppress(FileNotFoundError):
+            found += str(file.readlink()) in inodes
+    return found

@@ -57,6 +57,8 @@ class Budget:
         self._shares = Shares(limit_bytes, refusal=StorageFull, spare=SPARE)
         # What this process may take until it knows what the others have taken.
         self.allowance = float("inf")
+        # What each organization has taken of it.
+        self._of_allowance: Counter[Hashable] = Counter()
         # Bytes of parts that this process has taken, in all.
         self.parts_taken = 0
         # Of this process: who is charged for each part, and its size.
@@ -80,9 +82,12 @@ class Budget:
             raise self._full("staging", wanted_bytes or count)
         if count > self.allowance:
             raise self._full("staging", wanted_bytes or count)
-        if not self._shares.try_take(payer, count):
+        of_allowance = self._of_allowance[payer[0]] + count
+        is_fair = SPARE * of_allowance <= self.allowance - count
+        if not is_fair or not self._shares.try_take(payer, count):
             raise self._full("organization", wanted_bytes or count)
         self.allowance -= count
+        self._of_allowance[payer[0]] = of_allowance
 
     def largest_join(self, *, are_parts_here: bool) -> int:
         """Return the largest body of a bucket that can be made of parts.
@@ -98,6 +103,7 @@ class Budget:
         """Count bytes out."""
         if count:
             self._shares.give_back(payer, count)
+            self._of_allowance[payer[0]] -= count
         self.allowance += count
 
     def charge_file(self, path: FilePath, payer: Path, size: int) -> None:
@@ -164,11 +170,13 @@ class Budget:
     def divide(self, processes: int, *, allowances: float) -> None:
         """Let this process take its part of what is free, until this is called again.
 
-        So that all of them together cannot take more than there is before they know of each other.
-        allowances: what the others may take.
+        So that all of them together cannot take more than there is before they know of each other,
+        nor an organization all that others could take meanwhile. allowances: what the others may
+        take.
         """
         free = self.limit_bytes - self._shares.taken - self._buffers.used_bytes - allowances
         self.allowance = max(free, 0) / processes
+        self._of_allowance.clear()
 
     def _counted_otherwise(self, payer: Hashable) -> int:
         return sum(self._shares.held((payer, kind)) for kind in (PARTS, ELSEWHERE))

@@ -112,6 +112,16 @@ async def test_a_body_that_is_removed_counts_no_more(small: Brain) -> None:
         assert small.staging.used_bytes == 0
 
 
+async def test_what_a_process_may_take_unseen_by_others_is_shared(small: Brain) -> None:
+    small.staging.budget.divide(2, allowances=0)
+    charge_organization(1)
+    names, full = await fill(small)
+    assert (len(names), full.pool) == (4, "organization")
+
+    charge_organization(2)
+    await receive(small)
+
+
 async def test_parts_of_other_processes_are_counted(small: Brain, rows: Rows) -> None:
     bucket = await small.bucket()
     rows.run(
