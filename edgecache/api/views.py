@@ -47,13 +47,13 @@ class CacheResource(PlatformViewSet):
     """
 
     pagination_class = None
-    # Those that ask no brain.
-    independent_actions: ClassVar[frozenset[str]] = frozenset()
+    # They go on while the cache is switched off.
+    actions_without_brain: ClassVar[frozenset[str]] = frozenset()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Let no operation begin while the cache is switched off."""
         super().initial(request, *args, **kwargs)
-        if not client.is_enabled() and self.action not in self.independent_actions:
+        if not client.is_enabled() and self.action not in self.actions_without_brain:
             raise SwitchedOff(self.read() if self.action in self.request_serializers else {})
 
     def handle_exception(self, exc: Exception) -> Response:
@@ -84,7 +84,7 @@ class CacheViewSet(CacheResource):
         "history": MEMBER.for_keys("nodes:read"),
         "purge": needs("objects", "delete"),
     }
-    independent_actions = frozenset({"history"})
+    actions_without_brain = frozenset({"history"})
     query_serializers = {"history": HistoryQuerySerializer}
     request_serializers = {"purge": PurgeRequestSerializer}
     response_serializers = {

@@ -128,8 +128,9 @@ class Admission:
         with waiting():
             turn.wait(settings.SQL.queue_wait_ms / 1000)
         with self._lock:
-            # The slot may have been granted, or become free, at the moment the wait ended.
-            self._give_to(scope.organization_id)
+            # It may have been granted, or become free, at the moment the wait ended.
+            if turn.slot is None:
+                self._give_to(scope.organization_id)
             if turn.slot is None:
                 self._remove(scope, turn)
                 raise self._refusal(scope)
@@ -183,9 +184,9 @@ class Admission:
     def _give(self) -> None:
         """Assign the free slots to the requests that wait, one to each organization in turn."""
         # What one takes frees nothing for those that could take none.
-        able = [one for one in self._waiting if one not in self._held_back]
-        while able:
-            able = [one for one in able if self._give_one(one)]
+        organizations = [each for each in self._waiting if each not in self._held_back]
+        while organizations:
+            organizations = [each for each in organizations if self._give_one(each)]
 
     def _give_to(self, organization_id: int) -> None:
         """Assign an organization's free slots, also those that time has freed."""

@@ -81,7 +81,7 @@ class Running:
             self._left_to_another.add(organization_id)
 
     def take_back(self, organization_id: int) -> None:
-        """Leave an organization's next slot to this process again: another has left it to this."""
+        """Let this process take an organization's next slot again: another has left it to this."""
         self._left_to_another.discard(organization_id)
 
     def is_fair(self, organization_id: int) -> bool:
@@ -128,11 +128,11 @@ class Running:
         """Return those that run all they may beside others; one pass over the table finds them."""
         now = time.monotonic()
         served = self.counts.served.entries()
-        if len({one for one, _, at in served if now - at < ACTIVE_S}) < 2:
+        if len({each for each, _, at in served if now - at < ACTIVE_S}) < 2:
             return set()
         running = self.counts.running.entries()
-        counted = Counter(one for one, row, at in running if self._is_counted(row, now - at))
-        return {one for one in organizations if counted.get(one, 0) >= beside_others()}
+        counted = Counter(each for each, row, at in running if self._is_counted(row, now - at))
+        return {each for each in organizations if counted.get(each, 0) >= beside_others()}
 
     def _counted(self, scope: Scope) -> list[tuple[int, float]]:
         """Return the organization's requests that count here, as the shared counts do."""

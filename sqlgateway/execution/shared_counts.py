@@ -24,7 +24,7 @@ RINGS_AT_ONCE: Final = 256
 # An organization is written times this odd number, modulo 2**64, which tells all of them apart: a
 # search through free entries passes over them six times as fast as for a number full of zeros.
 SPREAD: Final = 0x9E3779B97F4A7C15
-GATHER: Final = pow(SPREAD, -1, 2**64)
+SPREAD_INVERSE: Final = pow(SPREAD, -1, 2**64)
 
 
 class OrganizationTimes:
@@ -71,7 +71,7 @@ class OrganizationTimes:
         """Return the organization, the row and the time of each entry."""
         width = self._row_bytes // ENTRY.size
         return [
-            (written * GATHER % 2**64, index // width, time)
+            (written * SPREAD_INVERSE % 2**64, index // width, time)
             for index, (written, time) in enumerate(ENTRY.iter_unpack(self._shared[:]))
             if written
         ]
