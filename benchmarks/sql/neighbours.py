@@ -1,4 +1,8 @@
-"""The latency of a tenant beside another at full load: one environment, and an organization."""
+"""The latency of a tenant beside another at full load: one environment, and an organization.
+
+Beside it, the latency next to a process that keeps one processor busy and sends nothing: what one
+statement of another tenant costs before the gateway has done anything for it.
+"""
 
 import itertools
 import json
@@ -18,6 +22,7 @@ WRITES = json.dumps({"query": "CREATE TEMP TABLE t AS SELECT generate_series(1, 
 # More than the gateway runs of one environment in all processes, so that some are turned away.
 CONNECTIONS = 16
 OWN_CONNECTIONS = 2
+NO_LOAD = Load(per_second=0, p50_ms=0, p95_ms=0, failures=0, p99_ms=0, count=0)
 
 
 def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
@@ -42,6 +47,26 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
                 beside = run(zonal.port, quiet, connections=OWN_CONNECTIONS, seconds=seconds)
                 rows.append((alone, beside, other.result()))
             _print_medians(f"{group}, {name}", rows)
+        _measure_beside_computing(zonal.port, quiet, rounds, seconds)
+
+
+def _measure_beside_computing(port: int, quiet: bytes, rounds: int, seconds: float) -> None:
+    rows = []
+    with ProcessPoolExecutor(1) as elsewhere:
+        for _ in range(rounds):
+            alone = run(port, quiet, connections=OWN_CONNECTIONS, seconds=seconds)
+            computing = elsewhere.submit(_compute, seconds + 1)
+            time.sleep(0.5)
+            beside = run(port, quiet, connections=OWN_CONNECTIONS, seconds=seconds)
+            computing.result()
+            rows.append((alone, beside, NO_LOAD))
+    _print_medians("a process that computes", rows)
+
+
+def _compute(seconds: float) -> None:
+    ends = time.perf_counter() + seconds
+    while time.perf_counter() < ends:
+        pass
 
 
 def _load(port: int, payloads: list[bytes], seconds: float) -> Load:

@@ -102,9 +102,21 @@ class Running:
     def may_run(self, scope: Scope) -> bool:
         """True if what the organization and the environment run leaves them one more.
 
-        Few in all processes while others are served, since each further one at once takes processor
-        time from theirs; beside slow ones in this process as many as one of its environments may.
+        While others are served, ``beside_others`` limits the organization in all processes, as each
+        further request takes processor time from theirs. Slow ones do not count, but beside them
+        this process runs no more than one environment may.
         """
+        return self._leave_one_more(scope, self._counted(scope))
+
+    def is_behind_slow(self, scope: Scope) -> bool:
+        """True if the scope's next request would wait for slow ones alone."""
+        # What is left to another process for a moment is no slow one. Read once: another process
+        # may end its request at any moment.
+        counted = self._counted(scope)
+        is_left = scope.organization_id in self._left_to_another
+        return not is_left and not counted and not self._leave_one_more(scope, counted)
+
+    def _leave_one_more(self, scope: Scope, counted: list[tuple[int, float]]) -> bool:
         if not self.is_within_limits(scope):
             return False
         limits = limits_of(scope)
@@ -113,16 +125,9 @@ class Running:
         if scope.organization_id in self._left_to_another:
             return False
         own = self._of_organization.get(scope.organization_id, 0)
-        counted = self._counted(scope)
         is_beside_slow = own > sum(row == self.counts.row for row, _ in counted)
         share = max(limits.beside_others, limits.environment if is_beside_slow else 0)
         return len(counted) < limits.beside_others and own < share
-
-    def is_behind_slow(self, scope: Scope) -> bool:
-        """True if the scope's next request would wait for slow ones alone."""
-        # What is left to another process for a moment is no slow one.
-        is_left = scope.organization_id in self._left_to_another
-        return not is_left and not self.may_run(scope) and not self._counted(scope)
 
     def too_many(self, organizations: Iterable[int]) -> set[int]:
         """Return those that run all they may beside others; one pass over the table finds them."""
@@ -141,7 +146,7 @@ class Running:
         return [(row, at) for row, at in running if self._is_counted(row, now - at)]
 
     def _is_counted(self, row: int, age_s: float) -> bool:
-        """True for no slow request, and for no short one of another process."""
+        """True unless the request is slow, or another process's and still short."""
         return age_s < SLOW_S and (row == self.counts.row or age_s >= SHORT_S)
 
     def _are_others_served(self, organization_id: int) -> bool:

@@ -196,6 +196,28 @@ def test_a_request_whose_slot_is_free_when_its_wait_ends_runs(processes: Process
         wait_until(lambda: processes.first.order == ["a1"])
 
 
+@pytest.mark.parametrize("reads", [1, 2, 3])
+def test_a_request_runs_though_another_process_ends_its_own_meanwhile(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch, reads: int
+) -> None:
+    processes.first.start(ALICE, "a1")
+    processes.pass_s(running.SHORT_S)
+    table = processes.counts.running
+    read = table.of
+    left = iter(range(reads))
+
+    def read_until_it_ends(organization_id: int) -> list[tuple[int, float]]:
+        if next(left, None) is None:
+            processes.first.ends["a1"].set()
+            wait_until(lambda: not read(organization_id))
+        return read(organization_id)
+
+    monkeypatch.setattr(table, "of", read_until_it_ends)
+    processes.second.start(ALICE, "a2")
+
+    wait_until(lambda: processes.second.order == ["a2"])
+
+
 def test_requests_beyond_the_row_of_a_process_run_without_being_counted() -> None:
     counts = SharedCounts(1, 1)
     entries = [counts.running.add(0, ALICE.organization_id, 1.0) for _ in range(2)]
