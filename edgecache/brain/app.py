@@ -1,13 +1,11 @@
-"""The wiring of a brain: makes its parts, and hands each API the parts that it uses."""
+"""The wiring of a brain: makes its parts, which each API gets as what it declares."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 from edgecache.brain.audits.audits import Audits
 from edgecache.brain.audits.reading import Reader
 from edgecache.brain.cdn.app import CdnApi
-from edgecache.brain.cdn.parts import CdnParts
 from edgecache.brain.conf import BrainSettings, Listener
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.nginx_offload import NginxOffload
@@ -23,7 +21,6 @@ from edgecache.brain.directory.purges import Purges
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.internal_api.app import internal_api
-from edgecache.brain.internal_api.parts import InternalApiParts
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.metering.own_reads import OwnReads
@@ -45,7 +42,7 @@ from edgecache.brain.process.process import BrainProcess, Part
 from edgecache.brain.process.upkeep import Upkeep
 from edgecache.brain.s3.api import ObjectApi
 from edgecache.brain.s3.auth.platform_keys import PlatformKeys
-from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE, S3Parts
+from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE
 from edgecache.brain.siblings.place import Place
 from edgecache.brain.siblings.reports import Siblings
 from edgecache.brain.siblings.shared_memory import PortBalance
@@ -56,7 +53,6 @@ from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores.managed import ManagedStore
 from edgecache.brain.storage.stores.registry import Stores
 from edgecache.brain.workers_api.app import workers_api
-from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.http.exchange import App
 from edgecache.http.machine import connections_allowed
 from edgecache.http.server.server import Server
@@ -65,236 +61,163 @@ from edgecache.http.turns import LoopTurns
 from platform_site.lib.ids import uuid7
 
 
-@dataclass(frozen=True, slots=True)
-class _Core:
-    """What every other part builds on."""
+class Wiring:
+    """The parts of one process of a brain. Each API declares which of them it uses."""
 
-    brain_id: UUID
-    database: Database
-    coherence: Coherence
-    directory: Directory
-    staging: Staging
-    stores: Stores
-    parts: Parts
-    running: Shares
-    platform_keys: PlatformKeys
+    def __init__(self, settings: BrainSettings, place: Place) -> None:
+        """Make the parts; nothing is opened yet."""
+        self.settings = settings
+        self._make_storage()
+        self._make_nodes()
+        self._make_reads()
+        self._make_objects()
+        self.siblings = Siblings(
+            place,
+            self.coherence,
+            self.staging,
+            self.meters,
+            self.garbage_collector.count_parts,
+        )
 
+    def _make_storage(self) -> None:
+        settings = self.settings
+        self.brain_id = uuid7()
+        self.platform_keys = PlatformKeys(settings.secrets)
+        self.database = Database(
+            settings.database_url, max_connections=settings.processes.connections
+        )
+        self.coherence = Coherence(self.database, self.brain_id)
+        self.directory = Directory(
+            self.database, self.coherence, index_bytes=settings.processes.index_bytes
+        )
+        self.staging = Staging(settings.data_dir, limit_bytes=settings.staging_bytes)
+        self.stores = Stores(self.database, self.coherence, settings.stores)
+        limit = PartsLimit(self.database, settings.uploads)
+        self.upload_parts = Parts(self.staging, self.stores, limit)
 
-@dataclass(frozen=True, slots=True)
-class _Cluster:
-    """What knows of nodes."""
+    def _make_nodes(self) -> None:
+        settings = self.settings
+        region_map = RegionMap(settings.geography.coordinates)
+        self.locator = Locator(settings.geography, region_map)
+        self.tickets = TicketSigner(settings.secret, settings.previous_secrets)
+        self.worker_client = WorkerClient()
+        self.nodes = Nodes(
+            self.database,
+            self.coherence,
+            region_map,
+            interval_s=settings.heartbeat_s,
+            guards_operators=settings.is_production,
+            failed_share=settings.audits.failed_share,
+        )
+        self.replication = Replication(
+            self.directory,
+            self.staging,
+            self.nodes,
+            self.tickets,
+            self.worker_client,
+            copies=ReplicaCounts(settings.replicas, max(settings.hot_replicas, settings.replicas)),
+        )
+        self.repair = Repair(
+            self.database, self.coherence, self.nodes, self.replication, brain_id=self.brain_id
+        )
+        self.proofs = EndpointProofs(self.coherence, self.nodes, self.worker_client)
+        reader = Reader(self.tickets, self.worker_client, settings.audits.vantages)
+        self.audits = Audits(self.database, self.directory, self.nodes, reader, settings.audits)
+        self.networks = OperatorNetworks(self.database)
+        self.own_reads = OwnReads(self.nodes, self.networks, settings.credit_limits)
 
-    nodes: Nodes
-    locator: Locator
-    tickets: TicketSigner
-    replication: Replication
-    repair: Repair
-    hot_objects: HotObjects
-    proofs: EndpointProofs
-    audits: Audits
-    networks: OperatorNetworks
-    own_reads: OwnReads
-    meters: Meters
-    statistics: Statistics
-    worker_client: WorkerClient
-    worker_reads: WorkerReads
-    streamer: Streamer
+    def _make_reads(self) -> None:
+        self.hot_objects = HotObjects(
+            self.database, self.repair, processes=self.settings.processes.count
+        )
+        self.meters = Meters(
+            self.database, self.brain_id, is_creditable=self.own_reads.is_creditable
+        )
+        self.statistics = Statistics(self.database, self.nodes, self.meters)
+        self.worker_reads = WorkerReads(
+            self.directory, self.nodes, self.tickets, self.worker_client
+        )
+        offload = NginxOffload(self.settings.secrets)
+        self.streamer = Streamer(
+            self.directory,
+            self.worker_reads,
+            self.meters,
+            offload,
+            OwnFiles(self.staging, offload.files),
+            on_read=self.hot_objects.read,
+        )
 
-
-@dataclass(frozen=True, slots=True)
-class _Objects:
-    """What reads, writes and removes objects."""
-
-    origins: Origins
-    managed: ManagedStore
-    objects: ObjectCache
-    purges: Purges
-    garbage_collector: GarbageCollector
-    buckets: Buckets
-    hosts: Hosts
+    def _make_objects(self) -> None:
+        settings, database, coherence = self.settings, self.database, self.coherence
+        allows_private = not settings.is_production
+        self.catalog = Catalog(database, coherence, allows_private=allows_private)
+        self.origins = Origins(database, coherence, self.staging, allows_private=allows_private)
+        self.managed = ManagedStore(
+            database, self.staging, self.stores, on_restored=self.replication.stored
+        )
+        self.objects = ObjectCache(
+            database,
+            self.directory,
+            self.staging,
+            self.origins,
+            self.managed,
+            brain_id=self.brain_id,
+            # One for each client: more could hardly wait.
+            limit=settings.processes.fills or connections_allowed(),
+            on_stored=self.replication.stored,
+        )
+        self.responses = ResponseCache(self.directory, self.nodes, self.objects)
+        self.purges = Purges(database, coherence)
+        self.garbage_collector = GarbageCollector(
+            database, coherence, self.staging, self.purges, self.objects.writes, self.stores
+        )
+        self.buckets = Buckets(database, coherence, self.staging)
+        self.hosts = Hosts(database, coherence, settings.s3_domains)
+        # Of the object API's clients; an organization may have half of them at work.
+        self.running = Shares(connections_allowed(), refusal=Overloaded)
+        self.xml_bytes = Shares(XML_BYTES, refusal=Overloaded, spare=XML_SPARE)
 
 
 def assemble(settings: BrainSettings, place: Place) -> BrainProcess:
     """Make one process of a brain of its parts; nothing is opened yet."""
-    settings = replace(settings, processes=settings.processes.of_one())
-    core = _core(settings)
-    cluster = _cluster(settings, core)
-    objects = _objects(settings, core, cluster)
-    cdn = CdnApi(_cdn_parts(core, cluster, objects))
-    siblings = Siblings(
-        place,
-        core.coherence,
-        core.staging,
-        cluster.meters,
-        objects.garbage_collector.count_parts,
-    )
-    s3 = ObjectApi(_s3_parts(settings, core, cluster, objects), cdn=cdn)
-    internal = internal_api(_internal_api_parts(settings, core, cluster, objects, siblings))
-    workers = workers_api(_workers_api_parts(settings, core, cluster))
-    return BrainProcess(
-        _parts(core, cluster, objects, cdn, siblings),
-        _listeners(settings, place, s3, internal, workers),
-    )
+    wiring = Wiring(replace(settings, processes=settings.processes.of_one()), place)
+    cdn = CdnApi(wiring)
+    return BrainProcess(_started(wiring, cdn), _listeners(wiring, place, ObjectApi(wiring, cdn)))
 
 
-def _core(settings: BrainSettings) -> _Core:
-    brain_id = uuid7()
-    database = Database(settings.database_url, max_connections=settings.processes.connections)
-    coherence = Coherence(database, brain_id)
-    directory = Directory(database, coherence, index_bytes=settings.processes.index_bytes)
-    staging = Staging(settings.data_dir, limit_bytes=settings.staging_bytes)
-    stores = Stores(database, coherence, settings.stores)
-    parts = Parts(staging, stores, PartsLimit(database, settings.uploads))
-    # Of the object API's clients; an organization may have half of them at work.
-    running = Shares(connections_allowed(), refusal=Overloaded)
-    return _Core(
-        brain_id,
-        database,
-        coherence,
-        directory,
-        staging,
-        stores,
-        parts,
-        running,
-        PlatformKeys((settings.secret, *settings.previous_secrets)),
-    )
-
-
-def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
-    database, coherence = core.database, core.coherence
-    region_map = RegionMap(settings.geography.coordinates)
-    nodes = _nodes(settings, core, region_map)
-    tickets = TicketSigner(settings.secret, settings.previous_secrets)
-    copies = ReplicaCounts(settings.replicas, max(settings.hot_replicas, settings.replicas))
-    worker_client = WorkerClient()
-    replication = Replication(
-        core.directory, core.staging, nodes, tickets, worker_client, copies=copies
-    )
-    repair = Repair(database, coherence, nodes, replication, brain_id=core.brain_id)
-    hot_objects = HotObjects(database, repair, processes=settings.processes.count)
-    networks = OperatorNetworks(database)
-    own_reads = OwnReads(nodes, networks, settings.credit_limits)
-    meters = Meters(database, core.brain_id, is_creditable=own_reads.is_creditable)
-    worker_reads = WorkerReads(core.directory, nodes, tickets, worker_client)
-    return _Cluster(
-        nodes=nodes,
-        locator=Locator(settings.geography, region_map),
-        tickets=tickets,
-        replication=replication,
-        repair=repair,
-        hot_objects=hot_objects,
-        proofs=EndpointProofs(coherence, nodes, worker_client),
-        audits=_audits(settings, core, nodes, tickets, worker_client),
-        networks=networks,
-        own_reads=own_reads,
-        meters=meters,
-        statistics=Statistics(database, nodes, meters),
-        worker_client=worker_client,
-        worker_reads=worker_reads,
-        streamer=_streamer(settings, core, worker_reads, meters, hot_objects),
-    )
-
-
-def _nodes(settings: BrainSettings, core: _Core, region_map: RegionMap) -> Nodes:
-    return Nodes(
-        core.database,
-        core.coherence,
-        region_map,
-        interval_s=settings.heartbeat_s,
-        guards_operators=settings.is_production,
-        failed_share=settings.audits.failed_share,
-    )
-
-
-def _audits(
-    settings: BrainSettings,
-    core: _Core,
-    nodes: Nodes,
-    tickets: TicketSigner,
-    worker_client: WorkerClient,
-) -> Audits:
-    reader = Reader(tickets, worker_client, settings.audits.vantages)
-    return Audits(core.database, core.directory, nodes, reader, settings.audits)
-
-
-def _streamer(
-    settings: BrainSettings,
-    core: _Core,
-    worker_reads: WorkerReads,
-    meters: Meters,
-    hot_objects: HotObjects,
-) -> Streamer:
-    offload = NginxOffload((settings.secret, *settings.previous_secrets))
-    own_files = OwnFiles(core.staging, offload.files)
-    return Streamer(
-        core.directory, worker_reads, meters, offload, own_files, on_read=hot_objects.read
-    )
-
-
-def _objects(settings: BrainSettings, core: _Core, cluster: _Cluster) -> _Objects:
-    database, coherence, staging = core.database, core.coherence, core.staging
-    allows_private = not settings.is_production
-    origins = Origins(database, coherence, staging, allows_private=allows_private)
-    managed = ManagedStore(database, staging, core.stores, on_restored=cluster.replication.stored)
-    objects = ObjectCache(
-        database,
-        core.directory,
-        staging,
-        origins,
-        managed,
-        brain_id=core.brain_id,
-        # One for each client: more could hardly wait.
-        limit=settings.processes.fills or connections_allowed(),
-        on_stored=cluster.replication.stored,
-    )
-    purges = Purges(database, coherence)
-    return _Objects(
-        origins=origins,
-        managed=managed,
-        objects=objects,
-        purges=purges,
-        garbage_collector=GarbageCollector(
-            database, coherence, staging, purges, objects.writes, core.stores
-        ),
-        buckets=Buckets(database, coherence, staging),
-        hosts=Hosts(database, coherence, settings.s3_domains),
-    )
-
-
-def _parts(
-    core: _Core, cluster: _Cluster, objects: _Objects, cdn: CdnApi, siblings: Siblings
-) -> tuple[Part, ...]:
+def _started(wiring: Wiring, cdn: CdnApi) -> tuple[Part, ...]:
+    """Return what is started, in this order, and stopped in the opposite one."""
     return (
-        core.staging,
-        core.database,
-        core.coherence,
-        core.stores,
-        objects.origins,
-        cluster.nodes,
-        cluster.meters,
-        cluster.worker_client,
-        cluster.worker_reads,
-        cluster.streamer.offload.files,
-        objects.purges,
-        objects.managed,
-        objects.objects,
-        cluster.replication,
-        cluster.repair,
-        cluster.hot_objects,
-        cluster.proofs,
-        cluster.audits,
-        cluster.networks,
-        objects.garbage_collector,
-        Upkeep(core.database, cluster.statistics),
-        siblings,
+        wiring.staging,
+        wiring.database,
+        wiring.coherence,
+        wiring.stores,
+        wiring.origins,
+        wiring.nodes,
+        wiring.meters,
+        wiring.worker_client,
+        wiring.worker_reads,
+        wiring.streamer.offload.files,
+        wiring.purges,
+        wiring.managed,
+        wiring.objects,
+        wiring.replication,
+        wiring.repair,
+        wiring.hot_objects,
+        wiring.proofs,
+        wiring.audits,
+        wiring.networks,
+        wiring.garbage_collector,
+        Upkeep(wiring.database, wiring.statistics),
+        wiring.siblings,
         cdn,
     )
 
 
-def _listeners(
-    settings: BrainSettings, place: Place, s3: ObjectApi, internal: App, workers: App
-) -> Listeners:
+def _listeners(wiring: Wiring, place: Place, s3: ObjectApi) -> Listeners:
+    settings = wiring.settings
     tls = (settings.tls_cert, settings.tls_key)
+    internal, workers = internal_api(wiring), workers_api(wiring)
     turns = LoopTurns()
 
     def served(app: App, name: str, listener: Listener, **options: Any) -> Server:
@@ -307,88 +230,4 @@ def _listeners(
             "workers": served(workers, "workers", settings.workers, payer=as_node, tls=tls),
             "objects": served(s3, "objects", settings.s3, payer=s3.payers.of),
         }
-    )
-
-
-def _internal_api_parts(
-    settings: BrainSettings,
-    core: _Core,
-    cluster: _Cluster,
-    objects: _Objects,
-    siblings: Siblings,
-) -> InternalApiParts:
-    allows_private = not settings.is_production
-    return InternalApiParts(
-        brain_id=core.brain_id,
-        secrets=(settings.secret, *settings.previous_secrets),
-        workers_url=settings.workers_url,
-        is_production=settings.is_production,
-        platform_keys=core.platform_keys,
-        database=core.database,
-        coherence=core.coherence,
-        directory=core.directory,
-        buckets=objects.buckets,
-        hosts=objects.hosts,
-        catalog=Catalog(core.database, core.coherence, allows_private=allows_private),
-        staging=core.staging,
-        objects=objects.objects,
-        purges=objects.purges,
-        nodes=cluster.nodes,
-        repair=cluster.repair,
-        networks=cluster.networks,
-        statistics=cluster.statistics,
-        siblings=siblings,
-    )
-
-
-def _workers_api_parts(settings: BrainSettings, core: _Core, cluster: _Cluster) -> WorkersApiParts:
-    return WorkersApiParts(
-        brain_id=core.brain_id,
-        is_production=settings.is_production,
-        replicas=settings.replicas,
-        database=core.database,
-        coherence=core.coherence,
-        nodes=cluster.nodes,
-        tickets=cluster.tickets,
-        proofs=cluster.proofs,
-        networks=cluster.networks,
-        own_reads=cluster.own_reads,
-    )
-
-
-def _s3_parts(
-    settings: BrainSettings, core: _Core, cluster: _Cluster, objects: _Objects
-) -> S3Parts:
-    return S3Parts(
-        running=core.running,
-        xml_bytes=Shares(XML_BYTES, refusal=Overloaded, spare=XML_SPARE),
-        s3_domains=settings.s3_domains,
-        platform_keys=core.platform_keys,
-        database=core.database,
-        coherence=core.coherence,
-        directory=core.directory,
-        buckets=objects.buckets,
-        hosts=objects.hosts,
-        staging=core.staging,
-        upload_parts=core.parts,
-        objects=objects.objects,
-        nodes=cluster.nodes,
-        locator=cluster.locator,
-        tickets=cluster.tickets,
-        meters=cluster.meters,
-        streamer=cluster.streamer,
-        responses=ResponseCache(core.directory, cluster.nodes, objects.objects),
-    )
-
-
-def _cdn_parts(core: _Core, cluster: _Cluster, objects: _Objects) -> CdnParts:
-    return CdnParts(
-        running=core.running,
-        directory=core.directory,
-        staging=core.staging,
-        origins=objects.origins,
-        objects=objects.objects,
-        nodes=cluster.nodes,
-        locator=cluster.locator,
-        streamer=cluster.streamer,
     )

@@ -320,6 +320,11 @@ class BrainSettings:
         ),
     ]
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The secrets that are accepted, the present one first."""
+        return (self.secret, *self.previous_secrets)
+
 
 TABLES: Final = (
     *(ListenerSettings, ProcessSettings, BrainSettings, Geography, AuditSettings, CreditLimits),

@@ -10,23 +10,50 @@ Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory 
 """
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, Generic, TypeVar
 
+T = TypeVar("T", bound=Hashable)
 Path = tuple[Hashable, ...]
 Turn = asyncio.Future[None]
 
 
-class _Waiting:
-    """Those who wait: turns of one path, or by the next level of it."""
+class Waiting(Generic[T]):
+    """Those who wait: for one path, or by the next step of it."""
 
-    __slots__ = ("below", "turns")
+    __slots__ = ("below", "here")
 
     def __init__(self) -> None:
-        self.below: OrderedDict[Hashable, _Waiting] = OrderedDict()
-        self.turns: deque[Turn] = deque()
+        self.below: OrderedDict[Hashable, Waiting[T]] = OrderedDict()
+        # In their order. A deque would search for the one that leaves.
+        self.here: OrderedDict[T, None] = OrderedDict()
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nobody waits here."""
+        return not self.here and not self.below
+
+    def add(self, path: Path, item: T) -> None:
+        """Append one to those who wait for a path."""
+        at = self
+        for step in path:
+            below = at.below.get(step)
+            if below is None:
+                below = at.below[step] = Waiting()
+            at = below
+        at.here[item] = None
+
+    def remove(self, path: Path, item: T) -> None:
+        """Remove one, and the steps on which nobody waits any more."""
+        if not path:
+            del self.here[item]
+            return
+        below = self.below[path[0]]
+        below.remove(path[1:], item)
+        if below.is_empty:
+            del self.below[path[0]]
 
 
 class Shares:
@@ -54,7 +81,7 @@ class Shares:
         self._spare = spare
         self._wait_s = wait_s
         self._held: dict[Path, int] = {}
-        self._waiting = _Waiting()
+        self._waiting: Waiting[Turn] = Waiting()
         self._queue = Shares(queue, refusal=refusal, spare=spare) if queue else None
 
     @property
@@ -100,7 +127,7 @@ class Shares:
         if self._queue is None or not self._queue.try_take(path):
             raise self._refusal()
         turn: Turn = asyncio.get_running_loop().create_future()
-        self._append(path, turn)
+        self._waiting.add(path, turn)
         try:
             async with asyncio.timeout(None if is_patient else self._wait_s):
                 await turn
@@ -140,23 +167,8 @@ class Shares:
 
     # --- the queue --------------------------------------------------------------------------
 
-    def _append(self, path: Path, turn: Turn) -> None:
-        at = self._waiting
-        for step in path:
-            at = at.below.setdefault(step, _Waiting())
-        at.turns.append(turn)
-
     def _drop(self, path: Path, turn: Turn) -> None:
-        """Remove a turn, and the levels in which none waits any more."""
-        levels = [self._waiting]
-        for step in path:
-            levels.append(levels[-1].below[step])
-        levels[-1].turns.remove(turn)
-        for step in reversed(path):
-            last = levels.pop()
-            if last.turns or last.below:
-                break
-            del levels[-1].below[step]
+        self._waiting.remove(path, turn)
         if self._queue is not None:
             self._queue.give_back(path)
 
@@ -171,11 +183,11 @@ class Shares:
         turn.set_result(None)
         return True
 
-    def _next(self, at: _Waiting, path: Path, wanted: int) -> tuple[Path, Turn] | None:
+    def _next(self, at: Waiting[Turn], path: Path, wanted: int) -> tuple[Path, Turn] | None:
         wanted += self._held.get(path, 0) if path else 0
         if not self._is_fair(wanted):
             return None
-        for turn in at.turns:
+        for turn in at.here:
             # A cancelled one leaves the queue as soon as its task runs.
             if not turn.done():
                 return path, turn

@@ -6,12 +6,11 @@ between another's request and its answer.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Final
 
-from edgecache.http.shares import Path
+from edgecache.http.shares import Path, Waiting
 
 Begin = Callable[[], None]
 Leave = Callable[[], None]
@@ -24,51 +23,11 @@ AT_ONCE: Final = 2
 SHARED_LOOKS: Final = 100
 
 
-class _Level:
-    """What waits: for one path, or by the next step of it."""
-
-    __slots__ = ("begins", "below")
-
-    def __init__(self) -> None:
-        self.below: OrderedDict[Hashable, _Level] = OrderedDict()
-        # In their order; not a deque, so that one of them leaves it at once.
-        self.begins: OrderedDict[Begin, None] = OrderedDict()
-
-    def pop(self) -> Begin | None:
-        """Remove the next in turn and return it; None if nothing waits."""
-        if self.begins:
-            return self.begins.popitem(last=False)[0]
-        if not self.below:
-            return None
-        step, below = next(iter(self.below.items()))
-        following = below.pop()
-        if below.is_empty:
-            del self.below[step]
-        else:
-            self.below.move_to_end(step)
-        return following
-
-    @property
-    def is_empty(self) -> bool:
-        """True if nothing waits here."""
-        return not self.begins and not self.below
-
-    def remove(self, path: Path, begin: Begin) -> None:
-        """Remove what waits for a path."""
-        if not path:
-            del self.begins[begin]
-            return
-        below = self.below[path[0]]
-        below.remove(path[1:], begin)
-        if below.is_empty:
-            del self.below[path[0]]
-
-
 class LoopTurns:
     """The turns of one event loop, for all servers that run on it."""
 
     def __init__(self) -> None:
-        self._waiting = _Level()
+        self._waiting: Waiting[Begin] = Waiting()
         self._begun = 0
         self._last: Hashable = None
         # The looks at the network for which the loop still counts as shared.
@@ -86,13 +45,7 @@ class LoopTurns:
         path = payer()
         if path[0] != self._last:
             self._last, self._shared = path[0], SHARED_LOOKS
-        level = self._waiting
-        for step in path:
-            below = level.below.get(step)
-            if below is None:
-                below = level.below[step] = _Level()
-            level = below
-        level.begins[begin] = None
+        self._waiting.add(path, begin)
         return partial(self._waiting.remove, path, begin)
 
     def _begin(self, begin: Begin) -> None:
@@ -106,5 +59,20 @@ class LoopTurns:
         limit = AT_ONCE if self._shared else AT_ONCE_ALONE
         self._shared = max(0, self._shared - 1)
         self._begun = 0
-        while self._begun < limit and (begin := self._waiting.pop()) is not None:
+        while self._begun < limit and (begin := _pop(self._waiting)) is not None:
             self._begin(begin)
+
+
+def _pop(waiting: Waiting[Begin]) -> Begin | None:
+    """Remove the next in turn and return it; None if nothing waits."""
+    if waiting.here:
+        return waiting.here.popitem(last=False)[0]
+    if not waiting.below:
+        return None
+    step, below = next(iter(waiting.below.items()))
+    following = _pop(below)
+    if below.is_empty:
+        del waiting.below[step]
+    else:
+        waiting.below.move_to_end(step)
+    return following

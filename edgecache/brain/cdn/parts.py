@@ -1,6 +1,6 @@
 """The parts of the brain that the CDN uses."""
 
-from dataclasses import dataclass
+from typing import Protocol
 
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.directory.directory import Directory
@@ -12,8 +12,7 @@ from edgecache.brain.storage.staging import Staging
 from edgecache.http.shares import Shares
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CdnParts:
+class CdnParts(Protocol):
     """What serving plain HTTP uses. running: places for running requests."""
 
     directory: Directory

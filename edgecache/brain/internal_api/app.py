@@ -36,7 +36,7 @@ CODES: Final = {
 
 def internal_api(parts: InternalApiParts) -> JsonApi:
     """Return the application."""
-    accepted = [_digest(secret) for secret in parts.secrets]
+    accepted = [_digest(secret) for secret in parts.settings.secrets]
 
     async def authenticate(call: JsonCall) -> None:
         scheme, _, given = call.headers.get("authorization", "").partition(" ")

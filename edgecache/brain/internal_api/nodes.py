@@ -44,10 +44,12 @@ class NodesApi:
     async def _create(self, call: JsonCall) -> JsonResponse:
         parts = self._parts
         row, secret = await registration.register(
-            parts.coherence, Fields(call.body), is_production=parts.is_production
+            parts.coherence, Fields(call.body), is_production=parts.settings.is_production
         )
         shown = await self._refreshed(row)
-        return JsonResponse({**shown, "node_secret": secret, "brain_url": parts.workers_url}, 201)
+        return JsonResponse(
+            {**shown, "node_secret": secret, "brain_url": parts.settings.workers_url}, 201
+        )
 
     async def _one(self, call: JsonCall) -> JsonResponse:
         return JsonResponse(

@@ -1,8 +1,9 @@
 """The parts of the brain that the internal API uses."""
 
-from dataclasses import dataclass
+from typing import Protocol
 from uuid import UUID
 
+from edgecache.brain.conf import BrainSettings
 from edgecache.brain.database import Database
 from edgecache.brain.directory.buckets import Buckets
 from edgecache.brain.directory.coherence import Coherence
@@ -20,17 +21,11 @@ from edgecache.brain.siblings.reports import Siblings
 from edgecache.brain.storage.staging import Staging
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InternalApiParts:
-    """What a handler of the platform's calls may use.
+class InternalApiParts(Protocol):
+    """What a handler of the platform's calls may use."""
 
-    secrets: the accepted bearer secrets. workers_url: where new nodes find the brain.
-    """
-
+    settings: BrainSettings
     brain_id: UUID
-    secrets: tuple[str, ...]
-    workers_url: str
-    is_production: bool
     platform_keys: PlatformKeys
     database: Database
     coherence: Coherence

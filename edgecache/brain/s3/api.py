@@ -54,7 +54,7 @@ class ObjectApi:
     payers: whose turn each request is in.
     """
 
-    def __init__(self, parts: S3Parts, *, cdn: Cdn) -> None:
+    def __init__(self, parts: S3Parts, cdn: Cdn) -> None:
         """cdn: serves ``/p/…`` and the hosts of buckets, which are not S3."""
         self._parts = parts
         self._keys = AccessKeys(parts.database, parts.coherence, parts.platform_keys)
@@ -104,7 +104,9 @@ class ObjectApi:
         may_be_cdn = may_be_cdn or not parts.hosts.names_none(scope.authority)
         if may_be_cdn and await self._served_by_cdn(scope, exchange, entry):
             return
-        request = requests.parse(scope, parts.s3_domains, entry.request_id, client=entry.client)
+        request = requests.parse(
+            scope, parts.settings.s3_domains, entry.request_id, client=entry.client
+        )
         entry.bucket, entry.key = request.bucket, request.key
         if scope.method == "OPTIONS":
             entry.operation = "Preflight"

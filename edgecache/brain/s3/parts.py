@@ -1,8 +1,8 @@
 """The parts of the brain that the object API uses."""
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
+from edgecache.brain.conf import BrainSettings
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.response_cache import ResponseCache
 from edgecache.brain.delivery.streaming import Streamer
@@ -25,15 +25,13 @@ XML_BYTES: Final = 64 * 2**20
 XML_SPARE: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class S3Parts:
+class S3Parts(Protocol):
     """What an operation uses.
 
-    s3_domains: for addressing a bucket by its host name. running: places for running requests.
-    xml_bytes: memory for bodies of XML.
+    running: places for running requests. xml_bytes: memory for bodies of XML.
     """
 
-    s3_domains: tuple[str, ...]
+    settings: BrainSettings
     platform_keys: PlatformKeys
     database: Database
     coherence: Coherence

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from edgecache.http.server.acceptor import Balance
 from platform_site.lib.web.connection_counts import CLOSED, ConnectionCounts
 
 NS: Final = 1e9
@@ -88,8 +89,8 @@ class SharedMemory:
             return None
 
 
-class PortBalance:
-    """The connections of a port, over all processes (``http.server.acceptor.Balance``)."""
+class PortBalance(Balance):
+    """The connections of a port, over all processes."""
 
     def __init__(self, counts: ConnectionCounts, place: int) -> None:
         """place: of this process."""

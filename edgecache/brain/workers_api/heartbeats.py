@@ -49,7 +49,7 @@ async def _move(parts: WorkersApiParts, node: NodeRow, beat: Heartbeat) -> None:
     """Accept a new endpoint of a platform's node; others would need another proof."""
     if beat.endpoint is None or node.organization_id is not None:
         return
-    production = parts.is_production
+    production = parts.settings.is_production
     endpoint = normalize(beat.endpoint, is_trusted=True, is_production=production)
     if endpoint == node.endpoint:
         return

@@ -64,7 +64,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
             # An inactive node; it sends a full inventory when it becomes active again.
             return JsonResponse(InventoryAnswer().as_json())
         async with parts.coherence.change(waits=False) as change:
-            unknown = await _take(change, node, message, parts.replicas)
+            unknown = await _take(change, node, message, parts.settings.replicas)
         return JsonResponse(InventoryAnswer(unknown).as_json())
 
     return [Route("POST", "/v1/workers/{node_id}/inventory", inventory)]

@@ -1,8 +1,9 @@
 """The parts of the brain that the workers' API uses."""
 
-from dataclasses import dataclass
+from typing import Protocol
 from uuid import UUID
 
+from edgecache.brain.conf import BrainSettings
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.metering.operator_networks import OperatorNetworks
@@ -12,13 +13,11 @@ from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.tickets import TicketSigner
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkersApiParts:
-    """What a handler of workers' messages may use. replicas: usual number for one object."""
+class WorkersApiParts(Protocol):
+    """What a handler of workers' messages may use."""
 
+    settings: BrainSettings
     brain_id: UUID
-    is_production: bool
-    replicas: int
     database: Database
     coherence: Coherence
     nodes: Nodes

@@ -12,7 +12,7 @@ import logging
 import select
 import socket
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +40,11 @@ RECEIVED_BYTES: Final = 64 * 1024
 PeerAddress = Any
 
 
-class Balance(Protocol):
-    """How many connections each process has that accepts from the same socket."""
+class Balance:
+    """How many connections each process has that accepts from the same socket.
+
+    This one is of a process that shares its sockets with no other: nobody reads what it publishes.
+    """
 
     def set(self, count: int) -> None:
         """Publish this process's."""
@@ -51,18 +54,6 @@ class Balance(Protocol):
 
     def is_above_another(self) -> bool:
         """True if another process has fewer."""
-
-
-class Alone:
-    """The balance of a process that shares its sockets with no other."""
-
-    def set(self, count: int) -> None:
-        """Do nothing: nobody reads it."""
-
-    def close(self) -> None:
-        """Do nothing: nobody reads it."""
-
-    def is_above_another(self) -> bool:
         return False
 
 

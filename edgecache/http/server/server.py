@@ -19,7 +19,7 @@ from edgecache.http.exchange import App
 from edgecache.http.heads import response_head
 from edgecache.http.machine import files_allowed
 from edgecache.http.scope import Scope
-from edgecache.http.server.acceptor import Acceptor, Alone, Balance, PeerAddress, refuse
+from edgecache.http.server.acceptor import Acceptor, Balance, PeerAddress, refuse
 from edgecache.http.server.clients import Clients
 from edgecache.http.server.connection import Connection
 from edgecache.http.server.limits import Limits
@@ -72,7 +72,7 @@ class Server:
         self._stop_timeout_s = stop_timeout_s
         # A client, and a worker or a file for it.
         allowed = (files_allowed() - FILES_RESERVED) // 2
-        self._balance = balance or Alone()
+        self._balance = balance or Balance()
         self._clients = Clients(min(self.limits.connections, allowed), self._balance)
         # The port's, and the Unix socket's beside it.
         self.sockets: list[socket.socket] = []
