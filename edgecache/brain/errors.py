@@ -9,6 +9,8 @@ BrainError
 ├── BucketNotEmpty         409
 ├── KeyRefused             400  a key that cannot be (NUL, too long, unspeakable to its origin)
 ├── PreconditionFailed     412
+├── UploadMissing          404  a multipart upload that was completed or aborted meanwhile
+├── UploadBusy             409  one that is being completed at the bucket's origin
 ├── TooManyParts           403  an organization's unfinished uploads hold all that they may
 ├── ServiceStopped         402  the bytes are on other operators' nodes, which would not be paid
 ├── Invalid                400  with errors[]: a bucket or an origin that cannot be as described
@@ -189,6 +191,20 @@ class PreconditionFailed(BrainError):
     code = "precondition_failed"
     status = 412
     sentence = "The object is not as the condition says."
+
+
+class UploadMissing(BrainError):
+    """A multipart upload that was completed or aborted meanwhile."""
+
+    code = "no_such_upload"
+    status = 404
+
+
+class UploadBusy(BrainError):
+    """A multipart upload that is being completed at the bucket's origin."""
+
+    code = "upload_busy"
+    status = 409
 
 
 class TooManyParts(BrainError):

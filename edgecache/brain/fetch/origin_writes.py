@@ -6,6 +6,7 @@ outcome is unknown, the directory forgets the key, and the next read asks the or
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
 from typing import Final
 from uuid import UUID
 
@@ -14,8 +15,10 @@ import structlog
 from edgecache.brain.database import Database
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.directory.commits import VersionRow
 from edgecache.brain.errors import DatabaseUnavailable, PreconditionFailed
-from edgecache.brain.origins.driver import Driver, WriteResult
+from edgecache.brain.origins.driver import Driver
+from edgecache.brain.storage import upload_rows
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
 from platform_site.lib.ids import uuid7
@@ -53,12 +56,18 @@ class OriginWrites:
     ) -> ObjectVersion:
         """Write an object.
 
-        Raises PreconditionFailed, OriginError, NoSuchBucket, DatabaseUnavailable.
+        Raises PreconditionFailed, UploadMissing, UploadBusy, OriginError, NoSuchBucket,
+        DatabaseUnavailable.
         """
-        write_id, began = await self._begin(bucket, [key])
+        upload = conditions.upload
+        write_id, began = await self._begin(bucket, [key], upload=upload)
         try:
             written = await driver.put(key, staged, fields, conditions)
-            return await self._commit(bucket, key, staged, fields, written, write_id, began)
+            version = VersionRow(
+                *(bucket.id, key, "", staged.manifest, fields),
+                *(written.etag, written.last_modified, {}),
+            )
+            return await self._commit(version, staged, write_id, began, upload)
         except PreconditionFailed:
             await self._end(write_id)
             raise
@@ -113,43 +122,43 @@ class OriginWrites:
             # Where that failed, garbage collection settles the record.
             self.active.discard(write_id)
 
-    async def _begin(self, bucket: BucketInfo, keys: Sequence[str]) -> tuple[UUID, int]:
-        write_id = uuid7()
-        self.active.add(write_id)
-        try:
-            row = await self._database.one(BEGIN, [write_id, self._brain_id, list(keys), bucket.id])
-        except BaseException:
-            self.active.discard(write_id)
-            raise
+    async def _begin(
+        self, bucket: BucketInfo, keys: Sequence[str], *, upload: str = ""
+    ) -> tuple[UUID, int]:
+        """Record a write. upload: one that it completes, which no other write does then."""
+        write_id = upload_rows.write_id(upload) if upload else uuid7()
+        with ExitStack() as on_failure:
+            async with self._database.transaction() as connection:
+                if upload:
+                    await upload_rows.lock(connection, upload)
+                self.active.add(write_id)
+                on_failure.callback(self.active.discard, write_id)
+                row = await connection.one(BEGIN, [write_id, self._brain_id, list(keys), bucket.id])
+            on_failure.pop_all()
         if row is None:
             raise DatabaseUnavailable
         return write_id, row.generation
 
     async def _commit(
-        self,
-        bucket: BucketInfo,
-        key: str,
-        staged: StagedFile,
-        fields: Fields,
-        written: WriteResult,
-        write_id: UUID,
-        began: int,
+        self, version: VersionRow, staged: StagedFile, write_id: UUID, began: int, upload: str
     ) -> ObjectVersion:
-        manifest = staged.manifest
-        version = commits.VersionRow(
-            bucket.id, key, "", manifest, fields, written.etag, written.last_modified, {}
-        )
+        bucket_id, key, manifest = version.bucket_id, version.key, version.manifest
+        parts: list[str] = []
         async with self._coherence.change() as change:
-            await commits.lock_keys(change, bucket.id, [key])
+            await commits.lock_keys(change, bucket_id, [key])
             await _delete_record(change, write_id)
-            if await commits.is_overtaken(change, (bucket.id, key, ""), began):
-                await commits.forget_keys(change, bucket.id, [key])
-                return commits.version_of(version)
-            await commits.hold_blob(change, manifest)
-            await self._staging.run(
-                self._staging.place, staged, self._staging.blob_path(manifest.sha256)
-            )
-            return await commits.write_cached(change, version, is_written=True)
+            if upload:
+                parts = await upload_rows.delete(change, upload)
+            if await commits.is_overtaken(change, (bucket_id, key, ""), began):
+                await commits.forget_keys(change, bucket_id, [key])
+                written = commits.version_of(version)
+            else:
+                await commits.hold_blob(change, manifest)
+                path = self._staging.blob_path(manifest.sha256)
+                await self._staging.run(self._staging.place, staged, path)
+                written = await commits.write_cached(change, version, is_written=True)
+        await self._staging.drop_parts(parts)
+        return written
 
     async def _end(self, write_id: UUID) -> None:
         await self._database.run("DELETE FROM brain_pendingwrite WHERE write_id = %s", [write_id])

@@ -78,7 +78,7 @@ class RequestContext:
         Another tenant's bucket counts as absent. Raises S3Error NoSuchBucket, AccessDenied.
         """
         wanted = name or self.request.bucket
-        self._check_expected_owner(self.tenant)
+        self.check_owner(self.tenant)
         bucket = await self.parts.directory.bucket(self.tenant, wanted)
         if bucket is None:
             code = "NoSuchBucket" if is_bucket_name(wanted) else "InvalidBucketName"
@@ -105,7 +105,7 @@ class RequestContext:
         bucket = await self.parts.directory.bucket_by_public_name(self.request.bucket)
         if bucket is None or not bucket.is_public:
             raise S3Error("AccessDenied")
-        self._check_expected_owner(bucket.tenant)
+        self.check_owner(bucket.tenant)
         self._charge(bucket, client=self.request.client)
         return bucket
 
@@ -117,8 +117,9 @@ class RequestContext:
                 raise Overloaded
             self.payer = payer
 
-    def _check_expected_owner(self, tenant: Tenant) -> None:
-        owner = self.request.header("x-amz-expected-bucket-owner")
+    def check_owner(self, tenant: Tenant, header: str = "x-amz-expected-bucket-owner") -> None:
+        """Raise S3Error AccessDenied if a header expects another owner of the bucket."""
+        owner = self.request.header(header)
         if owner and owner != f"{tenant.organization_id:012d}":
             raise S3Error("AccessDenied")
 

@@ -103,6 +103,10 @@ _MESSAGES: Final[Mapping[int, Mapping[str, str]]] = {
         "MethodNotAllowed": "The specified method is not allowed against this resource.",
     },
     409: {
+        "OperationAborted": (
+            "A conflicting conditional operation is currently in progress against this resource. "
+            "Please try again."
+        ),
         "BucketAlreadyOwnedByYou": (
             "Your previous request to create the named bucket succeeded and you already own it."
         ),
@@ -156,6 +160,8 @@ _BRAIN_ERRORS: Final[tuple[tuple[type[brain_errors.BrainError], str], ...]] = (
     (brain_errors.PreconditionFailed, "PreconditionFailed"),
     (brain_errors.TooManyParts, "QuotaExceeded"),
     (brain_errors.ServiceStopped, "AccountProblem"),
+    (brain_errors.UploadMissing, "NoSuchUpload"),
+    (brain_errors.UploadBusy, "OperationAborted"),
     (brain_errors.OriginMissing, "NoSuchKey"),
     (brain_errors.OriginReadOnly, "MethodNotAllowed"),
     (brain_errors.OriginTimeout, "OriginTimeout"),

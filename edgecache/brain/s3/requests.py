@@ -14,6 +14,7 @@ from edgecache.protocol.names import BUCKET
 PARAMETER_LIMIT: Final = 100
 _ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_HEADER_NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
 _QUERY_HEADER: Final = "x-amz-"
 # Parameters of a signature itself, in lower case.
 _OF_SIGNATURES: Final = frozenset(
@@ -99,7 +100,7 @@ def parse(scope: Scope, domains: Sequence[str], request_id: str, *, client: str 
     key = path[1:]
     if not is_host_style:
         bucket, _, key = key.partition("/")
-    check_key_length(key)
+    check_name_and_key(bucket, key)
     by_name: dict[str, str] = {}
     for name, value in parameters:
         by_name.setdefault(name, value)
@@ -130,7 +131,7 @@ def with_query_headers(request: S3Request, *, with_checksums: bool = False) -> S
 
     with_checksums: for the text that is signed, of which they are a part.
     A header that was also sent wins; then the signature covers that one.
-    Raises S3Error InvalidArgument: a value that is not valid in a header.
+    Raises S3Error InvalidArgument: a name or a value that is not valid in a header.
     """
     found: list[tuple[str, str]] = []
     for name, value in request.parameters:
@@ -139,8 +140,8 @@ def with_query_headers(request: S3Request, *, with_checksums: bool = False) -> S
             continue
         if lower.startswith(_WITHOUT_EFFECT) and not with_checksums:
             continue
-        if _CONTROL.search(value):
-            # Signatures of version 2 separate headers by line breaks.
+        if not _HEADER_NAME.fullmatch(lower) or _CONTROL.search(value):
+            # Signatures of version 2 separate headers by line breaks, and names by colons.
             raise S3Error("InvalidArgument", extra={"ArgumentName": name[:100]})
         # As values of headers are: byte for byte.
         found.append((lower, value.encode().decode("latin-1")))
@@ -149,8 +150,13 @@ def with_query_headers(request: S3Request, *, with_checksums: bool = False) -> S
     return request._replace(headers=Headers([*request.headers.items(), *found]))
 
 
-def check_key_length(key: str) -> None:
-    """Refuse an invalid key. Raises S3Error: KeyTooLongError, InvalidArgument."""
+def check_name_and_key(bucket: str, key: str) -> None:
+    """Refuse what no bucket and no key can be.
+
+    Raises S3Error: InvalidBucketName, KeyTooLongError, InvalidArgument.
+    """
+    if "\0" in bucket:
+        raise S3Error("InvalidBucketName")
     size = len(key.encode())
     if size > KEY_LIMIT_BYTES:
         limits = {"Size": str(size), "MaxSizeAllowed": str(KEY_LIMIT_BYTES)}

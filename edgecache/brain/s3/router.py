@@ -101,6 +101,14 @@ _OF_OBJECTS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
     ("DELETE", "uploadId", "AbortMultipartUpload", abort_multipart_upload),
     ("DELETE", "", "DeleteObject", delete_object),
 )
+# What a request for an object may be about, and what these operations take of it.
+SELECTING: Final = frozenset(("partNumber", "uploadId", "uploads", "versionId", "versions"))
+_SELECTIONS: Final = {
+    "PutObject": frozenset[str](),
+    "GetObject": frozenset(("partNumber", "versionId")),
+    "HeadObject": frozenset(("partNumber", "versionId")),
+    "DeleteObject": frozenset(("versionId",)),
+}
 _COPIES: Final[dict[str, tuple[str, Operation]]] = {
     "PutObject": ("CopyObject", copy_object),
     "UploadPart": ("UploadPartCopy", upload_part_copy),
@@ -110,7 +118,7 @@ _COPIES: Final[dict[str, tuple[str, Operation]]] = {
 def operation_of(request: S3Request) -> tuple[str, Operation]:
     """Return the operation and its name.
 
-    Raises S3Error: NotImplemented for what only AWS offers, MethodNotAllowed.
+    Raises S3Error: NotImplemented for what only AWS offers, MethodNotAllowed, InvalidArgument.
     """
     if not request.bucket:
         if request.method == "GET":
@@ -122,6 +130,7 @@ def operation_of(request: S3Request) -> tuple[str, Operation]:
     for method, parameter, name, run in _OF_OBJECTS if request.key else _OF_BUCKETS:
         if method == request.method and (not parameter or parameter in request.by_name):
             _refuse_subresources(request, but=parameter)
+            _refuse_selection(request, name)
             if SOURCE_HEADER in request.headers and name in _COPIES:
                 return _COPIES[name]
             return name, run
@@ -133,6 +142,22 @@ def _refuse_subresources(request: S3Request, *, but: str = "") -> None:
     """Refuse a request for something else than it seems to be. Raises S3Error NotImplemented."""
     if request.by_name and SUBRESOURCES & request.by_name.keys() - {but}:
         raise S3Error("NotImplemented")
+
+
+def _refuse_selection(request: S3Request, name: str) -> None:
+    """Refuse a parameter without which the operation would do something else.
+
+    Raises S3Error InvalidArgument.
+    """
+    taken = _SELECTIONS.get(name)
+    if not request.by_name or taken is None:
+        return
+    for parameter in SELECTING & request.by_name.keys() - taken:
+        raise S3Error(
+            "InvalidArgument",
+            f"This operation does not accept {parameter}.",
+            extra={"ArgumentName": parameter, "ArgumentValue": request.query(parameter)[:100]},
+        )
 
 
 def _not_allowed(request: S3Request) -> S3Error:

@@ -18,6 +18,7 @@ from edgecache.brain.directory.purges import PendingPurge, PurgeCount, Purges
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.fetch.origin_writes import OriginWrites
 from edgecache.brain.nodes import jobs as node_jobs
+from edgecache.brain.storage import upload_rows
 from edgecache.brain.storage.eviction import evict, sweep
 from edgecache.brain.storage.removal import remove_files
 from edgecache.brain.storage.staging import Staging
@@ -119,6 +120,7 @@ class GarbageCollector(PeriodicTask):
         await evict(self._staging, self._held)
         if time.monotonic() > self._sweep_at:
             self._sweep_at = time.monotonic() + SWEEP_EVERY_S
+            await upload_rows.remove_expired(self._database, self._staging)
             await sweep(self._staging, self._database, self.stores.moved)
 
     async def count_parts(self) -> None:

@@ -73,8 +73,8 @@ class GroupCommit:
         """Write an object: its bytes, its row and the directory's row, or none of them.
 
         stored: a store has the bytes. The body is consumed. Continues when the caller is cancelled.
-        Raises PreconditionFailed, OriginMissing (if_match), NoSuchBucket, StorageFull,
-        StoreUnavailable, DatabaseUnavailable.
+        Raises PreconditionFailed, OriginMissing (if_match), UploadMissing, NoSuchBucket,
+        StorageFull, StoreUnavailable, DatabaseUnavailable.
         """
         loop = asyncio.get_running_loop()
         write = Write(bucket, key, body, fields, conditions, loop.create_future(), stored)
@@ -186,6 +186,8 @@ class GroupCommit:
                 self._on_stored(write.bucket, found)
         for write, failure in outcomes.failed.items():
             _fail([write], failure)
+        if outcomes.parts:
+            self._tasks.add(self._store.drop_parts(outcomes.parts))
         return outcomes
 
     def _end(self, writes: Iterable[Write]) -> None:

@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
 from edgecache.brain.delivery.delivery import Span, Tenant
-from edgecache.brain.errors import PartMissing, StoreMissing
+from edgecache.brain.errors import Overloaded, PartMissing, StoreMissing
 from edgecache.brain.storage.parts_limit import PartsLimit
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.managed import RESTORED_BYTES, delete_quietly
 from edgecache.brain.storage.stores.registry import Stores
 from edgecache.brain.values import BucketInfo, StagedFile
+from edgecache.http.shares import Shares
 
 # Absent, unreadable, too short.
 DAMAGED: Final = frozenset({errno.ENOENT, errno.EIO})
@@ -21,6 +22,9 @@ DAMAGED: Final = frozenset({errno.ENOENT, errno.EIO})
 # not, as a read would not bring them back either, or as they would take much of the room.
 STREAMED_BYTES: Final = RESTORED_BYTES
 STREAMED_SHARE: Final = 8
+# Objects that are made of parts, each of which takes the disk's and a processor's time.
+COMPLETIONS: Final = 16
+COMPLETIONS_WAITING: Final = 1024
 
 
 class PartFile(NamedTuple):
@@ -39,12 +43,24 @@ class StoredPart(NamedTuple):
 
 
 class Parts:
-    """This process's reads and writes of parts."""
+    """This process's reads and writes of parts. At most COMPLETIONS objects are made of them."""
 
     def __init__(self, staging: Staging, stores: Stores, limit: PartsLimit) -> None:
         self._staging = staging
         self._stores = stores
         self._limit = limit
+        self._completing = Shares(
+            COMPLETIONS, refusal=Overloaded, queue=COMPLETIONS_WAITING, wait_s=None
+        )
+
+    @asynccontextmanager
+    async def completing(self, bucket: BucketInfo) -> AsyncIterator[None]:
+        """Hold one of an organization's places for making an object of parts.
+
+        A completion goes on without its client. Raises Overloaded.
+        """
+        async with self._completing.place((bucket.tenant.organization_id, bucket.id)):
+            yield
 
     async def check_room(self, tenant: Tenant, size: int) -> None:
         """Check before a part is received that the organization may have it.

@@ -122,6 +122,10 @@ class StoredBytes:
         """Remove a body that was not placed."""
         await self._staging.discard(body)
 
+    async def drop_parts(self, names: list[str]) -> None:
+        """Remove the files of parts, of which an object was made."""
+        await self._staging.drop_parts(names)
+
 
 def is_journaled(body: StagedFile | BufferedBody) -> bool:
     """True if ``write`` takes a body."""

@@ -16,7 +16,13 @@ from edgecache.brain.database import Row
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import Change
 from edgecache.brain.directory.index import Name
-from edgecache.brain.errors import OriginMissing, PreconditionFailed, StoreUnavailable
+from edgecache.brain.errors import (
+    OriginMissing,
+    PreconditionFailed,
+    StoreUnavailable,
+    UploadMissing,
+)
+from edgecache.brain.storage import upload_rows
 from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.stored_bytes import StoredBytes, is_journaled
 from edgecache.brain.storage.stores import stored_blobs
@@ -98,11 +104,15 @@ class Write:
 
 @dataclass(slots=True)
 class Outcomes:
-    """What became of some writes. contended: another transaction has their key or bucket now."""
+    """What became of some writes. contended: another transaction has their key or bucket now.
+
+    parts: the files of parts that the objects were made of, to be removed after the commit.
+    """
 
     found: dict[Write, ObjectVersion] = field(default_factory=dict)
     failed: dict[Write, Exception] = field(default_factory=dict)
     contended: list[Write] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
 
 
 async def write_all(
@@ -126,13 +136,18 @@ async def write_all(
         row = begun.current[write.name]
         try:
             check_conditions(row if row.etag is not None else None, write.conditions)
-        except (PreconditionFailed, OriginMissing) as exc:
+            if write.conditions.upload:
+                await upload_rows.lock(change, write.conditions.upload)
+        except (PreconditionFailed, OriginMissing, UploadMissing) as exc:
             outcomes.failed[write] = exc
     left_out = {*outcomes.contended, *outcomes.failed}
     ready = [write for write in writes if write not in left_out]
     durable = await _place(store, [write for write in ready if not write.stored], outcomes)
     durable += await _record(change, store, [write for write in ready if write.stored], outcomes)
     await _write_rows(change, durable, begun, outcomes)
+    for write in durable:
+        if write.conditions.upload:
+            outcomes.parts += await upload_rows.delete(change, write.conditions.upload)
     # Their rows were made for nothing, unless something else refers to these bytes.
     lost = [write.body.manifest.sha256 for write in writes if write not in outcomes.found]
     await commits.release(change, lost)

@@ -6,6 +6,7 @@ Source: AWS, "Signing and Authenticating REST Requests (Signature Version 2)".
 
 import base64
 import hmac
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -69,6 +70,7 @@ _FREE: Final = frozenset(
         "x-id",
     )
 )
+_FURTHER: Final = re.compile(f"&({'|'.join(_SIGNED)})(?:[=&]|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,9 @@ def claim_of(request: S3Request) -> PresignedClaim | None:
             "Query-string authentication requires the Signature, Expires and AWSAccessKeyId "
             "parameters",
         )
+    if any(_FURTHER.search(value) for _, value in request.parameters):
+        # The signature covers texts that are decoded: this one stands for several parameters.
+        raise S3Error("AccessDenied", "A parameter contains another one.")
     known = _SIGNED | _FREE | set(_PARAMETERS)
     if not all(name in known or requests.is_query_header(name) for name in request.by_name):
         raise S3Error("AccessDenied", "A parameter is not covered by the signature.")

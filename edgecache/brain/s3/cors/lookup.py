@@ -133,9 +133,12 @@ def _of_platform(request: S3Request) -> Rules:
 
 
 def _claimed_key(request: S3Request) -> str:
-    """Return the id of the access key that a request names, not yet verified."""
+    """Return the id of the access key that a request names, not yet verified.
+
+    Only where ``authenticate`` would verify it: without that a request is anonymous.
+    """
     credential = request.query("X-Amz-Credential")
-    if credential:
+    if credential and (request.has("X-Amz-Algorithm") or request.has("X-Amz-Signature")):
         return credential.partition("/")[0]
     match = _CREDENTIAL.search(request.header("authorization"))
     return match[1] if match is not None else request.query(KEY_PARAMETER)

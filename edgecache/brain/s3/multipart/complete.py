@@ -1,10 +1,12 @@
 """CompleteMultipartUpload: the parts become an object, or nothing changes."""
 
 import asyncio
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.errors import BrainError, OriginMissing, PartMissing
+from edgecache.brain.errors import BrainError, OriginMissing, PartMissing, UploadMissing
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.auth.sigv4.canonical import encoded
 from edgecache.brain.s3.bodies import read_xml
@@ -29,17 +31,8 @@ async def complete_multipart_upload(context: RequestContext) -> S3Response | Non
     Raises S3Error: NoSuchUpload, MalformedXML, InvalidPart, InvalidPartOrder, EntityTooSmall, ….
     """
     bucket = await context.writable_bucket()
-    request, parts = context.request, context.parts
     listed = await completion.parse_parts(await read_xml(context, has_own_checksum=False))
-    try:
-        upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
-    except S3Error:
-        # The client may repeat a request whose response it did not receive.
-        version = await _completed(context, bucket, listed)
-        if version is None:
-            raise
-        return S3Response(body=_result(context, version))
-    task = _RUNNING.add(_complete(context, bucket, upload, listed), has_caller=True)
+    task = _RUNNING.add(_complete(context, bucket, listed), has_caller=True)
     done, _ = await asyncio.wait({task}, timeout=RESPONSE_AFTER_S)
     if done:
         return S3Response(body=_result(context, await task))
@@ -48,10 +41,32 @@ async def complete_multipart_upload(context: RequestContext) -> S3Response | Non
 
 
 async def _complete(
+    context: RequestContext, bucket: BucketInfo, listed: list[ListedPart]
+) -> ObjectVersion:
+    """Write the object once; answer a request that comes again with what it has become."""
+    key, upload_id = context.request.key, context.request.query("uploadId")
+    find = partial(uploads.find, context.parts.database, bucket, key, upload_id)
+    try:
+        upload = await find()
+        async with context.parts.upload_parts.completing(bucket):
+            return await _write(context, bucket, upload, listed)
+    except (S3Error, UploadMissing):
+        try:
+            await find()
+        except S3Error:
+            # The client may repeat a request whose response it did not receive.
+            version = await _completed(context, bucket, listed)
+            if version is None:
+                raise
+            return version
+        raise
+
+
+async def _write(
     context: RequestContext, bucket: BucketInfo, upload: Upload, listed: list[ListedPart]
 ) -> ObjectVersion:
     request = context.request
-    parts = await _selected(context, bucket, upload, listed)
+    parts = completion.select_parts(listed, await uploads.parts(context.parts.database, upload.id))
     completion.check_size(parts, context.parts.upload_parts.largest_bytes(bucket))
     size = request.header("x-amz-mp-object-size")
     if size and size != str(sum(part.size for part in parts)):
@@ -67,15 +82,12 @@ async def _complete(
         parts=tuple(part.size for part in parts),
         etag=completion.multipart_etag([part.etag for part in parts]),
     )
-    wanted = conditions.write_conditions(request)
+    wanted = replace(conditions.write_conditions(request), upload=upload.id)
     try:
-        version = await _join(context, bucket, upload.key, parts, fields, wanted)
+        return await _join(context, bucket, upload.key, parts, fields, wanted)
     except PartMissing as exc:
-        # Unless the upload was aborted meanwhile, only another upload of the part helps.
-        await uploads.find(context.parts.database, bucket, upload.key, upload.id)
+        # Unless the upload has ended meanwhile, only another upload of the part helps.
         raise invalid_part(parts[exc.index].number, parts[exc.index].etag) from None
-    await uploads.remove(context.parts.database, context.parts.staging, upload.id)
-    return version
 
 
 async def _join(
@@ -94,19 +106,6 @@ async def _join(
         return await objects.put_pieces(bucket, key, pieces, size, fields, conditions=wanted)
     staged = await upload_parts.join(stored)
     return await objects.put(bucket, key, staged, fields, conditions=wanted)
-
-
-async def _selected(
-    context: RequestContext, bucket: BucketInfo, upload: Upload, listed: list[ListedPart]
-) -> list[uploads.Part]:
-    try:
-        return completion.select_parts(
-            listed, await uploads.parts(context.parts.database, upload.id)
-        )
-    except S3Error:
-        # If parts are missing because the upload was aborted meanwhile, it does not exist.
-        await uploads.find(context.parts.database, bucket, upload.key, upload.id)
-        raise
 
 
 async def _completed(
@@ -146,7 +145,8 @@ async def _respond_late(context: RequestContext, task: asyncio.Task[ObjectVersio
 
 def _result(context: RequestContext, version: ObjectVersion) -> bytes:
     request = context.request
-    path = encoded(f"/{request.bucket}/{request.key}", safe="/")
+    bucket = "" if request.is_host_style else f"/{request.bucket}"
+    path = encoded(f"{bucket}/{request.key}", safe="/")
     nodes: list[Node] = [
         ("Location", f"http://{request.host}{path}"),
         ("Bucket", request.bucket),

@@ -19,7 +19,6 @@ async def create_multipart_upload(context: RequestContext) -> S3Response:
     fields = object_headers.upload_fields(request, bucket)
     algorithm = checksums.requested_algorithm(request)
     checksum_type = _checksum_type(request, algorithm)
-    await uploads.remove_expired(parts.database, parts.staging)
     upload_id = await uploads.create(
         parts.database,
         bucket,

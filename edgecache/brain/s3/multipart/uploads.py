@@ -12,14 +12,12 @@ from psycopg.types.json import Jsonb
 from edgecache.brain.database import Database, Row
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.storage.listings import LAST, after
 from edgecache.brain.storage.parts import PartFile, Parts, StoredPart
-from edgecache.brain.storage.staging import Staging
-from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.values import BucketInfo, Fields, StagedFile
 
 ID_BYTES: Final = 48
 ID_LIMIT: Final = 64
-EXPIRED_AT_ONCE: Final = 20
 
 INSERT: Final = (
     "INSERT INTO brain_upload (id, bucket_id, key, content_type, headers, metadata,"
@@ -31,22 +29,42 @@ FIND: Final = (
 )
 # A completion or an abort waits for the parts that are being written, and vice versa.
 HOLD: Final = "SELECT 1 FROM brain_upload WHERE id = %s FOR KEY SHARE"
-OLD_PART: Final = "SELECT store_id, file FROM brain_uploadpart WHERE upload_id = %s AND number = %s"
-WRITE_PART: Final = (
-    "INSERT INTO brain_uploadpart (upload_id, number, store_id, file, size, etag, checksums)"
-    " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (upload_id, number) DO UPDATE SET"
-    " store_id = EXCLUDED.store_id, file = EXCLUDED.file, size = EXCLUDED.size,"
-    " etag = EXCLUDED.etag, checksums = EXCLUDED.checksums, created_at = now() RETURNING created_at"
+OLD_PART: Final = (
+    "SELECT store_id, file FROM brain_uploadpart WHERE upload_id = %s AND number = %s FOR UPDATE"
+)
+# Waits for another first part of the number, and leaves it: the new bytes take its place by an
+# UPDATE, which finds its file. One statement for both would lose the name of that file.
+NEW_PART: Final = (
+    "INSERT INTO brain_uploadpart (store_id, file, size, etag, checksums, upload_id, number)"
+    " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING created_at"
+)
+REPLACE_PART: Final = (
+    "UPDATE brain_uploadpart SET store_id = %s, file = %s, size = %s, etag = %s, checksums = %s,"
+    " created_at = now() WHERE upload_id = %s AND number = %s RETURNING created_at"
 )
 PARTS: Final = (
     "SELECT number, file, size, etag, checksums, created_at, store_id FROM brain_uploadpart"
     " WHERE upload_id = %s AND number > %s ORDER BY number LIMIT %s"
 )
-EXPIRED: Final = "SELECT id FROM brain_upload WHERE created_at < now() - interval '7 days' LIMIT %s"
+# The next upload, and its group: its key up to the delimiter.
+_NEXT: Final = (
+    "SELECT u.key, u.id, u.created_at, u.checksum_algorithm, u.checksum_type, CASE"
+    " WHEN %(delimiter)s::text <> '' AND strpos(substr(u.key, %(skip)s), %(delimiter)s) > 0"
+    " THEN left(u.key, %(skip)s - 1 + strpos(substr(u.key, %(skip)s), %(delimiter)s)"
+    " + length(%(delimiter)s) - 1) END AS grouped FROM brain_upload u"
+    " WHERE u.bucket_id = %(bucket)s AND u.key >= %(prefix)s AND u.key <= %(last)s"
+    " AND u.key >= given.key AND (u.key > given.key OR u.id > given.id COLLATE \"C\")"
+    ' ORDER BY u.key, u.id COLLATE "C" LIMIT 1'
+)
+# One index step for each upload or group: a group's uploads are skipped, however many there are.
 PAGE: Final = (
-    "SELECT id, key, created_at, checksum_algorithm, checksum_type FROM brain_upload"
-    " WHERE bucket_id = %s AND starts_with(key, %s) AND (key > %s OR (key = %s AND id > %s))"
-    ' ORDER BY key, id COLLATE "C" LIMIT %s'
+    "WITH RECURSIVE walk AS (SELECT found.*, 1 AS place FROM"  # noqa: S608 - literals alone
+    ' (SELECT %(key)s::text COLLATE "C" AS key, %(id)s::text COLLATE "C" AS id) given,'
+    " LATERAL (" + _NEXT + ") found UNION ALL SELECT found.*, given.place + 1 FROM"
+    " (SELECT coalesce(grouped || %(leap)s, key) AS key,"
+    " CASE WHEN grouped IS NULL THEN id ELSE '' END AS id, place FROM walk"
+    " WHERE place < %(limit)s) given, LATERAL (" + _NEXT + ") found)"
+    " SELECT * FROM walk ORDER BY place"
 )
 
 
@@ -137,15 +155,16 @@ async def write_part(
     etag = manifest.md5.hex()
     async with upload_parts.keeping(upload.tenant, staged) as kept:
         unneeded: PartFile | None = kept
+        values = [*kept, manifest.size, etag, Jsonb(dict(checksums)), upload.id, number]
         try:
             async with database.transaction() as connection:
                 if await connection.one(HOLD, [upload.id]) is None:
                     raise S3Error("NoSuchUpload", extra={"UploadId": upload.id})
-                replaced = await connection.one(OLD_PART + " FOR UPDATE", [upload.id, number])
-                row = await connection.one(
-                    WRITE_PART,
-                    [*(upload.id, number, *kept), manifest.size, etag, Jsonb(dict(checksums))],
-                )
+                replaced = None
+                row = await connection.one(NEW_PART, values)
+                if row is None:
+                    replaced = await connection.one(OLD_PART, [upload.id, number])
+                    row = await connection.one(REPLACE_PART, values)
                 # The result of a commit that breaks off is unknown: both files stay then.
                 unneeded = None
             unneeded = None if replaced is None else PartFile(*replaced)
@@ -163,37 +182,33 @@ async def parts(
     return [Part(*row) for row in await database.all(PARTS, [upload_id, after, limit])]
 
 
-async def remove(database: Database, staging: Staging, upload_id: str) -> bool:
-    """Delete an upload and its parts; False if it did not exist. Raises DatabaseUnavailable."""
-    async with database.transaction() as connection:
-        held = await connection.one(
-            "SELECT 1 FROM brain_upload WHERE id = %s FOR UPDATE", [upload_id]
-        )
-        gone = await connection.all(stored_blobs.DELETE_PARTS, [[upload_id]])
-        await connection.run("DELETE FROM brain_upload WHERE id = %s", [upload_id])
-    await staging.drop_parts([row.file for row in gone])
-    return held is not None
-
-
-async def remove_expired(database: Database, staging: Staging) -> None:
-    """Delete some of the uploads that were not completed within a week.
-
-    Raises DatabaseUnavailable.
-    """
-    for row in await database.all(EXPIRED, [EXPIRED_AT_ONCE]):
-        await remove(database, staging, row.id)
-
-
 async def page(
-    database: Database, bucket: BucketInfo, *, prefix: str, key: str, upload_id: str, limit: int
+    database: Database,
+    bucket: BucketInfo,
+    *,
+    prefix: str,
+    delimiter: str,
+    key: str,
+    upload_id: str,
+    limit: int,
 ) -> list[Row]:
-    """Return uploads after a key, and after an upload of that key.
+    """Return uploads and groups after a key, and after an upload of that key.
 
     upload_id: empty means after all uploads of that key. Raises DatabaseUnavailable.
     """
-    after_id = upload_id or "\U0010ffff"
+    wanted = {
+        "bucket": bucket.id,
+        "prefix": prefix,
+        "last": prefix + LAST,
+        "delimiter": delimiter,
+        "skip": len(prefix) + 1,
+        "leap": LAST,
+        "key": after(prefix, key, delimiter),
+        "id": upload_id or "\U0010ffff",
+        "limit": limit,
+    }
     async with database.long():
-        return await database.all(PAGE, [bucket.id, prefix, key, key, after_id, limit])
+        return await database.all(PAGE, wanted)
 
 
 def _at(row: Row | None) -> datetime:

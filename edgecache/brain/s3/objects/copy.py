@@ -38,7 +38,7 @@ class CopySource:
 async def find_source(context: RequestContext) -> CopySource:
     """Find the source, which the caller must be allowed to read, and apply its conditions.
 
-    Raises S3Error: InvalidArgument, NoSuchBucket, NoSuchKey, PreconditionFailed.
+    Raises S3Error: InvalidArgument, NoSuchBucket, AccessDenied, NoSuchKey, PreconditionFailed.
     """
     text = context.request.header(SOURCE_HEADER)
     path, _, query = text.partition("?")
@@ -49,8 +49,9 @@ async def find_source(context: RequestContext) -> CopySource:
             "Copy Source must mention the source bucket and key: sourcebucket/sourcekey",
             extra={"ArgumentName": SOURCE_HEADER, "ArgumentValue": text[:200]},
         )
-    requests.check_key_length(key)
+    requests.check_name_and_key(bucket_name, key)
     bucket = await context.bucket(bucket_name)
+    context.check_owner(bucket.tenant, "x-amz-source-expected-bucket-owner")
     version = await find_object(context, bucket, key)
     conditions.check_copy(context.request, version.etag, version.last_modified)
     return CopySource(bucket, key, version)

@@ -12,14 +12,16 @@ from edgecache.brain.s3.xml import Element, Node, long_document, parse
 from edgecache.brain.values import BucketInfo, check_key
 
 LIMIT: Final = 1000
+CONDITIONS: Final = frozenset(("x-amz-if-match-last-modified-time", "x-amz-if-match-size"))
 
 
 async def delete_object(context: RequestContext) -> S3Response:
     """Delete one object; an absent one is no error."""
     bucket = await context.writable_bucket()
     key = object_key(context)
-    if write_conditions(context.request).if_match is not None:
-        # AWS offers it for directory buckets alone; ignoring it would delete a changed object.
+    request = context.request
+    if write_conditions(request).if_match is not None or not CONDITIONS.isdisjoint(request.headers):
+        # Ignoring one would delete a changed object.
         raise S3Error("NotImplemented")
     await context.parts.objects.delete(bucket, [key])
     return S3Response(204)

@@ -1,8 +1,8 @@
 """Headers of objects: those that an upload stores, those that a response returns."""
 
+import base64
 import re
 from collections.abc import Mapping, Sequence
-from email.header import Header
 from typing import Final
 
 from edgecache.brain.memo import Memo
@@ -30,6 +30,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 # To store an object without the encryption or the lock that was asked for would be worse.
 _UNSUPPORTED: Final = (
     "x-amz-server-side-encryption",
+    "x-amz-copy-source-server-side-encryption",
     "x-amz-website-redirect-location",
     "x-amz-object-lock-",
     "x-amz-grant-",
@@ -111,7 +112,7 @@ def overrides_of(request: S3Request) -> dict[str, str]:
     for parameter, name in OVERRIDES.items():
         if request.has(parameter):
             value = request.query(parameter)
-            if _CONTROL.search(value):
+            if _CONTROL.search(value) or not _is_latin(value):
                 raise S3Error(
                     "InvalidArgument",
                     "Header value cannot be represented using ISO-8859-1.",
@@ -158,7 +159,11 @@ def encode_value(text: str) -> str:
     """Return text as a header value: beyond ASCII by RFC 2047, as AWS does."""
     if text.isascii():
         return text
-    return Header(text, "utf-8", maxlinelen=10**6).encode()
+    return f"=?UTF-8?B?{base64.b64encode(text.encode()).decode()}?="
+
+
+def _is_latin(text: str) -> bool:
+    return not text or ord(max(text)) < 0x100
 
 
 def _text(value: str) -> str:

@@ -77,7 +77,8 @@ def _part(number: int, found: ObjectVersion) -> Selection:
 
 
 def _partial(span: Span, size: int) -> Selection:
-    if size == 0:
-        return Selection(span, 200)
+    if span.length == 0:
+        # An empty object, or an empty last part: no Content-Range can say so.
+        return Selection(span, 200, is_whole=size == 0)
     text = f"bytes {span.start}-{span.start + span.length - 1}/{size}"
     return Selection(span, 206, (("content-range", text),), is_whole=False)

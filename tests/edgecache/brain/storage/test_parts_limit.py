@@ -10,7 +10,7 @@ from edgecache.brain.fair_share import charge_bucket
 from edgecache.brain.s3.errors import from_brain_error
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.s3.multipart.uploads import Upload
-from edgecache.brain.storage import parts_limit
+from edgecache.brain.storage import parts_limit, upload_rows
 from edgecache.brain.storage.parts_limit import UploadSettings
 from edgecache.brain.storage.stores.settings import StoreSettings
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, PLAIN, Brain, Rows, running
@@ -67,7 +67,7 @@ async def test_an_organization_s_unfinished_uploads_are_limited(
 
         # What is aborted makes room.
         monkeypatch.setattr(parts_limit, "FRESH_BEFORE_REFUSAL_S", 0)
-        assert await uploads.remove(brain.database, brain.staging, greedy.id)
+        await upload_rows.remove(brain.database, brain.staging, greedy.id)
         await brain.upload_parts.check_room(CHARLIE, LIMIT)
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from edgecache.http.server import acceptor as acceptors
-from edgecache.http.server.acceptor import Acceptor
+from edgecache.http.server.acceptor import Acceptor, Balance
 from tests.edgecache.http.support import run
 
 
@@ -19,7 +19,7 @@ class Counts:
         self.of = [0, 0]
 
 
-class Side:
+class Side(Balance):
     """One process: its acceptor counts what it accepts."""
 
     def __init__(self, counts: Counts, place: int) -> None:

@@ -29,6 +29,7 @@ _SIGNER: Final = re.compile(
     r"AWS4-HMAC-SHA256[ ]+Credential=([^,\s]+)[,\s]+SignedHeaders=([^,\s]+)[,\s]+"
 )
 _SIGNATURE: Final = re.compile(r"([0-9A-Fa-f]+)[,\s]*")
+_SECONDS: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 _AMZ_DATE: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z", re.ASCII)
 _SIGNED_HEADERS: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+(;[a-z0-9!#$%&'*+.^_`|~-]+)*")
 _PARAMETERS: Final = (
@@ -229,7 +230,7 @@ def _from_query(request: S3Request) -> SignatureClaims:
 
 
 def _expires(text: str) -> int:
-    if not (text.isascii() and text.lstrip("-").isdigit() and len(text) < 12):
+    if not _SECONDS.fullmatch(text):
         raise S3Error(QUERY_ERROR, "X-Amz-Expires should be a number")
     seconds = int(text)
     if seconds < 0:

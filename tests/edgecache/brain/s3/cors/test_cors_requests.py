@@ -210,6 +210,10 @@ def test_public_names_follow_the_rules(
             got = send(cluster.url, "GET", path, {"origin": origin})
             assert (got.body, granted(got).get(ALLOW_ORIGIN)) == (b"bytes", allowed), path
             assert got.headers["vary"] == VARY
+        # An unverified key of the platform's, without a signature that would be checked.
+        claimed = f"{path}?X-Amz-Credential=zp-x&x-zonal-origin={OTHER}"
+        assert ALLOW_ORIGIN not in granted(send(cluster.url, "GET", claimed, {"origin": OTHER}))
+        assert ask(cluster, claimed, "PUT", OTHER).status == 403
         absent = send(cluster.url, "GET", path + "absent", {"origin": APP})
         assert (absent.status, granted(absent)[ALLOW_ORIGIN]) == (404, APP)
 

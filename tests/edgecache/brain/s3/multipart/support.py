@@ -1,10 +1,14 @@
-"""Multipart uploads, as boto3 makes them."""
+"""Multipart uploads, as boto3 makes them and as the parts of a brain see them."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+
+from edgecache.brain.s3.multipart import uploads
+from edgecache.brain.values import BucketInfo, Fields
+from tests.edgecache.brain.brains import Brain
 
 PART = 5 * 2**20
 BODIES = (b"a" * PART, b"b" * PART, b"c" * 1000)
@@ -44,3 +48,19 @@ def refused(work: Callable[[], Any]) -> tuple[int, str]:
         work()
     response = error.value.response
     return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
+
+
+async def begin(brain: Brain, bucket: BucketInfo) -> str:
+    """Begin an upload of ``k``; return its id."""
+    return await uploads.create(
+        brain.database, bucket, "k", Fields(), algorithm="", checksum_type=""
+    )
+
+
+async def add_part(brain: Brain, bucket: BucketInfo, upload: str, number: int, data: bytes) -> None:
+    """Upload a part."""
+    receiver = brain.staging.receive()
+    await receiver.write(data)
+    found = await uploads.find(brain.database, bucket, "k", upload)
+    staged = await receiver.finish()
+    await uploads.write_part(brain.database, brain.upload_parts, found, number, staged, {})

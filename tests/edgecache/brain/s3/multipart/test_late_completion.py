@@ -47,7 +47,9 @@ def answered(ending: Callable[[], ObjectVersion], monkeypatch: pytest.MonkeyPatc
             return ending()
 
         async def app(_scope: Scope, exchange: Exchange) -> None:
-            request = SimpleNamespace(request_id="R", bucket="b", key="k", host="h")
+            request = SimpleNamespace(
+                request_id="R", bucket="b", key="k", host="h", is_host_style=False
+            )
             call: Any = SimpleNamespace(request=request, exchange=exchange)
             asyncio.get_running_loop().call_later(0.1, go_on.set)
             await complete._respond_late(call, asyncio.create_task(work()))

@@ -7,13 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
 from tests.edgecache.alterations import cut, flip
 from tests.edgecache.brain.s3.multipart.support import BODIES, PART, Upload, refused
 from tests.edgecache.brain.s3.raw import Signer, md5, send
-from tests.edgecache.cluster import Cluster
+from tests.edgecache.cluster import Cluster, Keys
 
 
 def test_parts_become_one_object(s3: Any, bucket: str) -> None:
@@ -100,6 +101,24 @@ def test_uploads_and_parts_are_listed(s3: Any, bucket: str) -> None:
     assert (len(page["Parts"]), page["NextPartNumberMarker"], page["IsTruncated"]) == (2, 2, True)
     rest = s3.list_parts(**uploads["b"].options, PartNumberMarker=2)
     assert [row["PartNumber"] for row in rest["Parts"]] == [3]
+
+
+def test_a_page_of_uploads_ends_after_a_thousand_groups(
+    cluster: Cluster, keys: Keys, s3: Any, bucket: str
+) -> None:
+    with psycopg.connect(cluster.database_url) as database:
+        database.execute(
+            "INSERT INTO brain_upload (id, bucket_id, key, content_type, headers, metadata,"
+            " checksum_algorithm, checksum_type) SELECT 'u' || n, b.id,"
+            " 'g' || to_char(n / 2, 'FM0000') || '/' || n, '', '{}', '{}', '', ''"
+            " FROM brain_bucket b, generate_series(0, 2019) n WHERE b.organization_id = %s",
+            [keys.organization_id],
+        )
+    first = s3.list_multipart_uploads(Bucket=bucket, Delimiter="/")
+    assert (first["IsTruncated"], first["NextKeyMarker"]) == (True, "g0999/")
+    rest = s3.list_multipart_uploads(Bucket=bucket, Delimiter="/", KeyMarker="g0999/")
+    found = [each["Prefix"] for page in (first, rest) for each in page["CommonPrefixes"]]
+    assert (found, rest["IsTruncated"]) == ([f"g{n:04}/" for n in range(1010)], False)
 
 
 def test_aborting_an_upload_deletes_its_files(cluster: Cluster, s3: Any, bucket: str) -> None:

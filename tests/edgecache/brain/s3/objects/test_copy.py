@@ -91,6 +91,7 @@ def test_a_copy_applies_the_conditions_on_its_source(s3: Any, source: str) -> No
         ("/docs/", 400, "InvalidArgument"),
         ("/docs/a?versionId=abc", 400, "InvalidArgument"),
         ("/docs/%FF", 400, "InvalidURI"),
+        ("/do%00cs/key", 400, "InvalidBucketName"),
         ("/docs/" + "x" * 1025, 400, "KeyTooLongError"),
     ],
 )
@@ -101,6 +102,14 @@ def test_an_invalid_copy_source_is_refused(
         "PUT", "/docs/copy", headers={"x-amz-copy-source": named}
     )
     assert (answer.status, answer.code) == (status, code)
+
+
+def test_a_copy_names_the_owner_of_its_source(keys: Keys, source: str, s3: Any) -> None:
+    options = {"Bucket": "docs", "Key": "copy", "CopySource": SOURCE}
+    owner = f"{keys.organization_id:012d}"
+    s3.copy_object(**options, ExpectedSourceBucketOwner=owner)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        s3.copy_object(**options, ExpectedSourceBucketOwner="000000000001")
 
 
 def test_an_unknown_directive_is_refused(

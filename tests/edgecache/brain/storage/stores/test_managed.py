@@ -15,13 +15,15 @@ from edgecache.brain.errors import (
     StoreUnavailable,
 )
 from edgecache.brain.s3.multipart import uploads
+from edgecache.brain.storage import upload_rows
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import StoreError
 from edgecache.brain.storage.stores.settings import StoreSettings
 from edgecache.brain.storage.stores.store import Store
-from edgecache.brain.values import BucketInfo, Conditions, Fields
+from edgecache.brain.values import Conditions
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, read, running, until
 from tests.edgecache.brain.children import child
+from tests.edgecache.brain.s3.multipart.support import add_part, begin
 
 pytestmark = pytest.mark.slow
 
@@ -47,15 +49,6 @@ def forget_copies(*brains: Brain) -> None:
     for brain in brains:
         for path in (brain.staging.root / "blobs").glob("*/*"):
             path.unlink()
-
-
-async def add_part(brain: Brain, bucket: BucketInfo, upload: str, number: int, data: bytes) -> None:
-    """Upload a part."""
-    receiver = brain.staging.receive()
-    await receiver.write(data)
-    found = await uploads.find(brain.database, bucket, "k", upload)
-    staged = await receiver.finish()
-    await uploads.write_part(brain.database, brain.upload_parts, found, number, staged, {})
 
 
 async def test_what_one_brain_writes_another_one_reads(stored: Brain, peer: Brain) -> None:
@@ -240,9 +233,7 @@ def _late(clock: Any) -> Any:
 
 async def test_parts_of_uploads_are_in_the_store_too(stored: Brain, peer: Brain) -> None:
     bucket = await stored.bucket()
-    upload = await uploads.create(
-        stored.database, bucket, "k", Fields(), algorithm="", checksum_type=""
-    )
+    upload = await begin(stored, bucket)
     await add_part(stored, bucket, upload, 1, b"a" * 100)
     await add_part(stored, bucket, upload, 1, b"b" * 100)
     await add_part(peer, bucket, upload, 2, b"c" * 50)
@@ -253,7 +244,7 @@ async def test_parts_of_uploads_are_in_the_store_too(stored: Brain, peer: Brain)
     await peer.staging.discard(staged)
     assert not list((stored.staging.root / "parts").iterdir())
 
-    assert await uploads.remove(stored.database, stored.staging, upload)
+    await upload_rows.remove(stored.database, stored.staging, upload)
     await stored.garbage_collector.round()
     assert await names(stored) == set()
 
@@ -263,9 +254,7 @@ async def test_an_altered_part_does_not_become_an_object(
 ) -> None:
     async with running(rows.url, tmp_path / "brain", stores=[folder_store]) as brain:
         bucket = await brain.bucket()
-        upload = await uploads.create(
-            brain.database, bucket, "k", Fields(), algorithm="", checksum_type=""
-        )
+        upload = await begin(brain, bucket)
         await add_part(brain, bucket, upload, 1, b"a" * 100)
         (name,) = await names(brain)
         (Path(folder_store.parts.path) / name).write_bytes(b"b" * 100)

@@ -24,7 +24,8 @@ from edgecache.brain.storage.stores.settings import StoreSettings
 from edgecache.brain.values import Fields
 from tests import commands
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, read, running
-from tests.edgecache.brain.storage.stores.test_managed import add_part, forget_copies
+from tests.edgecache.brain.s3.multipart.support import add_part
+from tests.edgecache.brain.storage.stores.test_managed import forget_copies
 from tests.edgecache.cluster import until
 from tests.edgecache.conftest import ROOT
 

@@ -1,0 +1,57 @@
+"""The rows of a multipart upload: it ends once, by an abort or in the transaction of its object."""
+
+import uuid
+from contextlib import suppress
+from typing import Final
+
+from edgecache.brain.database import Connection, Database
+from edgecache.brain.errors import UploadBusy, UploadMissing
+from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.stores import stored_blobs
+
+# Waits for the parts that are being written, which hold the row.
+LOCK: Final = "SELECT 1 FROM brain_upload WHERE id = %s FOR UPDATE"
+# A statement of its own: it sees what was committed while the other one waited.
+IS_WRITTEN: Final = "SELECT 1 FROM brain_pendingwrite WHERE write_id = %s"
+DELETE: Final = "DELETE FROM brain_upload WHERE id = %s"
+EXPIRED: Final = "SELECT id FROM brain_upload WHERE created_at < now() - interval '7 days' LIMIT %s"
+MAX_EXPIRED: Final = 100
+
+
+def write_id(upload_id: str) -> uuid.UUID:
+    """Return the id of the write to an external origin that completes an upload."""
+    return uuid.uuid5(uuid.NAMESPACE_OID, upload_id)
+
+
+async def lock(connection: Connection, upload_id: str) -> None:
+    """Let nothing else end an upload before this transaction ends.
+
+    Raises UploadMissing; UploadBusy: a write to an origin completes it.
+    """
+    if await connection.one(LOCK, [upload_id]) is None:
+        raise UploadMissing
+    if await connection.one(IS_WRITTEN, [write_id(upload_id)]) is not None:
+        raise UploadBusy
+
+
+async def delete(connection: Connection, upload_id: str) -> list[str]:
+    """Delete an upload and its parts; return the files to be removed after the commit."""
+    gone = await connection.all(stored_blobs.DELETE_PARTS, [[upload_id]])
+    await connection.run(DELETE, [upload_id])
+    return [row.file for row in gone]
+
+
+async def remove(database: Database, staging: Staging, upload_id: str) -> None:
+    """Delete an upload and its parts. Raises UploadMissing, UploadBusy, DatabaseUnavailable."""
+    async with database.transaction() as connection:
+        await lock(connection, upload_id)
+        files = await delete(connection, upload_id)
+    await staging.drop_parts(files)
+
+
+async def remove_expired(database: Database, staging: Staging) -> None:
+    """Delete some of the uploads that were not completed in a week. Raises DatabaseUnavailable."""
+    for row in await database.all(EXPIRED, [MAX_EXPIRED]):
+        # Its client may have ended it, or completes it now.
+        with suppress(UploadMissing, UploadBusy):
+            await remove(database, staging, row.id)

@@ -1,0 +1,142 @@
+"""A multipart upload ends once: completed or aborted, whatever else comes at that time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from edgecache.brain.errors import OriginMissing, PreconditionFailed, UploadBusy, UploadMissing
+from edgecache.brain.s3.multipart import uploads
+from edgecache.brain.storage import upload_rows
+from edgecache.brain.values import BucketInfo, Conditions
+from platform_site.lib.ids import uuid7
+from tests.edgecache.brain.brains import Brain, Rows
+from tests.edgecache.brain.http_origin import Asked, Gate
+from tests.edgecache.brain.s3.multipart.support import add_part, begin
+from tests.edgecache.brain.s3_origin import S3Origin
+
+
+@pytest.fixture
+async def origin() -> AsyncIterator[S3Origin]:
+    """Return an S3 origin."""
+    async with S3Origin() as server:
+        yield server
+
+
+@pytest.fixture(params=["built-in", "s3"])
+async def bucket(request: pytest.FixtureRequest, brain: Brain, origin: S3Origin) -> BucketInfo:
+    """Return a bucket without an origin, then one with."""
+    if request.param == "built-in":
+        return await brain.bucket()
+    return await brain.origin_bucket("s3", origin.config, origin.secret)
+
+
+async def test_a_second_completion_does_not_bring_back_what_was_overwritten(
+    brain: Brain, bucket: BucketInfo
+) -> None:
+    upload = await begin(brain, bucket)
+    await add_part(brain, bucket, upload, 1, b"of parts")
+    await brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
+    await brain.put(bucket, "k", b"newer")
+
+    with pytest.raises(UploadMissing):
+        await brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
+
+    assert await brain.get(bucket, "k") == b"newer"
+    assert not list((brain.staging.root / "parts").iterdir())
+
+
+async def test_an_aborted_upload_becomes_no_object(brain: Brain, bucket: BucketInfo) -> None:
+    upload = await begin(brain, bucket)
+    await upload_rows.remove(brain.database, brain.staging, upload)
+
+    with pytest.raises(UploadMissing):
+        await brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
+
+    with pytest.raises(OriginMissing):
+        await brain.objects.open(bucket, "k")
+
+
+async def test_what_cannot_be_written_leaves_the_upload(brain: Brain, bucket: BucketInfo) -> None:
+    upload = await begin(brain, bucket)
+    await brain.put(bucket, "k", b"first")
+
+    with pytest.raises(PreconditionFailed):
+        await brain.put(
+            bucket, "k", b"of parts", conditions=Conditions(if_none_match=True, upload=upload)
+        )
+
+    await brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
+    assert await brain.get(bucket, "k") == b"of parts"
+
+
+async def test_while_an_upload_is_completed_at_an_origin_nothing_else_ends_it(
+    brain: Brain, origin: S3Origin
+) -> None:
+    bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
+    upload = await begin(brain, bucket)
+    gate = Gate()
+
+    async def slowly(asked: Asked) -> None:
+        await gate.wait()
+        await origin._answer(asked)
+
+    origin.handler = slowly
+    write = asyncio.create_task(
+        brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
+    )
+    await gate.came.wait()
+    with pytest.raises(UploadBusy):
+        await upload_rows.remove(brain.database, brain.staging, upload)
+    with pytest.raises(UploadBusy):
+        await brain.put(bucket, "k", b"again", conditions=Conditions(upload=upload))
+    gate.opened.set()
+
+    await write
+    assert origin.store["k"].data == b"of parts"
+    with pytest.raises(UploadMissing):
+        await upload_rows.remove(brain.database, brain.staging, upload)
+
+
+async def test_a_brain_that_ends_during_a_completion_leaves_an_upload_that_can_be_completed(
+    brain: Brain, origin: S3Origin, rows: Rows
+) -> None:
+    bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
+    upload = await begin(brain, bucket)
+    rows.run(
+        "INSERT INTO brain_pendingwrite (write_id, bucket_id, key, brain_id)"
+        " VALUES (%s, %s, 'k', %s)",
+        [upload_rows.write_id(upload), bucket.id, uuid7()],
+    )
+    with pytest.raises(UploadBusy):
+        await upload_rows.remove(brain.database, brain.staging, upload)
+
+    await brain.garbage_collector.round()
+    await brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
+
+    assert origin.store["k"].data == b"of parts"
+
+
+async def test_first_parts_of_a_number_that_come_together_leave_one_file(brain: Brain) -> None:
+    bucket = await brain.bucket()
+    upload = await begin(brain, bucket)
+
+    await asyncio.gather(*(add_part(brain, bucket, upload, 1, b"%d" % n) for n in range(8)))
+
+    (part,) = await uploads.parts(brain.database, upload)
+    (file,) = (brain.staging.root / "parts").iterdir()
+    assert file.name == part.file
+
+
+async def test_uploads_that_were_not_completed_in_a_week_are_removed(
+    brain: Brain, rows: Rows
+) -> None:
+    bucket = await brain.bucket()
+    old, recent = await begin(brain, bucket), await begin(brain, bucket)
+    await add_part(brain, bucket, old, 1, b"part")
+    rows.run("UPDATE brain_upload SET created_at = now() - interval '8 days' WHERE id = %s", [old])
+
+    await upload_rows.remove_expired(brain.database, brain.staging)
+
+    assert rows.value("SELECT array_agg(id) FROM brain_upload") == [recent]
+    assert not list((brain.staging.root / "parts").iterdir())
