@@ -163,7 +163,8 @@ class _Server(socketserver.ThreadingTCPServer):
             if link not in self._unproven:
                 return False
             del self._unproven[link]
-        return self.places.acquire(blocking=False)
+        # Without an answer its caller would take the transaction for lost.
+        return self.places.acquire(timeout=FRAME_S)
 
     def shutdown_request(self, request: Any) -> None:
         """Close a connection, however it ended."""

@@ -131,13 +131,12 @@ class HeldTransactions:
             if number != held.number + 1:
                 raise errors.StatementOutOfOrder(extra={"expected": held.number + 1})
             held.number, held.digest, held.answer = number, digest, None
-            answer = self._run(transaction_id, held, request, request_id)
-            held.answer = answer if len(answer) <= KEPT_ANSWER_BYTES else None
-        except PlatformError as error:
-            if number == held.number and held.answer is None:
+            try:
+                answer = self._run(transaction_id, held, request, request_id)
+            except PlatformError as error:
                 held.answer = error
-            raise
-        else:
+                raise
+            held.answer = answer if len(answer) <= KEPT_ANSWER_BYTES else None
             return answer, False
         finally:
             held.idle_until = time.monotonic() + settings.SQL.transaction_idle_s
@@ -147,21 +146,18 @@ class HeldTransactions:
         """Return the transaction's id in PostgreSQL, None if it has written nothing.
 
         No statement runs afterwards: a write after None could not be looked up.
-        Raises TransactionOver, TransactionBusy.
+        Raises TransactionOver: a statement has failed, or the session has ended; TransactionBusy.
         """
         held = self._take(transaction_id)
         try:
             held.is_ending = True
-            if held.session.status != Status.INTRANS:
-                return None
-            held.session.give_up_at = time.monotonic() + settings.SQL.timeout_ms / 1000
-            result = held.session.run(XID)
-            value = result.get_value(0, 0) if result.ntuples else None
-            return None if value is None else value.decode()
+            return _xid(held.session)
         except ConnectionLost:
             self._drop(transaction_id, held)
             raise errors.TransactionOver(extra={"outcome": "rolled_back"}) from None
         finally:
+            # Its commit comes next.
+            held.idle_until = time.monotonic() + settings.SQL.transaction_idle_s
             held.lock.release()
 
     def end(self, transaction_id: str, *, commit: bool, timeout_ms: int) -> Ending:
@@ -276,18 +272,21 @@ class HeldTransactions:
     def _end(
         self, transaction_id: str, held: OpenTransaction, *, commit: bool, timeout_ms: int
     ) -> Ending:
-        session = held.session
+        session, name = held.session, b"COMMIT" if commit else b"ROLLBACK"
         deadline = time.monotonic() + timeout_ms / 1000
         session.give_up_at = deadline + settings.SQL.grace_ms / 1000 + GRACE_S
-        was_aborted = session.status == Status.INERROR
         watch = WATCHDOG.watch(session, deadline)
         try:
-            result = session.run(b"COMMIT" if commit else b"ROLLBACK")
+            result = session.run(name)
         except ConnectionLost:
             self._drop(transaction_id, held)
             return "unknown" if commit else "rolled_back"
         finally:
             was_late = WATCHDOG.finish(watch)
+        if result.status in FAILURES and session.status != Status.IDLE:
+            # The server ended the session, before the commit or after it.
+            self._drop(transaction_id, held)
+            return "unknown" if commit else "rolled_back"
         if result.status in FAILURES:
             failed = Failed(result, ErrorPosition("", 0))
             error = refusal(session, failed)
@@ -302,7 +301,8 @@ class HeldTransactions:
         else:
             self._forget(transaction_id)
             cache.CACHE.release(session)
-        return "committed" if commit and not was_aborted else "rolled_back"
+        # Of an aborted transaction COMMIT says ROLLBACK.
+        return "committed" if result.command_status == b"COMMIT" else "rolled_back"
 
     def _forget(self, transaction_id: str) -> None:
         with self._lock:
@@ -319,6 +319,22 @@ class HeldTransactions:
         while True:
             time.sleep(TICK_S)
             self.end_due()
+
+
+def _xid(session: TenantConnection) -> str | None:
+    """Return the id of an open transaction, if it has one.
+
+    Raises ConnectionLost for one that can only be rolled back: it is aborted, or its session ended.
+    """
+    if session.status != Status.INTRANS:
+        raise ConnectionLost
+    session.give_up_at = time.monotonic() + settings.SQL.timeout_ms / 1000
+    result = session.run(XID)
+    # An ended session is reported as an error, by its last result.
+    if result.status != pq.ExecStatus.TUPLES_OK or session.status != Status.INTRANS:
+        raise ConnectionLost
+    value = result.get_value(0, 0)
+    return None if value is None else value.decode()
 
 
 def digest_of(body: bytes) -> bytes:

@@ -9,6 +9,7 @@ that was merely out of reach can commit it later.
 
 import base64
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, Final, cast
@@ -20,7 +21,7 @@ from django.utils import timezone
 
 from environments.models import Organization
 from platform_site.lib import ids
-from platform_site.lib.errors import PlatformError
+from platform_site.lib.errors import InternalError, PlatformError
 from platform_site.lib.permissions import Role, database_role
 from platform_site.lib.principals import Principal, Scope
 from sqlgateway import errors
@@ -43,6 +44,8 @@ State = InteractiveTransaction.State
 
 # A transaction that is past its limits may still be ending.
 MARGIN: Final = timedelta(seconds=2)
+# What the server waits longer than the platform before it ends a session itself.
+LIMIT_MARGIN_MS: Final = 2000
 # For BEGIN, on a connection that answered a moment ago.
 OPEN_S: Final = 5.0
 XACT_STATUS: Final = "SELECT pg_catalog.pg_xact_status($1::pg_catalog.xid8) AS status"
@@ -134,16 +137,17 @@ def commit(principal: Principal, transaction_id: UUID) -> InteractiveTransaction
 def roll_back(principal: Principal, transaction_id: UUID) -> None:
     """Roll back; again it changes nothing. Raises TransactionOver if it was committed."""
     row = find(principal, transaction_id)
+    was_open = row.state == State.OPEN
+    if was_open:
+        # Another request may commit it at this moment: then this one waits for what happens.
+        _move(row, State.OPEN, State.ROLLED_BACK)
     if row.state == State.COMMITTING:
         _finish(principal.scope, row)
     if row.state == State.COMMITTED:
         raise errors.TransactionOver(extra={"outcome": row.outcome})
-    if row.state == State.OPEN:
-        _move(row, State.OPEN, State.ROLLED_BACK)
-        try:
+    if was_open:
+        with suppress(OwnerUnavailable, errors.TransactionOver):
             owner.ask(row, {"call": "end", "commit": False})
-        except (OwnerUnavailable, errors.TransactionOver):
-            return
 
 
 def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
@@ -191,11 +195,14 @@ def _connect(scope: Scope, role: Role, isolation: Isolation | None) -> TenantCon
 def _open(session: TenantConnection, isolation: Isolation | None) -> None:
     request = SqlRequest((), isolation=isolation)
     texts = [request.begin]
+    # The connection's own limits are those of a single request. The platform's come first.
+    idle_ms = settings.SQL.transaction_idle_s * 1000 + LIMIT_MARGIN_MS
+    texts.append(b"SET LOCAL idle_in_transaction_session_timeout = %d" % idle_ms)
     if session.login.address.can("transaction_timeout"):
-        # The connection's own is that of a single request.
-        texts.append(
-            b"SET LOCAL transaction_timeout = %d" % (settings.SQL.transaction_life_s * 1000)
-        )
+        life_ms = settings.SQL.transaction_life_s * 1000 + LIMIT_MARGIN_MS
+        # PostgreSQL started the timer of the former value at BEGIN, and keeps it unless it is 0.
+        texts.append(b"SET LOCAL transaction_timeout = 0")
+        texts.append(b"SET LOCAL transaction_timeout = %d" % life_ms)
     session.give_up_at = time.monotonic() + OPEN_S
     try:
         failed = any(session.run(text).status in FAILURES for text in texts)
@@ -220,12 +227,15 @@ def _open_row(principal: Principal, transaction_id: UUID) -> InteractiveTransact
 
 
 def _ask(row: InteractiveTransaction, question: dict[str, Any]) -> dict[str, Any]:
-    """Ask the owner about an open transaction; one that it lost is rolled back."""
+    """Ask the owner about an open transaction; one that it lost is rolled back.
+
+    Raises TransactionOver; the row then shows the state: another request may have committed it.
+    """
     try:
         return owner.ask(row, question)
     except (OwnerUnavailable, errors.TransactionOver):
         _move(row, State.OPEN, State.ROLLED_BACK)
-        raise errors.TransactionOver(extra={"outcome": "rolled_back"}) from None
+        raise errors.TransactionOver(extra={"outcome": row.outcome}) from None
 
 
 def _finish(scope: Scope, row: InteractiveTransaction) -> None:
@@ -233,8 +243,9 @@ def _finish(scope: Scope, row: InteractiveTransaction) -> None:
     # Deferred triggers are the tenant's code: a commit may last as long as a statement.
     with ADMISSION.slot_to_end(scope):
         if row.state == State.OPEN:
-            xid = _ask(row, {"call": "xid"})["xid"] or ""
-            _move(row, State.OPEN, State.COMMITTING, xid=xid)
+            with suppress(errors.TransactionOver):
+                xid = _ask(row, {"call": "xid"})["xid"] or ""
+                _move(row, State.OPEN, State.COMMITTING, xid=xid)
         if row.state != State.COMMITTING:
             return
         limits = provisioning.limits_of(scope)
@@ -252,6 +263,8 @@ def _commit(row: InteractiveTransaction, *, timeout_ms: int) -> str:
         return "unknown"
     except (errors.TransactionBusy, errors.SqlBusy):
         raise
+    except InternalError:
+        return "unknown"
     except PlatformError:
         _move(row, State.COMMITTING, State.ROLLED_BACK)
         raise
