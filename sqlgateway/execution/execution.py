@@ -22,6 +22,7 @@ from sqlgateway.execution.outcomes import AlreadyAnswered, Failed, Outcome
 from sqlgateway.execution.requests import SqlRequest
 from sqlgateway.execution.sinks import Sink
 from sqlgateway.execution.text_runner import TextRunner
+from sqlgateway.execution.transaction_control import may_commit
 from sqlgateway.execution.transactions import Boundary, RequestBoundary
 
 # After the deadline: time for the watchdog's cancel and termination to be noticed.
@@ -102,6 +103,18 @@ class Execution:
         is_open = self._looks_late or (watch.was_open and self._is_lost)
         if was_late and is_open and not watch.is_abandoned:
             self.outcome.error = self._ended_late(timeout_s)
+        if self.outcome.error is not None and self._may_have_committed(self.outcome.error):
+            self.outcome.error = outcomes.after_commit(self.outcome.error)
+
+    def _may_have_committed(self, error: PlatformError) -> bool:
+        """True if a COMMIT of the text or of a routine may have kept something of what failed."""
+        if self._session.login.role == "reader":
+            return False
+        if self.outcome.has_committed:
+            return not self._is_over
+        is_undone = isinstance(error, errors.QueryTimeout | errors.QueryCancelled)
+        is_undone = is_undone or bool(error.extra.get("retryable"))
+        return is_undone and any(may_commit(piece.text) for piece in self._request.pieces)
 
     def _ended_late(self, timeout_s: float) -> PlatformError:
         if self._cancellation.is_requested:

@@ -27,12 +27,13 @@ class Outcome:
     """How a request ended.
 
     error: if set, the rows that the sink has are not an answer. is_clean: the connection may be
-    used again.
+    used again. has_committed: a COMMIT of the text has succeeded.
     """
 
     notices: list[dict[str, str]] = field(default_factory=list)
     error: PlatformError | None = None
     is_clean: bool = True
+    has_committed: bool = False
 
 
 class AlreadyAnswered(Exception):
@@ -95,6 +96,21 @@ def end_early(session: TenantConnection, error: PlatformError) -> PlatformError:
         # The caller must not take it for one that did not run.
         error = errors.ResultTooWide("The gateway held too many large results.")
     error.extra.setdefault("outcome", outcome)
+    return error
+
+
+def after_commit(error: PlatformError) -> PlatformError:
+    """Return the error of a text that may have committed something before it failed.
+
+    Its caller must not take it for one that has changed nothing, and send it again.
+    """
+    if isinstance(error, errors.SqlBusy):
+        error = errors.ResultTooWide("The gateway held too many large results.")
+    elif isinstance(error, errors.SqlUnavailable | errors.EngineUnavailable):
+        error = errors.OutcomeUnknown(error.detail, extra=error.extra)
+    if "retryable" in error.extra:
+        error.extra["retryable"] = False
+    error.extra["outcome"] = "unknown"
     return error
 
 

@@ -61,6 +61,9 @@ OBJECTS: Final = {
     "data_type": Field.DATATYPE_NAME,
 }
 
+# The classes of what the server itself reports, and the function with which PL/pgSQL raises.
+OF_THE_SERVER: Final = frozenset({errors.EngineFault, errors.SqlUnavailable})
+RAISE: Final = b"exec_stmt_raise"
 # A tenant can raise messages of any length; an answer carries their beginning.
 MESSAGE_LIMIT: Final = 8192
 
@@ -97,8 +100,12 @@ def refusal(result: PGresult, login: Login, spot: ErrorPosition) -> PlatformErro
     It never holds the server's file, line or routine, nor the platform's names (``scrub``).
     """
     state = sqlstate_of(result)
-    is_contended = result.error_field(Field.SOURCE_FUNCTION) in CONTENDED
+    source = result.error_field(Field.SOURCE_FUNCTION)
+    is_contended = source in CONTENDED
     kind = errors.SqlConflict if is_contended else kind_of(state)
+    if kind in OF_THE_SERVER and source == RAISE and not is_fatal(result):
+        # A tenant's own message, with a SQLSTATE that is the server's.
+        kind = errors.SqlRefused
     message = _said(result, login, Field.MESSAGE_PRIMARY)
     if kind is QuotaExceeded:
         return kind(f"{message}. {_said(result, login, Field.MESSAGE_HINT)}")

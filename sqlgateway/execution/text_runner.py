@@ -106,6 +106,7 @@ class TextRunner:
             yield
 
     def _end(self, tag: str) -> None:
+        self._outcome.has_committed |= tag == "COMMIT"
         self._sink.end(tag)
 
     def _refuse_copy(self) -> None:

@@ -19,6 +19,8 @@ FILLERS: Final = frozenset({"TRANSACTION", "WORK"})
 MENTIONS: Final = re.compile(
     r"\b(?:ABORT|BEGIN|COMMIT|END|PREPARE|ROLLBACK|START)\b", re.IGNORECASE
 )
+# A routine can commit, called by a text or by the block of a DO.
+CALLS: Final = re.compile(r"\bCALL\b|\bDO\b.*\bCOMMIT\b", re.IGNORECASE | re.DOTALL)
 ROUTINES: Final = frozenset({"FUNCTION", "PROCEDURE"})
 
 
@@ -30,6 +32,13 @@ def first_control(text: str) -> int:
         if is_control(words):
             return number
     return 0
+
+
+def may_commit(text: str) -> bool:
+    """True if a routine that a text runs may commit what it has written so far."""
+    if CALLS.search(text) is None:
+        return False
+    return any(words[0] in {"CALL", "DO"} for words in _beginnings(text))
 
 
 def is_control(words: list[str]) -> bool:

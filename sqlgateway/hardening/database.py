@@ -9,9 +9,11 @@ from psycopg import sql
 
 from platform_site.lib.permissions import Role
 
-# Inside the database. The schema belongs to pg_database_owner, which is no tenant's role.
+# Inside the database. Schema public belongs to pg_database_owner, which is no tenant's role; zonal
+# to the platform, from the beginning, or an admin could make it and own what is put into it.
 INSIDE: Final = sql.SQL(
     """
+    CREATE SCHEMA IF NOT EXISTS zonal;
     GRANT USAGE, CREATE ON SCHEMA public TO {admin};
     GRANT USAGE ON SCHEMA public TO {operator}, {reader};
     GRANT USAGE ON LANGUAGE plpgsql, sql TO {admin};

@@ -56,8 +56,8 @@ def create(login: Login) -> None:
 
 
 def literal(digest: bytes) -> bytes:
-    """Return a key as a constant; hexadecimal digits need no quoting."""
-    return b"'\\x%b'::pg_catalog.bytea" % digest.hex().encode()
+    """Return a key as a constant, which no setting of the session reads in another way."""
+    return b"pg_catalog.decode('%b', 'hex')" % digest.hex().encode()
 
 
 def claim(digest: bytes, begin: bytes, *, wait_ms: int) -> bytes:

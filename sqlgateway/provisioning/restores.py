@@ -6,6 +6,7 @@ before; then the placement is switched, and the old database is kept for a while
 
 import copy
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,10 +25,11 @@ from sqlgateway.provisioning.locks import Busy, exclusive
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """What a restore took. stopped_ms: how long requests waited."""
+    """What a restore took. stopped_ms: how long requests waited. left_out: of the dump."""
 
     stopped_ms: int
     elapsed_ms: int
+    left_out: Sequence[str]
 
 
 def dump(database: Database, file: Path) -> int:
@@ -69,13 +71,15 @@ def restore(database: Database, file: Path, *, all_to_admin: bool) -> RestoreRes
             switching.roll_back(database)
             if database.state != Database.State.ACTIVE:
                 raise Refused("database_not_active", f"The database is {database.state}.")
-            stopped_ms = _restore(database, file, all_to_admin=all_to_admin)
+            contents = archives.read_contents(file, database.admin_role, major=_major(database))
+            stopped_ms = _restore(database, file, contents, all_to_admin=all_to_admin)
     except Busy:
         sentence = "Another process moves, clones or restores this database."
         raise Refused("database_busy", sentence) from None
     except (CopyFailed, psycopg.Error) as exc:
         raise Refused("copy_failed", f"Nothing was changed. {exc}") from exc
-    return RestoreResult(stopped_ms, round((time.monotonic() - started) * 1000))
+    elapsed_ms = round((time.monotonic() - started) * 1000)
+    return RestoreResult(stopped_ms, elapsed_ms, contents.left_out)
 
 
 def fill_new(database: Database, file: Path) -> None:
@@ -105,8 +109,7 @@ def _dump(database: Database, file: Path) -> None:
         programs.dump_to(file, reader, snapshot=snapshot, major=_major(database))
 
 
-def _restore(database: Database, file: Path, *, all_to_admin: bool) -> int:
-    contents = archives.read_contents(file, database.admin_role, major=_major(database))
+def _restore(database: Database, file: Path, contents: Contents, *, all_to_admin: bool) -> int:
     if contents.foreign and not all_to_admin:
         sentence = "The dump has objects of roles that are not this environment's admin."
         raise Refused("owners_differ", f"{sentence} --all-to-admin gives them to it.")

@@ -42,5 +42,9 @@ class Command(OpsCommand):
             "environment": options["environment"],
             "stopped_ms": restored.stopped_ms,
             "elapsed_ms": restored.elapsed_ms,
+            "left_out": [*restored.left_out],
         }
-        return Outcome(facts, f"Restored; requests waited for {restored.stopped_ms} ms.")
+        said = f"Restored; requests waited for {restored.stopped_ms} ms."
+        if restored.left_out:
+            said += f" Not restored: {', '.join(restored.left_out)}."
+        return Outcome(facts, said)

@@ -179,6 +179,12 @@ def test_a_literal_or_a_body_is_no_transaction_control(writer: Caller) -> None:
         assert once(writer, {"query": text}, f"key-{number}").status == 200
 
 
+def test_a_text_may_change_how_constants_are_read(writer: Caller) -> None:
+    text = "SET standard_conforming_strings = off; SET search_path = ''; SELECT 1"
+    answers = [once(writer, {"query": text}) for _ in range(2)]
+    assert [answer.headers.get(REPLAYED) for answer in answers] == [None, "true"]
+
+
 def test_an_answer_too_long_to_keep_is_rolled_back(writer: Caller) -> None:
     body = {"query": "INSERT INTO t SELECT 1, repeat('x', 2000) RETURNING note"}
     with override_settings(SQL=replace(settings.SQL, idempotency_bytes=1024)):

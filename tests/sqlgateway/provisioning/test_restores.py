@@ -31,6 +31,22 @@ def _restore(someone: Caller, file: Path, *options: str) -> None:
     facts("restoreenvironment", *arguments)
 
 
+def test_what_looks_like_the_platforms_is_restored_and_what_is_not_is_named(
+    alice: Caller, tmp_path: Path
+) -> None:
+    assert alice.sql("CREATE TABLE zonal.mine (id int)").body["sqlstate"] == "42501"
+    alice.sql(
+        'CREATE SCHEMA "APP"; CREATE TABLE "APP".zonal AS SELECT 7 AS id; CREATE PUBLICATION p'
+    )
+    file = _dump(alice, tmp_path / "live.dump")
+
+    organization = str(alice.scope.organization_id)
+    restored = facts("restoreenvironment", organization, "live", str(file))
+
+    assert alice.value('SELECT id FROM "APP".zonal') == 7
+    assert restored["left_out"] == ["PUBLICATION p"]
+
+
 def _refusal(someone: Caller, file: Path, *options: str) -> str:
     arguments = (str(someone.scope.organization_id), "live", str(file), *options)
     return str(refused("restoreenvironment", *arguments)[1]["code"])

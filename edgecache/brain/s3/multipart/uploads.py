@@ -53,7 +53,7 @@ _NEXT: Final = (
     " THEN left(u.key, %(skip)s - 1 + strpos(substr(u.key, %(skip)s), %(delimiter)s)"
     " + length(%(delimiter)s) - 1) END AS grouped FROM brain_upload u"
     " WHERE u.bucket_id = %(bucket)s AND u.key >= %(prefix)s AND u.key <= %(last)s"
-    " AND u.key >= given.key AND (u.key > given.key OR u.id > given.id COLLATE \"C\")"
+    ' AND u.key >= given.key AND (u.key > given.key OR u.id > given.id COLLATE "C")'
     ' ORDER BY u.key, u.id COLLATE "C" LIMIT 1'
 )
 # One index step for each upload or group: a group's uploads are skipped, however many there are.
