@@ -47,6 +47,8 @@ STATEMENT_MEMBERS: Final[dict[str, shapes.Shape]] = {
     "column_name": shapes.TEXT,
     "constraint": shapes.TEXT,
     "data_type": shapes.TEXT,
+    # After a COMMIT of the text.
+    "outcome": OUTCOME,
 }
 
 
@@ -105,11 +107,14 @@ class SqlUnavailable(errors.Unavailable):
 
 
 class QueryTimeout(errors.InvalidRequest):
-    """The request exceeded its deadline; its transaction was rolled back."""
+    """The request exceeded its deadline; its transaction was rolled back.
+
+    What a COMMIT of the text or of a procedure kept before stays: then ``outcome`` is unknown.
+    """
 
     code = "query_timeout"
     title = "The query exceeded its deadline."
-    members = {"hint": shapes.TEXT}
+    members = {"hint": shapes.TEXT, "outcome": OUTCOME}
 
 
 class QueryCancelled(errors.InvalidRequest):
@@ -117,6 +122,7 @@ class QueryCancelled(errors.InvalidRequest):
 
     code = "query_cancelled"
     title = "The query was cancelled."
+    members = {"outcome": OUTCOME}
 
 
 class TransactionNotCommitted(errors.InvalidRequest):
@@ -124,6 +130,7 @@ class TransactionNotCommitted(errors.InvalidRequest):
 
     code = "transaction_not_committed"
     title = "The transaction was not committed, so it was rolled back."
+    members = {"outcome": OUTCOME}
 
 
 class TransactionEnded(errors.InvalidRequest):
@@ -252,7 +259,7 @@ class OutcomeUnknown(errors.EngineError):
 
     code = "outcome_unknown"
     title = "The connection was lost; whether the statement took effect is unknown."
-    members = {"retryable": shapes.BOOLEAN}
+    members = {"retryable": shapes.BOOLEAN, "outcome": OUTCOME}
 
 
 class EngineUnavailable(errors.Unavailable):

@@ -107,10 +107,11 @@ def after_commit(error: PlatformError) -> PlatformError:
     if isinstance(error, errors.SqlBusy):
         error = errors.ResultTooWide("The gateway held too many large results.")
     elif isinstance(error, errors.SqlUnavailable | errors.EngineUnavailable):
-        error = errors.OutcomeUnknown(error.detail, extra=error.extra)
+        error = errors.OutcomeUnknown(error.detail, extra={"retryable": False})
     if "retryable" in error.extra:
         error.extra["retryable"] = False
-    error.extra["outcome"] = "unknown"
+    if "outcome" in error.members:
+        error.extra["outcome"] = "unknown"
     return error
 
 
