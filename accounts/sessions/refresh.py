@@ -1,6 +1,6 @@
 """Requests with a refresh token: refresh and switch, and the end of a sign-in after a replay.
 
-The rotation itself, with its four rules, is in accounts.sessions.sessions.
+The rotation itself, with its four rules, is in accounts.sessions.rotation.
 """
 
 from datetime import datetime

@@ -93,7 +93,7 @@ def startup_options(address: Address, role: Role) -> str:
     """Return the start-up packet's options for a tenant's session.
 
     Extensions' settings come last; what exceeds the packet is left out, and only the check of
-    roles undoes it (provisioning/role_check.py).
+    roles undoes it (role_check.py).
     Raises EngineUnavailable.
     """
     values = _values(address, role)

@@ -48,7 +48,7 @@ Param = bytes | TypeDependentValue | None
 
 
 def encode_params(values: Sequence[Any], *, field: str = "params") -> list[Param]:
-    """Return each parameter as text, objects as JSON, or as Undecided.
+    """Return each parameter as text (objects as JSON), or as a TypeDependentValue.
 
     Raises InvalidRequest naming the parameter (too many of them, a NUL character, JSON too deep).
     """
