@@ -226,8 +226,8 @@ def _listeners(wiring: Wiring, place: Place, s3: ObjectApi) -> Listeners:
 
     return Listeners(
         {
-            "internal": served(internal, "internal", settings.internal, payer=as_platform),
-            "workers": served(workers, "workers", settings.workers, payer=as_node, tls=tls),
-            "objects": served(s3, "objects", settings.s3, payer=s3.payers.of),
+            "internal": served(internal, "internal", settings.internal, share_key=as_platform),
+            "workers": served(workers, "workers", settings.workers, share_key=as_node, tls=tls),
+            "objects": served(s3, "objects", settings.s3, share_key=s3.share_keys.of),
         }
     )

@@ -19,7 +19,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.errors import DatabaseBusy, DatabaseUnavailable
-from edgecache.brain.fair_share import PAYER
+from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.http.futures import retrieve
 from edgecache.http.shares import Shares
 
@@ -141,7 +141,7 @@ class Database:
 
         Raises DatabaseBusy.
         """
-        return self._long.place(PAYER.get())
+        return self._long.place(SHARE_KEY.get())
 
     def patient(self) -> AbstractAsyncContextManager[None]:
         """Hold a place among those that wait for a connection however long it takes.
@@ -149,7 +149,7 @@ class Database:
         For what would be lost otherwise, such as the bytes of a fetch; it leaves places to
         statements that are not patient.
         """
-        return self._patient.place(PAYER.get()[:2])
+        return self._patient.place(SHARE_KEY.get()[:2])
 
     @asynccontextmanager
     async def transaction(
@@ -199,7 +199,7 @@ class Database:
             async with self._from_pool() as connection:
                 yield connection
             return
-        async with self._places.place(PAYER.get()):
+        async with self._places.place(SHARE_KEY.get()):
             token = HOLDS_ONE.set(True)
             try:
                 async with self._from_pool() as connection:

@@ -5,32 +5,32 @@ from typing import Final
 
 from edgecache.brain.values import BucketInfo
 from edgecache.http.addresses import network_of
-from edgecache.http.shares import Path
+from edgecache.http.shares import ShareKey
 
 # Set for the task of each request, and inherited by what it starts.
-PLATFORM: Final[Path] = ("platform",)
-PAYER: Final[ContextVar[Path]] = ContextVar("payer", default=PLATFORM)
+PLATFORM: Final[ShareKey] = ("platform",)
+SHARE_KEY: Final[ContextVar[ShareKey]] = ContextVar("share_key", default=PLATFORM)
 
 
-def charge_platform() -> None:
-    """Charge the brain itself, for what it does for several organizations at once."""
-    PAYER.set(PLATFORM)
+def use_share_of_platform() -> None:
+    """Use the brain's own share, for what it does for several organizations together."""
+    SHARE_KEY.set(PLATFORM)
 
 
-def charge_unknown_client(address: str) -> None:
-    """Charge a client whose organization is not known yet."""
-    PAYER.set(("unknown", network_of(address)))
+def use_share_of_unknown_client(address: str) -> None:
+    """Use the share of a client whose organization is not known yet."""
+    SHARE_KEY.set(("unknown", network_of(address)))
 
 
-def charge_organization(organization_id: int) -> None:
-    """Charge an organization."""
-    PAYER.set((organization_id,))
+def use_share_of_organization(organization_id: int) -> None:
+    """Use the share of an organization."""
+    SHARE_KEY.set((organization_id,))
 
 
-def charge_bucket(bucket: BucketInfo, client: str = "") -> Path:
-    """Charge a bucket, and return who pays. client: the address of an anonymous client."""
-    path: Path = (bucket.tenant.organization_id, bucket.id)
+def use_share_of_bucket(bucket: BucketInfo, client: str = "") -> ShareKey:
+    """Use the share of a bucket and return its key. client: the address of an anonymous client."""
+    share_key: ShareKey = (bucket.tenant.organization_id, bucket.id)
     if client:
-        path = (*path, network_of(client))
-    PAYER.set(path)
-    return path
+        share_key = (*share_key, network_of(client))
+    SHARE_KEY.set(share_key)
+    return share_key

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Final, Generic, TypeVar
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.fair_share import PAYER
+from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.http.futures import retrieve
-from edgecache.http.shares import Path
+from edgecache.http.shares import ShareKey
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -29,7 +29,7 @@ class GroupedCalls(Generic[K, V]):
     def __init__(self, call: Callable[[list[K]], Awaitable[Mapping[K, V]]]) -> None:
         self._call = call
         # By bucket: what waits while one of its calls runs.
-        self._waiting: dict[Path, dict[K, asyncio.Future[V | None]]] = {}
+        self._waiting: dict[ShareKey, dict[K, asyncio.Future[V | None]]] = {}
         self._tasks = BackgroundTasks()
 
     async def get(self, key: K) -> V | None:
@@ -39,11 +39,11 @@ class GroupedCalls(Generic[K, V]):
         raises.
         """
         # A client's own share would delay those who wait together with it.
-        payer = PAYER.get()[:2]
-        waiting = self._waiting.get(payer)
+        share_key = SHARE_KEY.get()[:2]
+        waiting = self._waiting.get(share_key)
         if waiting is None:
-            waiting = self._waiting[payer] = {}
-            self._tasks.add(self._run(payer, waiting))
+            waiting = self._waiting[share_key] = {}
+            self._tasks.add(self._run(share_key, waiting))
         outcome = waiting.get(key)
         if outcome is None:
             outcome = waiting[key] = asyncio.get_running_loop().create_future()
@@ -51,8 +51,8 @@ class GroupedCalls(Generic[K, V]):
             outcome.add_done_callback(retrieve)
         return await asyncio.shield(outcome)
 
-    async def _run(self, payer: Path, waiting: dict[K, "asyncio.Future[V | None]"]) -> None:
-        PAYER.set(payer)
+    async def _run(self, share_key: ShareKey, waiting: dict[K, "asyncio.Future[V | None]"]) -> None:
+        SHARE_KEY.set(share_key)
         # Those that arrive in this turn of the loop go together.
         await asyncio.sleep(0)
         while waiting:
@@ -66,4 +66,4 @@ class GroupedCalls(Generic[K, V]):
             else:
                 for key, outcome in outcomes.items():
                     outcome.set_result(found.get(key))
-        del self._waiting[payer]
+        del self._waiting[share_key]

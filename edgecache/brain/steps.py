@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from edgecache.brain.errors import Overloaded
-from edgecache.brain.fair_share import PAYER
+from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.http.shares import Shares
 from edgecache.http.threads import ENDLESS
 
@@ -27,14 +27,14 @@ async def in_steps(work: Callable[[T], R], items: Iterable[T], *, step: int = ST
 
     Raises what the work raises.
     """
-    loop, payer = asyncio.get_running_loop(), PAYER.get()
+    loop, share_key = asyncio.get_running_loop(), SHARE_KEY.get()
     left, results = iter(items), list[R]()
     while True:
-        await _TURNS.take(payer)
+        await _TURNS.take(share_key)
         try:
             done = [work(item) for item in islice(left, step)]
         finally:
-            loop.call_soon(_TURNS.give_back, payer)
+            loop.call_soon(_TURNS.give_back, share_key)
         results += done
         if len(done) < step:
             return results

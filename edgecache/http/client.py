@@ -15,14 +15,13 @@ from urllib.parse import urlsplit
 
 from edgecache.http.addresses import is_public, parse_address
 from edgecache.http.outgoing import NEVER, HeadCheck, OutgoingConnection, RequestFailed, Stale
-from edgecache.http.shares import Path as Payer
-from edgecache.http.shares import Shares
+from edgecache.http.shares import ShareKey, Shares
 
 SWEEP_S: Final = 0.25
 IDLE_LIMIT: Final = 128
 IDLE_S: Final = 20.0
 RUNNING_LIMIT: Final = 1024
-ALL: Final[Payer] = ("all",)
+ALL: Final[ShareKey] = ("all",)
 LENGTH_DIGITS: Final = 19
 NO_CONTENT: Final = 204
 BODYLESS: Final = frozenset(("GET", "DELETE"))
@@ -60,8 +59,8 @@ class HttpClient:
 
     stall_s: after so long without a byte of a response its connection is given up. local: the
     address of this machine that connections come from; '' leaves it to the system. running: places
-    for requests, until their responses were read; its refusal is TooManyRequests. payer: returns
-    whose share a request is in. Idle connections are closed when their room is needed.
+    for requests, until their responses were read; its refusal is TooManyRequests. share_key:
+    returns whose share a request is in. Idle connections are closed when their room is needed.
     """
 
     def __init__(
@@ -71,10 +70,10 @@ class HttpClient:
         stall_s: float,
         local: str = "",
         running: Shares | None = None,
-        payer: Callable[[], Payer] = lambda: ALL,
+        share_key: Callable[[], ShareKey] = lambda: ALL,
     ) -> None:
         self.running = running or Shares(RUNNING_LIMIT, refusal=TooManyRequests, spare=0)
-        self._payer = payer
+        self._share_key = share_key
         self._local = (local, 0) if local else None
         self._connect_timeout_s = connect_timeout_s
         self._stall_s = stall_s
@@ -112,9 +111,9 @@ class HttpClient:
         as usual. is_patient: wait for a place without a limit. The caller must ``release`` the
         connection. Raises RequestFailed.
         """
-        payer = self._payer()
+        share_key = self._share_key()
         wait_s = self._stall_s if stall_s is None else stall_s
-        await self.running.take(payer, is_patient=is_patient)
+        await self.running.take(share_key, is_patient=is_patient)
         connection: OutgoingConnection | None = None
         try:
             connection = await self._connection(address)
@@ -129,9 +128,9 @@ class HttpClient:
         except BaseException:
             if connection is not None:
                 self._drop(connection)
-            self.running.give_back(payer)
+            self.running.give_back(share_key)
             raise
-        connection.payer = payer
+        connection.share_key = share_key
         return connection
 
     async def fetch(
@@ -162,7 +161,7 @@ class HttpClient:
 
         An early response, such as an error, ends the upload.
         """
-        async with self.running.place(self._payer()):
+        async with self.running.place(self._share_key()):
             connection = await self._connect(address)
             try:
                 async with asyncio.timeout(timeout_s):
@@ -179,9 +178,9 @@ class HttpClient:
 
     def release(self, address: Address, connection: OutgoingConnection) -> None:
         """Keep a connection for the next request if its response was read, else close it."""
-        if connection.payer is not None:
-            self.running.give_back(connection.payer)
-            connection.payer = None
+        if connection.share_key is not None:
+            self.running.give_back(connection.share_key)
+            connection.share_key = None
         if connection.is_spent:
             idle = self._idle.get(address)
             if idle is None:

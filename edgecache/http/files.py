@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
 from edgecache.http.futures import retrieve
-from edgecache.http.shares import Path
+from edgecache.http.shares import ShareKey
 from edgecache.http.threads import FairThreads
 
 P = ParamSpec("P")
@@ -28,7 +28,7 @@ T = TypeVar("T")
 # What a thread sends before the next client has its turn.
 TURN_BYTES: Final = 8 << 20
 STALL_MS: Final = 5
-# What the loop sends by itself, in some 0.25 ms; payers take turns (``FairThreads.on_loop``).
+# What the loop sends by itself, in some 0.25 ms; share keys take turns (``FairThreads.on_loop``).
 AT_ONCE_BYTES: Final = 1 << 20
 # A file is in memory if a byte in each stretch of this length is: the kernel reads ahead, and
 # forgets, many pages together.
@@ -59,10 +59,10 @@ class FileBody:
         start: int,
         length: int,
         threads: FairThreads,
-        payer: Path,
+        share_key: ShareKey,
         is_unaltered: Callable[[], bool] = lambda: True,
     ) -> None:
-        """threads: that read and send, a turn for each; payer: whose turns these are.
+        """threads: that read and send, a turn for each; share_key: whose turns these are.
 
         is_unaltered: False once the file is another.
         """
@@ -72,20 +72,20 @@ class FileBody:
         # What the client's side has taken, whole or not.
         self.sent = 0
         self._threads = threads
-        self._payer = payer
+        self._share_key = share_key
         self._is_unaltered = is_unaltered
         self._running: asyncio.Future[Any] | None = None
         self._closing: list[Callable[[], None]] = [self._close_file]
 
     async def in_thread(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run something that uses the file."""
-        running = self._threads.begin(self._payer, partial(do, *args, **kwargs))
+        running = self._threads.begin(self._share_key, partial(do, *args, **kwargs))
         self._running = running
         return await asyncio.shield(running)
 
     def on_loop(self) -> AbstractAsyncContextManager[None]:
-        """Hold the payer's turn on the event loop."""
-        return self._threads.on_loop(self._payer)
+        """Hold the turn of the share key on the event loop."""
+        return self._threads.on_loop(self._share_key)
 
     def piece(self, offset: int) -> bytes:
         """Return the next bytes, from an offset into the body on. It blocks.

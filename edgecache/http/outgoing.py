@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from edgecache.http.shares import Path
+from edgecache.http.shares import ShareKey
 
 HEAD_LIMIT_BYTES: Final = 16_384
 NEVER: Final = float("inf")
@@ -38,8 +38,8 @@ class Stale(Exception):
 class OutgoingConnection(asyncio.Protocol):
     """A connection.
 
-    deadline: the event loop's time at which it is given up. payer: in whose share of the client's
-    places its request is.
+    deadline: the event loop's time at which it is given up. share_key: in whose share of the
+    client's places its request is.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, stall_s: float) -> None:
@@ -47,7 +47,7 @@ class OutgoingConnection(asyncio.Protocol):
         self.idle_since = 0.0
         self.is_open = True
         self.is_new = True
-        self.payer: Path | None = None
+        self.share_key: ShareKey | None = None
         self.status = 0
         self._stall_s = stall_s
         self._loop = loop

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, TypeVar
 
-from edgecache.http.shares import Path, Shares
+from edgecache.http.shares import ShareKey, Shares
 
 T = TypeVar("T")
 
@@ -50,29 +50,33 @@ class FairThreads:
         self._turns = turns or Shares(limit, refusal=Busy, spare=spare, queue=queue, wait_s=None)
         self._on_loop = Shares(1, refusal=Busy, spare=0, queue=ENDLESS, wait_s=None)
 
-    def begin(self, payer: Path, work: Callable[[], T]) -> asyncio.Future[T]:
+    def begin(self, share_key: ShareKey, work: Callable[[], T]) -> asyncio.Future[T]:
         """Begin some work, now or in its turn; return its result to come.
 
         Work that has begun goes on when the result is no longer wanted. The result may be Busy.
         """
-        if self._turns.try_take(payer):
-            return self._start(payer, work)
-        return asyncio.ensure_future(self._wait(payer, work))
+        if self._turns.try_take(share_key):
+            return self._start(share_key, work)
+        return asyncio.ensure_future(self._wait(share_key, work))
 
-    async def run(self, payer: Path, work: Callable[[], T], *, is_patient: bool = False) -> T:
+    async def run(
+        self, share_key: ShareKey, work: Callable[[], T], *, is_patient: bool = False
+    ) -> T:
         """Return what some work returns; a cancelled caller leaves the queue.
 
         is_patient: wait without a limit. Raises what the work raises, and Busy.
         """
-        await self._turns.take(payer, is_patient=is_patient)
-        return await self._start(payer, work)
+        await self._turns.take(share_key, is_patient=is_patient)
+        return await self._start(share_key, work)
 
-    async def owned(self, payer: Path, work: Callable[[], T], close: Callable[[T], object]) -> T:
+    async def owned(
+        self, share_key: ShareKey, work: Callable[[], T], close: Callable[[T], object]
+    ) -> T:
         """Return what some work opens; if the caller is cancelled meanwhile, it is closed.
 
         Raises as ``run`` does.
         """
-        opening = self.begin(payer, work)
+        opening = self.begin(share_key, work)
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:
@@ -80,33 +84,33 @@ class FairThreads:
             raise
 
     @asynccontextmanager
-    async def on_loop(self, payer: Path) -> AsyncIterator[None]:
+    async def on_loop(self, share_key: ShareKey) -> AsyncIterator[None]:
         """Hold the turn on the event loop while the block runs, for some tenths of a millisecond.
 
         The next block begins only after everything else that is ready, so that a hundred of them
         delay a short request by two and not by all.
         """
-        await self._on_loop.take(payer)
+        await self._on_loop.take(share_key)
         try:
             yield
         finally:
-            asyncio.get_running_loop().call_soon(self._on_loop.give_back, payer)
+            asyncio.get_running_loop().call_soon(self._on_loop.give_back, share_key)
 
     def stop(self, *, waits: bool = False) -> None:
         """Begin nothing new. waits: for all that has a thread, or its turn to get one."""
         self._pool.shutdown(wait=waits, cancel_futures=not waits)
 
-    async def _wait(self, payer: Path, work: Callable[[], T]) -> T:
-        await self._turns.take(payer)
-        return await asyncio.shield(self._start(payer, work))
+    async def _wait(self, share_key: ShareKey, work: Callable[[], T]) -> T:
+        await self._turns.take(share_key)
+        return await asyncio.shield(self._start(share_key, work))
 
-    def _start(self, payer: Path, work: Callable[[], T]) -> asyncio.Future[T]:
+    def _start(self, share_key: ShareKey, work: Callable[[], T]) -> asyncio.Future[T]:
         try:
             running = asyncio.get_running_loop().run_in_executor(self._pool, work)
         except BaseException:
-            self._turns.give_back(payer)
+            self._turns.give_back(share_key)
             raise
-        running.add_done_callback(lambda _: self._turns.give_back(payer))
+        running.add_done_callback(lambda _: self._turns.give_back(share_key))
         return running
 
 

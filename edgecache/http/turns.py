@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Final
 
-from edgecache.http.shares import Path, Waiting
+from edgecache.http.shares import ShareKey, Waiting
 
 Begin = Callable[[], None]
 Leave = Callable[[], None]
@@ -33,20 +33,20 @@ class LoopTurns:
         # The looks at the network for which the loop still counts as shared.
         self._shared = 0
 
-    def take(self, payer: Callable[[], Path], begin: Begin) -> Leave | None:
+    def take(self, share_key: Callable[[], ShareKey], begin: Begin) -> Leave | None:
         """Begin a request: now if the loop is free, else in its turn.
 
-        payer: whose turn it is, the widest first; called only if the request has to wait. Then a
-        function is returned by which it leaves the queue.
+        share_key: whose turn it is, the widest first; called only if the request has to wait. Then
+        a function is returned by which it leaves the queue.
         """
         if not self._begun:
             self._begin(begin)
             return None
-        path = payer()
-        if path[0] != self._last:
-            self._last, self._shared = path[0], SHARED_LOOKS
-        self._waiting.add(path, begin)
-        return partial(self._waiting.remove, path, begin)
+        key = share_key()
+        if key[0] != self._last:
+            self._last, self._shared = key[0], SHARED_LOOKS
+        self._waiting.add(key, begin)
+        return partial(self._waiting.remove, key, begin)
 
     def _begin(self, begin: Begin) -> None:
         if not self._begun:

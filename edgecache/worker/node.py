@@ -15,7 +15,7 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 from edgecache.http.client import HttpClient
 from edgecache.http.futures import retrieve
 from edgecache.http.server.acknowledged import AcknowledgementWatch
-from edgecache.http.shares import Path, Shares
+from edgecache.http.shares import ShareKey, Shares
 from edgecache.http.threads import FairThreads
 from edgecache.protocol.heartbeats import Problem
 from edgecache.protocol.verified_files import FileState
@@ -40,9 +40,9 @@ SEND_THREADS: Final = 4
 # An organization has one of them at most, as a file may be large.
 VERIFY_THREADS: Final = 2
 VERIFY_SPARE: Final = 1.0
-# Who pays for work on the disk: this node itself, or whose ticket a request has.
-NODE: Final[Path] = ("node",)
-PAYER: Final[ContextVar[Path]] = ContextVar("payer", default=NODE)
+# Whose share the work on the disk uses: this node's own, or that of a request's ticket.
+NODE: Final[ShareKey] = ("node",)
+SHARE_KEY: Final[ContextVar[ShareKey]] = ContextVar("share_key", default=NODE)
 # One organization gets two thirds of these at most, one of its buckets half.
 FILLS_AT_ONCE: Final = 32
 FILLS_SPARE: Final = 0.5
@@ -157,30 +157,33 @@ class Node:
         except (OSError, sqlite3.Error) as error:
             log.warning("discard_failed", extra={"reason": str(error)})
 
-    async def verify(self, sha256: bytes, payer: Path = NODE) -> FileState | None:
+    async def verify(self, sha256: bytes, share_key: ShareKey = NODE) -> FileState | None:
         """Hash a file, once for all who wait; return its state.
 
-        payer: whose turn it is. None if it is gone, or was wrong and is dropped. Raises OSError.
+        share_key: whose turn it is. None if it is gone, or was wrong and is dropped. Raises
+        OSError.
         """
         # A reader that leaves must not end it for the others.
-        return await asyncio.shield(self.verify_soon(sha256, payer))
+        return await asyncio.shield(self.verify_soon(sha256, share_key))
 
-    def verify_soon(self, sha256: bytes, payer: Path = NODE) -> asyncio.Task[FileState | None]:
+    def verify_soon(
+        self, sha256: bytes, share_key: ShareKey = NODE
+    ) -> asyncio.Task[FileState | None]:
         """Begin to verify a file, unless that is under way."""
         running = self.verifications.get(sha256)
         if running is None:
-            running = asyncio.create_task(self._verify(sha256, payer))
+            running = asyncio.create_task(self._verify(sha256, share_key))
             self.verifications[sha256] = running
             # Perhaps everybody who waits for it is gone by then.
             running.add_done_callback(retrieve)
         return running
 
-    async def _verify(self, sha256: bytes, payer: Path) -> FileState | None:
+    async def _verify(self, sha256: bytes, share_key: ShareKey) -> FileState | None:
         files = self.store.files
         found = files.state(sha256)
         try:
             # In the share of an organization, not of a bucket of it: there are few threads.
-            state = await self.threads.verifying.run(payer[:1], partial(files.verify, sha256))
+            state = await self.threads.verifying.run(share_key[:1], partial(files.verify, sha256))
         finally:
             del self.verifications[sha256]
         if state is None:
@@ -191,8 +194,8 @@ class Node:
         return state
 
     async def on_disk(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run something that waits for the disk, in the turn of who pays for it."""
-        return await self.threads.disk.run(PAYER.get(), partial(do, *args, **kwargs))
+        """Run something that waits for the disk, in the turn of its share key."""
+        return await self.threads.disk.run(SHARE_KEY.get(), partial(do, *args, **kwargs))
 
     async def in_inventory(
         self,

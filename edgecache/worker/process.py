@@ -143,7 +143,7 @@ def _server(options: Options, app: App, node: Node) -> Server:
         tls=tls,
         limits=limits,
         stop_timeout_s=options.drain_s,
-        payer=partial(turn_of, node),
+        share_key=partial(turn_of, node),
     )
 
 

@@ -35,7 +35,7 @@ from edgecache.brain.errors import (
     ServiceStopped,
     Unavailable,
 )
-from edgecache.brain.fair_share import charge_bucket
+from edgecache.brain.fair_share import use_share_of_bucket
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.values import BucketInfo, ObjectVersion
@@ -88,13 +88,13 @@ class CdnApi:
         if scope.method not in METHODS and scope.method not in rules.UNSAFE:
             raise OriginReadOnly
         place = await self._place(scope, bucket_id)
-        payer = charge_bucket(place.bucket, self._parts.streamer.offload.client_of(scope))
-        if not self._parts.running.try_take(payer):
+        share_key = use_share_of_bucket(place.bucket, self._parts.streamer.offload.client_of(scope))
+        if not self._parts.running.try_take(share_key):
             raise Overloaded
         try:
             await self._answer(scope, exchange, place)
         finally:
-            self._parts.running.give_back(payer)
+            self._parts.running.give_back(share_key)
 
     async def _answer(self, scope: Scope, exchange: Exchange, place: Place) -> None:
         if scope.method in rules.UNSAFE:

@@ -124,14 +124,14 @@ class Forwarding:
         target = ForwardTarget(place, driver, place.url)
         _check_length(scope)
         self._make_room(bucket.id)
-        payer = (bucket.tenant.organization_id,)
-        if not self._shares.try_take(payer):
+        share_key = (bucket.tenant.organization_id,)
+        if not self._shares.try_take(share_key):
             raise Overloaded
         running = RunningForward(bucket.id, exchange)
         task = asyncio.create_task(self._forward(scope, running, target))
         self._running[task] = running
         task.add_done_callback(self._ended)
-        task.add_done_callback(lambda _task: self._shares.give_back(payer))
+        task.add_done_callback(lambda _task: self._shares.give_back(share_key))
         await asyncio.shield(task)
 
     async def stop(self) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.fair_share import PAYER
+from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.http.threads import Busy, FairThreads
 from edgecache.protocol.verified_files import (
     REMEMBERED,
@@ -65,7 +65,7 @@ class LocalFiles:
         # In the share of an organization, not of a bucket of it: there are few threads.
         work = partial(self._verified.verify_path, sha256, path)
         try:
-            found = await self._threads.run(PAYER.get()[:1], work)
+            found = await self._threads.run(SHARE_KEY.get()[:1], work)
         except (Busy, OSError):
             # It begins again when the file is read again.
             self._begun.discard(state)

@@ -12,7 +12,7 @@ from typing import Final
 
 from edgecache.brain.delivery.delivery import Delivery
 from edgecache.brain.delivery.local_files import LocalFiles
-from edgecache.brain.fair_share import PAYER
+from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.brain.storage.staging import Staging
 from edgecache.http.files import FileBody
 from edgecache.http.threads import FairThreads
@@ -56,7 +56,7 @@ class OwnFiles:
         if sha256 in self._sent:
             opened = _open(*paths)
         else:
-            opened = await self._threads.owned(PAYER.get(), partial(_open, *paths), _close)
+            opened = await self._threads.owned(SHARE_KEY.get(), partial(_open, *paths), _close)
         if opened is None:
             return None
         path, descriptor, state = opened
@@ -69,7 +69,7 @@ class OwnFiles:
             start,
             length,
             self._threads,
-            PAYER.get(),
+            SHARE_KEY.get(),
             lambda: state_of(descriptor) == state,
         )
 

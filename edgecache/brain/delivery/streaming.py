@@ -220,8 +220,8 @@ class Streamer:
                 response.node_id = source.node_id
                 response.send_all(body)
                 if delivery.is_whole and not self._worker_reads.is_foreign(delivery):
-                    payer = delivery.tenant.organization_id
-                    self.hot.offer(delivery.sha256, body, organization_id=payer)
+                    organization_id = delivery.tenant.organization_id
+                    self.hot.offer(delivery.sha256, body, organization_id=organization_id)
                 return
         response.send_all(b"".join([piece async for piece in fallback(delivery.span)]))
 

@@ -14,7 +14,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import OriginChanged, OriginMissing
-from edgecache.brain.fair_share import charge_bucket
+from edgecache.brain.fair_share import use_share_of_bucket
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.fetch.origin_writes import OriginWrites
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
@@ -363,7 +363,7 @@ class ObjectCache:
                 await self.writes.delete(driver, bucket, keys)
         elif len(keys) == 1:
             # With its bucket's others, whoever asked for it.
-            charge_bucket(bucket)
+            use_share_of_bucket(bucket)
             await self._deletes.get((bucket, keys[0]))
         else:
             await builtin_origin.delete(self._coherence, bucket, keys)

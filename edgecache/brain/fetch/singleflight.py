@@ -33,7 +33,7 @@ from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.addresses import network_of
 from edgecache.http.machine import connections_allowed, files_allowed, memory_bytes
-from edgecache.http.shares import Path, Shares
+from edgecache.http.shares import ShareKey, Shares
 
 # One organization gets half of the places at most, one bucket a quarter, an anonymous client less.
 SPARE: Final = 1
@@ -116,7 +116,7 @@ class Singleflight:
             name,
             request,
             self._staging,
-            place_for_body=lambda: self.bodies.place(_path(bucket, request.client)),
+            place_for_body=lambda: self.bodies.place(_share_key(bucket, request.client)),
             on_header=self._header_received,
             on_failure=self._failed,
         )
@@ -134,10 +134,10 @@ class Singleflight:
         client: the address of an anonymous client. Raises Overloaded, OriginFailed,
         DatabaseUnavailable.
         """
-        path = _path(bucket, client)
-        async with self.shares.place(path), contextlib.AsyncExitStack() as stack:
+        share_key = _share_key(bucket, client)
+        async with self.shares.place(share_key), contextlib.AsyncExitStack() as stack:
             if has_body:
-                await stack.enter_async_context(self.bodies.place(path))
+                await stack.enter_async_context(self.bodies.place(share_key))
             yield await self._origins.driver(bucket)
 
     def wait_for_place(self, bucket: BucketInfo, fetch: SharedFetch, client: str) -> None:
@@ -146,7 +146,7 @@ class Singleflight:
         So a client whose share is in use does not delay those who join his fetch.
         """
         if fetch.is_queued:
-            fetch.turn.wait(self.shares, _path(bucket, client))
+            fetch.turn.wait(self.shares, _share_key(bucket, client))
 
     async def shareable(self, name: Name) -> SharedFetch | None:
         """Return the running fetch of a name, unless its key changed since it began.
@@ -310,9 +310,9 @@ async def _is_renamed(fetch: SharedFetch) -> bool:
     return find is not None and await find() != fetch.name[2]
 
 
-def _path(bucket: BucketInfo, client: str) -> Path:
-    path: Path = (bucket.tenant.organization_id, bucket.origin_id, bucket.id)
-    return (*path, network_of(client)) if client else path
+def _share_key(bucket: BucketInfo, client: str) -> ShareKey:
+    share_key: ShareKey = (bucket.tenant.organization_id, bucket.origin_id, bucket.id)
+    return (*share_key, network_of(client)) if client else share_key
 
 
 def bodies_allowed() -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.fair_share import charge_organization
+from edgecache.brain.fair_share import use_share_of_organization
 from edgecache.protocol.fields import Fields
 
 
@@ -12,7 +12,7 @@ def take_tenant(fields: Fields) -> Tenant:
     tenant = Tenant(
         fields.integer("organization_id", minimum=1), fields.integer("environment_pk", minimum=1)
     )
-    charge_organization(tenant.organization_id)
+    use_share_of_organization(tenant.organization_id)
     return tenant
 
 

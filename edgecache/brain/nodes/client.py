@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from edgecache.brain.fair_share import PAYER
+from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.http.client import RUNNING_LIMIT, Address, HttpClient, TooManyRequests, request_head
 from edgecache.http.machine import connections_allowed
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
@@ -68,7 +68,7 @@ class WorkerClient(HttpClient):
             connect_timeout_s=CONNECT_TIMEOUT_S,
             stall_s=STALL_S,
             running=Shares(limit, refusal=TooManyRequests, queue=WAITING, wait_s=WAIT_S),
-            payer=PAYER.get,
+            share_key=SHARE_KEY.get,
         )
 
     async def read(

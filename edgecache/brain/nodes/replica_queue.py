@@ -8,7 +8,7 @@ from typing import Final
 
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.nodes.replica_plan import ReplicaRequest
-from edgecache.http.shares import Path, Shares
+from edgecache.http.shares import ShareKey, Shares
 
 # Objects waiting for replication; further ones are found by repair.
 WAITING: Final = 20_000
@@ -40,7 +40,7 @@ class ReplicaQueue:
         waiting = by_bucket.get(request.bucket_id, OrderedDict())
         if request.sha256 in waiting:
             return True
-        if not self._room.try_take(_path(request)):
+        if not self._room.try_take(_share_key(request)):
             return False
         waiting[request.sha256] = request
         by_bucket[request.bucket_id] = waiting
@@ -88,9 +88,9 @@ class ReplicaQueue:
             by_bucket[bucket_id] = by_hash
         if by_bucket:
             self._by_organization[organization_id] = by_bucket
-        self._room.give_back(_path(taken[0]), len(taken))
+        self._room.give_back(_share_key(taken[0]), len(taken))
         return taken
 
 
-def _path(request: ReplicaRequest) -> Path:
+def _share_key(request: ReplicaRequest) -> ShareKey:
     return request.organization_id, request.bucket_id

@@ -18,7 +18,7 @@ from edgecache.http.scope import Scope
 from edgecache.http.server.acceptor import Balance
 from edgecache.http.server.limits import Limits
 from edgecache.http.server.server import Server, by_network, tls_context
-from edgecache.http.shares import Path as Payer
+from edgecache.http.shares import ShareKey
 from edgecache.http.turns import LoopTurns
 
 log = structlog.get_logger(__name__)
@@ -67,12 +67,12 @@ class Listeners:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def as_platform(_scope: Scope) -> Payer:
+def as_platform(_scope: Scope) -> ShareKey:
     """Return the platform as the one whose turn a request is in."""
     return PLATFORM
 
 
-def as_node(scope: Scope) -> Payer:
+def as_node(scope: Scope) -> ShareKey:
     """Return the nodes, and of these the one at this address."""
     return "nodes", network_of(scope.client_address)
 
@@ -82,14 +82,14 @@ def port_server(
     listener: Listener,
     turns: LoopTurns,
     *,
-    payer: Callable[[Scope], Payer] = by_network,
+    share_key: Callable[[Scope], ShareKey] = by_network,
     tls: tuple[Path | None, Path | None] = (None, None),
     balance: Balance | None = None,
 ) -> Server:
     """Return the server of an application.
 
-    turns: of all ports. payer: whose turn a request is in. tls: certificate and key, or neither.
-    balance: with the brain's other processes.
+    turns: of all ports. share_key: whose turn a request is in. tls: certificate and key, or
+    neither. balance: with the brain's other processes.
     """
     certificate, key = tls
     context = tls_context(certificate, key) if certificate and key else None
@@ -101,6 +101,6 @@ def port_server(
         tls=context,
         limits=limits,
         turns=turns,
-        payer=payer,
+        share_key=share_key,
         balance=balance,
     )

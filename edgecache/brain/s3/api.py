@@ -8,12 +8,12 @@ import structlog
 from django.conf import settings
 
 from edgecache.brain.errors import BrainError, OriginMissing
-from edgecache.brain.fair_share import charge_organization, charge_unknown_client
+from edgecache.brain.fair_share import use_share_of_organization, use_share_of_unknown_client
 from edgecache.brain.s3 import requests, xml
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.s3.auth.authentication import authenticate
 from edgecache.brain.s3.auth.platform_keys import is_platform_key
-from edgecache.brain.s3.claimed_payer import CDN_PREFIX, ClaimedPayers
+from edgecache.brain.s3.claimed_share_key import CDN_PREFIX, ClaimedShareKeys
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.cors import responses
 from edgecache.brain.s3.cors.lookup import CorsRules
@@ -51,7 +51,7 @@ class Cdn(Protocol):
 class ObjectApi:
     """Serves requests; each gets a line in the log, without its secrets.
 
-    payers: whose turn each request is in.
+    share_keys: whose turn each request is in.
     """
 
     def __init__(self, parts: S3Parts, cdn: Cdn) -> None:
@@ -61,7 +61,7 @@ class ObjectApi:
         self._cors = CorsRules(parts.database, parts.directory, self._keys)
         self._cdn = cdn
         offload = parts.streamer.offload
-        self.payers = ClaimedPayers(self._keys, parts.directory, parts.hosts, offload)
+        self.share_keys = ClaimedShareKeys(self._keys, parts.directory, parts.hosts, offload)
         self._log = RequestLog(settings.LOG_FORMAT, settings.LOG_LEVEL)
 
     async def __call__(self, scope: Scope, exchange: Exchange) -> None:
@@ -99,7 +99,7 @@ class ObjectApi:
     async def _serve(self, scope: Scope, exchange: Exchange, entry: LogEntry) -> None:
         parts = self._parts
         entry.client = parts.streamer.offload.client_of(scope)
-        charge_unknown_client(entry.client)
+        use_share_of_unknown_client(entry.client)
         may_be_cdn = scope.raw_path.startswith(CDN_PREFIX)
         may_be_cdn = may_be_cdn or not parts.hosts.names_none(scope.authority)
         if may_be_cdn and await self._served_by_cdn(scope, exchange, entry):
@@ -121,7 +121,7 @@ class ObjectApi:
             entry.access_key = identity.access_key
             if is_platform_key(identity.access_key):
                 exchange.added = [*exchange.added, *HARMLESS]
-            charge_organization(identity.tenant.organization_id)
+            use_share_of_organization(identity.tenant.organization_id)
             # As it was authenticated: an empty header is none.
             if not request.header("authorization"):
                 request = requests.with_query_headers(request)

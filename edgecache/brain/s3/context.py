@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import Overloaded
-from edgecache.brain.fair_share import PAYER, charge_bucket
+from edgecache.brain.fair_share import SHARE_KEY, use_share_of_bucket
 from edgecache.brain.s3.auth.sigv4.claims import StreamSigning
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.parts import S3Parts
@@ -14,7 +14,7 @@ from edgecache.brain.s3.requests import S3Request, is_bucket_name
 from edgecache.brain.s3.xml import CONTENT_TYPE
 from edgecache.brain.values import BucketInfo
 from edgecache.http.exchange import Exchange
-from edgecache.http.shares import Path
+from edgecache.http.shares import ShareKey
 
 
 class Identity(NamedTuple):
@@ -34,8 +34,9 @@ class Identity(NamedTuple):
 class RequestContext:
     """One request, parsed and authenticated. identity: None for an anonymous request.
 
-    is_hit: for the request's line in the log, once it is known. payer: who has the request's place
-    among the running ones, once its bucket is known. xml: who has memory for its XML, and how much.
+    is_hit: for the request's line in the log, once it is known. share_key: who has the request's
+    place among the running ones, once its bucket is known. xml: who has memory for its XML, and how
+    much.
     """
 
     parts: S3Parts
@@ -43,19 +44,19 @@ class RequestContext:
     exchange: Exchange
     identity: Identity | None
     is_hit: bool | None = None
-    payer: Path | None = None
-    xml: tuple[Path, int] | None = None
+    share_key: ShareKey | None = None
+    xml: tuple[ShareKey, int] | None = None
 
     def close(self) -> None:
         """Release the place among the running requests, and memory."""
         if self.xml is not None:
             self.parts.xml_bytes.give_back(*self.xml)
-        if self.payer is not None:
-            self.parts.running.give_back(self.payer)
+        if self.share_key is not None:
+            self.parts.running.give_back(self.share_key)
 
     def reserve_xml(self, size: int) -> None:
         """Reserve memory for a body of XML until the request ends. Raises Overloaded."""
-        held = (PAYER.get()[:1], size)
+        held = (SHARE_KEY.get()[:1], size)
         if not self.parts.xml_bytes.try_take(*held):
             raise Overloaded
         self.xml = held
@@ -111,11 +112,11 @@ class RequestContext:
 
     def _charge(self, bucket: BucketInfo, *, client: str = "") -> None:
         """Charge the request to the first bucket that it names. Raises Overloaded."""
-        if self.payer is None:
-            payer = charge_bucket(bucket, client)
-            if not self.parts.running.try_take(payer):
+        if self.share_key is None:
+            share_key = use_share_of_bucket(bucket, client)
+            if not self.parts.running.try_take(share_key):
                 raise Overloaded
-            self.payer = payer
+            self.share_key = share_key
 
     def check_owner(self, tenant: Tenant, header: str = "x-amz-expected-bucket-owner") -> None:
         """Raise S3Error AccessDenied if a header expects another owner of the bucket."""

@@ -92,8 +92,8 @@ class Siblings(PeriodicTask):
         others = self._others.values()
         elsewhere: dict[Any, int] = {}
         for report in others:
-            for payer, size in report["staged"]:
-                elsewhere[payer] = elsewhere.get(payer, 0) + size
+            for organization_id, size in report["staged"]:
+                elsewhere[organization_id] = elsewhere.get(organization_id, 0) + size
         budget = self._staging.budget
         budget.count_elsewhere(elsewhere)
         self._staging.copies.note_elsewhere(sum(report["copies"] for report in others))

@@ -3,13 +3,13 @@
 import threading
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Final, cast
 
 from edgecache.brain.errors import StorageFull
-from edgecache.brain.fair_share import PAYER
+from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.brain.storage.buffers import Buffers
-from edgecache.http.shares import Path, Shares
+from edgecache.http.shares import ShareKey, Shares
 
 # An organization gets two thirds of it at most, one of its buckets half.
 SPARE: Final = 0.5
@@ -62,7 +62,7 @@ class Budget:
         # Bytes of parts that this process has taken, in all.
         self.parts_taken = 0
         # Of this process: who is charged for each part, and its size.
-        self._parts: dict[str, tuple[Path, int]] = {}
+        self._parts: dict[str, tuple[ShareKey, int]] = {}
         # Of these, those without a row yet, which no count of rows finds.
         self._without_row: set[str] = set()
         self._counted: frozenset[int] = frozenset()
@@ -70,9 +70,9 @@ class Budget:
         self.elsewhere_bytes = 0
         self._elsewhere: frozenset[Hashable] = frozenset()
         # Received files: who is charged for each until it is moved or removed, and its size.
-        self._files: dict[FilePath, tuple[Path, int]] = {}
+        self._files: dict[Path, tuple[ShareKey, int]] = {}
 
-    def take(self, payer: Path, count: int, *, wanted_bytes: int = 0) -> None:
+    def take(self, share_key: ShareKey, count: int, *, wanted_bytes: int = 0) -> None:
         """Count bytes in. wanted_bytes: of the whole body, as far as it came.
 
         Raises StorageFull.
@@ -82,12 +82,12 @@ class Budget:
             raise self._full("staging", wanted_bytes or count)
         if count > self.allowance:
             raise self._full("staging", wanted_bytes or count)
-        of_allowance = self._of_allowance[payer[0]] + count
+        of_allowance = self._of_allowance[share_key[0]] + count
         is_fair = SPARE * of_allowance <= self.allowance - count
-        if not is_fair or not self._shares.try_take(payer, count):
+        if not is_fair or not self._shares.try_take(share_key, count):
             raise self._full("organization", wanted_bytes or count)
         self.allowance -= count
-        self._of_allowance[payer[0]] = of_allowance
+        self._of_allowance[share_key[0]] = of_allowance
 
     def largest_join(self, *, are_parts_here: bool) -> int:
         """Return the largest body of a bucket that can be made of parts.
@@ -99,29 +99,29 @@ class Budget:
         taken, counted = (2, 3) if are_parts_here else (1, 2)
         return int(self.limit_bytes / (taken + SPARE * counted))
 
-    def give_back(self, payer: Path, count: int) -> None:
+    def give_back(self, share_key: ShareKey, count: int) -> None:
         """Count bytes out."""
         if count:
-            self._shares.give_back(payer, count)
-            self._of_allowance[payer[0]] -= count
+            self._shares.give_back(share_key, count)
+            self._of_allowance[share_key[0]] -= count
         self.allowance += count
 
-    def charge_file(self, path: FilePath, payer: Path, size: int) -> None:
+    def charge_file(self, path: Path, share_key: ShareKey, size: int) -> None:
         """Note what bytes that were counted in have become."""
-        self._files[path] = (payer, size)
+        self._files[path] = (share_key, size)
 
-    def give_back_file(self, path: FilePath) -> int:
+    def give_back_file(self, path: Path) -> int:
         """Count a received file out; return its size, 0 if it is not counted any more."""
-        payer, size = self._files.pop(path, ((), 0))
-        self.give_back(payer, size)
+        share_key, size = self._files.pop(path, ((), 0))
+        self.give_back(share_key, size)
         return size
 
     def take_part(self, name: str, size: int) -> None:
         """Count a part of an upload in. Raises StorageFull."""
-        payer: Path = (PAYER.get()[0], PARTS)
-        self.take(payer, size)
+        share_key: ShareKey = (SHARE_KEY.get()[0], PARTS)
+        self.take(share_key, size)
         self.parts_taken += size
-        self._parts[name] = (payer, size)
+        self._parts[name] = (share_key, size)
         self._without_row.add(name)
         if len(self._parts) > PARTS_KEPT:
             # Removed by another process, or an old one, which the next count finds removed as well.
@@ -129,9 +129,9 @@ class Budget:
 
     def give_back_part(self, name: str) -> None:
         """Count a part out; one of another process is counted out with ``count_parts``."""
-        payer, size = self._parts.pop(name, ((), 0))
+        share_key, size = self._parts.pop(name, ((), 0))
         # What was counted meanwhile may have left it out.
-        self.give_back(payer, min(size, self._shares.held(payer)))
+        self.give_back(share_key, min(size, self._shares.held(share_key)))
 
     def note_row(self, name: str) -> None:
         """Note that a part has its row, or that it gets none."""
@@ -141,8 +141,8 @@ class Budget:
         """Return the bytes of this process's parts that have no row yet, by organization."""
         found: Counter[int] = Counter()
         for name in self._without_row:
-            payer, size = self._parts.get(name, ((0,), 0))
-            found[cast(int, payer[0])] += size
+            share_key, size = self._parts.get(name, ((0,), 0))
+            found[cast(int, share_key[0])] += size
         return found
 
     def count_parts(self, by_organization: Mapping[int, int]) -> None:
@@ -155,15 +155,17 @@ class Budget:
     def staged(self) -> list[tuple[Hashable, int]]:
         """Return the bytes of unfinished bodies that this process receives, by organization."""
         return [
-            (payer, size)
-            for payer, held in self._shares.holders().items()
-            if (size := held - self._counted_otherwise(payer)) > 0
+            (organization_id, size)
+            for organization_id, held in self._shares.holders().items()
+            if (size := held - self._counted_otherwise(organization_id)) > 0
         ]
 
     def count_elsewhere(self, by_organization: Mapping[Hashable, int]) -> None:
         """Note the same of other processes, with which this one shares the disk."""
-        for payer in self._elsewhere.union(by_organization):
-            self._shares.correct((payer, ELSEWHERE), by_organization.get(payer, 0))
+        for organization_id in self._elsewhere.union(by_organization):
+            self._shares.correct(
+                (organization_id, ELSEWHERE), by_organization.get(organization_id, 0)
+            )
         self._elsewhere = frozenset(by_organization)
         self.elsewhere_bytes = sum(by_organization.values())
 
@@ -178,8 +180,8 @@ class Budget:
         self.allowance = max(free, 0) / processes
         self._of_allowance.clear()
 
-    def _counted_otherwise(self, payer: Hashable) -> int:
-        return sum(self._shares.held((payer, kind)) for kind in (PARTS, ELSEWHERE))
+    def _counted_otherwise(self, organization_id: Hashable) -> int:
+        return sum(self._shares.held((organization_id, kind)) for kind in (PARTS, ELSEWHERE))
 
     def _full(self, pool: str, wanted_bytes: int) -> StorageFull:
         return StorageFull(pool=pool, limit_bytes=self.limit_bytes, wanted_bytes=wanted_bytes)

@@ -40,8 +40,8 @@ class Buffers:
 
         What has no room is not refused: it is received into a file.
         """
-        payer = (organization_id,)
-        if size > BUFFERED_BYTES or not self._shares.try_take(payer, size):
+        share_key = (organization_id,)
+        if size > BUFFERED_BYTES or not self._shares.try_take(share_key, size):
             return None
         is_released = False
 
@@ -49,6 +49,6 @@ class Buffers:
             nonlocal is_released
             if not is_released:
                 is_released = True
-                self._shares.give_back(payer, size)
+                self._shares.give_back(share_key, size)
 
         return release

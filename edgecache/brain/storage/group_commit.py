@@ -16,7 +16,7 @@ from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import Overloaded
-from edgecache.brain.fair_share import charge_bucket, charge_platform
+from edgecache.brain.fair_share import use_share_of_bucket, use_share_of_platform
 from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.group_queue import GROUPS, GroupQueue
 from edgecache.brain.storage.segments import JOURNALED_BYTES
@@ -112,7 +112,7 @@ class GroupCommit:
 
     async def _write_group(self, queue: GroupQueue, group: Sequence[Write]) -> None:
         # The request that started it may be of an organization whose share is in use.
-        charge_platform()
+        use_share_of_platform()
         loop = asyncio.get_running_loop()
         began_at = loop.time()
         try:
@@ -138,9 +138,9 @@ class GroupCommit:
 
     async def _write_alone(self, write: Write) -> None:
         # Of its own connections, for others would wait for its locks too.
-        payer = charge_bucket(write.bucket)
+        share_key = use_share_of_bucket(write.bucket)
         try:
-            async with self._alone.place(payer[:1]):
+            async with self._alone.place(share_key[:1]):
                 await self._commit([write], waits=True)
         except Exception as exc:  # noqa: BLE001 - the caller raises it
             _fail([write], exc)

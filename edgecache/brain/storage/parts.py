@@ -87,10 +87,10 @@ class Parts:
                 return
             began = stored_blobs.clock()
             name = stored_blobs.new_name(target.tag, tenant, stored_blobs.PARTS)
-            payer, size = tenant.organization_id, staged.manifest.size
+            organization_id, size = tenant.organization_id, staged.manifest.size
             try:
-                await self._limit.check(payer, size)
-                with self._limit.arriving(payer, size):
+                await self._limit.check(organization_id, size)
+                with self._limit.arriving(organization_id, size):
                     await target.store.put(name, staged.path, size)
             finally:
                 await self._staging.discard(staged)

@@ -27,7 +27,7 @@ import structlog
 from edgecache.brain.background import PeriodicTask, wait_for_news
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import Overloaded, StorageFull
-from edgecache.brain.fair_share import PAYER
+from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.brain.storage.budget import Budget, Copies
 from edgecache.brain.storage.buffers import BufferedBody, Buffers
 from edgecache.brain.storage.digests import Digests
@@ -107,7 +107,7 @@ class Staging:
         Raises StorageFull when the disk is full, else what the work raises.
         """
         try:
-            return await self._threads.run(PAYER.get(), lambda: work(*args, **kwargs))
+            return await self._threads.run(SHARE_KEY.get(), lambda: work(*args, **kwargs))
         except OSError as exc:
             raise file_error(exc) from exc
 
@@ -170,7 +170,7 @@ class Staging:
     async def read(self, path: Path, span: Span) -> AsyncIterator[bytes]:
         """Yield a span of a file in pieces. Raises OSError, also for a file that is too short."""
         opening = partial(os.open, path, os.O_RDONLY)
-        file = await self._threads.owned(PAYER.get(), opening, os.close)
+        file = await self._threads.owned(SHARE_KEY.get(), opening, os.close)
         try:
             position, left = span.start, span.length
             while left:
@@ -273,7 +273,7 @@ class Receiver:
         self.path = staging.temp / secrets.token_hex(16)
         self.size = 0
         self.written = 0
-        self._payer = PAYER.get()
+        self._share_key = SHARE_KEY.get()
         self._file = -1
         self._digests = Digests()
         self._buffer: list[bytes] = []
@@ -284,7 +284,7 @@ class Receiver:
 
     async def write(self, data: bytes) -> None:
         """Write the next bytes. Raises StorageFull, OSError."""
-        self._staging.budget.take(self._payer, len(data), wanted_bytes=self.size + len(data))
+        self._staging.budget.take(self._share_key, len(data), wanted_bytes=self.size + len(data))
         self._staging.received_bytes += len(data)
         self._buffer.append(data)
         self._buffered += len(data)
@@ -304,14 +304,14 @@ class Receiver:
         """
         pieces, self._buffer, self._buffered = self._buffer, [], 0
         self.written += await self._staging.run(self._append, pieces, is_last=True)
-        self._staging.budget.charge_file(self.path, self._payer, self.size)
+        self._staging.budget.charge_file(self.path, self._share_key, self.size)
         self.size = 0
         return StagedFile(self.path, self._digests.manifest())
 
     async def discard(self) -> None:
         """Remove the file; harmless afterwards."""
         self._staging.received_bytes -= self.size
-        self._staging.budget.give_back(self._payer, self.size)
+        self._staging.budget.give_back(self._share_key, self.size)
         self.size = 0
         try:
             await asyncio.shield(self._staging.run(self._remove))

@@ -24,7 +24,7 @@ from edgecache.http.server.clients import Clients
 from edgecache.http.server.connection import Connection
 from edgecache.http.server.limits import Limits
 from edgecache.http.server.registry import Client
-from edgecache.http.shares import Path as Payer
+from edgecache.http.shares import ShareKey
 from edgecache.http.turns import Leave, LoopTurns
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ STOP_TIMEOUT_S: Final = 10.0
 LOCAL_CLIENT: Final = ("127.0.0.1", 0)
 
 
-def by_network(scope: Scope) -> Payer:
+def by_network(scope: Scope) -> ShareKey:
     """Return the client's network as the one whose turn a request is in."""
     return ("clients", network_of(scope.client_address))
 
@@ -55,17 +55,17 @@ class Server:
         limits: Limits | None = None,
         stop_timeout_s: float = STOP_TIMEOUT_S,
         turns: LoopTurns | None = None,
-        payer: Callable[[Scope], Payer] = by_network,
+        share_key: Callable[[Scope], ShareKey] = by_network,
         balance: Balance | None = None,
     ) -> None:
         """Bind nothing yet. stop_timeout_s: for the requests under way at ``stop``.
 
-        turns: of all servers on this loop. payer: whose turn a request is in, from its head alone.
-        balance: with other processes that accept from the same sockets.
+        turns: of all servers on this loop. share_key: whose turn a request is in, from its head
+        alone. balance: with other processes that accept from the same sockets.
         """
         self.app = app
         self._turns = turns or LoopTurns()
-        self._payer = payer
+        self._share_key = share_key
         self.limits = limits or Limits()
         self._address = (address, port)
         self._tls = tls
@@ -150,12 +150,12 @@ class Server:
 
         Returns how to leave the queue, None if it has begun.
         """
-        return self._turns.take(partial(self._payer_of, scope), begin)
+        return self._turns.take(partial(self._share_key_of, scope), begin)
 
-    def _payer_of(self, scope: Scope) -> Payer:
+    def _share_key_of(self, scope: Scope) -> ShareKey:
         """Return whose turn a request is in; an error here must not leave it unanswered."""
         try:
-            return self._payer(scope)
+            return self._share_key(scope)
         except Exception:
             log.exception("payer_unknown")
             return by_network(scope)

@@ -13,7 +13,7 @@ from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.scope import Scope
-from edgecache.http.shares import Path
+from edgecache.http.shares import ShareKey
 from edgecache.protocol.names import NODE_HEADER, TICKET_HEADER, TICKET_PARAMETER
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 from edgecache.protocol.tickets import Refusal, Ticket, TicketKind, TicketRefused
@@ -57,11 +57,11 @@ def ticket_text(scope: Scope) -> str:
     return text
 
 
-def turn_of(node: Node, scope: Scope) -> Path:
+def turn_of(node: Node, scope: Scope) -> ShareKey:
     """Return whose turn on the event loop a request is in: (organization, client's network)."""
     organization_id = node.verifier.organization_of(_given_ticket(scope))
-    payer = "unknown" if organization_id is None else organization_id
-    return payer, network_of(scope.client_address)
+    owner = "unknown" if organization_id is None else organization_id
+    return owner, network_of(scope.client_address)
 
 
 def admit(node: Node, text: str, *, sha256: bytes | None, kind: TicketKind) -> Ticket:
@@ -73,10 +73,10 @@ def admit(node: Node, text: str, *, sha256: bytes | None, kind: TicketKind) -> T
         raise ticket_refused(refused) from None
 
 
-def payer_of(ticket: Ticket) -> Path:
+def share_key_of(ticket: Ticket) -> ShareKey:
     """Return whose share of this worker a request is in."""
-    payer: Path = (ticket.organization_id, ticket.bucket_id)
-    return (*payer, ticket.client_prefix) if ticket.client_prefix else payer
+    share_key: ShareKey = (ticket.organization_id, ticket.bucket_id)
+    return (*share_key, ticket.client_prefix) if ticket.client_prefix else share_key
 
 
 def read(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> Awaitable[None] | None:
@@ -130,7 +130,7 @@ def _send(
 
 async def _verify_and_send(node: Node, read: _Read, status: int, headers: HeaderPairs) -> None:
     """Verify a file, then send of it. Raises Refused."""
-    verified = await node.verify(read.sha256, payer_of(read.ticket))
+    verified = await node.verify(read.sha256, share_key_of(read.ticket))
     if verified is None:
         raise not_held()
     body, state = _open(node, read)
@@ -159,8 +159,10 @@ def _at_hand(node: Node, read: _Read) -> Body | None:
     """
     files = node.store.files
     if read.length <= AT_ONCE_BYTES:
-        payer = read.ticket.organization_id
-        piece = files.cached(read.sha256, read.start, read.length, read.size, organization_id=payer)
+        organization_id = read.ticket.organization_id
+        piece = files.cached(
+            read.sha256, read.start, read.length, read.size, organization_id=organization_id
+        )
         if piece is not None:
             return piece
     body, state = _open(node, read)
@@ -169,7 +171,7 @@ def _at_hand(node: Node, read: _Read) -> Body | None:
     if read.ticket.is_direct or read.size <= VERIFIED_FIRST_BYTES:
         body.close()
         return None
-    node.verify_soon(read.sha256, payer_of(read.ticket))
+    node.verify_soon(read.sha256, share_key_of(read.ticket))
     return body
 
 
@@ -188,7 +190,7 @@ def _open(node: Node, read: _Read) -> tuple[FileBody, FileState]:
         read.start,
         read.length,
         node.threads.sending,
-        payer_of(read.ticket),
+        share_key_of(read.ticket),
         lambda: state_of(descriptor) == state,
     )
     return body, state
@@ -238,10 +240,10 @@ def _check_covers(node: Node, ticket: Ticket, start: int, length: int) -> None:
 
 def _meter(node: Node, read: _Read) -> None:
     """Count what the client takes of this answer, for the receipt."""
-    payer = payer_of(read.ticket)
+    share_key = share_key_of(read.ticket)
     try:
         use = node.receipts.begin(
-            read.ticket, read.text, read.length, payer=payer, now=node.clock.now()
+            read.ticket, read.text, read.length, share_key=share_key, now=node.clock.now()
         )
     except TooManyTickets:
         raise unavailable("busy", "Too many tickets are in use.") from None

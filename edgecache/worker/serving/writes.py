@@ -11,9 +11,9 @@ from edgecache.http.scope import Scope
 from edgecache.protocol import batches
 from edgecache.protocol.heartbeats import Problem
 from edgecache.protocol.tickets import Refusal, Ticket, TicketKind, TicketRefused
-from edgecache.worker.node import PAYER, Node
+from edgecache.worker.node import SHARE_KEY, Node
 from edgecache.worker.receiving import receive
-from edgecache.worker.serving.reads import admit, payer_of, ticket_text
+from edgecache.worker.serving.reads import admit, share_key_of, ticket_text
 from edgecache.worker.serving.refusals import Refused, no_space, ticket_refused, unavailable
 from edgecache.worker.store.incoming import WrongBytes, keep_all
 from edgecache.worker.store.store import StoreFull
@@ -51,7 +51,7 @@ async def delete(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) ->
     """Drop an object once its lease is over; an absent one is no error. Raises Refused."""
     node.check_can_read()
     ticket = admit(node, ticket_text(scope), sha256=sha256, kind=TicketKind.DELETE)
-    PAYER.set(payer_of(ticket))
+    SHARE_KEY.set(share_key_of(ticket))
     try:
         await node.on_disk(node.store.schedule_unlink, sha256)
     except (OSError, sqlite3.Error) as error:
@@ -60,19 +60,19 @@ async def delete(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) ->
 
 
 async def _store(node: Node, exchange: Exchange, ticket: Ticket, size: int) -> HTTPStatus:
-    payer = payer_of(ticket)
-    PAYER.set(payer)
+    share_key = share_key_of(ticket)
+    SHARE_KEY.set(share_key)
     if await node.on_disk(node.store.has, ticket.sha256):
         return HTTPStatus.OK
-    async with node.fills.place(payer):
+    async with node.fills.place(share_key):
         is_new = await receive(node, exchange, ticket.sha256, size)
     return HTTPStatus.CREATED if is_new else HTTPStatus.OK
 
 
 async def _store_batch(node: Node, exchange: Exchange, ticket: Ticket) -> HTTPStatus:
-    payer = payer_of(ticket)
-    PAYER.set(payer)
-    async with node.fills.place(payer):
+    share_key = share_key_of(ticket)
+    SHARE_KEY.set(share_key)
+    async with node.fills.place(share_key):
         try:
             index, blobs = batches.decode(await exchange())
         except batches.MalformedBatch:

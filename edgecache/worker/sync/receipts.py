@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from edgecache.http.shares import Path, Shares
+from edgecache.http.shares import ShareKey, Shares
 from edgecache.protocol.receipts import ReceiptLine
 from edgecache.protocol.tickets import LEEWAY_S, REPLAY_FACTOR, Refusal, Ticket, TicketRefused
 from edgecache.worker.store.inventory import Reader
@@ -48,11 +48,11 @@ class TooManyTickets(Exception):
 class Use:
     """What one ticket was used for.
 
-    payer: in whose share it is. reserved: bytes that answers began with; running: answers.
+    share_key: in whose share it is. reserved: bytes that answers began with; running: answers.
     """
 
     ticket: Ticket
-    payer: Path
+    share_key: ShareKey
     text: str
     reserved: int
     served: int
@@ -84,18 +84,20 @@ class Receipts:
         """Return the number of tickets whose use is not written, or goes on."""
         return len(self._uses)
 
-    def begin(self, ticket: Ticket, text: str, length: int, *, payer: Path, now: float) -> Use:
+    def begin(
+        self, ticket: Ticket, text: str, length: int, *, share_key: ShareKey, now: float
+    ) -> Use:
         """Count an answer of so many bytes that begins. now: the brain's Unix seconds.
 
-        payer: whose share of the open receipts the ticket is in.
+        share_key: whose share of the open receipts the ticket is in.
         Raises TicketRefused when the ticket was used for too much: replaying one is for retries.
         Raises TooManyTickets.
         """
-        use = self._uses.get(ticket.id) or self._load(ticket, payer, text, int(now))
+        use = self._uses.get(ticket.id) or self._load(ticket, share_key, text, int(now))
         if use.reserved + length > ticket.length * REPLAY_FACTOR:
             raise TicketRefused(Refusal.USED_UP)
         if ticket.id not in self._uses:
-            if not self._open.try_take(payer):
+            if not self._open.try_take(share_key):
                 raise TooManyTickets
             self._uses[ticket.id] = use
         use.reserved += length
@@ -121,7 +123,7 @@ class Receipts:
         for use in uses:
             is_over = use.is_written and use.running == 0
             if is_over and self._uses.pop(use.ticket.id, None) is not None:
-                self._open.give_back(use.payer)
+                self._open.give_back(use.share_key)
 
     def not_written(self, uses: Iterable[Use]) -> None:
         """Take it back: writing failed."""
@@ -132,9 +134,9 @@ class Receipts:
         """Return the tickets whose count may still change."""
         return list(self._uses)
 
-    def _load(self, ticket: Ticket, payer: Path, text: str, now: int) -> Use:
+    def _load(self, ticket: Ticket, share_key: ShareKey, text: str, now: int) -> Use:
         reserved, served, started_at = self._reader.receipt(ticket.id.hex) or (0, 0, now)
-        return Use(ticket, payer, text, reserved, served, started_at)
+        return Use(ticket, share_key, text, reserved, served, started_at)
 
 
 def write(db: sqlite3.Connection, rows: list[Row]) -> None:

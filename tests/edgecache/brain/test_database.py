@@ -11,7 +11,7 @@ import pytest
 
 from edgecache.brain.database import Database, RawConnection
 from edgecache.brain.errors import DatabaseBusy, DatabaseUnavailable
-from edgecache.brain.fair_share import charge_organization
+from edgecache.brain.fair_share import use_share_of_organization
 from edgecache.brain.origins.egress.stream_server import StreamServer
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import Rows, running, until
@@ -53,7 +53,7 @@ async def test_dead_connections_are_replaced(database: Database, rows: Rows) -> 
     all_are_open = asyncio.Barrier(4)
 
     async def open_one(organization_id: int) -> None:
-        charge_organization(organization_id)
+        use_share_of_organization(organization_id)
         async with database.transaction():
             await all_are_open.wait()
 
@@ -104,7 +104,7 @@ async def test_an_organization_that_fills_the_connections_leaves_one_to_another(
 
     async def hold(statement: int) -> None:
         nonlocal running
-        charge_organization(1)
+        use_share_of_organization(1)
         async with database.transaction() as connection:
             running += 1
             # A second connection inside a transaction waits for no other transaction.
@@ -115,7 +115,7 @@ async def test_an_organization_that_fills_the_connections_leaves_one_to_another(
     await until(lambda: running == 3)
 
     async def another() -> None:
-        charge_organization(2)
+        use_share_of_organization(2)
         for _ in range(5):
             assert await database.one("SELECT 1") == (1,)
 

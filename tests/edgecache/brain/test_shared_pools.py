@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from edgecache.brain.errors import Overloaded
-from edgecache.brain.fair_share import charge_bucket, charge_organization
+from edgecache.brain.fair_share import use_share_of_bucket, use_share_of_organization
 from edgecache.brain.s3.bodies import XML_LIMIT_BYTES
 from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE
 from edgecache.brain.storage import listings
@@ -105,7 +105,7 @@ async def test_organizations_wait_for_a_thread_in_turn(
             order.append(organization_id)
 
         async def work_on_files(organization_id: int) -> None:
-            charge_organization(organization_id)
+            use_share_of_organization(organization_id)
             await brain.staging.run(note, organization_id)
 
         working = [asyncio.create_task(work_on_files(1)) for _ in range(LIMIT)]
@@ -124,12 +124,12 @@ async def test_a_write_shares_its_group_with_an_organization_without_connections
     is_over = asyncio.Event()
 
     async def hold() -> None:
-        charge_bucket(greedy)
+        use_share_of_bucket(greedy)
         async with brain.database.transaction():
             await is_over.wait()
 
     async def write(bucket: BucketInfo) -> ObjectVersion:
-        charge_bucket(bucket)
+        use_share_of_bucket(bucket)
         body = buffered(brain, b"x", bucket.tenant)
         return await brain.objects.put(bucket, "k", body, PLAIN)
 
@@ -156,7 +156,7 @@ async def test_listings_and_purges_leave_connections_to_another_organization(
     monkeypatch.setattr(listings, "PLAIN", slow)
 
     async def work_long(bucket: BucketInfo) -> object:
-        charge_bucket(bucket)
+        use_share_of_bucket(bucket)
         if kind == "list":
             return await brain.objects.list(bucket)
         return await brain.purges.purge(bucket.tenant, everything=True)
@@ -169,7 +169,7 @@ async def test_listings_and_purges_leave_connections_to_another_organization(
         await until(lambda: long.taken + long.waiting == len(working))
         assert 0 < places.taken <= places.limit / 3
 
-        charge_bucket(modest)
+        use_share_of_bucket(modest)
         await brain.put(modest, "k", b"x")
         assert await brain.get(modest, "k") == b"x"
         await work_long(modest)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from edgecache.brain.errors import Overloaded
-from edgecache.brain.fair_share import charge_organization
+from edgecache.brain.fair_share import use_share_of_organization
 from edgecache.brain.s3 import xml
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.steps import STEP, in_steps
@@ -29,7 +29,7 @@ async def test_organizations_compute_in_turn() -> None:
     done = list[int]()
 
     async def compute(organization_id: int, count: int) -> None:
-        charge_organization(organization_id)
+        use_share_of_organization(organization_id)
         await in_steps(lambda _: done.append(organization_id), range(count))
 
     greedy = [asyncio.create_task(compute(1, MANY)) for _ in range(20)]

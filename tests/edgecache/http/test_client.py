@@ -14,7 +14,7 @@ from edgecache.http.client import (
     request_head,
 )
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
-from edgecache.http.shares import Path, Shares
+from edgecache.http.shares import ShareKey, Shares
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -160,13 +160,13 @@ async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 class Sharing:
-    """A client with few connections. payer: who sends the next request."""
+    """A client with few connections. share_key: of the client that sends the next request."""
 
     def __init__(self, limit: int, *, wait_s: float = 0.01) -> None:
-        self.payer: Path = ("bob",)
+        self.share_key: ShareKey = ("bob",)
         running = Shares(limit, refusal=TooManyRequests, queue=limit, wait_s=wait_s)
         self.client = HttpClient(
-            connect_timeout_s=2.0, stall_s=5.0, running=running, payer=lambda: self.payer
+            connect_timeout_s=2.0, stall_s=5.0, running=running, share_key=lambda: self.share_key
         )
 
     async def begin(self, address: Address, *, is_patient: bool = False) -> OutgoingConnection:
@@ -190,7 +190,7 @@ async def test_slow_readers_of_one_organization_leave_connections(sharing: Shari
         with pytest.raises(TooManyRequests):
             await sharing.begin(address)
 
-        sharing.payer = ("alice",)
+        sharing.share_key = ("alice",)
         others = [await sharing.begin(address) for _ in range(3)]
         assert sharing.client.running.taken == 9
 

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from edgecache.http.shares import Path, Shares
+from edgecache.http.shares import ShareKey, Shares
 
 
 class Full(Exception):
     """The refusal of the pools here."""
 
 
-def fill(pool: Shares, path: Path, *, most: int = 10_000) -> int:
+def fill(pool: Shares, path: ShareKey, *, most: int = 10_000) -> int:
     """Take places until no more are granted; return their number."""
     return next(n for n in range(most) if not pool.try_take(path))
 
@@ -64,9 +64,9 @@ def test_amounts_are_shared_like_places() -> None:
 async def test_freed_places_go_to_the_organizations_in_turn() -> None:
     pool = Shares(1, refusal=Full, queue=1000, wait_s=60)
     assert pool.try_take(("bob", 1))
-    order: list[Path] = []
+    order: list[ShareKey] = []
 
-    async def use(path: Path) -> None:
+    async def use(path: ShareKey) -> None:
         async with pool.place(path):
             order.append(path)
 

@@ -87,8 +87,8 @@ async def test_work_that_fails_gives_its_thread_back() -> None:
 async def test_turns_on_the_event_loop_come_after_all_else_that_is_ready() -> None:
     threads, order = FairThreads(1, "shared"), list[str]()
 
-    async def send(name: str, payer: tuple[int, ...]) -> None:
-        async with threads.on_loop(payer):
+    async def send(name: str, share_key: tuple[int, ...]) -> None:
+        async with threads.on_loop(share_key):
             order.append(name)
 
     async def short_request() -> None:

@@ -11,7 +11,7 @@ from edgecache.http.exchange import Exchange
 from edgecache.http.scope import Scope
 from edgecache.http.server.connection import Connection
 from edgecache.http.server.server import Server
-from edgecache.http.shares import Path
+from edgecache.http.shares import ShareKey
 from edgecache.http.turns import AT_ONCE_ALONE, LoopTurns
 from tests.edgecache.http.support import run, serving
 
@@ -20,8 +20,8 @@ CROWD = 100
 FEW = 2 * AT_ONCE_ALONE
 
 
-def claimed(scope: Scope) -> Path:
-    """Return the payer that a path names: ``/organization/client``."""
+def claimed(scope: Scope) -> ShareKey:
+    """Return the share key that a path names: ``/organization/client``."""
     return tuple(scope.path.split("/")[1:3])
 
 
@@ -43,11 +43,13 @@ class Begun:
         exchange.response_str(200, [], scope.path)
 
 
-async def begun_of(*waves: Iterable[str], payer: Callable[[Scope], Path] = claimed) -> list[str]:
+async def begun_of(
+    *waves: Iterable[str], share_key: Callable[[Scope], ShareKey] = claimed
+) -> list[str]:
     """Send the requests of each wave before any is looked at; return the order of their begins."""
     app = Begun()
     loop = asyncio.get_running_loop()
-    async with serving(app, payer=payer) as port:
+    async with serving(app, share_key=share_key) as port:
         for wave in waves:
             with ExitStack() as stack:
                 clients = [(path, await open_client(port, stack)) for path in wave]
@@ -93,12 +95,13 @@ def test_after_another_organization_came_fewer_begin_at_once() -> None:
 async def test_what_leaves_the_queue_is_forgotten() -> None:
     turns, begun = LoopTurns(), list[int]()
 
-    def payer(number: int) -> Path:
+    def share_key(number: int) -> ShareKey:
         return number % 3, "client"
 
     turns.take(lambda: (), lambda: begun.append(0))
     leaving = [
-        turns.take(partial(payer, number), partial(begun.append, number)) for number in range(1, 10)
+        turns.take(partial(share_key, number), partial(begun.append, number))
+        for number in range(1, 10)
     ]
     for number in (2, 3, 5, 6, 8, 9):
         leave = leaving[number - 1]
@@ -112,10 +115,10 @@ async def test_what_leaves_the_queue_is_forgotten() -> None:
 
 
 def test_a_request_whose_payer_cannot_be_told_is_answered() -> None:
-    def fail(_scope: Scope) -> Path:
-        raise RuntimeError("payer")
+    def fail(_scope: Scope) -> ShareKey:
+        raise RuntimeError("no share key")
 
-    begun = run(begun_of(["/a/b"] * CROWD, payer=fail))
+    begun = run(begun_of(["/a/b"] * CROWD, share_key=fail))
 
     assert len(begun) == CROWD
 
@@ -140,7 +143,7 @@ def test_a_client_that_leaves_while_its_request_waits_costs_nothing() -> None:
     app = Begun()
 
     async def work() -> None:
-        async with serving(app, payer=claimed) as port:
+        async with serving(app, share_key=claimed) as port:
             with ExitStack() as stack:
                 clients = [await open_client(port, stack) for _ in range(CROWD)]
                 for client in clients:

@@ -12,7 +12,7 @@ import pytest
 
 from edgecache.protocol.tickets import Ticket, TicketKind
 from edgecache.worker import node as nodes
-from edgecache.worker.node import PAYER, Node
+from edgecache.worker.node import SHARE_KEY, Node
 from edgecache.worker.serving import reads
 from edgecache.worker.sync import receipts
 from edgecache.worker.sync.receipts import Receipts, TooManyTickets, Use
@@ -43,11 +43,11 @@ async def test_a_worker_s_disk_is_used_in_turn(
         gate.wait(20)
         order.append(organization_id)
 
-    async def use(payer: tuple[int, int]) -> None:
-        PAYER.set(payer)
-        await one.on_disk(note, payer[0])
+    async def use(share_key: tuple[int, int]) -> None:
+        SHARE_KEY.set(share_key)
+        await one.on_disk(note, share_key[0])
 
-    using = [asyncio.create_task(use(payer)) for payer in [GREEDY] * 40 + [MODEST] * 2]
+    using = [asyncio.create_task(use(share_key)) for share_key in [GREEDY] * 40 + [MODEST] * 2]
     await asyncio.sleep(0)
     gate.set()
     await asyncio.gather(*using)
@@ -76,14 +76,14 @@ async def test_an_organization_verifies_one_file_at_a_time(gate: threading.Event
     one.threads.stop()
 
 
-def ticket(payer: tuple[int, int]) -> Ticket:
+def ticket(share_key: tuple[int, int]) -> Ticket:
     """Return a client's ticket."""
     return Ticket(
         id=uuid4(),
         node_id=uuid4(),
-        organization_id=payer[0],
+        organization_id=share_key[0],
         environment_pk=1,
-        bucket_id=payer[1],
+        bucket_id=share_key[1],
         sha256=bytes(32),
         start=0,
         length=10,
@@ -108,11 +108,11 @@ async def test_a_worker_s_files_are_sent_in_turn(
         order.append(organization_id)
 
     sending = []
-    for payer in [GREEDY] * 30 + [MODEST] * 2:
-        shown = ticket(payer)
+    for share_key in [GREEDY] * 30 + [MODEST] * 2:
+        shown = ticket(share_key)
         read = reads._Read(Mock(), shown, "text", shown.sha256, 0, 10, 10)
         body, _ = reads._open(one, read)
-        sending.append((body, asyncio.create_task(body.in_thread(turn, payer[0]))))
+        sending.append((body, asyncio.create_task(body.in_thread(turn, share_key[0]))))
     await asyncio.sleep(0)
     gate.set()
     for body, task in sending:
@@ -129,8 +129,8 @@ def test_direct_reads_of_one_organization_leave_receipts_for_another(
     monkeypatch.setattr(receipts, "OPEN_LIMIT", 90)
     open_now = Receipts(Mock(receipt=lambda _id: None))
 
-    def begin(payer: tuple[int, int]) -> Use:
-        return open_now.begin(ticket(payer), "text", 10, payer=payer, now=0)
+    def begin(share_key: tuple[int, int]) -> Use:
+        return open_now.begin(ticket(share_key), "text", 10, share_key=share_key, now=0)
 
     uses = [begin(GREEDY) for _ in range(30)]
     with pytest.raises(TooManyTickets):

@@ -14,7 +14,7 @@ import structlog
 
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import StoreMissing, StoreUnavailable
-from edgecache.brain.fair_share import PAYER
+from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.brain.storage.staging import NO_ROOM
 from edgecache.brain.storage.stores.places import places
 from edgecache.brain.storage.stores.store import Body, StoredName
@@ -176,7 +176,7 @@ class FolderStore:
     ) -> T:
         """Return what is done on a thread, with a store's errors. Raises Overloaded."""
         try:
-            return await threads.run(PAYER.get(), lambda: work(*args), is_patient=is_patient)
+            return await threads.run(SHARE_KEY.get(), lambda: work(*args), is_patient=is_patient)
         except FileNotFoundError as exc:
             # A file system that is not mounted has lost nothing.
             if await asyncio.to_thread(self._root.is_dir):

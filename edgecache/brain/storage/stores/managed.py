@@ -149,11 +149,11 @@ class ManagedStore:
         """Fetch a copy in the background: no worker seems to have these bytes."""
         if found.sha256 in self._restoring or found.size > RESTORED_BYTES:
             return
-        payer = (bucket.tenant.organization_id,)
-        if self.restores.try_take(payer):
+        share_key = (bucket.tenant.organization_id,)
+        if self.restores.try_take(share_key):
             self._restoring.add(found.sha256)
             task = self._tasks.add(self._restored(bucket, found, manifest))
-            task.add_done_callback(lambda _: self.restores.give_back(payer))
+            task.add_done_callback(lambda _: self.restores.give_back(share_key))
 
     async def _restored(self, bucket: BucketInfo, found: ObjectVersion, manifest: Manifest) -> None:
         try:

@@ -14,7 +14,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import StoreMissing, StoreUnavailable
-from edgecache.brain.fair_share import PAYER
+from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.brain.origins.obstores import GOOGLE, google_token
 from edgecache.brain.storage.stores.places import places
 from edgecache.brain.storage.stores.s3_uploads import S3Uploads
@@ -70,7 +70,7 @@ class ObjectStore:
         """Write bytes, in parts where they are many. Raises Overloaded."""
         part_bytes = max(PART_BYTES, -(-size // PARTS))
         at_once = max(1, PARTS_AT_ONCE * PART_BYTES // part_bytes)
-        async with self.writes.place(PAYER.get()):
+        async with self.writes.place(SHARE_KEY.get()):
             if not isinstance(body, Path | bytes):
                 await self._put_pieces(name, body, part_bytes, at_once)
                 return
@@ -103,7 +103,7 @@ class ObjectStore:
         while position < end:
             # A response that has begun would be cut short.
             has_begun = position > span.start
-            async with self.reads.place(PAYER.get(), is_patient=has_begun):
+            async with self.reads.place(SHARE_KEY.get(), is_patient=has_begun):
                 with self._named(name):
                     piece = bytes(
                         await obstore.get_range_async(
@@ -118,7 +118,7 @@ class ObjectStore:
 
     async def size(self, name: str) -> int:
         """Return the size that the store says. Raises Overloaded."""
-        async with self.reads.place(PAYER.get()):
+        async with self.reads.place(SHARE_KEY.get()):
             with self._named(name):
                 return (await obstore.head_async(self._store, name))["size"]
 

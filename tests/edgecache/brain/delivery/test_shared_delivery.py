@@ -21,7 +21,7 @@ from edgecache.brain.delivery.local_files import LocalFiles
 from edgecache.brain.delivery.own_files import LEAST_BYTES, OwnFiles
 from edgecache.brain.delivery.worker_reads import WorkerReads
 from edgecache.brain.errors import Overloaded
-from edgecache.brain.fair_share import charge_organization
+from edgecache.brain.fair_share import use_share_of_organization
 from edgecache.brain.nodes import client as node_client
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.health import NodeStatistics
@@ -81,7 +81,7 @@ class SlowReads:
         delivery = delivery_of(bytes(SIZE), self.node_id)
 
         async def first() -> bytes:
-            charge_organization(organization_id)
+            use_share_of_organization(organization_id)
             pieces = self._reads.pieces(
                 delivery,
                 delivery.sources[0],
@@ -163,7 +163,7 @@ async def test_large_files_are_sent_in_turn(
         order.append(organization_id)
 
     async def opened(organization_id: int) -> FileBody:
-        charge_organization(organization_id)
+        use_share_of_organization(organization_id)
         file = await own.open(delivery)
         assert file is not None
         return file
@@ -209,7 +209,7 @@ async def test_files_of_one_organization_do_not_delay_the_verification_of_anothe
         path.write_bytes(b"bytes")
 
     async def ask(organization_id: int, path: Path) -> bool:
-        charge_organization(organization_id)
+        use_share_of_organization(organization_id)
         return verifying.knows(sha256, str(path), state_of(str(path)))
 
     async def asked(organization_id: int, path: Path) -> bool:

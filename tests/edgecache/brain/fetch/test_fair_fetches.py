@@ -11,7 +11,7 @@ import pytest
 
 from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.errors import DatabaseBusy, Overloaded
-from edgecache.brain.fair_share import charge_bucket
+from edgecache.brain.fair_share import use_share_of_bucket
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, running, settled, until
@@ -234,12 +234,12 @@ async def test_a_crowd_at_a_slow_origin_needs_no_crowd_of_database_connections(
         hers = await brain.origin_bucket("http", {"url": quick.url}, tenant=ALICE)
 
         async def ask_for(key: str) -> bytes:
-            charge_bucket(slow)
+            use_share_of_bucket(slow)
             return await brain.get(slow, key)
 
         asking = [asyncio.create_task(ask_for(f"{n}")) for n in range(CROWD)]
         await until(lambda: len(origin.asked) >= CROWD or any(task.done() for task in asking))
-        charge_bucket(hers)
+        use_share_of_bucket(hers)
         assert await brain.get(hers, "k") == b"quick"
 
         gate.opened.set()

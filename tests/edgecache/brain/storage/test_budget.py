@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.errors import StorageFull
-from edgecache.brain.fair_share import charge_bucket, charge_organization
+from edgecache.brain.fair_share import use_share_of_bucket, use_share_of_organization
 from edgecache.brain.storage.stores.settings import StoreSettings
 from edgecache.brain.storage.stores.store import Body
 from edgecache.brain.values import StagedFile
@@ -42,15 +42,15 @@ async def fill(brain: Brain) -> tuple[list[str], StorageFull]:
 
 
 async def test_parts_of_one_organization_leave_room_for_another(small: Brain) -> None:
-    charge_organization(1)
+    use_share_of_organization(1)
     names, full = await fill(small)
     assert (len(names), full.pool, full.limit_bytes) == (6, "organization", LIMIT)
 
-    charge_organization(2)
+    use_share_of_organization(2)
     others, _ = await fill(small)
     assert len(others) >= 2
 
-    charge_organization(1)
+    use_share_of_organization(1)
     await small.staging.drop_parts(names)
     await small.staging.drop_parts(others)
     assert len((await fill(small))[0]) == len(names)
@@ -58,7 +58,7 @@ async def test_parts_of_one_organization_leave_room_for_another(small: Brain) ->
 
 async def test_a_budget_that_all_have_filled_is_named(small: Brain) -> None:
     small.staging.budget.count_parts(dict.fromkeys(range(12), MIB))
-    charge_organization(99)
+    use_share_of_organization(99)
     with pytest.raises(StorageFull) as caught:
         await receive(small)
     assert caught.value.again().pool == "staging"
@@ -81,7 +81,7 @@ async def test_a_body_counts_until_the_managed_store_has_it(
 
         monkeypatch.setattr(store, "put", slow)
         bucket = await brain.bucket()
-        charge_bucket(bucket)
+        use_share_of_bucket(bucket)
 
         async def write() -> None:
             if kind == "object":
@@ -104,7 +104,7 @@ async def test_a_body_counts_until_the_managed_store_has_it(
 
 
 async def test_a_body_that_is_removed_counts_no_more(small: Brain) -> None:
-    charge_organization(1)
+    use_share_of_organization(1)
     for _ in range(20):
         staged = await receive(small, 4 * MIB)
         assert small.staging.used_bytes == 4 * MIB
@@ -114,11 +114,11 @@ async def test_a_body_that_is_removed_counts_no_more(small: Brain) -> None:
 
 async def test_what_a_process_may_take_unseen_by_others_is_shared(small: Brain) -> None:
     small.staging.budget.divide(2, allowances=0)
-    charge_organization(1)
+    use_share_of_organization(1)
     names, full = await fill(small)
     assert (len(names), full.pool) == (4, "organization")
 
-    charge_organization(2)
+    use_share_of_organization(2)
     await receive(small)
 
 
@@ -134,7 +134,7 @@ async def test_parts_of_other_processes_are_counted(small: Brain, rows: Rows) ->
         " VALUES ('u', 1, 'f', %s, '', '{}')",
         [8 * MIB],
     )
-    charge_organization(ALICE.organization_id)
+    use_share_of_organization(ALICE.organization_id)
     await small.garbage_collector.round()
     with pytest.raises(StorageFull):
         await receive(small)

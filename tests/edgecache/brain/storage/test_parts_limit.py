@@ -6,7 +6,7 @@ import pytest
 
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import TooManyParts
-from edgecache.brain.fair_share import charge_bucket
+from edgecache.brain.fair_share import use_share_of_bucket
 from edgecache.brain.s3.errors import from_brain_error
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.s3.multipart.uploads import Upload
@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> StoreSettings:
 async def begin(brain: Brain, tenant: Tenant) -> Upload:
     """Begin an upload in a new bucket."""
     bucket = await brain.bucket(tenant=tenant)
-    charge_bucket(bucket)
+    use_share_of_bucket(bucket)
     upload_id = await uploads.create(
         brain.database, bucket, "k", PLAIN, algorithm="", checksum_type=""
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.errors import PartMissing, PreconditionFailed
-from edgecache.brain.fair_share import charge_bucket
+from edgecache.brain.fair_share import use_share_of_bucket
 from edgecache.brain.storage.parts import StoredPart
 from edgecache.brain.storage.stores.settings import StoreSettings
 from edgecache.brain.values import BucketInfo, Conditions
@@ -37,7 +37,7 @@ async def small(rows: Rows, tmp_path: Path, chosen: StoreSettings) -> AsyncItera
 
 async def upload(brain: Brain, bucket: BucketInfo) -> tuple[bytes, list[StoredPart]]:
     """Upload parts; return the object's bytes, and where the parts are."""
-    charge_bucket(bucket)
+    use_share_of_bucket(bucket)
     whole, parts = b"", []
     for _ in range(COUNT):
         data = secrets.token_bytes(PART)

@@ -11,7 +11,7 @@ import pytest
 
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import Overloaded
-from edgecache.brain.fair_share import PAYER, charge_bucket, charge_organization
+from edgecache.brain.fair_share import SHARE_KEY, use_share_of_bucket, use_share_of_organization
 from edgecache.brain.storage.stores import folder_store as folders
 from edgecache.brain.storage.stores import managed, object_store, places
 from edgecache.brain.storage.stores.folder_store import FolderStore
@@ -75,7 +75,7 @@ WORK: Final = {"put": put, "get": get}
 
 async def charged(organization_id: int, work: Coroutine[Any, Any, Any]) -> Any:
     """Do something for an organization."""
-    charge_organization(organization_id)
+    use_share_of_organization(organization_id)
     return await work
 
 
@@ -121,7 +121,7 @@ async def test_a_read_that_has_begun_is_not_cut_while_it_waits(
     monkeypatch.setattr(places, "WAIT_S", 0.01)
     monkeypatch.setattr(object_store, "FIRST_WINDOW_BYTES", 5)
     store = ObjectStore(store._store, "slow")
-    charge_organization(GREEDY)
+    use_share_of_organization(GREEDY)
     reading = store.read("quick", Span(0, 10))
     assert await anext(reading) == b"bytes"
     working = [asyncio.create_task(charged(GREEDY, get(store, f"held-{n}"))) for n in range(MANY)]
@@ -177,12 +177,12 @@ async def test_objects_that_are_brought_back_leave_places_for_another_organizati
         take, restores = brain.staging.take, brain.managed.restores
 
         async def held(body: AsyncIterator[bytes]) -> StagedFile:
-            if PAYER.get()[0] == CHARLIE.organization_id:
+            if SHARE_KEY.get()[0] == CHARLIE.organization_id:
                 await gate.wait()
             return await take(body)
 
         async def read_all(bucket: BucketInfo, count: int) -> None:
-            charge_bucket(bucket)
+            use_share_of_bucket(bucket)
             for n in range(count):
                 await brain.put(bucket, f"{n}", b"%d of %d" % (n, bucket.id))
             for path in (brain.staging.root / "blobs").glob("*/*"):

@@ -13,14 +13,14 @@ from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.http.addresses import network_of
 from edgecache.http.scope import Scope
-from edgecache.http.shares import Path
+from edgecache.http.shares import ShareKey
 
 CDN_PREFIX: Final = "/p/"
 # Of all versions of signatures, in the Authorization header or in the query.
 _CLAIMED_KEY: Final = re.compile(r"(?:Credential|AWSAccessKeyId)=([A-Za-z0-9]{1,32})(?:[/&%]|$)")
 
 
-class ClaimedPayers:
+class ClaimedShareKeys:
     """Looks at keys, public names and hosts that are in memory; nothing waits for the database.
 
     Requests whose organization is not known so share the turns of one more organization.
@@ -35,11 +35,11 @@ class ClaimedPayers:
         self._hosts = hosts
         self._offload = offload
 
-    def of(self, scope: Scope) -> Path:
-        """Return the payer: (organization, client's network)."""
+    def of(self, scope: Scope) -> ShareKey:
+        """Return the share key: (organization, client's network)."""
         organization_id = self._organization(scope)
-        payer = "unknown" if organization_id is None else organization_id
-        return payer, network_of(self._offload.client_of(scope))
+        owner = "unknown" if organization_id is None else organization_id
+        return owner, network_of(self._offload.client_of(scope))
 
     def _organization(self, scope: Scope) -> int | None:
         claimed = scope.headers.get("authorization") or scope.query_string
