@@ -13,7 +13,7 @@ from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import StoreUnavailable
 from edgecache.brain.storage.stores.registry import open_store
 from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.storage.stores.store import Store, StoredName
+from edgecache.brain.storage.stores.store import ListedFile, Store
 from platform_site.backup.sealing import Digest
 from platform_site.lib.commands import Refused, Unreachable
 
@@ -59,7 +59,7 @@ class Archive:
         """Read a file; return True if its bytes are the wanted ones. Raises StoreMissing."""
         return self.run(fetch_to(self.store, name, wanted, None))
 
-    def names(self, folder: str) -> list[StoredName]:
+    def names(self, folder: str) -> list[ListedFile]:
         """Return everything below a folder."""
         return self.run(self._names(folder))
 
@@ -67,7 +67,7 @@ class Archive:
         """Delete files."""
         self.run(self.store.delete(names))
 
-    async def _names(self, folder: str) -> list[StoredName]:
+    async def _names(self, folder: str) -> list[ListedFile]:
         return [each async for page in self.store.list(folder) for each in page]
 
 

@@ -34,8 +34,8 @@ END_IDLE: Final = (
 )
 
 
-class Change(StrEnum):
-    """What a role can do to itself."""
+class RoleDrift(StrEnum):
+    """What of a role its own tenant can change, and has changed."""
 
     PASSWORD = "password"  # noqa: S105  # the kind of change, not a password
     SETTINGS = "settings"
@@ -81,7 +81,7 @@ def ensure_roles(connection: psycopg.Connection, passwords: Iterable[tuple[str, 
 
 def changes_of(
     connection: psycopg.Connection, roles: Sequence[RoleSpec]
-) -> dict[str, frozenset[Change]]:
+) -> dict[str, frozenset[RoleDrift]]:
     """Return what differs from what is expected, by role name; a missing role is left out."""
     rows = connection.execute(
         STATE, [[role.user for role in roles], [role.dbname for role in roles]]
@@ -91,9 +91,9 @@ def changes_of(
         user: frozenset(
             change
             for change, is_found in (
-                (Change.PASSWORD, verifier != _verifier(by_user[user])),
-                (Change.SETTINGS, not _settings().keys() >= set(kept)),
-                (Change.PRIVILEGES, by_user[user].role != "reader" and not defaults),
+                (RoleDrift.PASSWORD, verifier != _verifier(by_user[user])),
+                (RoleDrift.SETTINGS, not _settings().keys() >= set(kept)),
+                (RoleDrift.PRIVILEGES, by_user[user].role != "reader" and not defaults),
             )
             if is_found
         )

@@ -19,7 +19,7 @@ from platform_site.lib.errors import NotFound
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.hardening.database import restore_defaults
-from sqlgateway.hardening.role import Change, changes_of, end_idle_sessions, restore_role
+from sqlgateway.hardening.role import RoleDrift, changes_of, end_idle_sessions, restore_role
 from sqlgateway.models import Database
 from sqlgateway.provisioning.clusters import administer
 from sqlgateway.provisioning.placements import Login, Placement, placement_of
@@ -108,7 +108,7 @@ def _lock_intact(connection: psycopg.Connection, database: Database, login: Logi
             if not changes:
                 return
             restore_role(connection, expected)
-            if Change.PRIVILEGES in changes:
+            if RoleDrift.PRIVILEGES in changes:
                 with administer(login.address, database.dbname) as inside:
                     restore_defaults(inside, database.roles, login.role)
             connection.execute("COMMIT")

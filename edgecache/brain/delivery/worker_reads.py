@@ -157,7 +157,7 @@ class WorkerReads:
         try:
             await self._directory.drop_location(sha256, node_id)
             # The file was lost or altered: it is made again.
-            async with self._directory.coherence.change(waits=False) as change:
+            async with self._directory.coherence.transaction(wait_for_acks=False) as change:
                 request_check(change, [sha256])
         except DatabaseUnavailable:
             log.warning("location_not_dropped", node_id=str(node_id))

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory import commits
-from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.directory.directory import BUCKET, bucket_of
 from edgecache.brain.errors import BucketExists, BucketNotEmpty, NoSuchBucket, NoSuchOrigin
 from edgecache.brain.storage.staging import Staging
@@ -95,7 +95,7 @@ class Buckets:
         The caller checks the name's form. Raises BucketExists, NoSuchOrigin, DatabaseUnavailable.
         """
         try:
-            async with self._coherence.change() as change:
+            async with self._coherence.transaction() as change:
                 row = await change.one(
                     INSERT,
                     [
@@ -116,8 +116,8 @@ class Buckets:
         return bucket_of(row)
 
     async def change(self, tenant: Tenant, bucket_id: int, switches: Switches) -> BucketInfo:
-        """Change a bucket. Raises NoSuchBucket, DatabaseUnavailable."""
-        async with self._coherence.change() as change:
+        """AnnouncingTransaction a bucket. Raises NoSuchBucket, DatabaseUnavailable."""
+        async with self._coherence.transaction() as change:
             row = await change.one(
                 UPDATE,
                 [
@@ -152,7 +152,7 @@ class Buckets:
 
     async def set_cors(self, bucket_id: int, rules: Sequence[Mapping[str, Any]]) -> None:
         """Replace a bucket's CORS rules. Raises NoSuchBucket, DatabaseUnavailable."""
-        async with self._coherence.change() as change:
+        async with self._coherence.transaction() as change:
             changed = await change.run(
                 "UPDATE brain_bucket SET cors = %s WHERE id = %s", [Jsonb(rules), bucket_id]
             )
@@ -167,7 +167,7 @@ class Buckets:
         NoSuchBucket, BucketNotEmpty, DatabaseUnavailable.
         """
         files: list[str] = []
-        async with self._coherence.change(timeout_s=REMOVAL_TIMEOUT_S) as change:
+        async with self._coherence.transaction(timeout_s=REMOVAL_TIMEOUT_S) as change:
             row = await change.one(
                 "SELECT id FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s"
                 " AND id = %s FOR UPDATE",
@@ -182,7 +182,7 @@ class Buckets:
         await self._staging.drop_parts(files)
 
 
-async def remove(change: Change, bucket_id: int) -> list[str]:
+async def remove(change: AnnouncingTransaction, bucket_id: int) -> list[str]:
     """Delete a bucket's row, which the transaction has locked, and the rows that refer to it.
 
     Returns the files of its uploads' parts, to be removed after the commit.

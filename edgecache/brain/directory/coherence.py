@@ -57,8 +57,8 @@ LIVING: Final = (
 )
 
 
-class Change(Connection):
-    """A transaction that announces its changes."""
+class AnnouncingTransaction(Connection):
+    """A transaction that announces what it changes to all brains."""
 
     __slots__ = ("announcements",)
 
@@ -167,18 +167,18 @@ class Coherence:
             log.warning("brain_lease_left", brain_id=str(self._id))
 
     @asynccontextmanager
-    async def change(
+    async def transaction(
         self,
         *,
-        waits: bool = True,
+        wait_for_acks: bool = True,
         timeout_s: float = 10.0,
         ack_limit_s: float | None = None,
         is_pipelined: bool = False,
-    ) -> AsyncIterator[Change]:
+    ) -> AsyncIterator[AnnouncingTransaction]:
         """Run a transaction; at the end it is committed, announced, and seen by all brains.
 
-        waits: for the other brains' acknowledgements, ACK_LIMIT_S at most unless ack_limit_s says
-        otherwise; without them they see it a moment later.
+        wait_for_acks: of the other brains, ACK_LIMIT_S at most unless ack_limit_s says otherwise;
+        without them they see it a moment later.
         is_pipelined: see ``Database.transaction``.
         Raises DatabaseUnavailable: the change may have happened, so repeating it must be harmless.
         """
@@ -189,9 +189,9 @@ class Coherence:
             async with self._database.transaction(
                 timeout_s=timeout_s, is_pipelined=is_pipelined
             ) as connection:
-                change = Change(connection)
+                change = AnnouncingTransaction(connection)
                 yield change
-                payloads = self._payloads(change.announcements, number, wants_ack=waits)
+                payloads = self._payloads(change.announcements, number, wants_ack=wait_for_acks)
                 if payloads:
                     await change.run(NOTIFY, [CHANNEL, payloads])
             # A brain that starts later reads what is committed; and while the lease is valid no
@@ -201,7 +201,7 @@ class Coherence:
             pending.is_blind = pending.since >= self._lease_until
             for topic, *values in change.announcements:
                 self._notify_subscribers(topic, values)
-            if waits and payloads:
+            if wait_for_acks and payloads:
                 await self._wait_until_seen(pending, ack_limit_s or ACK_LIMIT_S)
         finally:
             del self._pending[number]
@@ -358,7 +358,7 @@ class Coherence:
             number = self._number + 1
             self._earlier = {number: earlier}
             try:
-                async with self.change(ack_limit_s=GREETING_S) as change:
+                async with self.transaction(ack_limit_s=GREETING_S) as change:
                     change.announce(HELLO)
             except DatabaseUnavailable:
                 await asyncio.sleep(RETRY_S)

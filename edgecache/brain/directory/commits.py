@@ -15,7 +15,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from edgecache.brain.database import Connection, Database, Statement
-from edgecache.brain.directory.coherence import Change
+from edgecache.brain.directory.coherence import AnnouncingTransaction
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import DatabaseUnavailable, NoSuchBucket, OriginChanged
 from edgecache.brain.values import Fields, Manifest, ObjectVersion
@@ -212,7 +212,7 @@ def hold_statement(manifests: Collection[Manifest]) -> Statement:
 
 
 async def write_cached(
-    change: Change, version: VersionRow, *, is_written: bool = False
+    change: AnnouncingTransaction, version: VersionRow, *, is_written: bool = False
 ) -> ObjectVersion:
     """Write a version into the directory; ``hold_blob`` and ``lock_keys`` came before.
 
@@ -248,13 +248,13 @@ async def write_cached(
     return version_of(version, generation=row.generation, cached_at=row.cached_at)
 
 
-async def forget_variants(change: Change, bucket_id: int, key: str) -> set[bytes]:
+async def forget_variants(change: AnnouncingTransaction, bucket_id: int, key: str) -> set[bytes]:
     """Delete the variants that the CDN keeps of a key; return their blobs, to be released."""
     return {row.blob_id for row in await change.all(OTHER_VARIANTS, [bucket_id, key])}
 
 
 async def refresh_cached(
-    change: Change, stale: ObjectVersion, http: Mapping[str, Any]
+    change: AnnouncingTransaction, stale: ObjectVersion, http: Mapping[str, Any]
 ) -> ObjectVersion:
     """Store the headers of a 304 with its version; ``lock_keys`` came before.
 
@@ -298,7 +298,10 @@ def version_of(
 
 
 async def forget_keys(
-    change: Change, bucket_id: int, keys: Sequence[str], queries: Sequence[str] | None = None
+    change: AnnouncingTransaction,
+    bucket_id: int,
+    keys: Sequence[str],
+    queries: Sequence[str] | None = None,
 ) -> tuple[int, FreedSpace]:
     """Delete keys from the directory, and leave a record for running fetches.
 
@@ -318,7 +321,9 @@ async def forget_keys(
     return len(gone), released
 
 
-def announce_keys(change: Change, bucket_id: int, keys: Sequence[str], generation: int) -> None:
+def announce_keys(
+    change: AnnouncingTransaction, bucket_id: int, keys: Sequence[str], generation: int
+) -> None:
     """Announce changed keys; for many the whole bucket: memory may always forget more."""
     if len(keys) > KEYS_LOCKED:
         change.announce("prefix", bucket_id, "", generation)

@@ -179,7 +179,7 @@ class Directory:
             return
         hashes = [sha256 for sha256, _ in pairs]
         columns = [hashes, [node_id for _, node_id in pairs]]
-        async with self.coherence.change(waits=False, is_pipelined=True) as change:
+        async with self.coherence.transaction(wait_for_acks=False, is_pipelined=True) as change:
             # The lock first: while it is held, garbage collection cannot delete the blobs.
             await change.run(HOLD_BLOBS, [sorted(set(hashes))])
             await change.run(ADD_LOCATIONS, columns)
@@ -192,7 +192,7 @@ class Directory:
 
         Raises DatabaseUnavailable.
         """
-        async with self.coherence.change(waits=False) as change:
+        async with self.coherence.transaction(wait_for_acks=False) as change:
             await change.run(
                 "DELETE FROM brain_location WHERE blob_id = %s AND node_id = %s", [sha256, node_id]
             )

@@ -166,7 +166,7 @@ class Hosts:
         that loss is then returned as well.
         Raises NoSuchBucket, HostTaken, StateConflict, DatabaseUnavailable.
         """
-        async with self._coherence.change() as change:
+        async with self._coherence.transaction() as change:
             whose = [tenant.organization_id, tenant.environment_pk, bucket_id]
             if await change.one(BUCKET, whose) is None:
                 raise NoSuchBucket
@@ -182,7 +182,7 @@ class Hosts:
 
     async def remove(self, tenant: Tenant, bucket_id: int, host: str) -> None:
         """Remove a host from its bucket. Raises NoSuchHost, DatabaseUnavailable."""
-        async with self._coherence.change() as change:
+        async with self._coherence.transaction() as change:
             whose = [tenant.organization_id, tenant.environment_pk, bucket_id]
             if not await change.run(REMOVE, [*whose, host]):
                 raise NoSuchHost
@@ -204,7 +204,7 @@ class Hosts:
         unanswered: the DNS gave no answer, which does not count as missing.
         Raises DatabaseUnavailable.
         """
-        async with self._coherence.change() as change:
+        async with self._coherence.transaction() as change:
             await change.run(THERE, [there])
             await change.run(GONE, [gone])
             await change.run(UNANSWERED, [unanswered])

@@ -17,7 +17,7 @@ from edgecache.brain.cdn.keys import query_name
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory import commits
-from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.storage.listings import LAST
 from edgecache.brain.values import PurgeResult
@@ -162,7 +162,7 @@ class Purges:
         try:
             async with (
                 self._database.long(),
-                self._coherence.change(timeout_s=STEP_TIMEOUT_S) as change,
+                self._coherence.transaction(timeout_s=STEP_TIMEOUT_S) as change,
             ):
                 await commits.lock_buckets(change, targets.buckets)
                 for bucket_id, keys in targets.keys.items():
@@ -188,7 +188,9 @@ class Purges:
         while not is_last:
             async with (
                 self._database.long(),
-                self._coherence.change(waits=False, timeout_s=STEP_TIMEOUT_S) as change,
+                self._coherence.transaction(
+                    wait_for_acks=False, timeout_s=STEP_TIMEOUT_S
+                ) as change,
             ):
                 is_last = await self._step(change, pending, count)
 
@@ -206,7 +208,7 @@ class Purges:
             self.active -= {record.id for record in pending}
         return count.result()
 
-    async def _record(self, change: Change, targets: Targets) -> list[PendingPurge]:
+    async def _record(self, change: AnnouncingTransaction, targets: Targets) -> list[PendingPurge]:
         if not targets.prefixes:
             return []
         rows = await change.all(
@@ -224,7 +226,9 @@ class Purges:
             change.announce("prefix", record.bucket_id, record.pattern, record.generation)
         return pending
 
-    async def _step(self, change: Change, pending: PendingPurge, count: PurgeCount) -> bool:
+    async def _step(
+        self, change: AnnouncingTransaction, pending: PendingPurge, count: PurgeCount
+    ) -> bool:
         # One purge of a bucket deletes at a time: two would wait for each other's rows.
         await change.run("SELECT pg_advisory_xact_lock(hashint8(%s), 0)", [pending.bucket_id])
         row = await change.one(

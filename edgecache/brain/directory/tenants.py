@@ -28,7 +28,7 @@ async def drop(
     External origins keep their objects. Raises DatabaseUnavailable.
     """
     whose = [tenant.organization_id, tenant.environment_pk]
-    async with coherence.change() as change:
+    async with coherence.transaction() as change:
         gone = await change.all(
             "DELETE FROM brain_accesskey WHERE organization_id = %s AND environment_pk = %s"
             " RETURNING id",
@@ -42,7 +42,7 @@ async def drop(
     )
     for row in rows:
         await _drop_bucket(coherence, staging, row.id)
-    async with coherence.change() as change:
+    async with coherence.transaction() as change:
         origins = await change.all(
             "DELETE FROM brain_origin WHERE organization_id = %s AND environment_pk = %s"
             " RETURNING id",
@@ -55,13 +55,13 @@ async def drop(
 async def _drop_bucket(coherence: Coherence, staging: Staging, bucket_id: int) -> None:
     is_empty = False
     while not is_empty:
-        async with coherence.change(waits=False, timeout_s=STEP_TIMEOUT_S) as change:
+        async with coherence.transaction(wait_for_acks=False, timeout_s=STEP_TIMEOUT_S) as change:
             step = await change.one(EMPTY, [bucket_id, STEP_ROWS])
             if step is not None:
                 await commits.release_stored(change, step.blobs)
             is_empty = step is None or step.gone < STEP_ROWS
     files: list[str] = []
-    async with coherence.change(timeout_s=STEP_TIMEOUT_S) as change:
+    async with coherence.transaction(timeout_s=STEP_TIMEOUT_S) as change:
         await change.run("SELECT FROM brain_bucket WHERE id = %s FOR UPDATE", [bucket_id])
         rest = await change.all(
             "DELETE FROM brain_storedobject WHERE bucket_id = %s RETURNING blob_id", [bucket_id]

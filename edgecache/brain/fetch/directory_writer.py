@@ -48,7 +48,7 @@ class DirectoryWriter:
         name = (bucket_id, key, cacheability.variant)
         async with self._database.patient():
             with self._directory.watch(name) as watch:
-                async with self._directory.coherence.change(waits=False) as change:
+                async with self._directory.coherence.transaction(wait_for_acks=False) as change:
                     await commits.lock_keys(change, bucket_id, [key])
                     if await commits.is_overtaken(change, name, self._began):
                         return None
@@ -67,7 +67,7 @@ class DirectoryWriter:
         name = (bucket_id, key, stale.variant)
         async with self._database.patient():
             with self._directory.watch(name) as watch:
-                async with self._directory.coherence.change(waits=False) as change:
+                async with self._directory.coherence.transaction(wait_for_acks=False) as change:
                     await commits.lock_keys(change, bucket_id, [key])
                     if await commits.is_overtaken(change, name, self._began):
                         raise OriginChanged

@@ -119,7 +119,7 @@ class Leases:
             self._releasing.add(self.release(name))
 
     async def _release(self, names: list[Name]) -> dict[Name, bool]:
-        async with self._coherence.change(waits=False) as change:
+        async with self._coherence.transaction(wait_for_acks=False) as change:
             await change.run(RELEASE, [*_columns(names), self._brain_id])
             for name in names:
                 change.announce("fill", *name)

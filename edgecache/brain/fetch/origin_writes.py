@@ -14,7 +14,7 @@ import structlog
 
 from edgecache.brain.database import Database
 from edgecache.brain.directory import commits
-from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.directory.commits import VersionRow
 from edgecache.brain.errors import DatabaseUnavailable, PreconditionFailed
 from edgecache.brain.origins.driver import Driver
@@ -107,7 +107,7 @@ class OriginWrites:
 
         Raises DatabaseUnavailable: the record stays, and garbage collection tries again.
         """
-        async with self._coherence.change() as change:
+        async with self._coherence.transaction() as change:
             await commits.lock_keys(change, bucket_id, keys)
             await commits.forget_keys(change, bucket_id, keys)
             await _delete_record(change, write_id)
@@ -144,7 +144,7 @@ class OriginWrites:
     ) -> ObjectVersion:
         bucket_id, key, manifest = version.bucket_id, version.key, version.manifest
         parts: list[str] = []
-        async with self._coherence.change() as change:
+        async with self._coherence.transaction() as change:
             await commits.lock_keys(change, bucket_id, [key])
             await _delete_record(change, write_id)
             if upload:
@@ -164,5 +164,5 @@ class OriginWrites:
         await self._database.run("DELETE FROM brain_pendingwrite WHERE write_id = %s", [write_id])
 
 
-async def _delete_record(change: Change, write_id: UUID) -> None:
+async def _delete_record(change: AnnouncingTransaction, write_id: UUID) -> None:
     await change.run("DELETE FROM brain_pendingwrite WHERE write_id = %s", [write_id])

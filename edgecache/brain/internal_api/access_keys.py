@@ -69,7 +69,7 @@ def routes(database: Database, coherence: Coherence) -> list[Route]:
     async def delete(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
         key_id = call.captures["id"]
-        async with coherence.change() as change:
+        async with coherence.transaction() as change:
             values = [tenant.organization_id, tenant.environment_pk, key_id]
             if "\0" in key_id or not await change.run(DELETE, values):
                 raise AccessKeyNotFound

@@ -58,7 +58,7 @@ class EndpointProofs:
             if not is_proof(given, proof(row.secret_hash, row.id, nonce)):
                 log.warning("node_not_proved", node_id=str(row.id), reason="proof_wrong")
                 return
-            async with self._coherence.change(waits=False) as change:
+            async with self._coherence.transaction(wait_for_acks=False) as change:
                 await change.run("UPDATE brain_node SET proved_at = now() WHERE id = %s", [row.id])
                 change.announce(node_rows.TOPIC, row.id.hex)
         except RequestFailed as failure:

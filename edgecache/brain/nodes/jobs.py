@@ -5,7 +5,7 @@ from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from edgecache.brain.database import Connection, Database
-from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.protocol.jobs import JobKind
 
@@ -91,7 +91,7 @@ async def verify(coherence: Coherence, node_id: UUID, sha256: bytes) -> None:
 
     Raises DatabaseUnavailable.
     """
-    async with coherence.change(waits=False) as change:
+    async with coherence.transaction(wait_for_acks=False) as change:
         await change.run(
             "DELETE FROM brain_location WHERE blob_id = %s AND node_id = %s", [sha256, node_id]
         )
@@ -132,12 +132,12 @@ async def finish(coherence: Coherence, node_id: UUID, ids: Sequence[int]) -> Non
     # them. Most messages have jobs of one kind only.
     for kinds in ((JobKind.DELETE, JobKind.VERIFY), (JobKind.REPLICATE,)):
         if left:
-            async with coherence.change(waits=False) as change:
+            async with coherence.transaction(wait_for_acks=False) as change:
                 left -= await _finish(change, node_id, ids, kinds)
 
 
 async def _finish(
-    change: Change, node_id: UUID, ids: Sequence[int], kinds: Sequence[JobKind]
+    change: AnnouncingTransaction, node_id: UUID, ids: Sequence[int], kinds: Sequence[JobKind]
 ) -> int:
     """Finish the jobs of some kinds; return how many there were."""
     jobs = await change.all(FINISH, [list(ids), node_id, list(kinds)])

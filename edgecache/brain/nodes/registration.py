@@ -7,7 +7,7 @@ from uuid import UUID
 
 import structlog
 
-from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.errors import Invalid
 from edgecache.brain.json_errors import EndpointTaken, NodeNotFound, StateConflict
 from edgecache.brain.nodes import rows as node_rows
@@ -33,7 +33,7 @@ async def register(
     """
     secret = secrets.token_urlsafe(SECRET_BYTES)
     row = _read(body, secret_hash(secret), is_production=is_production)
-    async with coherence.change(waits=False) as change:
+    async with coherence.transaction(wait_for_acks=False) as change:
         is_new = await node_rows.insert(change, row)
     if not is_new:
         raise EndpointTaken
@@ -75,7 +75,7 @@ async def decide(coherence: Coherence, node_id: UUID, status: str, *, reason: st
     one, and what it holds is replicated elsewhere; a quarantined one is asked for nothing any more.
     Raises NodeNotFound, StateConflict.
     """
-    async with coherence.change() as change:
+    async with coherence.transaction() as change:
         row = await _locked(change, node_id)
         if status == "active" and row.status == "pending" and row.proved_at is None:
             raise StateConflict("The node has not proved its endpoint yet.")
@@ -88,7 +88,7 @@ async def decide(coherence: Coherence, node_id: UUID, status: str, *, reason: st
 
 async def remove(coherence: Coherence, node_id: UUID) -> None:
     """Remove a node: it counts no longer, drains, and is then gone. Raises NodeNotFound."""
-    async with coherence.change() as change:
+    async with coherence.transaction() as change:
         row = await _locked(change, node_id)
         # A node whose objects cannot be replicated from it need not drain.
         status = "draining" if row.status in {"active", "draining"} else "removed"
@@ -101,7 +101,7 @@ async def remove(coherence: Coherence, node_id: UUID) -> None:
     log.info("node_removal_asked", node_id=str(node_id), status=status)
 
 
-async def _locked(change: Change, node_id: UUID) -> NodeRow:
+async def _locked(change: AnnouncingTransaction, node_id: UUID) -> NodeRow:
     row = await node_rows.read_one(change, node_id, locks=True)
     if row is None or row.removed_at is not None:
         raise NodeNotFound

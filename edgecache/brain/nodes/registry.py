@@ -254,7 +254,7 @@ class Nodes:
 
     async def _quarantine(self, node_id: UUID, reason: str) -> None:
         async def quarantine() -> None:
-            async with self._coherence.change(waits=False) as change:
+            async with self._coherence.transaction(wait_for_acks=False) as change:
                 await node_rows.set_status(change, node_id, "quarantined", reason=reason)
             await self.refresh()
 

@@ -113,7 +113,7 @@ class Repair(PeriodicTask):
 
     async def again(self) -> None:
         """Request a walk after a change of what may be stored where. Raises DatabaseUnavailable."""
-        async with self._coherence.change(waits=False) as change:
+        async with self._coherence.transaction(wait_for_acks=False) as change:
             change.announce(TOPIC)
 
     async def look_at(self, sha256: bytes) -> int:
@@ -201,7 +201,7 @@ class Repair(PeriodicTask):
     async def _carry_out(self, wanted: ReplicaPlan) -> int:
         if not wanted:
             return 0
-        async with self._coherence.change(waits=False) as change:
+        async with self._coherence.transaction(wait_for_acks=False) as change:
             await node_jobs.add(change, JobKind.REPLICATE, wanted.fetches)
             await node_jobs.add(change, JobKind.DELETE, wanted.drops)
             # The location ends now; the node deletes the file later.
@@ -228,7 +228,7 @@ class Repair(PeriodicTask):
         left = False
         for node in leaving:
             if is_over or node.id not in readable or node.removed_for_s() > DRAIN_LIMIT_S:
-                async with self._coherence.change(waits=False) as change:
+                async with self._coherence.transaction(wait_for_acks=False) as change:
                     await node_rows.set_status(change, node.id, "removed", reason="removal")
                 log.info("node_removed", node_id=str(node.id))
             else:

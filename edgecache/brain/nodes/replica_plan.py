@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from edgecache.brain.directory.coherence import Change
+from edgecache.brain.directory.coherence import AnnouncingTransaction
 from edgecache.brain.nodes.placement import choose
 from edgecache.brain.nodes.rows import NodeRow
 
 TOPIC: Final = "heal"
 
 
-def request_check(change: Change, hashes: Iterable[bytes]) -> None:
+def request_check(change: AnnouncingTransaction, hashes: Iterable[bytes]) -> None:
     """Announce that the replicas of some blobs must be counted, by the brain that repairs.
 
     Called by everything that may leave a blob with too many or too few replicas.

@@ -145,7 +145,7 @@ class Replication:
         ]
         if few:
             # Some node failed: repair makes the missing replicas.
-            async with self._directory.coherence.change(waits=False) as change:
+            async with self._directory.coherence.transaction(wait_for_acks=False) as change:
                 request_check(change, few)
 
     def _bodies(self, requests: Sequence[ReplicaRequest]) -> dict[bytes, Path | bytes]:

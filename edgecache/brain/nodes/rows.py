@@ -6,7 +6,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from edgecache.brain.database import Connection, Database
-from edgecache.brain.directory.coherence import Change
+from edgecache.brain.directory.coherence import AnnouncingTransaction
 from edgecache.brain.nodes.health import by_heartbeat, offline_after_s
 from edgecache.protocol.heartbeats import Heartbeat, Problem
 
@@ -148,7 +148,7 @@ async def write_heartbeat(
     return await database.one(BEAT, values) is not None
 
 
-async def insert(change: Change, row: NodeRow) -> bool:
+async def insert(change: AnnouncingTransaction, row: NodeRow) -> bool:
     """Insert a node; False if its endpoint is taken."""
     values = (
         *(row.id, row.organization_id, row.endpoint, row.region, row.capacity_bytes),
@@ -160,7 +160,9 @@ async def insert(change: Change, row: NodeRow) -> bool:
     return True
 
 
-async def set_status(change: Change, node_id: UUID, status: str, *, reason: str = "") -> bool:
+async def set_status(
+    change: AnnouncingTransaction, node_id: UUID, status: str, *, reason: str = ""
+) -> bool:
     """Set a node's status; False if its status is none that this one may follow."""
     done = await change.run(
         # A full inventory is requested: its files may have changed meanwhile.
@@ -183,7 +185,7 @@ async def quarantines(database: Database, after: int, limit: int) -> list[dict[s
     return [row._asdict() for row in await database.all(QUARANTINES, [after, limit])]
 
 
-async def move(change: Change, node_id: UUID, endpoint: str) -> None:
+async def move(change: AnnouncingTransaction, node_id: UUID, endpoint: str) -> None:
     """Store a node's new endpoint. Raises psycopg.errors.UniqueViolation if another node has it."""
     await change.run("UPDATE brain_node SET endpoint = %s WHERE id = %s", [endpoint, node_id])
     change.announce(TOPIC, node_id.hex)

@@ -42,7 +42,7 @@ class StoppedOrganizations:
 
     async def decide(self, organization_id: int, version: int, *, is_stopped: bool) -> None:
         """Store the platform's decision unless a later one is known. Raises DatabaseUnavailable."""
-        async with self._coherence.change() as change:
+        async with self._coherence.transaction() as change:
             if await change.run(DECIDE, [organization_id, is_stopped, version]):
                 change.announce(TOPIC, organization_id, int(is_stopped))
 

@@ -84,7 +84,7 @@ class Catalog:
         Raises NoSuchOrigin, Invalid with the fields, DatabaseUnavailable.
         """
         whose = [tenant.organization_id, tenant.environment_pk, origin_id]
-        async with self._coherence.change() as change:
+        async with self._coherence.transaction() as change:
             row = await change.one(
                 "SELECT kind, config FROM brain_origin"
                 " WHERE organization_id = %s AND environment_pk = %s AND id = %s FOR UPDATE",
@@ -108,7 +108,7 @@ class Catalog:
         Raises NoSuchOrigin, InUse, DatabaseUnavailable.
         """
         try:
-            async with self._coherence.change() as change:
+            async with self._coherence.transaction() as change:
                 gone = await change.run(
                     "DELETE FROM brain_origin"
                     " WHERE organization_id = %s AND environment_pk = %s AND id = %s",

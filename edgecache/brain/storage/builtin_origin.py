@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 
 from edgecache.brain.database import Database, Row
 from edgecache.brain.directory import commits
-from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.errors import OriginMissing
 from edgecache.brain.storage.stored_writes import check_conditions
 from edgecache.brain.values import (
@@ -53,7 +53,7 @@ async def copy(
     was overwritten meanwhile. Raises OriginMissing, PreconditionFailed, NoSuchBucket,
     DatabaseUnavailable, and what ``describe`` raises.
     """
-    async with coherence.change() as change:
+    async with coherence.transaction() as change:
         await commits.lock_keys(change, bucket.id, [key])
         current = await change.one(STORED, [bucket.id, key])
         check_conditions(current, conditions)
@@ -84,7 +84,7 @@ async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> ObjectVer
 
     Raises NoSuchBucket, DatabaseUnavailable.
     """
-    async with coherence.change(waits=False) as change:
+    async with coherence.transaction(wait_for_acks=False) as change:
         await commits.lock_keys(change, bucket.id, [key])
         row = await change.one(STORED, [bucket.id, key])
         if row is None:
@@ -101,7 +101,7 @@ async def tag(
 
     tagging: as the header has them, empty for none. Raises NoSuchBucket, DatabaseUnavailable.
     """
-    async with coherence.change() as change:
+    async with coherence.transaction() as change:
         await commits.lock_keys(change, bucket.id, [key])
         tags = {TAGGING_HEADER: tagging} if tagging else {}
         await change.run(TAG, [TAGGING_HEADER, Jsonb(tags), bucket.id, key])
@@ -118,7 +118,7 @@ async def delete(coherence: Coherence, bucket: BucketInfo, keys: Sequence[str]) 
 
     Raises NoSuchBucket, DatabaseUnavailable.
     """
-    async with coherence.change() as change:
+    async with coherence.transaction() as change:
         await commits.lock_keys(change, bucket.id, keys)
         gone = await change.all(
             "DELETE FROM brain_storedobject WHERE bucket_id = %s AND key = ANY(%s)"
@@ -130,7 +130,7 @@ async def delete(coherence: Coherence, bucket: BucketInfo, keys: Sequence[str]) 
 
 
 async def _write(
-    change: Change,
+    change: AnnouncingTransaction,
     bucket: BucketInfo,
     key: str,
     manifest: Manifest,

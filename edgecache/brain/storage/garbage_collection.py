@@ -13,7 +13,7 @@ import structlog
 
 from edgecache.brain.background import PeriodicTask, wait_for_news
 from edgecache.brain.database import Database
-from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.directory.purges import PendingPurge, PurgeCount, Purges
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.fetch.origin_writes import OriginWrites
@@ -155,7 +155,9 @@ class GarbageCollector(PeriodicTask):
 
     async def _collect(self) -> bool:
         """Collect one step; True if there is more."""
-        async with self._coherence.change(waits=False, timeout_s=STEP_TIMEOUT_S) as change:
+        async with self._coherence.transaction(
+            wait_for_acks=False, timeout_s=STEP_TIMEOUT_S
+        ) as change:
             rows = await change.all(TAKE, [STEP_RELEASES])
             if not rows:
                 return False
@@ -176,7 +178,7 @@ class GarbageCollector(PeriodicTask):
         places = (self._staging.origin_path, self._staging.blob_path)
         return [path_of(sha256) for sha256 in blobs for path_of in places]
 
-    async def _free_nodes(self, change: Change, blobs: Sequence[bytes]) -> None:
+    async def _free_nodes(self, change: AnnouncingTransaction, blobs: Sequence[bytes]) -> None:
         freed = await change.all(
             "DELETE FROM brain_location WHERE blob_id = ANY(%s) RETURNING node_id, blob_id",
             [list(blobs)],

@@ -128,7 +128,7 @@ class GroupCommit:
         """Write a group; return the writes that must go on alone."""
         try:
             ready = await self._write_files(group)
-            return (await self._commit(ready, waits=False)).contended if ready else ()
+            return (await self._commit(ready, wait_for_locks=False)).contended if ready else ()
         except psycopg.Error:
             # Something is wrong with one of them: it is not to fail the others.
             return [write for write in group if not write.outcome.done()]
@@ -141,7 +141,7 @@ class GroupCommit:
         share_key = use_share_of_bucket(write.bucket)
         try:
             async with self._alone.place(share_key[:1]):
-                await self._commit([write], waits=True)
+                await self._commit([write], wait_for_locks=True)
         except Exception as exc:  # noqa: BLE001 - the caller raises it
             _fail([write], exc)
         self._end([write])
@@ -172,14 +172,16 @@ class GroupCommit:
                     _fail([write], result)
         return [write for write in group if not write.outcome.done()]
 
-    async def _commit(self, writes: Sequence[Write], *, waits: bool) -> Outcomes:
+    async def _commit(self, writes: Sequence[Write], *, wait_for_locks: bool) -> Outcomes:
         """Run the transaction, and hand out what became of the writes."""
         with ExitStack() as stack:
             watches = {
                 write: stack.enter_context(self._directory.watch(write.name)) for write in writes
             }
-            async with self._directory.coherence.change(is_pipelined=True) as change:
-                outcomes = await write_all(change, self._store, writes, waits=waits)
+            async with self._directory.coherence.transaction(is_pipelined=True) as change:
+                outcomes = await write_all(
+                    change, self._store, writes, wait_for_locks=wait_for_locks
+                )
             for write, found in outcomes.found.items():
                 self._directory.remember(found, watches[write])
                 write.outcome.set_result(found)

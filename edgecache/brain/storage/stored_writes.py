@@ -14,7 +14,7 @@ import orjson
 
 from edgecache.brain.database import Row
 from edgecache.brain.directory import commits
-from edgecache.brain.directory.coherence import Change
+from edgecache.brain.directory.coherence import AnnouncingTransaction
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import (
     OriginMissing,
@@ -116,16 +116,21 @@ class Outcomes:
 
 
 async def write_all(
-    change: Change, store: StoredBytes, writes: Sequence[Write], *, waits: bool
+    change: AnnouncingTransaction,
+    store: StoredBytes,
+    writes: Sequence[Write],
+    *,
+    wait_for_locks: bool,
 ) -> Outcomes:
     """Write objects of distinct keys, whose bytes are on disk under temporary names or small.
 
-    waits: for the locks of the one write that it is given then. Else those that are not free at
-    once are left out, so that no write waits for another tenant's lock.
-    Raises NoSuchBucket (waits), DatabaseUnavailable, psycopg.Error: then nothing is written.
+    wait_for_locks: with one write only. Otherwise writes whose locks are not free are left out, so
+    that no write waits for another tenant's lock.
+    Raises NoSuchBucket (with wait_for_locks), DatabaseUnavailable, psycopg.Error: then nothing is
+    written.
     """
     outcomes = Outcomes()
-    if waits:
+    if wait_for_locks:
         (one,) = writes
         await commits.lock_keys(change, one.bucket.id, [one.key])
     begun = await _begin(change, writes)
@@ -178,7 +183,7 @@ class _Begun:
     generations: Sequence[Row]
 
 
-async def _begin(change: Change, writes: Sequence[Write]) -> _Begun:
+async def _begin(change: AnnouncingTransaction, writes: Sequence[Write]) -> _Begun:
     """Lock, hold the blobs, read the keys' rows: each sees what is before it, but waits once.
 
     The blobs' rows come before their files: while they are held, garbage collection cannot delete
@@ -232,7 +237,7 @@ async def _place(store: StoredBytes, writes: Sequence[Write], outcomes: Outcomes
 
 
 async def _record(
-    change: Change, store: StoredBytes, writes: Sequence[Write], outcomes: Outcomes
+    change: AnnouncingTransaction, store: StoredBytes, writes: Sequence[Write], outcomes: Outcomes
 ) -> list[Write]:
     """Note where a store has the bytes; return the writes for which that is so."""
     fresh: dict[Write, NewBlob] = {}
@@ -254,7 +259,7 @@ async def _record(
 
 
 async def _write_rows(
-    change: Change, writes: Sequence[Write], begun: _Begun, outcomes: Outcomes
+    change: AnnouncingTransaction, writes: Sequence[Write], begun: _Begun, outcomes: Outcomes
 ) -> None:
     if not writes:
         return

@@ -54,7 +54,7 @@ async def _move(parts: WorkersApiParts, node: NodeRow, beat: Heartbeat) -> None:
     if endpoint == node.endpoint:
         return
     try:
-        async with parts.coherence.change(waits=False) as change:
+        async with parts.coherence.transaction(wait_for_acks=False) as change:
             await node_rows.move(change, node.id, endpoint)
     except UniqueViolation:
         log.warning("node_endpoint_taken", node_id=str(node.id), endpoint=endpoint)

@@ -6,7 +6,7 @@ touches the rows of what it names; with the last page, what no page touched is t
 
 from typing import Final, LiteralString
 
-from edgecache.brain.directory.coherence import Change
+from edgecache.brain.directory.coherence import AnnouncingTransaction
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.brain.nodes.rows import NodeRow
@@ -63,7 +63,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
         if node.status not in {"active", "draining"}:
             # An inactive node; it sends a full inventory when it becomes active again.
             return JsonResponse(InventoryAnswer().as_json())
-        async with parts.coherence.change(waits=False) as change:
+        async with parts.coherence.transaction(wait_for_acks=False) as change:
             unknown = await _take(change, node, message, parts.settings.replicas)
         return JsonResponse(InventoryAnswer(unknown).as_json())
 
@@ -71,7 +71,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
 
 
 async def _take(
-    change: Change, node: NodeRow, message: Inventory, copies: int
+    change: AnnouncingTransaction, node: NodeRow, message: Inventory, copies: int
 ) -> tuple[bytes, ...]:
     """Store a page; return the blobs that the node need not keep. copies: usual number."""
     if message.full and message.page == 0:
@@ -89,7 +89,7 @@ async def _take(
 
 
 async def _take_added(
-    change: Change, node: NodeRow, message: Inventory, copies: int
+    change: AnnouncingTransaction, node: NodeRow, message: Inventory, copies: int
 ) -> tuple[bytes, ...]:
     if not message.added:
         return ()

@@ -12,7 +12,7 @@ from edgecache.brain.errors import StoreUnavailable
 from edgecache.brain.storage.removal import remove_files
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
-from edgecache.brain.storage.stores.store import Store, StoredName
+from edgecache.brain.storage.stores.store import ListedFile, Store
 from edgecache.brain.storage.stores.stored_blobs import STRAY_AFTER_S
 
 log = structlog.get_logger(__name__)
@@ -118,7 +118,7 @@ class StoreCollector:
             is_more = len(rows) == STEP
 
     async def _strays(
-        self, known: KnownStore, page: Sequence[StoredName], before: datetime
+        self, known: KnownStore, page: Sequence[ListedFile], before: datetime
     ) -> list[str]:
         old = [each.name for each in page if each.modified_at < before]
         if not old:

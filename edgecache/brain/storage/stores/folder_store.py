@@ -17,7 +17,7 @@ from edgecache.brain.errors import StoreMissing, StoreUnavailable
 from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.brain.storage.staging import NO_ROOM
 from edgecache.brain.storage.stores.places import places
-from edgecache.brain.storage.stores.store import Body, StoredName
+from edgecache.brain.storage.stores.store import Body, ListedFile
 from edgecache.brain.storage.syncing import sync_folder, write_whole
 from edgecache.http.threads import FairThreads
 
@@ -88,7 +88,7 @@ class FolderStore:
         """Delete bytes."""
         await self._run(self._others, self._delete, names)
 
-    async def list(self, folder: str) -> AsyncIterator[Sequence[StoredName]]:
+    async def list(self, folder: str) -> AsyncIterator[Sequence[ListedFile]]:
         """Yield every complete file below a folder."""
         found = await self._run(self._others, lambda: [*self._walk(self._root / folder)])
         for start in range(0, len(found), LISTED_AT_ONCE):
@@ -155,12 +155,12 @@ class FolderStore:
         for name in names:
             (self._root / name).unlink(missing_ok=True)
 
-    def _walk(self, top: Path) -> Iterator[StoredName]:
+    def _walk(self, top: Path) -> Iterator[ListedFile]:
         for folder, _, names in os.walk(top):
             for name in names:
                 path = Path(folder) / name
                 with contextlib.suppress(FileNotFoundError):
-                    yield StoredName(path.relative_to(self._root).as_posix(), _modified_at(path))
+                    yield ListedFile(path.relative_to(self._root).as_posix(), _modified_at(path))
 
     def _abort_unfinished(self, folder: str, before: datetime) -> int:
         count = 0

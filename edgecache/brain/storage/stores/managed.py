@@ -26,7 +26,7 @@ from edgecache.brain.storage.digests import Digests, verified
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
-from edgecache.brain.storage.stores.stored_blobs import NewBlob, StoredName
+from edgecache.brain.storage.stores.stored_blobs import BlobLocation, NewBlob
 from edgecache.brain.values import BucketInfo, Manifest, ObjectVersion, StagedFile
 from edgecache.http.shares import Shares
 
@@ -91,7 +91,7 @@ class ManagedStore:
                 await self._staging.discard(body)
                 raise
             async with _kept_if_written(self._tasks, target, name):
-                at = StoredName(target.id, name)
+                at = BlobLocation(target.id, name)
                 yield NewBlob(tenant, body.manifest.sha256, at, began)
 
     @asynccontextmanager
@@ -113,7 +113,7 @@ class ManagedStore:
             await target.store.put(name, self._digested(digests, pieces), size)
             body = StagedFile(self._staging.temp / secrets.token_hex(16), digests.manifest())
             async with _kept_if_written(self._tasks, target, name):
-                at = StoredName(target.id, name)
+                at = BlobLocation(target.id, name)
                 yield body, NewBlob(tenant, body.manifest.sha256, at, began)
 
     async def _digested(

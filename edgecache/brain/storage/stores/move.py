@@ -14,13 +14,13 @@ from typing import Final, LiteralString
 
 from edgecache.brain.database import Database, Row, Statement
 from edgecache.brain.delivery.delivery import Span, Tenant
-from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.errors import OriginChanged, StoreMissing, StoreUnavailable
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores import move_queries as queries
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import LOCK, TOPIC, KnownStore, Stores
-from edgecache.brain.storage.stores.stored_blobs import NewBlob, StoredName
+from edgecache.brain.storage.stores.stored_blobs import BlobLocation, NewBlob
 from edgecache.brain.values import StagedFile
 
 STEP: Final = 200
@@ -106,7 +106,7 @@ class Move:
 
         Raises DatabaseUnavailable.
         """
-        async with self._coherence.change(waits=False) as change:
+        async with self._coherence.transaction(wait_for_acks=False) as change:
             await change.run(LOCK)
             # In two statements: at no moment may two rows be active.
             await change.run("UPDATE brain_store SET is_active = false WHERE is_active")
@@ -178,7 +178,9 @@ class Move:
                 return await self._commit_blob(row, new)
 
     async def _commit_blob(self, row: Row, new: NewBlob) -> bool:
-        async with self._coherence.change(waits=False, timeout_s=COMMIT_TIMEOUT_S) as change:
+        async with self._coherence.transaction(
+            wait_for_acks=False, timeout_s=COMMIT_TIMEOUT_S
+        ) as change:
             if row.store_id is None:
                 if not await self._hold(change, row):
                     return False
@@ -191,7 +193,9 @@ class Move:
         return moved is not None
 
     async def _commit_file(self, row: Row, staged: StagedFile) -> bool:
-        async with self._coherence.change(waits=False, timeout_s=COMMIT_TIMEOUT_S) as change:
+        async with self._coherence.transaction(
+            wait_for_acks=False, timeout_s=COMMIT_TIMEOUT_S
+        ) as change:
             if not await self._hold(change, row):
                 return False
             moved = await change.one(queries.MOVE_BLOB_TO_FILE, [row.id, row.store_id, row.name])
@@ -201,7 +205,7 @@ class Move:
                 await self._discard(change, row)
         return moved is not None
 
-    async def _hold(self, change: Change, row: Row) -> bool:
+    async def _hold(self, change: AnnouncingTransaction, row: Row) -> bool:
         """Keep garbage collection from the blob; False if the environment no longer needs it."""
         held = await change.one(queries.HOLD, [row.sha256])
         tenant = [row.organization_id, row.environment_pk]
@@ -226,7 +230,9 @@ class Move:
                 return await self._commit_part(row, *new.at)
 
     async def _commit_part(self, row: Row, store_id: int | None, name: str) -> bool:
-        async with self._coherence.change(waits=False, timeout_s=COMMIT_TIMEOUT_S) as change:
+        async with self._coherence.transaction(
+            wait_for_acks=False, timeout_s=COMMIT_TIMEOUT_S
+        ) as change:
             moved = await change.one(
                 queries.MOVE_PART, [store_id, name, row.id, row.store_id, row.name]
             )
@@ -274,8 +280,8 @@ class Move:
         began = stored_blobs.clock()
         name = stored_blobs.new_name(self.target.tag, tenant, kind)
         await self.target.store.put(name, staged.path, staged.manifest.size)
-        at = StoredName(self.target.id, name)
+        at = BlobLocation(self.target.id, name)
         yield NewBlob(tenant, staged.manifest.sha256, at, began)
 
-    async def _discard(self, change: Change, row: Row) -> None:
+    async def _discard(self, change: AnnouncingTransaction, row: Row) -> None:
         await change.run(queries.DISCARD, [row.store_id, row.name, stored_blobs.STRAY_AFTER_S])

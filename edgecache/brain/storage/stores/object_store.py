@@ -19,7 +19,7 @@ from edgecache.brain.origins.obstores import GOOGLE, google_token
 from edgecache.brain.storage.stores.places import places
 from edgecache.brain.storage.stores.s3_uploads import S3Uploads
 from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.storage.stores.store import Body, StoredName
+from edgecache.brain.storage.stores.store import Body, ListedFile
 
 if TYPE_CHECKING:  # obstore has these for type checkers alone
     from obstore.store import AzureCredential, S3Config
@@ -141,7 +141,7 @@ class ObjectStore:
         except StoreMissing:
             return
 
-    async def list(self, folder: str) -> AsyncIterator[Sequence[StoredName]]:
+    async def list(self, folder: str) -> AsyncIterator[Sequence[ListedFile]]:
         """Yield everything below a folder."""
         stream = obstore.list(self._store, folder, chunk_size=LISTED_AT_ONCE)
         while True:
@@ -151,7 +151,7 @@ class ObjectStore:
                 except StopAsyncIteration:
                     return
             yield [
-                StoredName(meta["path"], meta["last_modified"].astimezone(UTC)) for meta in metas
+                ListedFile(meta["path"], meta["last_modified"].astimezone(UTC)) for meta in metas
             ]
 
     async def abort_unfinished(self, folder: str, before: datetime) -> int:

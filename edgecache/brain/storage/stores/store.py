@@ -11,8 +11,8 @@ from edgecache.brain.delivery.delivery import Span
 Body = Path | bytes | AsyncIterator[bytes]
 
 
-class StoredName(NamedTuple):
-    """A line of a listing."""
+class ListedFile(NamedTuple):
+    """One file of a listing."""
 
     name: str
     modified_at: datetime
@@ -46,7 +46,7 @@ class Store(Protocol):
     async def delete(self, names: Sequence[str]) -> None:
         """Delete bytes; those that are not there are no error."""
 
-    def list(self, folder: str) -> AsyncIterator[Sequence[StoredName]]:
+    def list(self, folder: str) -> AsyncIterator[Sequence[ListedFile]]:
         """Yield what is below a folder, some hundreds at a time."""
 
     async def abort_unfinished(self, folder: str, before: datetime) -> int:

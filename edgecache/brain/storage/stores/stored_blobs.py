@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from edgecache.brain.database import Connection, Database
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.directory.coherence import Change
+from edgecache.brain.directory.coherence import AnnouncingTransaction
 from edgecache.brain.errors import StoreUnavailable
 
 NAME_BYTES: Final = 16
@@ -57,8 +57,8 @@ DELETE_PARTS: Final = (
 )
 
 
-class StoredName(NamedTuple):
-    """Where bytes are."""
+class BlobLocation(NamedTuple):
+    """The store and the name under which a blob is kept."""
 
     store_id: int
     name: str
@@ -69,7 +69,7 @@ class NewBlob(NamedTuple):
 
     tenant: Tenant
     sha256: bytes
-    at: StoredName
+    at: BlobLocation
     began: float
 
 
@@ -114,15 +114,17 @@ async def record(change: Connection, written: Sequence[NewBlob]) -> None:
     )
 
 
-async def find(database: Database | Connection, tenant: Tenant, sha256: bytes) -> StoredName | None:
+async def find(
+    database: Database | Connection, tenant: Tenant, sha256: bytes
+) -> BlobLocation | None:
     """Return where a store has an environment's blob; None: it is a file of the data directory.
 
     Raises DatabaseUnavailable.
     """
     row = await database.one(FIND, [tenant.organization_id, tenant.environment_pk, sha256])
-    return None if row is None else StoredName(*row)
+    return None if row is None else BlobLocation(*row)
 
 
-async def drop_unneeded(change: Change, blobs: Sequence[bytes]) -> None:
+async def drop_unneeded(change: AnnouncingTransaction, blobs: Sequence[bytes]) -> None:
     """Discard the bytes of blobs in environments that no longer have an object with them."""
     await change.run(DROP, [list(blobs)])

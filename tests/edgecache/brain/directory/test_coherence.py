@@ -281,7 +281,7 @@ async def test_an_announcement_of_any_length_arrives(brain: Brain, other: Brain)
     other.coherence.subscribe("noise", lambda text, number: heard.append((text, number)))
     said = [('\u00fc\x01"\\' * 200, number) for number in range(100)]
 
-    async with brain.coherence.change() as change:
+    async with brain.coherence.transaction() as change:
         for text, number in said:
             change.announce("noise", text, number)
 
@@ -294,13 +294,13 @@ async def test_a_rolled_back_change_is_not_announced(brain: Brain, other: Brain)
         one.coherence.subscribe("noise", heard.append)
 
     async def failing() -> None:
-        async with brain.coherence.change() as change:
+        async with brain.coherence.transaction() as change:
             change.announce("noise", 1)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         await failing()
-    async with brain.coherence.change() as change:
+    async with brain.coherence.transaction() as change:
         change.announce("noise", 2)
 
     assert set(heard) == {2}
@@ -316,12 +316,12 @@ async def test_an_invalid_announcement_does_not_stop_the_listener(
         raise ValueError
 
     brain.coherence.subscribe("odd", fail)
-    async with other.coherence.change(waits=False) as change:
+    async with other.coherence.transaction(wait_for_acks=False) as change:
         change.announce("odd", 1)
     await until(lambda: heard)
     await until(lambda: not brain.coherence.is_current)
 
     await until(lambda: brain.coherence.is_current)
-    async with other.coherence.change(waits=False) as change:
+    async with other.coherence.transaction(wait_for_acks=False) as change:
         change.announce("odd", 2)
     await until(lambda: len(heard) == 2)

@@ -106,7 +106,7 @@ async def test_a_request_after_a_revocation_does_not_find_the_key(
     counted = Counted(brain.database, monkeypatch)
     early = asyncio.create_task(keys.find("ZK1"))
     await counted.has_read.wait()
-    async with brain.coherence.change() as change:
+    async with brain.coherence.transaction() as change:
         await change.run("DELETE FROM brain_accesskey")
         change.announce("access_key", "ZK1")
     assert await keys.find("ZK1") is None

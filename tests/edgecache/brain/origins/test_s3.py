@@ -357,7 +357,7 @@ async def test_a_removed_origin_gets_no_more_requests(
             "UPDATE brain_origin SET config = config || %s::jsonb",
             [f'{{"endpoint": "{moved.url}"}}'],
         )
-        async with brain.coherence.change() as change:
+        async with brain.coherence.transaction() as change:
             change.announce("origin", bucket.origin_id or 0)
 
         assert await brain.get(bucket, "new") == b"from there"
