@@ -19,7 +19,7 @@ from accounts.webhooks.egress import Answer
 PLACES: Final = 32
 # Then the next job goes on, so that a worker can be restarted.
 RUN_S: Final = 30.0
-LOOK_S: Final = 0.5
+POLL_S: Final = 0.5
 
 
 class _Turn:
@@ -79,7 +79,7 @@ def _send_due() -> bool:
                     sent[pool.submit(_send, claim)] = claim
             if not sent:
                 return in_time
-            done, _ = wait(sent, timeout=LOOK_S, return_when=FIRST_COMPLETED)
+            done, _ = wait(sent, timeout=POLL_S, return_when=FIRST_COMPLETED)
             for each in done:
                 deliveries.settle(sent.pop(each), each.result(), now=timezone.now())
 

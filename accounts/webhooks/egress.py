@@ -51,7 +51,7 @@ class Answer:
     elapsed_ms: int
 
 
-class _Looking:
+class _Lookups:
     """The look-ups under way, by organization."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class _Looking:
             self._by_owner += Counter()
 
 
-_LOOKING: Final = _Looking()
+_LOOKUPS: Final = _Lookups()
 
 
 def wrong_with(url: str, *, is_production: bool) -> str:
@@ -226,7 +226,7 @@ def _may_be_reached(host: str, is_production: bool) -> bool:
 
 def _look_up(host: str, port: int, owner: int) -> list[str]:
     """Look up a name in a thread of its own, which a name that hangs keeps."""
-    if not _LOOKING.take(owner):
+    if not _LOOKUPS.take(owner):
         raise Refused("name_not_resolved")
     response: Future[list[str]] = Future()
 
@@ -239,7 +239,7 @@ def _look_up(host: str, port: int, owner: int) -> list[str]:
         except (OSError, UnicodeError) as exc:
             response.set_exception(exc)
         finally:
-            _LOOKING.give_back(owner)
+            _LOOKUPS.give_back(owner)
 
     threading.Thread(target=ask, name="webhook-names", daemon=True).start()
     try:

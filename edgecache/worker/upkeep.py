@@ -13,7 +13,7 @@ from edgecache.worker.sync import receipts
 
 log = logging.getLogger(__name__)
 
-LOOK_S: Final = 0.1
+POLL_S: Final = 0.1
 SECOND_S: Final = 1.0
 MINUTE_S: Final = 60.0
 ADOPTED_AT_ONCE: Final = 500
@@ -22,9 +22,9 @@ ADOPTED_AT_ONCE: Final = 500
 async def watch_answers(node: Node) -> None:
     """See what clients have taken, a few times a second."""
     while True:
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_S)
         if len(node.acknowledged):
-            node.acknowledged.look()
+            node.acknowledged.poll()
 
 
 async def every(node: Node, period_s: float, do: Callable[[Node], Awaitable[object]]) -> None:

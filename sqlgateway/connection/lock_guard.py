@@ -25,7 +25,7 @@ from sqlgateway.provisioning.names import ROLE_PREFIX
 EVERY_S: Final = 0.5
 # Of the locks that a server is made for; the rest is for everyone else meanwhile.
 SHARE: Final = 0.5
-# Sessions that are ended at one look: more than one organization can have.
+# Sessions that are ended at one check: more than one organization can have.
 ROUNDS: Final = 20
 # A lock counts once, in whatever modes it is held; fast-path and predicate locks are elsewhere.
 # Source of the size: PostgreSQL's documentation of max_locks_per_transaction.
@@ -69,11 +69,11 @@ class LockGuard:
                 self._thread = threading.Thread(target=self._loop, name="sql-locks", daemon=True)
                 self._thread.start()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """End what holds too many locks on the clusters in use."""
         for address in self.addresses():
             try:
-                self._look_at(address)
+                self._check(address)
             except psycopg.Error as exc:
                 log.info("sql_locks_unknown", cluster=address.cluster_id, kind=type(exc).__name__)
 
@@ -81,7 +81,7 @@ class LockGuard:
         """Close the administrative connections, at the end of the process."""
         self._administrator.close()
 
-    def _look_at(self, address: Address) -> None:
+    def _check(self, address: Address) -> None:
         for _ in range(ROUNDS):
             dbname = self._administrator.ask(address, TERMINATE, [ROLE_PREFIX, SHARE])
             if dbname is None:
@@ -92,7 +92,7 @@ class LockGuard:
         while True:
             time.sleep(EVERY_S)
             try:
-                self.look()
+                self.check()
             except Exception:
                 # One failure must not end the thread.
                 log.exception("sql_lock_guard_failed")

@@ -152,7 +152,7 @@ class MessageStream:
         Raises ConnectionLost, ResultOverflow.
         """
         if self._is_sent:
-            self._look()
+            self._wait_for_answer()
         if not self._is_at_hand:
             self._read_result()
         self.last_bytes, self._wire.counted = self._wire.counted, 0
@@ -162,7 +162,7 @@ class MessageStream:
             raise ConnectionLost
         return result
 
-    def _look(self) -> None:
+    def _wait_for_answer(self) -> None:
         """Wait for the beginning of an answer; return quickly if it is short and complete.
 
         Each of libpq's calls releases the interpreter lock, which costs more than a short answer.

@@ -24,8 +24,8 @@ from sqlgateway.connection.administrator import Administrator
 from sqlgateway.connection.tenant_connection import TenantConnection
 
 CANCEL_S: Final = 2.0
-LOOK_AGAIN_S: Final = 1.0
-LOOKS: Final = 30
+POLL_S: Final = 1.0
+MAX_POLLS: Final = 30
 # Watches that ended while an earlier deadline is at the head of the heap; then it is made anew.
 MOST_FINISHED: Final = 1000
 TICK_S: Final = 5.0
@@ -41,13 +41,13 @@ class Watch:
     back.
     """
 
-    __slots__ = ("has_fired", "is_abandoned", "looks", "session", "was_open")
+    __slots__ = ("has_fired", "is_abandoned", "polls", "session", "was_open")
 
     def __init__(self, session: TenantConnection) -> None:
         self.session: TenantConnection | None = session
         self.has_fired = self.is_abandoned = False
         self.was_open = False
-        self.looks = 0
+        self.polls = 0
 
 
 class Watchdog:
@@ -161,17 +161,17 @@ class Watchdog:
         if session is None or is_open is None:
             watch.session = None
             return
-        if watch.looks == 0:
+        if watch.polls == 0:
             # Set first: the request ends as soon as the backend does.
             watch.was_open = is_open
         if not self._administrator.terminate(session):
             watch.was_open = False
-        watch.looks += 1
-        if watch.looks > LOOKS:
+        watch.polls += 1
+        if watch.polls > MAX_POLLS:
             log.error("sql_backend_survives", pid=session.pid)
             watch.session = None
             return
-        wait_s = 0.1 if watch.looks == 1 else LOOK_AGAIN_S
+        wait_s = 0.1 if watch.polls == 1 else POLL_S
         self._push(time.monotonic() + wait_s, self._terminate, watch)
 
     def close(self) -> None:

@@ -158,10 +158,10 @@ class Wire:
         """
         if self._far is not None:
             return False
-        said = self._look() if is_due else None
+        said = self._peek() if is_due else None
         if said is None:
             self._wait(give_up_at)
-            said = self._look()
+            said = self._peek()
         if not said:
             raise WireBroken("the end")
         self.beginning = said
@@ -171,7 +171,7 @@ class Wire:
         self.pipe()
         return False
 
-    def _look(self) -> bytes | None:
+    def _peek(self) -> bytes | None:
         try:
             return self._server.recv(SHORT_BYTES, socket.MSG_PEEK)
         except BlockingIOError:

@@ -33,7 +33,7 @@ from sqlgateway.execution.shared_counts import SharedCounts
 log = structlog.get_logger(__name__)
 
 # How often a process looks whether time has freed a slot.
-LOOK_S: Final = 0.02
+POLL_S: Final = 0.02
 # How late a refusal is answered, and how many threads may wait for that.
 REFUSAL_S: Final = 0.1
 LATE_REFUSALS: Final = 8
@@ -161,19 +161,19 @@ class Admission:
         """Assign slots that other processes or time have freed, while requests wait."""
         looked_at = 0.0
         while True:
-            left_s = max(0.0, looked_at + LOOK_S - time.monotonic())
+            left_s = max(0.0, looked_at + POLL_S - time.monotonic())
             rings = self._counts.wait_for_bell(left_s if self._waits else None)
-            is_due = time.monotonic() - looked_at >= LOOK_S
+            is_due = time.monotonic() - looked_at >= POLL_S
             try:
                 with self._lock:
-                    self._look(rings, is_due=is_due)
+                    self._poll(rings, is_due=is_due)
             except Exception:
                 # Without this thread requests would wait in vain.
                 log.exception("sql_admission_failed")
             if is_due:
                 looked_at = time.monotonic()
 
-    def _look(self, rings: list[int], *, is_due: bool) -> None:
+    def _poll(self, rings: list[int], *, is_due: bool) -> None:
         for organization_id in rings:
             self._running.take_back(organization_id)
             self._give_to(organization_id)

@@ -62,7 +62,7 @@ class KeyedBoundary:
                 raise errors.IdempotencyKeyInUse
             raise self._failed(failure)
         if not is_new:
-            self._look(session)
+            self._look_up(session)
 
     def _claim(self, session: TenantConnection) -> tuple[PGresult | None, bool]:
         session.send_text(table.claim(self._digest, self._request.begin, wait_ms=WAIT_MS))
@@ -74,7 +74,7 @@ class KeyedBoundary:
             is_new = is_new or result.command_status == b"INSERT 0 1"
         return failure, is_new
 
-    def _look(self, session: TenantConnection) -> None:
+    def _look_up(self, session: TenantConnection) -> None:
         """Return if the key's record is absent, old or not authentic: the request runs anew."""
         result = session.run(table.select(self._digest))
         if result.status in FAILURES:

@@ -1,7 +1,7 @@
-"""Audits of delivery: looks at what operators' nodes deliver, unannounced, at random times.
+"""Audits of delivery: spot checks of what operators' nodes deliver, at random times.
 
-The number of looks: a node that alters a share s of what it delivers passes n looks with the
-probability (1 - s)^n. For 1 % that is below 5 % from 299 looks on.
+The number of checks: a node that alters a share s of what it delivers passes n checks with the
+probability (1 - s)^n. For 1 % that is below 5 % from 299 checks on.
 """
 
 import asyncio
@@ -26,18 +26,18 @@ from edgecache.http.outgoing import RequestFailed
 log = structlog.get_logger(__name__)
 
 HASH_BYTES: Final = 32
-# Between two questions which nodes are due; looks themselves come at random times.
+# Between two questions which nodes are due; checks themselves come at random times.
 SHORTEST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 5.0
 # Few: what the brain forwards is checked anyway, every byte of it.
 FORWARDED_SHARE: Final = 1 / 16
 RECHECKED: Final = "quarantined"
-LOOKED_AT: Final = frozenset((Health.ONLINE, Health.SUSPECT))
+CHECKED_HEALTH: Final = frozenset((Health.ONLINE, Health.SUSPECT))
 _random: Final = secrets.SystemRandom()
 
 
 class Audits(PeriodicTask):
-    """One brain's part of the looks; all brains share the plan."""
+    """One brain's part of the checks; all brains share the plan."""
 
     def __init__(
         self,
@@ -59,39 +59,39 @@ class Audits(PeriodicTask):
         )
 
     async def start(self) -> None:
-        """Start looking, unless it is switched off."""
+        """Start checking, unless it is switched off."""
         await self._reader.start()
         if self._settings.looks:
             await super().start()
 
     async def stop(self) -> None:
-        """Stop, in the middle of a look if necessary."""
+        """Stop, in the middle of a check if necessary."""
         await super().stop()
         await self._reader.stop()
 
     async def round(self) -> None:
-        """Look once at each node that is due. Raises DatabaseUnavailable."""
+        """Check each node that is due once. Raises DatabaseUnavailable."""
         due = await records.take_due(
             self._database, looks=self._settings.looks, limit_bytes=self._settings.limit_bytes
         )
-        await asyncio.gather(*(self.look_at(node_id) for node_id in due))
+        await asyncio.gather(*(self.check(node_id) for node_id in due))
         for node_id in await records.take_rechecks(self._database):
             await self.recheck(node_id)
 
-    async def look_at(self, node_id: UUID) -> Outcome | None:
-        """Look at a node once; None if it is not used now, or holds nothing.
+    async def check(self, node_id: UUID) -> Outcome | None:
+        """Check a node once; None if it is not used now, or holds nothing.
 
         Wrong bytes cost the copy; too many of them the node. Raises DatabaseUnavailable.
         """
         row = self._nodes.get(node_id)
-        if row is None or self._nodes.health(row) not in LOOKED_AT:
+        if row is None or self._nodes.health(row) not in CHECKED_HEALTH:
             return None
         is_forwarded = _random.random() < FORWARDED_SHARE
         way = FORWARDED if is_forwarded else _random.choice(self._reader.direct)
-        return await self._look(row, way, is_recheck=False)
+        return await self._check(row, way, is_recheck=False)
 
     async def recheck(self, node_id: UUID) -> None:
-        """Look three times at a node in quarantine, over paths that were not at fault."""
+        """Check a node in quarantine three times, over paths that were not at fault."""
         row = self._nodes.get(node_id)
         if row is None or row.status != RECHECKED:
             return
@@ -99,12 +99,12 @@ class Audits(PeriodicTask):
         known = [FORWARDED, *self._reader.direct]
         ways = [way for way in known if _name(way) not in failed] or known
         found = [
-            await self._look(row, _random.choice(ways), is_recheck=True)
+            await self._check(row, _random.choice(ways), is_recheck=True)
             for _ in range(records.RECHECKS)
         ]
         log.warning("node_rechecked", node_id=str(node_id), outcomes=[str(one) for one in found])
 
-    async def _look(self, row: NodeRow, way: Way, *, is_recheck: bool) -> Outcome | None:
+    async def _check(self, row: NodeRow, way: Way, *, is_recheck: bool) -> Outcome | None:
         target = await self._target(row)
         if target is None:
             return None
@@ -113,7 +113,7 @@ class Audits(PeriodicTask):
         except RequestFailed:
             return None
         await records.begin(self._database, request, is_recheck=is_recheck)
-        outcome = await self._reader.look(request)
+        outcome = await self._reader.check(request)
         await records.end(self._database, request.id, outcome)
         await self._follow(target, outcome, is_recheck=is_recheck)
         return outcome

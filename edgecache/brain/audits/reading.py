@@ -1,6 +1,6 @@
-"""One look: an object is read from a node as a client reads it, and compared with its digests.
+"""One check: an object is read from a node as a client reads it, and compared with its digests.
 
-A direct look has a client's ticket and sends what a common HTTP client sends. A forwarded look is
+A direct check has a client's ticket and sends what a common HTTP client sends. A forwarded check is
 what the brain sends for any client: the node cannot tell these apart.
 """
 
@@ -29,7 +29,7 @@ from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import TicketKind
 from platform_site.lib.ids import uuid7
 
-# Of a larger blob a look reads some blocks.
+# Of a larger blob a check reads some blocks.
 LARGEST_BYTES: Final = 2 * 2**20
 TIMEOUT_S: Final = 30.0
 NOT_FOUND: Final = 404
@@ -62,7 +62,7 @@ class Outcome(StrEnum):
 
 
 class Way(NamedTuple):
-    """How a look reaches a node. vantage: None is the brain's own, unnamed address."""
+    """How a check reaches a node. vantage: None is the brain's own, unnamed address."""
 
     path: Path
     vantage: Vantage | None = None
@@ -104,7 +104,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A look that is about to be made. id: of its ticket, if it has one of its own."""
+    """A check that is about to be made. id: of its ticket, if it has one of its own."""
 
     id: UUID
     way: Way
@@ -113,7 +113,7 @@ class Request:
 
 
 def span_of(manifest: Manifest) -> Span:
-    """Return what a look reads: all of a blob, or some blocks of a large one at random."""
+    """Return what a check reads: all of a blob, or some blocks of a large one at random."""
     if manifest.size <= LARGEST_BYTES:
         return Span(0, manifest.size)
     size = Blocks(manifest.chunks, manifest.size).block_bytes
@@ -153,7 +153,7 @@ class Reader:
             await client.stop()
 
     async def prepare(self, way: Way, target: Target) -> Request:
-        """Return a look with its ticket, so that it can be recorded before it is made.
+        """Return a check with its ticket, so that it can be recorded before it is made.
 
         Raises RequestFailed for a node whose name has no address.
         """
@@ -171,7 +171,7 @@ class Reader:
         )
         return Request(self._tickets.verify(ticket).id, way, target, ticket)
 
-    async def look(self, request: Request) -> Outcome:
+    async def check(self, request: Request) -> Outcome:
         """Read, and compare."""
         target = request.target
         try:

@@ -2,7 +2,7 @@
 
 A lease is valid as long as its brain is (``coherence``), so that a fetch that waits for a slow
 origin renews nothing. Leases of a bucket that are wanted together are taken with one statement, and
-one a second looks for all waiters of a brain together, however many they are.
+one query a second checks all names that a brain waits for.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from edgecache.brain.grouped_calls import GroupedCalls
 # Longer than a fetch may last: it ends with its release, or with its brain.
 LEASE_S: Final = 7 * 3600
 # A lost announcement, or a brain that died, delays a waiter by no more than this.
-LOOK_S: Final = 1.0
+POLL_S: Final = 1.0
 
 LIVES: Final = (
     "held.expires_at > clock_timestamp() AND EXISTS (SELECT FROM brain_braininstance i"
     " WHERE i.id = held.brain_id AND i.lease_until > clock_timestamp())"
 )
-# In the order of the names, for an insertion waits for another one of the same name.
+# Ordered by name, because concurrent inserts of the same name wait for each other.
 ACQUIRE: Final = (
     "INSERT INTO brain_filllease AS held (bucket_id, key, variant, brain_id, expires_at)"  # noqa: S608 - constants
     " SELECT bucket_id, key, variant, %s, clock_timestamp() + make_interval(secs => %s)"
@@ -35,7 +35,7 @@ ACQUIRE: Final = (
     " ON CONFLICT (bucket_id, key, variant) DO UPDATE SET brain_id = EXCLUDED.brain_id,"
     f" expires_at = EXCLUDED.expires_at WHERE NOT ({LIVES}) RETURNING bucket_id, key, variant"
 )
-# In the same order, for others acquire them meanwhile.
+# In the same order, because others acquire them meanwhile.
 RELEASE: Final = (
     "DELETE FROM brain_filllease WHERE id IN (SELECT held.id FROM brain_filllease held"
     " JOIN unnest(%s::bigint[], %s::text[], %s::text[]) AS done (bucket_id, key, variant)"
@@ -61,15 +61,15 @@ class Leases:
         self._wanted: set[Name] = set()
         self._ended: GroupedCalls[Name, bool] = GroupedCalls(self._release)
         self._waiting: dict[Name, set[asyncio.Event]] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._poll_task: asyncio.Task[None] | None = None
         self._releasing = BackgroundTasks()
         coherence.subscribe("fill", self._on_fill)
 
     async def stop(self) -> None:
-        """Stop looking; leases that could not be released end with this brain."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        """Stop polling; leases that could not be released end with this brain."""
+        if self._poll_task is not None:
+            self._poll_task.cancel()
+            await asyncio.gather(self._poll_task, return_exceptions=True)
         await self._releasing.stop()
 
     async def acquire(self, name: Name) -> bool:
@@ -89,11 +89,11 @@ class Leases:
             raise
 
     async def wait(self, name: Name) -> None:
-        """Wait until the lease is free, or was a moment ago."""
+        """Wait until the lease is released. Another fetch may already hold it again."""
         event = asyncio.Event()
         self._waiting.setdefault(name, set()).add(event)
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look())
+        if self._poll_task is None:
+            self._poll_task = asyncio.create_task(self._poll())
         try:
             await event.wait()
         finally:
@@ -103,7 +103,7 @@ class Leases:
                 del self._waiting[name]
 
     async def release(self, name: Name) -> None:
-        """End the lease and announce it; while the database is away, try again behind."""
+        """End the lease and announce it; if the database is unreachable, retry in the background."""
         try:
             await self._ended.get(name)
         except DatabaseUnavailable:
@@ -127,20 +127,20 @@ class Leases:
 
     async def _release_later(self, name: Name) -> None:
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
             try:
                 await self._ended.get(name)
             except DatabaseUnavailable:
                 continue
             return
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         """Wake those whose lease is free, until none waits."""
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
             names = list(self._waiting)
             if not names:
-                self._looking = None
+                self._poll_task = None
                 return
             try:
                 rows = await self._database.all(HELD, _columns(names))

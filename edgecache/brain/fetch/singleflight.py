@@ -54,7 +54,7 @@ BODIES_QUEUE_S: Final = 30.0
 TURN_LIMIT_S: Final = 30.0
 # ... and this long for a replica of what another brain fetched.
 REPLICA_LIMIT_S: Final = 3.0
-LOOK_S: Final = 0.05
+POLL_S: Final = 0.05
 # Purge records are kept for longer (``storage.garbage_collection``).
 FETCH_LIMIT_S: Final = 6 * 3600
 
@@ -235,11 +235,11 @@ class Singleflight:
 
         Its local files may be out of reach.
         """
-        for _ in range(round(REPLICA_LIMIT_S / LOOK_S)):
+        for _ in range(round(REPLICA_LIMIT_S / POLL_S)):
             is_local = await self._staging.local(found.sha256) is not None
             if is_local or await self._directory.locations(found.sha256):
                 return True
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
         return False
 
     async def _writer(self, fetch: SharedFetch) -> DirectoryWriter:

@@ -56,7 +56,7 @@ class HotObjects:
     async def _warm(self, sha256: bytes) -> None:
         try:
             await self._database.run(MARK, [HOT_S, sha256])
-            ordered = await self._repair.look_at(sha256)
+            ordered = await self._repair.check(sha256)
         except DatabaseUnavailable:
             return
         log.info("object_is_hot", sha256=sha256.hex(), copies_ordered=ordered)

@@ -38,7 +38,7 @@ REPEAT_S: Final = 600.0
 LOST_AFTER_HEARTBEATS: Final = 8
 DRAIN_LIMIT_S: Final = 3600.0
 CLEAR_STEP: Final = 5000
-BUCKETS_LOOKED_AT: Final = 50
+MAX_BUCKETS_CHECKED: Final = 50
 
 # All blobs by hash, with their holders, running transfers and the buckets that refer to them.
 BYTES: Final[LiteralString] = """
@@ -107,8 +107,8 @@ class Repair(PeriodicTask):
         # The nodes at the end of the last complete walk.
         self._seen: object = None
         self._due: set[bytes] = set()
-        coherence.subscribe(TOPIC, self._look_again)
-        coherence.on_loss(self._look_again)
+        coherence.subscribe(TOPIC, self._check_again)
+        coherence.on_loss(self._check_again)
         super().__init__("repair", self._round, lambda: asyncio.sleep(nodes.interval_s / 2))
 
     async def again(self) -> None:
@@ -116,12 +116,12 @@ class Repair(PeriodicTask):
         async with self._coherence.transaction(wait_for_acks=False) as change:
             change.announce(TOPIC)
 
-    async def look_at(self, sha256: bytes) -> int:
+    async def check(self, sha256: bytes) -> int:
         """Check one blob now; return the number of replicas that were ordered or dropped.
 
         Raises DatabaseUnavailable.
         """
-        return await self._look_at([sha256], self._usable())
+        return await self._check([sha256], self._usable())
 
     async def walk(self) -> int:
         """Check all blobs once; return the number of replicas that were ordered or dropped.
@@ -130,15 +130,15 @@ class Repair(PeriodicTask):
         """
         cursor, changes = b"", 0
         while True:
-            rows = await self._database.all(PAGE, [BUCKETS_LOOKED_AT, cursor, STEP])
+            rows = await self._database.all(PAGE, [MAX_BUCKETS_CHECKED, cursor, STEP])
             changes += await self._repair(rows, self._usable())
             if len(rows) < STEP:
                 return changes
             cursor = rows[-1].sha256
             await asyncio.sleep(PAUSE_S)
 
-    async def _look_at(self, hashes: list[bytes], usable: UsableNodes) -> int:
-        rows = await self._database.all(SOME, [BUCKETS_LOOKED_AT, hashes])
+    async def _check(self, hashes: list[bytes], usable: UsableNodes) -> int:
+        rows = await self._database.all(SOME, [MAX_BUCKETS_CHECKED, hashes])
         return await self._repair(rows, usable)
 
     async def _repair(self, rows: Sequence[Row], usable: UsableNodes) -> int:
@@ -147,12 +147,12 @@ class Repair(PeriodicTask):
 
     async def _round(self) -> None:
         if not all(self._id < peer for peer in self._coherence.peers):
-            self._look_again()
+            self._check_again()
             return
         await self._database.run(CLEAR, [CLEAR_STEP])
         usable = self._usable()
         if usable.mark() == self._seen and time.monotonic() - self._walked_at < REPEAT_S:
-            await self._look_at_due(usable)
+            await self._check_due(usable)
             return
         # Taken before the walk: changes during it are handled by the next one.
         self._seen = usable.mark()
@@ -166,19 +166,19 @@ class Repair(PeriodicTask):
             if not is_done:
                 self._seen = None
 
-    async def _look_at_due(self, usable: UsableNodes) -> None:
+    async def _check_due(self, usable: UsableNodes) -> None:
         due = list(islice(self._due, STEP))
         if not due:
             return
         # Removed before the check: requests that come meanwhile cause another one.
         self._due.difference_update(due)
         try:
-            await self._look_at(due, usable)
+            await self._check(due, usable)
         except BaseException:
             self._due.update(due)
             raise
 
-    def _look_again(self, *hashes: str) -> None:
+    def _check_again(self, *hashes: str) -> None:
         """Check some blobs in the next round, all if none are given."""
         self._due.update(map(bytes.fromhex, hashes))
         if not hashes or len(self._due) > DUE:

@@ -37,9 +37,9 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2, signal.SIGCHLD,
 ENDS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 # Until a process that has ended is replaced: one that cannot run is not to keep the machine busy.
 RESTART_S: Final = 1.0
-# A process whose event loop has not run for so long is replaced; how often the parent looks.
+# A process whose event loop has not run for this long is replaced; how often the parent checks.
 HANGS_S: Final = 60.0
-LOOK_S: Final = 5.0
+POLL_S: Final = 5.0
 # What a process needs to stop beyond the time for its requests.
 STOP_PARTS_S: Final = 15.0
 
@@ -60,8 +60,8 @@ class Parent:
         self._successor = Successor()
         self._sockets: Sockets = {}
         self._has_begun_others = self._has_started = self._is_handed_over = False
-        # When it looked for processes that hang; from when on silence means that one does.
-        self._looked_at = self._judges_from = time.monotonic()
+        # When it last checked for processes that hang; from when on silence means that one does.
+        self._checked_at = self._judges_from = time.monotonic()
         # Places by process.
         self._running: dict[int, int] = {}
         # When a place gets its next process.
@@ -89,8 +89,8 @@ class Parent:
 
     def _step(self) -> int | None:
         """Wait for the next event and act on it; return the exit status if it is the last one."""
-        due_s = min(self._due.values()) - time.monotonic() if self._due else LOOK_S
-        came, sender = _next_signal(min(due_s, LOOK_S))
+        due_s = min(self._due.values()) - time.monotonic() if self._due else POLL_S
+        came, sender = _next_signal(min(due_s, POLL_S))
         if came in ENDS:
             self._is_handed_over = self._successor.is_process(sender)
             return 0
@@ -126,9 +126,9 @@ class Parent:
         None after a pause of this one: all were paused with it, as a machine can be.
         """
         now = time.monotonic()
-        if now - self._looked_at > 2 * LOOK_S:
+        if now - self._checked_at > 2 * POLL_S:
             self._judges_from = now + HANGS_S
-        self._looked_at = now
+        self._checked_at = now
         if now < self._judges_from:
             return
         for pid, place in self._running.items():

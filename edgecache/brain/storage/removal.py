@@ -34,13 +34,13 @@ async def remove_files(staging: Staging, connection: Connection, paths: Sequence
     Raises DatabaseUnavailable, psycopg.OperationalError: the locks are lost, and files left.
     """
     for start in range(0, len(paths), STEP):
-        found = await staging.run(_look, paths[start : start + STEP])
+        found = await staging.run(_seen_files, paths[start : start + STEP])
         # An answer shows that the rows were still locked when the files were looked at.
         await connection.run("SELECT 1")
         await staging.run(_remove, staging, found)
 
 
-def _look(paths: Sequence[Path]) -> list[Seen]:
+def _seen_files(paths: Sequence[Path]) -> list[Seen]:
     return [seen for path in paths if (seen := _seen(path)) is not None]
 
 

@@ -92,10 +92,10 @@ class AcknowledgementWatch:
         first = watched.acknowledged + _queued(watched.sock) + transport.get_write_buffer_size()
         watched.transfers.append(Transfer(exchange, first, length, done))
 
-    def look(self) -> None:
-        """Look at every connection once; call it a few times a second."""
+    def poll(self) -> None:
+        """Check every connection once; call it a few times a second."""
         for transport, watched in list(self._watched.items()):
-            if self._look_at(transport, watched) or self._is_idle(watched):
+            if self._poll_connection(transport, watched) or self._is_idle(watched):
                 self._end(transport, watched)
 
     def finish_all(self) -> None:
@@ -107,7 +107,7 @@ class AcknowledgementWatch:
     def _is_idle(self, watched: WatchedConnection) -> bool:
         return not watched.transfers and self._tick() - watched.grew_at > IDLE_S
 
-    def _look_at(self, transport: asyncio.Transport, watched: WatchedConnection) -> bool:
+    def _poll_connection(self, transport: asyncio.Transport, watched: WatchedConnection) -> bool:
         """Count what was taken; True if the connection is over."""
         acknowledged, state = _info(watched.sock)
         now = self._tick()

@@ -55,7 +55,7 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Check it."""
-        found = _look()
+        found = _findings()
         counts = Counter(one.level for one in found)
         facts = {"findings": [one.as_json() for one in found], "failed": counts[Level.FAILED]}
         last = f"{counts[Level.FAILED]} failed, {counts[Level.WARNING]} warnings."
@@ -68,7 +68,7 @@ class Command(OpsCommand):
         raise Refused("unhealthy", f"Failed: {', '.join(names)}.", **facts)
 
 
-def _look() -> list[Finding]:
+def _findings() -> list[Finding]:
     found = [one for name, check in ALONE.items() for one in run(name, check)]
     if not database.is_reachable():
         advice = "Start it, or look at DATABASE_URL."

@@ -14,7 +14,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEvent, User, WebhookDelivery, WebhookEndpoint
-from platform_site.management.commands.doctor import _look
+from platform_site.management.commands.doctor import _findings
 from platform_site.tasks import record_keys
 from sqlgateway.models import Cluster
 from tests.accounts.webhooks.support import subscribe
@@ -63,7 +63,7 @@ def test_text_messages_that_nobody_gets_fail_in_production(
 
 def run_findings() -> list[dict[str, str]]:
     """Return all findings, whether something failed or not."""
-    return [one.as_json() for one in _look()]
+    return [one.as_json() for one in _findings()]
 
 
 def test_migrations_that_wait_come_before_what_reads_tables() -> None:

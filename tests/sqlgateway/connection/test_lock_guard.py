@@ -36,7 +36,7 @@ def test_a_transaction_with_many_locks_goes_on_while_enough_are_left(alice: Call
         session.give_up_at = time.monotonic() + 60
         session.run(b"BEGIN")
         session.run(MAKE.encode())
-        LOCK_GUARD.look()
+        LOCK_GUARD.check()
         session.run(b"COMMIT")
     finally:
         cache.CACHE.discard(session)

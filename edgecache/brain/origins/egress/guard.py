@@ -43,7 +43,7 @@ class Guard:
         self.allows_private = allows_private
         self._refused = tuple(refused)
         # One look-up for all requests for a name.
-        self._looking: dict[tuple[str, int], asyncio.Future[Answers]] = {}
+        self._lookups: dict[tuple[str, int], asyncio.Future[Answers]] = {}
         self._shares = Shares(
             LOOK_UPS, refusal=_late, spare=SPARE, queue=QUEUE, wait_s=RESOLVE_TIMEOUT_S
         )
@@ -81,26 +81,26 @@ class Guard:
 
     async def _asked(self, host: str, port: int, owner: int) -> Answers:
         name = (host, port)
-        if name not in self._looking:
+        if name not in self._lookups:
             await self._begin(name, owner)
-        return await asyncio.shield(self._looking[name])
+        return await asyncio.shield(self._lookups[name])
 
     async def _begin(self, name: tuple[str, int], owner: int) -> None:
         """Look up a name as soon as there is a free slot."""
         await self._shares.take((owner,))
-        if name in self._looking:
+        if name in self._lookups:
             # Another request has begun to look it up meanwhile.
             self._shares.give_back((owner,))
             return
-        looking = self._looking[name] = _ask_resolver(*name)
-        looking.add_done_callback(partial(self._looked_up, name, owner))
+        lookup = self._lookups[name] = _ask_resolver(*name)
+        lookup.add_done_callback(partial(self._looked_up, name, owner))
 
     def _looked_up(
-        self, name: tuple[str, int], owner: int, looking: "asyncio.Future[Answers]"
+        self, name: tuple[str, int], owner: int, lookup: "asyncio.Future[Answers]"
     ) -> None:
-        del self._looking[name]
+        del self._lookups[name]
         self._shares.give_back((owner,))
-        retrieve(looking)
+        retrieve(lookup)
 
 
 def _late() -> OriginTimeout:

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 async def look(audits: Audits, audited: AuditedCluster) -> Outcome:
     """Look once."""
-    found = await audits.look_at(audited.node_id)
+    found = await audits.check(audited.node_id)
     assert found is not None
     return found
 
@@ -109,10 +109,10 @@ async def test_a_node_that_alters_too_much_is_quarantined_and_checked_over_anoth
     monkeypatch.setattr("edgecache.brain.audits.audits.FORWARDED_SHARE", 0.0)
     audited.proxy.fault = altered
     for _ in range(10):
-        if await audits.look_at(audited.node_id) is None:
+        if await audits.check(audited.node_id) is None:
             break
     # No more looks, and no more reads.
-    assert await audits.look_at(audited.node_id) is None
+    assert await audits.check(audited.node_id) is None
     await audits._nodes._background.finish()
     assert audited.status == "quarantined"
     # What the platform hears of, even if the operator removes the node.

@@ -181,7 +181,7 @@ async def test_a_lock_is_kept_without_renewals_and_freed_when_its_brain_is_gone(
     before = rows.all("SELECT xmin, ctid FROM brain_filllease ORDER BY key")
     waiting = asyncio.create_task(other.get(bucket, "k0"))
     await until(lambda: other.objects.singleflight.running)
-    await asyncio.sleep(leases.LOOK_S * 1.5)
+    await asyncio.sleep(leases.POLL_S * 1.5)
     assert rows.all("SELECT xmin, ctid FROM brain_filllease ORDER BY key") == before
     assert origin.count("/k0") == 1
 
@@ -200,7 +200,7 @@ async def test_a_lock_that_could_not_be_released_is_released_later(
     rows: Rows,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(leases, "LOOK_S", 0.01)
+    monkeypatch.setattr(leases, "POLL_S", 0.01)
     failures: list[Name] = []
     ended = brain.objects.singleflight._leases._ended
     release = ended._call

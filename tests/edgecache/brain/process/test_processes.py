@@ -31,7 +31,7 @@ IMPATIENT = """
 import runpy, signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 from edgecache.brain.process import parent
-parent.HANGS_S, parent.LOOK_S = 3.0, 0.1
+parent.HANGS_S, parent.POLL_S = 3.0, 0.1
 runpy.run_module("edgecache.brain", run_name="__main__")
 """
 

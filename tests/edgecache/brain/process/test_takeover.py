@@ -27,7 +27,7 @@ if "ZONAL_BRAIN_FORMER" in os.environ and "SLOW" in os.environ:
     time.sleep(60)
 from edgecache.brain.process import parent, process
 process.STOP_TIMEOUT_S = 0.5
-parent.HANGS_S, parent.LOOK_S = 3.0, 0.1
+parent.HANGS_S, parent.POLL_S = 3.0, 0.1
 runpy.run_module("edgecache.brain", run_name="__main__")
 """
 Start = Callable[..., Cluster]

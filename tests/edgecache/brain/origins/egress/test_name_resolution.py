@@ -74,10 +74,10 @@ async def test_the_number_of_hanging_names_is_limited(monkeypatch: pytest.Monkey
         ]
         outcomes = await asyncio.gather(*many, return_exceptions=True)
         assert {type(outcome) for outcome in outcomes} == {OriginTimeout}
-        assert len(guard._looking) == LOOK_UPS
+        assert len(guard._lookups) == LOOK_UPS
         await until(lambda: len(asked) == LOOK_UPS)
 
-    await until(lambda: not guard._looking)
+    await until(lambda: not guard._lookups)
     with pytest.raises(OriginForbidden):
         await guard.resolve("localhost", 443, owner=1)
 
@@ -90,7 +90,7 @@ async def test_hanging_names_of_one_organization_leave_lookups_for_others(
         many = [guard.resolve(f"slow{number}.example", 443, owner=1) for number in range(LOOK_UPS)]
         outcomes = await asyncio.gather(*many, return_exceptions=True)
         assert {type(outcome) for outcome in outcomes} == {OriginTimeout}
-        await until(lambda: len(asked) == len(guard._looking))
+        await until(lambda: len(asked) == len(guard._lookups))
         assert len(asked) <= LOOK_UPS / SPARE
         with pytest.raises(OriginTimeout):
             await guard.resolve("quick.example", 443, owner=1)
@@ -99,7 +99,7 @@ async def test_hanging_names_of_one_organization_leave_lookups_for_others(
         # An invalid name does not use up a lookup.
         assert await guard.resolve("2a00::1", 443, owner=1) == ["2a00::1"]
 
-    await until(lambda: not guard._looking)
+    await until(lambda: not guard._lookups)
     with pytest.raises(OriginForbidden):
         await guard.resolve("localhost", 443, owner=1)
     assert guard._shares.taken == 0
@@ -116,7 +116,7 @@ async def test_hanging_names_of_many_organizations_leave_lookups_for_another(
             for number in range(LOOK_UPS // SPARE)
         ]
         await asyncio.gather(*many, return_exceptions=True)
-        await until(lambda: len(asked) == len(guard._looking))
+        await until(lambda: len(asked) == len(guard._lookups))
 
         assert await guard.resolve("quick.example", 443, owner=99) == ["8.8.8.8"]
 
@@ -130,7 +130,7 @@ async def test_lookups_over_an_organization_s_limit_wait(
             guard.resolve(f"quick{number // 2}.example", 443, owner=1) for number in range(LOOK_UPS)
         ]
         assert await asyncio.gather(*many) == [["8.8.8.8"]] * len(many)
-    assert not guard._looking
+    assert not guard._lookups
 
 
 ENDS_WHILE_A_NAME_HANGS = """
