@@ -103,7 +103,10 @@ class Leases:
                 del self._waiting[name]
 
     async def release(self, name: Name) -> None:
-        """End the lease and announce it; if the database is unreachable, retry in the background."""
+        """End the lease and announce it.
+
+        If the database is unreachable, retry in the background.
+        """
         try:
             await self._ended.get(name)
         except DatabaseUnavailable:

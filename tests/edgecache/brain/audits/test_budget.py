@@ -1,4 +1,4 @@
-"""How many looks a node gets, and that they look like a client's and are not billed."""
+"""How many looks a node gets, and that they check like a client's and are not billed."""
 
 import asyncio
 import hashlib
@@ -29,7 +29,7 @@ VANTAGE = Vantage("127.0.0.9", "203.0.113.7")
 
 
 def target(node_id: UUID, endpoint: str = "http://127.0.0.1:9") -> Target:
-    """Return something to look at."""
+    """Return something to check at."""
     whole = Span(0, len(BODY))
     return Target(node_id, Address(endpoint), Tenant(3, 4), 5, MANIFEST, whole)
 
@@ -40,7 +40,7 @@ def due(rows: Rows) -> None:
 
 
 def looked(rows: Rows, node_id: UUID, size: int) -> None:
-    """Record a look of an hour ago."""
+    """Record a check of an hour ago."""
     rows.run(
         "INSERT INTO brain_look (id, node_id, sha256, path, size, outcome, began_at) VALUES"
         " (%s, %s, %s, 'direct', %s, 'right', now() - interval '1 hour')",
@@ -101,7 +101,7 @@ async def test_a_look_comes_from_its_own_address_and_says_nothing_of_the_platfor
         request = await reader.prepare(
             Way(Path.DIRECT, VANTAGE), target(uuid4(), f"http://127.0.0.1:{port}")
         )
-        assert await reader.look(request) is Outcome.RIGHT
+        assert await reader.check(request) is Outcome.RIGHT
         ticket = signer.verify(request.ticket)
         assert (ticket.is_direct, ticket.client_prefix) == (True, "203.0.113.0/24")
         assert (ticket.start, ticket.length) == (0, len(BODY))
@@ -125,7 +125,7 @@ class Redeemer:
         self.reader = Reader(self.signer, WorkerClient(), (VANTAGE,))
 
     async def ticket(self) -> Request:
-        """Return a look, which is a ticket for a direct read like any other."""
+        """Return a check, which is a ticket for a direct read like any other."""
         return await self.reader.prepare(Way(Path.DIRECT, VANTAGE), target(self.node.id))
 
     def redeem(self, request: Request) -> list[str]:
