@@ -45,12 +45,12 @@ class BackgroundTasks:
         await self.finish()
 
 
-async def wait_for_news(news: asyncio.Event, timeout_s: float) -> None:
+async def wait_for_wakeup(wakeup: asyncio.Event, timeout_s: float) -> None:
     """Wait until an event is set, for a while at most, and clear it: the pause of a round."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
-            await news.wait()
-    news.clear()
+            await wakeup.wait()
+    wakeup.clear()
 
 
 class PeriodicTask:

@@ -113,7 +113,7 @@ class Coherence:
         self._pending: dict[int, Pending] = {}
         # Changes committed before a greeting: its acknowledgement covers them.
         self._earlier: dict[int, list[Pending]] = {}
-        self._news = asyncio.Condition()
+        self._wakeup = asyncio.Condition()
         # Rises with everything that may invalidate a memory.
         self.changes = 0
 
@@ -148,8 +148,8 @@ class Coherence:
     async def wait_until_current(self, timeout_s: float) -> bool:
         """Wait until memory may be used; False after the timeout."""
         try:
-            async with asyncio.timeout(timeout_s), self._news:
-                await self._news.wait_for(lambda: self.is_current)
+            async with asyncio.timeout(timeout_s), self._wakeup:
+                await self._wakeup.wait_for(lambda: self.is_current)
         except TimeoutError:
             return False
         return True
@@ -230,8 +230,8 @@ class Coherence:
         if pending.is_seen(self._peers):
             return
         try:
-            async with asyncio.timeout(limit_s), self._news:
-                await self._news.wait_for(lambda: pending.is_seen(self._peers))
+            async with asyncio.timeout(limit_s), self._wakeup:
+                await self._wakeup.wait_for(lambda: pending.is_seen(self._peers))
         except TimeoutError:
             raise DatabaseUnavailable("Another brain did not confirm the change in time.") from None
 
@@ -382,8 +382,8 @@ class Coherence:
             forget()
 
     async def _wake(self) -> None:
-        async with self._news:
-            self._news.notify_all()
+        async with self._wakeup:
+            self._wakeup.notify_all()
 
 
 def _ack_channel(brain_hex: str) -> str:

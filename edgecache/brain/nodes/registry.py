@@ -10,7 +10,7 @@ from uuid import UUID
 
 import structlog
 
-from edgecache.brain.background import BackgroundTasks, PeriodicTask, wait_for_news
+from edgecache.brain.background import BackgroundTasks, PeriodicTask, wait_for_wakeup
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Source
 from edgecache.brain.directory.coherence import Coherence
@@ -58,11 +58,11 @@ class Nodes:
         self._rows: dict[UUID, NodeRow] = {}
         self._statistics: dict[UUID, NodeStatistics] = {}
         self._read_at = 0.0
-        self._news = asyncio.Event()
+        self._wakeup = asyncio.Event()
         # Known rows stay in use while the database is away: ages grow, so that silent nodes
         # become offline all the same.
         self._periodic = PeriodicTask(
-            "nodes", self.refresh, lambda: wait_for_news(self._news, REFRESH_S)
+            "nodes", self.refresh, lambda: wait_for_wakeup(self._wakeup, REFRESH_S)
         )
         self._background = BackgroundTasks()
         # Caught by this brain and not yet quarantined in the database.
@@ -79,7 +79,7 @@ class Nodes:
 
     async def start(self) -> None:
         """Read the rows now, then periodically."""
-        self._coherence.subscribe(node_rows.TOPIC, lambda *_: self._news.set())
+        self._coherence.subscribe(node_rows.TOPIC, lambda *_: self._wakeup.set())
         try:
             await self.refresh()
         except DatabaseUnavailable:

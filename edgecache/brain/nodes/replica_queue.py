@@ -29,7 +29,7 @@ class ReplicaQueue:
         self._by_organization: OrderedDict[int, OrderedDict[int, ByHash]] = OrderedDict()
         self._room = Shares(WAITING, refusal=Overloaded, spare=SPARE)
         self._uploads = Shares(uploads, refusal=Overloaded, spare=SPARE)
-        self._news = asyncio.Event()
+        self._wakeup = asyncio.Event()
 
     def __len__(self) -> int:
         return self._room.taken
@@ -45,7 +45,7 @@ class ReplicaQueue:
         waiting[request.sha256] = request
         by_bucket[request.bucket_id] = waiting
         self._by_organization[request.organization_id] = by_bucket
-        self._news.set()
+        self._wakeup.set()
         return True
 
     @asynccontextmanager
@@ -57,13 +57,13 @@ class ReplicaQueue:
             organization_id = self._next()
             if organization_id is not None:
                 break
-            self._news.clear()
-            await self._news.wait()
+            self._wakeup.clear()
+            await self._wakeup.wait()
         try:
             yield self._take(organization_id, limit, limit_bytes)
         finally:
             self._uploads.give_back((organization_id,))
-            self._news.set()
+            self._wakeup.set()
 
     def _next(self) -> int | None:
         """Return the next organization, with a place among the uploads; None if none may go."""

@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from edgecache.brain.background import PeriodicTask, wait_for_news
+from edgecache.brain.background import PeriodicTask, wait_for_wakeup
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.directory.purges import PendingPurge, PurgeCount, Purges
@@ -97,14 +97,14 @@ class GarbageCollector(PeriodicTask):
         self._staging = staging
         self._purges = purges
         self._writes = writes
-        self._news = asyncio.Event()
+        self._wakeup = asyncio.Event()
         # The first round comes at once.
-        self._news.set()
+        self._wakeup.set()
         super().__init__(
-            "garbage collection", self.round, lambda: wait_for_news(self._news, EVERY_S)
+            "garbage collection", self.round, lambda: wait_for_wakeup(self._wakeup, EVERY_S)
         )
         self._sweep_at = 0.0
-        coherence.subscribe("released", self._news.set)
+        coherence.subscribe("released", self._wakeup.set)
 
     async def round(self) -> None:
         """Run all steps once. Raises DatabaseUnavailable."""

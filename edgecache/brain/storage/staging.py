@@ -24,7 +24,7 @@ from typing import Final, ParamSpec, TypeVar
 
 import structlog
 
-from edgecache.brain.background import PeriodicTask, wait_for_news
+from edgecache.brain.background import PeriodicTask, wait_for_wakeup
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import Overloaded, StorageFull
 from edgecache.brain.fair_share import SHARE_KEY
@@ -75,7 +75,7 @@ class Staging:
         self.temp = self._folders.temp
         self.journal = self._folders.journal
         self._has_failed = False
-        self._news = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._rounds = PeriodicTask("journal", self._round, self._pause)
         # No share, for each piece of work is short; but organizations wait for a thread in turn.
         turns = Shares(THREADS, refusal=Overloaded, spare=0, queue=ENDLESS, wait_s=None)
@@ -99,7 +99,7 @@ class Staging:
 
     def sync_soon(self) -> None:
         """Make room in the journal without waiting for its time."""
-        self._news.set()
+        self._wakeup.set()
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run file work on a thread.
@@ -243,7 +243,7 @@ class Staging:
         if self._has_failed:
             # It is not to keep the disk busy with what fails, however full the journal is.
             await asyncio.sleep(SYNC_EVERY_S)
-        await wait_for_news(self._news, SYNC_EVERY_S)
+        await wait_for_wakeup(self._wakeup, SYNC_EVERY_S)
 
     async def _round(self) -> None:
         self._has_failed = True

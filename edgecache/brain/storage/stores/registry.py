@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from edgecache.brain.background import PeriodicTask, wait_for_news
+from edgecache.brain.background import PeriodicTask, wait_for_wakeup
 from edgecache.brain.database import Database, Row
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import DatabaseUnavailable, StoreUnavailable
@@ -81,9 +81,9 @@ class Stores(PeriodicTask):
         self._known: dict[int, KnownStore] = {}
         self._active: KnownStore | None = None
         self._writing: Counter[int | None] = Counter()
-        self._news = asyncio.Event()
-        super().__init__("stores", self.refresh, lambda: wait_for_news(self._news, EVERY_S))
-        coherence.subscribe(TOPIC, self._news.set)
+        self._wakeup = asyncio.Event()
+        super().__init__("stores", self.refresh, lambda: wait_for_wakeup(self._wakeup, EVERY_S))
+        coherence.subscribe(TOPIC, self._wakeup.set)
 
     async def start(self) -> None:
         """Read which store is written to; continue in the background while PostgreSQL is away.
@@ -94,7 +94,7 @@ class Stores(PeriodicTask):
             await self.refresh()
         except DatabaseUnavailable:
             log.warning("stores_not_read")
-            self._news.set()
+            self._wakeup.set()
         await super().start()
 
     async def refresh(self) -> None:
@@ -147,7 +147,7 @@ class Stores(PeriodicTask):
         finally:
             self._writing[target.id] -= 1
             if self._active is not None and target.id != self._active.id:
-                self._news.set()
+                self._wakeup.set()
 
     def known(self, store_id: int) -> KnownStore:
         """Return a store. Raises StoreUnavailable for one that is not configured here."""
