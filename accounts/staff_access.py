@@ -22,25 +22,25 @@ from platform_site.lib.errors import Conflict
 BY = "platform staff"
 
 
-def disable(deed: ConfirmedAction, user: User) -> bool:
+def disable(confirmed: ConfirmedAction, user: User) -> bool:
     """Disable a user, the last admin of an organization too; every session ends.
 
     Raises Conflict for oneself.
     """
-    refuse_oneself(deed, user)
+    refuse_oneself(confirmed, user)
     with transaction.atomic():
         is_changed = set_active(user, is_active=False, by=BY, now=timezone.now())
         if is_changed:
-            note(deed, AccountTag.ADMIN_USER_DISABLE, user)
+            note(confirmed, AccountTag.ADMIN_USER_DISABLE, user)
     return is_changed
 
 
-def enable(deed: ConfirmedAction, user: User) -> bool:
+def enable(confirmed: ConfirmedAction, user: User) -> bool:
     """Enable a user who was disabled."""
     with transaction.atomic():
         is_changed = set_active(user, is_active=True, by=BY, now=timezone.now())
         if is_changed:
-            note(deed, AccountTag.ADMIN_USER_ENABLE, user)
+            note(confirmed, AccountTag.ADMIN_USER_ENABLE, user)
     return is_changed
 
 
@@ -66,13 +66,13 @@ def set_active(user: User, *, is_active: bool, by: str, now: datetime) -> bool:
     return True
 
 
-def end_sessions(deed: ConfirmedAction, user: User) -> bool:
+def end_sessions(confirmed: ConfirmedAction, user: User) -> bool:
     """End every session of a user and forget the trusted devices; the password stays."""
     with transaction.atomic():
         ended = sessions.end_all_of_user(user.pk, reason="staff", now=timezone.now())
         account_lifecycle.run_hooks("trust_ended", user.pk)
         if ended:
-            note(deed, AccountTag.ADMIN_SESSION_DELETE, user, ended=ended)
+            note(confirmed, AccountTag.ADMIN_SESSION_DELETE, user, ended=ended)
     return bool(ended)
 
 
@@ -84,25 +84,25 @@ def unlock_password(user: User) -> bool:
     return of_login or of_admin
 
 
-def note(deed: ConfirmedAction, tag: AuditTag, user: User, **data: object) -> None:
+def note(confirmed: ConfirmedAction, tag: AuditTag, user: User, **data: object) -> None:
     """Record what staff did to a user, with the reason."""
     audit.record_staff(
-        deed.request,
+        confirmed.request,
         tag,
         organization_id=user.organization_id,
         member=str(user.pk),
-        reason=deed.reason,
+        reason=confirmed.reason,
         **data,
     )
 
 
-def refuse_oneself(deed: ConfirmedAction, user: User) -> None:
+def refuse_oneself(confirmed: ConfirmedAction, user: User) -> None:
     """Raise Conflict if the user is the member of staff who acts."""
-    if user.pk == deed.request.user.pk:
+    if user.pk == confirmed.request.user.pk:
         raise Conflict("Another member of staff has to do this to your account.")
 
 
-def retry_delivery(deed: ConfirmedAction, delivery: Delivery) -> bool:
+def retry_delivery(confirmed: ConfirmedAction, delivery: Delivery) -> bool:
     """Attempt a failed mail or text message again, now; False for one that did not fail.
 
     Raises Conflict where its content is gone.
@@ -113,12 +113,12 @@ def retry_delivery(deed: ConfirmedAction, delivery: Delivery) -> bool:
         with transaction.atomic():
             maintenance.retry(delivery, now=timezone.now())
             audit.record_staff(
-                deed.request,
+                confirmed.request,
                 AccountTag.ADMIN_DELIVERY_RETRY,
                 organization_id=delivery.organization_id,
                 delivery=str(delivery.pk),
                 template=delivery.template,
-                reason=deed.reason,
+                reason=confirmed.reason,
             )
     except maintenance.NotRetryable as exc:
         raise Conflict(f"It cannot be sent again: {exc}.") from exc

@@ -123,18 +123,20 @@ def _decide_view(site: AdminSite) -> Callable[..., HttpResponse]:
             messages.error(request, exc.detail or exc.title)
             return HttpResponseRedirect(back)
         node = NodeRow(found["node_id"], found["endpoint"], found["status"])
-        deed = actions.confirmed(request)
-        if deed is None:
+        confirmed_action = actions.confirmed(request)
+        if confirmed_action is None:
             context = {**site.each_context(request), "back": back}
             return actions.confirmation(request, context, action, [node])
-        actions.do(action, deed, [node])
+        actions.do(action, confirmed_action, [node])
         return HttpResponseRedirect(back)
 
     return view
 
 
-def _decide(decision: str, deed: ConfirmedAction, node: NodeRow) -> bool:
-    staff_overview.decide(deed.request, node.pk, decision, reason=deed.reason)
+def _decide(decision: str, confirmed_action: ConfirmedAction, node: NodeRow) -> bool:
+    staff_overview.decide(
+        confirmed_action.request, node.pk, decision, reason=confirmed_action.reason
+    )
     return True
 
 

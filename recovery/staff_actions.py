@@ -16,12 +16,12 @@ from twofactor.factors import factors, holdings
 from twofactor.models import Factor
 
 
-def unlock(deed: ConfirmedAction, user: User) -> bool:
+def unlock(confirmed: ConfirmedAction, user: User) -> bool:
     """Forget wrong passwords and wrong codes, so that the user can try again at once."""
     with transaction.atomic():
         had_passwords, codes = forget_failures(user)
         if had_passwords or codes:
-            staff_access.note(deed, AccountTag.ADMIN_USER_UNLOCK, user, factors=codes)
+            staff_access.note(confirmed, AccountTag.ADMIN_USER_UNLOCK, user, factors=codes)
     return had_passwords or bool(codes)
 
 
@@ -32,20 +32,20 @@ def forget_failures(user: User) -> tuple[bool, int]:
     return had_passwords, mine.filter(failures__gt=0).update(failures=0, blocked_until=None)
 
 
-def reset_factors(deed: ConfirmedAction, user: User) -> bool:
+def reset_factors(confirmed: ConfirmedAction, user: User) -> bool:
     """Delete every second factor and end what was opened, as an organization's admin does.
 
     Raises Conflict for one's own.
     """
-    staff_access.refuse_oneself(deed, user)
+    staff_access.refuse_oneself(confirmed, user)
     with transaction.atomic():
         held = holdings.holdings_of(user.pk, lock=True)
         if not held.factors:
             return False
-        channels.notify(user, held, "factors_reset", by=staff_access.BY, reason=deed.reason)
+        channels.notify(user, held, "factors_reset", by=staff_access.BY, reason=confirmed.reason)
         number = factors.reset(user)
         account_access.end_access(user, reason="factors_reset", now=timezone.now())
-        staff_access.note(deed, TwoFactorTag.ADMIN_MEMBER_RESET_FACTORS, user, factors=number)
+        staff_access.note(confirmed, TwoFactorTag.ADMIN_MEMBER_RESET_FACTORS, user, factors=number)
     return True
 
 

@@ -31,7 +31,7 @@ def moves() -> Sequence[StaffAction]:
     ]
 
 
-def _rotate(deed: ConfirmedAction, database: Database) -> bool:
+def _rotate(confirmed: ConfirmedAction, database: Database) -> bool:
     """Queue the rotation; False if one waits already.
 
     Raises Conflict for a database without an environment, or in no state for it.
@@ -42,11 +42,11 @@ def _rotate(deed: ConfirmedAction, database: Database) -> bool:
         if not tasks.queue_rotation(database.pk):
             return False
         audit.record_staff(
-            deed.request,
+            confirmed.request,
             SqlTag.ADMIN_DATABASE_ROTATE,
             organization_id=database.organization_id,
             database=database.pk,
-            reason=deed.reason,
+            reason=confirmed.reason,
         )
     return True
 
@@ -60,7 +60,7 @@ ROTATE: Final = StaffAction(
 )
 
 
-def _move(cluster: Cluster, deed: ConfirmedAction, database: Database) -> bool:
+def _move(cluster: Cluster, confirmed: ConfirmedAction, database: Database) -> bool:
     """Queue the move; False if the database is there, or its move waits already.
 
     Raises Conflict for one that cannot be moved now.
@@ -73,11 +73,11 @@ def _move(cluster: Cluster, deed: ConfirmedAction, database: Database) -> bool:
         if not tasks.queue_move(database.pk, cluster.pk):
             return False
         audit.record_staff(
-            deed.request,
+            confirmed.request,
             SqlTag.ADMIN_DATABASE_MOVE,
             organization_id=database.organization_id,
             database=database.pk,
             cluster=cluster.name,
-            reason=deed.reason,
+            reason=confirmed.reason,
         )
     return True

@@ -127,17 +127,17 @@ def _describe(organization: OrganizationLimits, own: own_limits.Values, values: 
     return f"{name}. {' '.join(said)}" if said else f"{name} has these limits already."
 
 
-def _set(organization: OrganizationLimits, deed: ConfirmedAction, values: Values) -> bool:
+def _set(organization: OrganizationLimits, confirmed: ConfirmedAction, values: Values) -> bool:
     with transaction.atomic():
         changed = own_limits.set_own(organization.pk, _given(values), seen=values["seen"])
         if not changed:
             return False
         audit.record_staff(
-            deed.request,
+            confirmed.request,
             SqlTag.ADMIN_QUOTA_SET,
             organization_id=organization.pk,
             changed=changed,
-            reason=deed.reason,
+            reason=confirmed.reason,
         )
     return True
 

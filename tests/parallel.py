@@ -10,16 +10,16 @@ from django.db import connection
 Given = TypeVar("Given")
 
 
-def at_once(*deeds: Callable[[], Given]) -> Sequence[Given]:
+def at_once(*calls: Callable[[], Given]) -> Sequence[Given]:
     """Run all functions at the same moment; return their results in order."""
-    barrier = Barrier(len(deeds))
+    barrier = Barrier(len(calls))
 
-    def run(deed: Callable[[], Given]) -> Given:
+    def run(call: Callable[[], Given]) -> Given:
         try:
             barrier.wait(timeout=10)
-            return deed()
+            return call()
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(len(deeds)) as pool:
-        return list(pool.map(run, deeds))
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls))

@@ -52,18 +52,18 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
         with_totp(cast.member(home, f"{name}@factor.example")) for name in ("one", "two")
     )
     ours, bare = _handler(), _bare_handler()
-    deeds: dict[str, Callable[[], float]] = {
+    actions: dict[str, Callable[[], float]] = {
         "sign-in": lambda: _answer(ours, signing_in, _waiting(signing_in.user)),
         "step-up": lambda: _answer(ours, stepping_up, stepping_up.caller),
         "bare view": lambda: _bare(bare, identity["session"]),
     }
-    times: dict[str, list[float]] = {name: [] for name in deeds}
+    times: dict[str, list[float]] = {name: [] for name in actions}
     # As the server does after it has loaded all.
     gc.collect()
     gc.freeze()
     for _ in range(ANSWERS_PER_ROUND * (rounds + 1)):
-        for name, deed in deeds.items():
-            times[name].append(deed())
+        for name, action in actions.items():
+            times[name].append(action())
     # The first round warms up.
     medians = {name: statistics.median(took[ANSWERS_PER_ROUND:]) for name, took in times.items()}
     for name, median in medians.items():

@@ -121,7 +121,7 @@ def path_of(route: Route) -> str:
 def test_no_value_of_any_field_crashes(home: Organization, route: Route, method: str) -> None:
     user = member(home)
     for body in bodies(route, method):
-        # A session each, as some deeds end it.
+        # A session each, as some actions end it.
         answer = signed_in(user).call(method, path_of(route), body)
         assert answer.status not in {500, 502}, (body, answer.body)
         if answer.status >= 400:

@@ -62,14 +62,14 @@ class Cut:
         return execute(sql, params, many, context)
 
 
-def cut_at(number: int, deed: Callable[[], Answer]) -> tuple[Answer, bool]:
-    """Do a deed whose connection is cut; return the answer, and whether it got that far."""
+def cut_at(number: int, action: Callable[[], Answer]) -> tuple[Answer, bool]:
+    """Do an action whose connection is cut; return the answer, and whether it got that far."""
     cut = Cut(number)
 
     def run() -> Answer:
         connection.ensure_connection()
         with connection.execute_wrapper(cut):
-            return deed()
+            return action()
 
     return at_once(run)[0], cut.seen >= number
 

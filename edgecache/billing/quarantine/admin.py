@@ -16,33 +16,33 @@ from platform_site.lib.admin.columns import organization
 from platform_site.lib.principals import PlatformRequest
 
 
-def _forfeit(deed: ConfirmedAction, row: Quarantine) -> bool:
+def _forfeit(confirmed: ConfirmedAction, row: Quarantine) -> bool:
     """Take what a node earned and was not paid out. Raises ForfeitRefused."""
     with transaction.atomic():
         changed = quarantines.forfeit(
-            row.pk, reason=deed.reason, actor=deed.actor, now=timezone.now()
+            row.pk, reason=confirmed.reason, actor=confirmed.actor, now=timezone.now()
         )
-        _record(deed, BillingTag.ADMIN_EARNINGS_FORFEIT, changed)
+        _record(confirmed, BillingTag.ADMIN_EARNINGS_FORFEIT, changed)
     return True
 
 
-def _decide(deed: ConfirmedAction, row: Quarantine, *, is_granted: bool) -> bool:
+def _decide(confirmed: ConfirmedAction, row: Quarantine, *, is_granted: bool) -> bool:
     """Grant or reject an appeal. Raises AppealRefused."""
     with transaction.atomic():
         changed = quarantines.decide(
             row.pk,
             is_granted=is_granted,
-            reason=deed.reason,
-            actor=deed.actor,
+            reason=confirmed.reason,
+            actor=confirmed.actor,
             now=timezone.now(),
         )
-        _record(deed, BillingTag.ADMIN_APPEAL_DECIDE, changed)
+        _record(confirmed, BillingTag.ADMIN_APPEAL_DECIDE, changed)
     return True
 
 
-def _record(deed: ConfirmedAction, tag: BillingTag, row: Quarantine) -> None:
-    request: PlatformRequest = deed.request  # type: ignore[assignment]  # the middleware's
-    quarantines.record(request, tag, row, actor=deed.actor, reason=deed.reason)
+def _record(confirmed: ConfirmedAction, tag: BillingTag, row: Quarantine) -> None:
+    request: PlatformRequest = confirmed.request  # type: ignore[assignment]  # the middleware's
+    quarantines.record(request, tag, row, actor=confirmed.actor, reason=confirmed.reason)
 
 
 def _label(row: Quarantine) -> str:

@@ -19,59 +19,59 @@ BY_HAND: Final = "manual"
 CENTS: Final = 100
 
 
-def hold(deed: ConfirmedAction, payout: Payout) -> bool:
+def hold(confirmed: ConfirmedAction, payout: Payout) -> bool:
     """Stop a payout that was not sent yet. Raises PayoutRefused."""
     with transaction.atomic():
         if _locked(payout).hold_reason:
             return False
-        payouts.hold(payout.pk, reason=deed.reason)
-        _note(deed, BillingTag.ADMIN_PAYOUT_HOLD, payout)
+        payouts.hold(payout.pk, reason=confirmed.reason)
+        _note(confirmed, BillingTag.ADMIN_PAYOUT_HOLD, payout)
     return True
 
 
-def approve(deed: ConfirmedAction, payout: Payout) -> bool:
+def approve(confirmed: ConfirmedAction, payout: Payout) -> bool:
     """Let a held payout go on. Raises PayoutRefused."""
     with transaction.atomic():
         if not _locked(payout).hold_reason:
             return False
         payouts.hold(payout.pk, reason="")
-        _note(deed, BillingTag.ADMIN_PAYOUT_APPROVE, payout)
+        _note(confirmed, BillingTag.ADMIN_PAYOUT_APPROVE, payout)
     return True
 
 
-def mark_paid(deed: ConfirmedAction, payout: Payout) -> bool:
+def mark_paid(confirmed: ConfirmedAction, payout: Payout) -> bool:
     """Confirm a payout by hand that the bank has carried out. Raises PayoutRefused."""
-    answer = ProviderAnswer(Outcome.CONFIRMED, reference=f"by {deed.request.user}")
-    return _settle(deed, payout, answer, BillingTag.ADMIN_PAYOUT_CONFIRM)
+    answer = ProviderAnswer(Outcome.CONFIRMED, reference=f"by {confirmed.request.user}")
+    return _settle(confirmed, payout, answer, BillingTag.ADMIN_PAYOUT_CONFIRM)
 
 
-def mark_failed(deed: ConfirmedAction, payout: Payout) -> bool:
+def mark_failed(confirmed: ConfirmedAction, payout: Payout) -> bool:
     """Return the amount of a payout by hand to its operator. Raises PayoutRefused."""
-    answer = ProviderAnswer(Outcome.REFUSED, failure=deed.reason)
-    return _settle(deed, payout, answer, BillingTag.ADMIN_PAYOUT_REVERSE)
+    answer = ProviderAnswer(Outcome.REFUSED, failure=confirmed.reason)
+    return _settle(confirmed, payout, answer, BillingTag.ADMIN_PAYOUT_REVERSE)
 
 
-def refund(deed: ConfirmedAction, line: UsageLine) -> bool:
+def refund(confirmed: ConfirmedAction, line: UsageLine) -> bool:
     """Refund what a usage line cost; its operator's share is taken back."""
     with transaction.atomic():
         journal = debts.refund(
             line.organization_id,
             [line.pk],
-            key=f"refund:{deed.key}:{line.pk}",
-            reason=deed.reason,
-            actor=deed.actor,
+            key=f"refund:{confirmed.key}:{line.pk}",
+            reason=confirmed.reason,
+            actor=confirmed.actor,
         )
         if journal is None or not journal.entries.exists():
             # No journal without entries stays, nor an event about nothing.
             transaction.set_rollback(True)
             return False
         audit.record_staff(
-            deed.request,
+            confirmed.request,
             BillingTag.ADMIN_USAGE_REFUND,
             organization_id=line.organization_id,
             line=str(line),
             journal=str(journal.pk),
-            reason=deed.reason,
+            reason=confirmed.reason,
         )
     return True
 
@@ -93,7 +93,9 @@ def _line_label(line: UsageLine) -> str:
     )
 
 
-def _settle(deed: ConfirmedAction, payout: Payout, answer: ProviderAnswer, tag: BillingTag) -> bool:
+def _settle(
+    confirmed: ConfirmedAction, payout: Payout, answer: ProviderAnswer, tag: BillingTag
+) -> bool:
     with transaction.atomic():
         row = _locked(payout)
         if row.method.kind != BY_HAND:
@@ -103,7 +105,7 @@ def _settle(deed: ConfirmedAction, payout: Payout, answer: ProviderAnswer, tag: 
         if row.hold_reason and answer.outcome == Outcome.CONFIRMED:
             raise PayoutRefused("The payout is held: approve it first.")
         payouts.settle_answer(row.pk, answer, now=timezone.now())
-        _note(deed, tag, payout)
+        _note(confirmed, tag, payout)
     return True
 
 
@@ -112,14 +114,14 @@ def _locked(payout: Payout) -> Payout:
     return rows.get(pk=payout.pk)
 
 
-def _note(deed: ConfirmedAction, tag: BillingTag, payout: Payout) -> None:
+def _note(confirmed: ConfirmedAction, tag: BillingTag, payout: Payout) -> None:
     audit.record_staff(
-        deed.request,
+        confirmed.request,
         tag,
         organization_id=payout.organization_id,
         payout=str(payout.pk),
         amount_cents=payout.amount_cents,
-        reason=deed.reason,
+        reason=confirmed.reason,
     )
 
 

@@ -90,7 +90,7 @@ def _describe_rate(values: Values) -> str:
     )
 
 
-def _set_rate(deed: ConfirmedAction, values: Values) -> bool:
+def _set_rate(confirmed: ConfirmedAction, values: Values) -> bool:
     kind, begins_at = UsageKind(values["kind"]), values["begins_at"]
     fields = {"kind": kind, "rate_ucr": values["rate_ucr"], "begins_at": begins_at}
     with transaction.atomic():
@@ -98,13 +98,13 @@ def _set_rate(deed: ConfirmedAction, values: Values) -> bool:
             return False
         rates.set_rate(kind, values["rate_ucr"], begins_at=begins_at, now=timezone.now())
         audit.record_staff(
-            deed.request,
+            confirmed.request,
             BillingTag.ADMIN_RATE_SET,
             organization_id=None,
             kind=str(kind),
             rate_ucr=values["rate_ucr"],
             begins_at=begins_at.isoformat(),
-            reason=deed.reason,
+            reason=confirmed.reason,
         )
     return True
 
@@ -121,29 +121,33 @@ def _describe_credits(values: Values) -> str:
     )
 
 
-def _grant(deed: ConfirmedAction, values: Values) -> bool:
+def _grant(confirmed: ConfirmedAction, values: Values) -> bool:
     number, amount_ucr, reference = values["organization"], _ucr(values), values["reference"]
     with transaction.atomic():
         if values["is_paid"]:
             journal = consumer_credits.top_up(
-                number, amount_ucr, reference=reference, reason=deed.reason, actor=deed.actor
+                number,
+                amount_ucr,
+                reference=reference,
+                reason=confirmed.reason,
+                actor=confirmed.actor,
             )
         else:
-            key = f"grant:{reference or deed.key}"
+            key = f"grant:{reference or confirmed.key}"
             journal = consumer_credits.grant(
-                number, amount_ucr, key=key, reason=deed.reason, actor=deed.actor
+                number, amount_ucr, key=key, reason=confirmed.reason, actor=confirmed.actor
             )
         if journal is None:
             return False
         audit.record_staff(
-            deed.request,
+            confirmed.request,
             BillingTag.ADMIN_CREDITS_GRANT,
             organization_id=number,
             amount_ucr=amount_ucr,
             is_paid=values["is_paid"],
             reference=reference,
             journal=str(journal.pk),
-            reason=deed.reason,
+            reason=confirmed.reason,
         )
     return True
 

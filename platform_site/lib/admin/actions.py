@@ -104,7 +104,7 @@ def may_act(request: HttpRequest) -> bool:
 
 
 def confirmed(request: HttpRequest) -> ConfirmedAction | None:
-    """Return the deed if the request confirms an action with a reason, else None."""
+    """Return the confirmed action, or None if the request does not confirm one with a reason."""
     reason = request.POST.get("reason", "").strip()[:REASON_CHARS]
     if "confirmed" not in request.POST:
         return None
@@ -134,18 +134,20 @@ def confirmation(
     )
 
 
-def do(action: StaffAction, deed: ConfirmedAction, rows: Sequence[Any]) -> None:
+def do(action: StaffAction, confirmed_action: ConfirmedAction, rows: Sequence[Any]) -> None:
     """Do an action to each row, and say what became of it."""
     done = 0
     for row in rows:
         try:
-            done += action.work(deed, row)
+            done += action.work(confirmed_action, row)
         except PlatformError as exc:
-            messages.error(deed.request, f"{row}: {exc.detail or exc.title}")
+            messages.error(confirmed_action.request, f"{row}: {exc.detail or exc.title}")
     if done:
-        messages.success(deed.request, f"{action.title}: done for {done} of {len(rows)}.")
+        messages.success(
+            confirmed_action.request, f"{action.title}: done for {done} of {len(rows)}."
+        )
     else:
-        messages.warning(deed.request, f"{action.title}: there was nothing to do.")
+        messages.warning(confirmed_action.request, f"{action.title}: there was nothing to do.")
 
 
 def _runner(action: StaffAction) -> Callable[..., HttpResponse | None]:
@@ -156,11 +158,11 @@ def _runner(action: StaffAction) -> Callable[..., HttpResponse | None]:
         if len(rows) > MOST_ROWS:
             messages.error(request, f"At most {MOST_ROWS} rows at once.")
             return None
-        deed = confirmed(request)
-        if deed is None:
+        confirmed_action = confirmed(request)
+        if confirmed_action is None:
             context = model_admin.admin_site.each_context(request) | {"opts": model_admin.opts}
             return confirmation(request, context, action, rows)
-        do(action, deed, rows)
+        do(action, confirmed_action, rows)
         return None
 
     return run

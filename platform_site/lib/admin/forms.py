@@ -56,9 +56,9 @@ def answer(
     if form.is_valid():
         try:
             sentence = staff_form.describe(form.cleaned_data)
-            deed = confirmed(request)
-            if deed is not None:
-                _do(staff_form, deed, form.cleaned_data, sentence)
+            confirmed_action = confirmed(request)
+            if confirmed_action is not None:
+                _do(staff_form, confirmed_action, form.cleaned_data, sentence)
                 return HttpResponseRedirect(back)
         except PlatformError as exc:
             sentence = ""
@@ -77,8 +77,10 @@ def answer(
     return TemplateResponse(request, TEMPLATE, context)
 
 
-def _do(staff_form: StaffForm, deed: ConfirmedAction, values: Values, sentence: str) -> None:
-    if staff_form.work(deed, values):
-        messages.success(deed.request, f"Done: {sentence}")
+def _do(
+    staff_form: StaffForm, confirmed_action: ConfirmedAction, values: Values, sentence: str
+) -> None:
+    if staff_form.work(confirmed_action, values):
+        messages.success(confirmed_action.request, f"Done: {sentence}")
     else:
-        messages.warning(deed.request, f"{staff_form.title}: there was nothing to do.")
+        messages.warning(confirmed_action.request, f"{staff_form.title}: there was nothing to do.")

@@ -236,18 +236,18 @@ def test_an_admin_with_a_recent_proof_is_required(
     assert invite(alice).code == "step_up_required"
 
 
-@pytest.mark.parametrize("deed", ["demoted", "disabled", "removed"])
+@pytest.mark.parametrize("action", ["demoted", "disabled", "removed"])
 def test_the_invitations_of_a_removed_admin_are_revoked(
-    home: Organization, alice: User, deed: str
+    home: Organization, alice: User, action: str
 ) -> None:
     """Else it would come back by one that it had sent to itself."""
     eve = member(home, "eve@example.com")
     hers, others = invited(eve, "eve2@example.com", roles=["admin"]), invited(alice)
     caller, path = signed_in(alice), f"/v1/members/{eve.pk}"
-    if deed == "removed":
+    if action == "removed":
         assert caller.call("DELETE", path).status == 204
     else:
-        body: dict[str, Any] = {"roles": ["reader"]} if deed == "demoted" else {"disabled": True}
+        body: dict[str, Any] = {"roles": ["reader"]} if action == "demoted" else {"disabled": True}
         assert caller.call("PATCH", path, body).status == 200
     assert accept(hers).code == "invitation_gone"
     assert accept(others).status == 201

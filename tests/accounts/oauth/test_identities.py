@@ -267,7 +267,9 @@ def test_an_account_linked_by_two_users_in_parallel_belongs_to_one(google: Googl
     callers = [signed_in(member(home, f"user{number}@example.com")) for number in range(2)]
     flows = [OAuthFlow("google") for _ in callers]
     codes = [flow.link_code(by) for flow, by in zip(flows, callers, strict=True)]
-    deeds = zip(flows, codes, callers, strict=True)
-    answers = at_once(*(lambda deed=deed: deed[0].exchange(deed[1], deed[2]) for deed in deeds))
+    actions = zip(flows, codes, callers, strict=True)
+    answers = at_once(
+        *(lambda action=action: action[0].exchange(action[1], action[2]) for action in actions)
+    )
     assert sorted(answer.status for answer in answers) == [200, 409]
     assert Identity.unscoped.count() == 1

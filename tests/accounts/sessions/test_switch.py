@@ -133,14 +133,14 @@ def test_a_late_refresh_after_a_switch_ends_no_session(alice: User) -> None:
         assert works(other)
 
 
-@pytest.mark.parametrize("deed", ["refresh", "switch"])
-def test_a_replayed_token_of_a_switched_session_ends_the_sign_in(alice: User, deed: str) -> None:
+@pytest.mark.parametrize("action", ["refresh", "switch"])
+def test_a_replayed_token_of_a_switched_session_ends_the_sign_in(alice: User, action: str) -> None:
     caller = signed_in(alice)
     with time_machine.travel(timezone.now(), tick=False) as clock:
         other = caller.holding(switch(caller))
         assert works(other)
         clock.shift(timedelta(seconds=60))
-        answer = caller.refresh() if deed == "refresh" else switch(caller)
+        answer = caller.refresh() if action == "refresh" else switch(caller)
         assert answer.code == "session_revoked"
         assert not works(other)
 

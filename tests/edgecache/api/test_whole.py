@@ -43,10 +43,10 @@ def s3(caller: Caller, access: str = "write") -> Any:
     )
 
 
-def refused(deed: Any) -> str:
+def refused(action: Any) -> str:
     """Return the S3 error code of a refused call."""
     with pytest.raises(ClientError) as caught:
-        deed()
+        action()
     return str(caught.value.response["Error"]["Code"])
 
 

@@ -41,13 +41,13 @@ async def main(url: str, root: str) -> None:
 async def obey(brain: Brain, order: dict[str, Any]) -> None:
     """Run one command."""
     try:
-        done = await deed(brain, order)
+        done = await perform(brain, order)
         say({"done": done} | ({"number": order["number"]} if "number" in order else {}))
     except BrainError as exc:
         say({"error": exc.code})
 
 
-async def deed(brain: Brain, order: dict[str, Any]) -> Any:
+async def perform(brain: Brain, order: dict[str, Any]) -> Any:
     """Run one command and return its result."""
     if order["do"] == "halt":
         halt(order["at"])

@@ -82,9 +82,9 @@ class Presses:
             opened = page.locator("dialog[open]").last
             if not opened.count():
                 return
-            deed = opened.locator("button[type=submit]:visible, #confirm-yes:visible").last
-            if deed.count() and deed.is_enabled():
-                self._press(path, deed)
+            button = opened.locator("button[type=submit]:visible, #confirm-yes:visible").last
+            if button.count() and button.is_enabled():
+                self._press(path, button)
         for _ in range(3):
             if page.locator("dialog[open]").count():
                 page.keyboard.press("Escape")

@@ -149,11 +149,11 @@ def test_a_failed_mail_is_sent_again_once(inside: Client, alice: User) -> None:
     page = retry(inside, row)
     assert 'name="reason"' in page
     assert "mail_refused" in page
-    deed = {"confirmed": "1", "reason": "the relay is back"}
-    assert "done for 1 of 1" in retry(inside, row, **deed)
+    confirmed = {"confirmed": "1", "reason": "the relay is back"}
+    assert "done for 1 of 1" in retry(inside, row, **confirmed)
     row.refresh_from_db()
     assert (row.state, row.attempts_allowed) == ("queued", 20)
-    assert "nothing to do" in retry(inside, row, **deed)
+    assert "nothing to do" in retry(inside, row, **confirmed)
     (event,) = AuditEvent.objects.filter(tag="admin:delivery:retry")
     assert event.organization_id == alice.organization_id
     assert event.data["reason"] == "the relay is back"

@@ -149,9 +149,9 @@ def test_another_sessions_header_does_not_fit(holder: Holder) -> None:
     assert holder.caller.post(path, body).status == 200
 
 
-def queries(deed: Any) -> int:
+def queries(action: Any) -> int:
     with CaptureQueriesContext(connection) as captured:
-        assert deed().status == 200
+        assert action().status == 200
     kept = [q for q in captured.captured_queries if "SAVEPOINT" not in q["sql"]]
     return len(kept)
 

@@ -54,11 +54,11 @@ def scrambled(raw: bytes, dice: random.Random) -> bytes:
     """Change, cut or lengthen some bytes."""
     changed = bytearray(raw)
     for _ in range(dice.randint(1, 4)):
-        deed = dice.randrange(3)
+        change = dice.randrange(3)
         at = dice.randrange(len(changed) or 1)
-        if deed == 0 and changed:
+        if change == 0 and changed:
             changed[at] = dice.randrange(256)
-        elif deed == 1:
+        elif change == 1:
             del changed[at : at + dice.randint(1, 9)]
         else:
             changed[at:at] = dice.randbytes(dice.randint(1, 9))

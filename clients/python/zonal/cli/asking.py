@@ -56,10 +56,10 @@ def confirm(question: str, *, is_sure: bool) -> None:
         raise UsageError("Nothing was done.")
 
 
-def stepped_up(client: zonal.Client, deed: Callable[[], T]) -> T:
+def stepped_up(client: zonal.Client, action: Callable[[], T]) -> T:
     """Do something that may take a recent proof of identity; ask for one if it does."""
     try:
-        return deed()
+        return action()
     except zonal.PermissionDeniedError as problem:
         if problem.code != "step_up_required" or not sys.stdin.isatty():
             raise
@@ -68,7 +68,7 @@ def stepped_up(client: zonal.Client, deed: Callable[[], T]) -> T:
             client.reauthenticate(secret("Password: "))
         else:
             client.step_up(code, attempts=ATTEMPTS)
-    return deed()
+    return action()
 
 
 def _require_terminal(prompt: str) -> None:

@@ -301,7 +301,9 @@ def test_only_one_of_two_parallel_organizations_proves_a_domain(
     claims = [claim(caller).body for caller in callers]
     record = claims[0]["record"]["name"]
     names.records[record] = [each["record"]["value"] for each in claims]
-    deeds = zip(callers, claims, strict=True)
-    answers = at_once(*(lambda deed=deed: verify(deed[0], deed[1]["id"]) for deed in deeds))
+    actions = zip(callers, claims, strict=True)
+    answers = at_once(
+        *(lambda action=action: verify(action[0], action[1]["id"]) for action in actions)
+    )
     assert sorted(answer.status for answer in answers) == [200, 409]
     assert Domain.unscoped.exclude(verified_at=None).count() == 1

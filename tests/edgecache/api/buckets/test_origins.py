@@ -75,8 +75,10 @@ def test_of_replacements_at_once_one_counts_and_none_is_shown(
     owner: Caller, cluster: Cluster, web: Origin, caplog: pytest.LogCaptureFixture
 ) -> None:
     secrets = [f"Bearer the-new-one-{number}" for number in range(4)]
-    deeds = [partial(owner.call, "PATCH", PATH, {"secret": {"authorization": s}}) for s in secrets]
-    answers = at_once(*deeds)
+    actions = [
+        partial(owner.call, "PATCH", PATH, {"secret": {"authorization": s}}) for s in secrets
+    ]
+    answers = at_once(*actions)
     assert {answer.status for answer in answers} == {200}
     assert sent_by(owner, cluster, web) in secrets
     said = [str(answer.body) for answer in answers] + [caplog.text, cluster.log]

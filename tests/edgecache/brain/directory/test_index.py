@@ -147,15 +147,17 @@ Deeds = st.lists(
 
 
 @given(Deeds)
-def test_a_bounded_cache_matches_a_dictionary_with_evictions(deeds: list[tuple[str, int]]) -> None:
+def test_a_bounded_cache_matches_a_dictionary_with_evictions(
+    actions: list[tuple[str, int]],
+) -> None:
     clock: BoundedCache[int, str] = BoundedCache(10, lambda _key, _value: 1)
     model: dict[int, str] = {}
-    for number, (deed, key) in enumerate(deeds):
-        if deed == "put":
+    for number, (action, key) in enumerate(actions):
+        if action == "put":
             model[key] = f"{key}:{number}"
             for gone in clock.put(key, model[key]):
                 del model[gone]
-        elif deed == "get":
+        elif action == "get":
             assert clock.get(key) == model.get(key)
         else:
             assert clock.pop(key) == model.pop(key, None)
