@@ -21,7 +21,7 @@ from sqlgateway.api.negotiation import AnswerFormat
 from sqlgateway.api.serializers import SqlAnswerSerializer, SqlSerializer, is_plain
 from sqlgateway.execution import gateway
 from sqlgateway.execution.params import encode_params
-from sqlgateway.execution.requests import Caller, Piece, SqlRequest, explained
+from sqlgateway.execution.requests import Caller, SqlRequest, SqlText, explained
 from sqlgateway.formats.results import RowFormat
 from sqlgateway.idempotency.records import HEADER, Key
 from sqlgateway.provisioning.request_limits import RequestLimits
@@ -149,14 +149,14 @@ def parsed(
     longest_ms = longest_ms or limits.timeout_ms(settings.SQL.timeout_ms)
     items = given["queries"] if is_batch else [given]
     _check_rows(given, "", limits)
-    pieces = []
+    texts = []
     for index, item in enumerate(items):
         path = f"queries.{index}." if is_batch else ""
         _check_rows(item, path, limits)
         # An item's own options outrank the request's.
-        pieces.append(_piece({**given, **item}, path, limits))
+        texts.append(_sql_text({**given, **item}, path, limits))
     return SqlRequest(
-        pieces=tuple(pieces),
+        texts=tuple(texts),
         is_batch=is_batch,
         read_only=bool(given.get("read_only")),
         isolation=given.get("isolation"),
@@ -171,7 +171,7 @@ def _check_rows(options: dict[str, Any], path: str, limits: RequestLimits) -> No
         raise InvalidRequest.for_field(f"{path}max_rows", f"At most {limits.max_rows}.")
 
 
-def _piece(item: dict[str, Any], path: str, limits: RequestLimits) -> Piece:
+def _sql_text(item: dict[str, Any], path: str, limits: RequestLimits) -> SqlText:
     text = item["query"]
     # libpq reads a text up to its first NUL; the rest would be silently lost.
     if "\0" in text:
@@ -185,7 +185,7 @@ def _piece(item: dict[str, Any], path: str, limits: RequestLimits) -> Piece:
     )
     how = item.get("explain")
     if not how:
-        return Piece(text, encoded, form)
+        return SqlText(text, encoded, form)
     text, offset = explained(text, how)
     # By the extended protocol: with the simple one a second statement would run unexplained.
-    return Piece(text, encoded or [], form, offset, is_explained=True)
+    return SqlText(text, encoded or [], form, offset, is_explained=True)

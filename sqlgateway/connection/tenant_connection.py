@@ -62,7 +62,7 @@ class TenantConnection(MessageStream):
         self.connection = connection
         self.login = login
         self.pid = self.pgconn.backend_pid
-        self.kinds: dict[int, ColumnType] = {}
+        self.column_types: dict[int, ColumnType] = {}
         self.timeout_ms: int | None = None
         # When its last request was cancelled (time.monotonic); it is closed then.
         self.cancelled_at: float | None = None

@@ -17,7 +17,7 @@ from psycopg.pq.abc import PGresult
 
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import lookups, sqlstates
-from sqlgateway.execution.requests import Piece
+from sqlgateway.execution.requests import SqlText
 
 CANCEL_S: Final = 3.0
 CANCELLED: Final = "57014"
@@ -27,30 +27,30 @@ MIN_ROWS: Final = 2
 log = structlog.get_logger(__name__)
 
 
-class Cutter:
+class EarlyCanceller:
     """Cancels the last query of a request once, if that cannot lose a write.
 
     is_read_only: the transaction of the request is or will be READ ONLY. has_cancelled: a cancel
-    was sent; a statement that ends before it arrives has run normally. was_cut: the cancel ended
-    the query. is_discarding: rows are read only to reach the end.
+    was sent; a statement that ends before it arrives has run normally. was_cancelled_early: the
+    cancel ended the query. is_discarding: rows are read only to reach the end.
     """
 
     def __init__(self, session: TenantConnection) -> None:
         self._session = session
-        self._asked: Piece | None = None
+        self._asked: SqlText | None = None
         self.is_read_only = False
-        self.has_cancelled = self.was_cut = self.is_discarding = False
+        self.has_cancelled = self.was_cancelled_early = self.is_discarding = False
 
-    def cut(self, piece: Piece, *, is_last: bool, row_count: int) -> None:
-        """Cancel the piece's query if nothing can be lost.
+    def cancel_early(self, sql_text: SqlText, *, is_last: bool, row_count: int) -> None:
+        """Cancel the text's query if nothing can be lost.
 
         row_count: rows of its running statement so far.
         """
-        if self._asked is piece or row_count < MIN_ROWS:
+        if self._asked is sql_text or row_count < MIN_ROWS:
             return
-        self._asked = piece
+        self._asked = sql_text
         session = self._session
-        if not (is_last and self.is_read_only and lookups.is_single(session.login, piece)):
+        if not (is_last and self.is_read_only and lookups.is_single(session.login, sql_text)):
             self.is_discarding = True
             return
         self.has_cancelled = True
@@ -61,5 +61,5 @@ class Cutter:
             log.warning("sql_cancel_failed", pid=session.pid, kind=type(exc).__name__)
 
     def is_own_cancel(self, failure: PGresult) -> bool:
-        """True if a query failed because it was cut."""
+        """True if a query failed because this cancelled it."""
         return self.has_cancelled and sqlstates.sqlstate_of(failure) == CANCELLED

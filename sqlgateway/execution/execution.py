@@ -16,7 +16,7 @@ from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.execution import outcomes, sqlstates
 from sqlgateway.execution.cancellation import Cancellation
-from sqlgateway.execution.early_end import Cutter
+from sqlgateway.execution.early_end import EarlyCanceller
 from sqlgateway.execution.memory import LARGE_RESULTS, LargeResult
 from sqlgateway.execution.outcomes import AlreadyAnswered, Failed, Outcome
 from sqlgateway.execution.requests import SqlRequest
@@ -38,7 +38,7 @@ class Execution:
     """One request on one connection.
 
     Errors of the server are in the outcome, not raised. boundary: the transaction around the
-    pieces; by default one that ends with the request. cancellation: ends it early.
+    texts; by default one that ends with the request. cancellation: ends it early.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Execution:
         self._sink = sink
         self._boundary = boundary or RequestBoundary(request)
         self._cancellation = cancellation or Cancellation()
-        self._cutter = Cutter(session)
+        self._canceller = EarlyCanceller(session)
         self._looks_late = self._is_lost = self._is_over = False
         self.outcome = Outcome()
 
@@ -64,7 +64,7 @@ class Execution:
         # Neither text nor values; how many statements says enough.
         attributes: tracing.Attributes = {
             "db.system.name": "postgresql",
-            "db.statements": len(self._request.pieces),
+            "db.statements": len(self._request.texts),
         }
         with tracing.span("SQL", "client", attributes) as span:
             for _ in self.steps():
@@ -97,7 +97,7 @@ class Execution:
             was_late = WATCHDOG.finish(watch)
             self._session.on_held = None
             large.release()
-        if was_late or self._cutter.has_cancelled:
+        if was_late or self._canceller.has_cancelled:
             self.outcome.is_clean = False
         # A backend that is terminated while it writes to the gateway sends no last message.
         is_open = self._looks_late or (watch.was_open and self._is_lost)
@@ -119,7 +119,7 @@ class Execution:
     def _ended_late(self, timeout_s: float) -> PlatformError:
         if self._cancellation.is_requested:
             return errors.QueryCancelled("Its cancellation was requested.")
-        hint = {"hint": READ_ONLY_HINT} if self._cutter.is_discarding else {}
+        hint = {"hint": READ_ONLY_HINT} if self._canceller.is_discarding else {}
         return errors.QueryTimeout(f"The limit was {timeout_s:g} s.", extra=hint)
 
     def _answered(self) -> Iterator[None]:
@@ -150,19 +150,19 @@ class Execution:
 
     def _run(self) -> Iterator[None]:
         session, request = self._session, self._request
-        runner = TextRunner(session, self._sink, cutter=self._cutter, outcome=self.outcome)
+        runner = TextRunner(session, self._sink, canceller=self._canceller, outcome=self.outcome)
         # A transaction that is open already began as somebody else decided.
         begins = session.status == pq.TransactionStatus.IDLE
-        self._cutter.is_read_only = begins and session.starts_read_only
+        self._canceller.is_read_only = begins and session.starts_read_only
         self._boundary.open(session)
-        for number, piece in enumerate(request.pieces, start=1):
+        for number, sql_text in enumerate(request.texts, start=1):
             yield from runner.run(
-                piece,
+                sql_text,
                 number=number if request.is_batch else 0,
-                is_last=number == len(request.pieces),
+                is_last=number == len(request.texts),
             )
             self._boundary.check(session, number)
-        self._boundary.close(session, was_cut=self._cutter.was_cut)
+        self._boundary.close(session, was_cancelled_early=self._canceller.was_cancelled_early)
         self._is_over = True
         self._sink.complete(session)
         self.outcome.notices = [

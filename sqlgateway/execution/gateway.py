@@ -64,7 +64,7 @@ def answer_once(
 
     Raises what ``answer`` raises, and the errors of idempotency.
     """
-    if any(first_control(piece.text) for piece in request.pieces):
+    if any(first_control(sql_text.text) for sql_text in request.texts):
         raise IdempotencyNotSupported("The key's record is part of the request's transaction.")
     started = time.perf_counter()
     running, sink = Running(caller, request_id, request), JsonSink(request)

@@ -59,7 +59,7 @@ class JsonSink:
         """Read a statement's columns."""
         self._budget.deadline = session.deadline
         self._collector = self._new_collector()
-        self._collector.start(result, session.kinds)
+        self._collector.start(result, session.column_types)
 
     def add(self, result: PGresult, session: TenantConnection) -> None:
         """Collect a chunk's rows, as many as fit."""
@@ -89,18 +89,18 @@ class JsonSink:
             return
         unknown = set[int]().union(*(collector.unknown for collector, _ in self._finished))
         if unknown:
-            lookups.learn_kinds(session, unknown)
+            lookups.look_up_types(session, unknown)
         self.statements = [
-            collector.finish(tag, session.kinds) for collector, tag in self._finished
+            collector.finish(tag, session.column_types) for collector, tag in self._finished
         ]
-        for piece, statement in zip(self._request.pieces, self.statements, strict=False):
-            if piece.is_explained and statement.batches:
+        for sql_text, statement in zip(self._request.texts, self.statements, strict=False):
+            if sql_text.is_explained and statement.batches:
                 statement.plan = _plan(statement.batches[0])
 
     def _new_collector(self) -> Collector:
         """Return one for the statement that comes next; each of ``queries`` is one statement."""
         index = self._ended if self._request.is_batch else 0
-        return Collector(self._budget, self._request.pieces[index].form)
+        return Collector(self._budget, self._request.texts[index].form)
 
 
 def _plan(row: bytes) -> bytes:

@@ -12,12 +12,12 @@ from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.execution.requests import Piece
+from sqlgateway.execution.requests import SqlText
 from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.provisioning.placements import Login, read_again
 
 # Names are qualified: the tenant controls its search_path.
-KINDS: Final = """
+TYPE_NAMES: Final = """
 SELECT t.oid, CASE WHEN e.oid IS NULL THEN t.typname ELSE e.typname END, e.oid
 FROM pg_catalog.pg_type AS t
 LEFT JOIN pg_catalog.pg_type AS e
@@ -25,7 +25,7 @@ LEFT JOIN pg_catalog.pg_type AS e
     AND t.typcategory OPERATOR(pg_catalog.=) 'A' AND e.typdelim OPERATOR(pg_catalog.=) ','
 WHERE t.oid OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog.oid[])
 """
-MAX_KINDS: Final = 1000
+MAX_COLUMN_TYPES: Final = 1000
 PARSE_S: Final = 2.0
 # The routine that refuses a second statement; its SQLSTATE is that of any syntax error.
 SECOND_STATEMENT: Final = b"exec_parse_message"
@@ -33,15 +33,15 @@ SECOND_STATEMENT: Final = b"exec_parse_message"
 log = structlog.get_logger(__name__)
 
 
-def learn_kinds(session: TenantConnection, oids: Iterable[int]) -> None:
+def look_up_types(session: TenantConnection, oids: Iterable[int]) -> None:
     """Look up types' names, on a connection without an open transaction.
 
     A type that is not found (its transaction was rolled back) remains unknown.
     Raises ConnectionLost.
     """
-    if len(session.kinds) > MAX_KINDS:
-        session.kinds.clear()
-    query = KINDS % ",".join(str(oid) for oid in sorted(oids))
+    if len(session.column_types) > MAX_COLUMN_TYPES:
+        session.column_types.clear()
+    query = TYPE_NAMES % ",".join(str(oid) for oid in sorted(oids))
     session.send_text(query.encode())
     while (result := session.next_result()) is not None:
         if result.status not in {pq.ExecStatus.TUPLES_CHUNK, pq.ExecStatus.TUPLES_OK}:
@@ -52,10 +52,10 @@ def learn_kinds(session: TenantConnection, oids: Iterable[int]) -> None:
                 for column in range(3)
             )
             shown = f"{name}[]" if element else name
-            session.kinds[int(oid)] = ColumnType(shown, is_array=bool(element))
+            session.column_types[int(oid)] = ColumnType(shown, is_array=bool(element))
 
 
-def learn_kinds_beside(session: TenantConnection, oids: Iterable[int]) -> None:
+def look_up_types_beside(session: TenantConnection, oids: Iterable[int]) -> None:
     """Look up types' names on another connection, while this one runs a query.
 
     A type that is not found, or cannot be looked up now, remains unknown.
@@ -66,27 +66,27 @@ def learn_kinds_beside(session: TenantConnection, oids: Iterable[int]) -> None:
         return
     try:
         other.give_up_at = time.monotonic() + PARSE_S
-        learn_kinds(other, oids)
-        session.kinds.update(other.kinds)
+        look_up_types(other, oids)
+        session.column_types.update(other.column_types)
     except (ConnectionLost, ResultOverflow):
         return
     finally:
         cache.CACHE.release(other)
 
 
-def is_single(login: Login, piece: Piece) -> bool:
+def is_single(login: Login, sql_text: SqlText) -> bool:
     """True if a text is one statement; PostgreSQL parses it, on another connection.
 
     False also if this cannot be determined.
     """
-    if piece.params is not None:
+    if sql_text.params is not None:
         return True
     try:
         session = _checkout(login)
     except (PlatformError, LoginRefused):
         return False
     try:
-        return _parses_as_one(session, piece)
+        return _parses_as_one(session, sql_text)
     except (ConnectionLost, ResultOverflow):
         return False
     finally:
@@ -104,9 +104,9 @@ def _checkout(login: Login) -> TenantConnection:
         return cache.CACHE.checkout(read_again(login))
 
 
-def _parses_as_one(session: TenantConnection, piece: Piece) -> bool:
+def _parses_as_one(session: TenantConnection, sql_text: SqlText) -> bool:
     session.give_up_at = time.monotonic() + PARSE_S
-    session.send_parse(piece.sent)
+    session.send_parse(sql_text.sent)
     is_one = True
     while (result := session.next_result()) is not None:
         routine = result.error_field(pq.DiagnosticField.SOURCE_FUNCTION)

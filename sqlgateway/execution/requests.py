@@ -45,8 +45,8 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """One text for the server.
+class SqlText:
+    """One SQL text to send to the server.
 
     params: None uses the simple protocol, where the text may hold several statements; otherwise
     the extended one, which accepts exactly one. offset: characters of ``text`` before the caller's.
@@ -68,12 +68,12 @@ class Piece:
 class SqlRequest:
     """A validated request.
 
-    pieces: one, or with ``is_batch`` any number that run as one transaction. timeout_ms: the time
+    texts: one, or with ``is_batch`` any number that run as one transaction. timeout_ms: the time
     until its end, which for a stream or an import includes the client's. max_bytes: of all rows of
     a JSON answer.
     """
 
-    pieces: tuple[Piece, ...]
+    texts: tuple[SqlText, ...]
     is_batch: bool = False
     read_only: bool = False
     isolation: Isolation | None = None
@@ -83,11 +83,11 @@ class SqlRequest:
     @property
     def text(self) -> str:
         """The statements as the caller sent them, without parameters."""
-        return ";\n".join(piece.text[piece.offset :] for piece in self.pieces)
+        return ";\n".join(sql_text.text[sql_text.offset :] for sql_text in self.texts)
 
     @property
     def opens_transaction(self) -> bool:
-        """True if the gateway puts BEGIN and COMMIT around the pieces."""
+        """True if the gateway puts BEGIN and COMMIT around the texts."""
         return self.is_batch or self.isolation is not None
 
     @property

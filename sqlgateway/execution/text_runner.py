@@ -10,10 +10,10 @@ from sqlgateway import errors
 from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import sqlstates
-from sqlgateway.execution.early_end import Cutter
+from sqlgateway.execution.early_end import EarlyCanceller
 from sqlgateway.execution.outcomes import FAILURES, Failed, Outcome
 from sqlgateway.execution.parameter_types import NotParsed, decide
-from sqlgateway.execution.requests import Piece
+from sqlgateway.execution.requests import SqlText
 from sqlgateway.execution.sinks import Sink
 from sqlgateway.execution.sqlstates import ErrorPosition
 
@@ -24,24 +24,24 @@ SYNTAX_ERROR: Final = "42601"
 
 
 class TextRunner:
-    """Runs the pieces of one request, one after the other."""
+    """Runs the texts of one request, one after the other."""
 
     def __init__(
-        self, session: TenantConnection, sink: Sink, *, cutter: Cutter, outcome: Outcome
+        self, session: TenantConnection, sink: Sink, *, canceller: EarlyCanceller, outcome: Outcome
     ) -> None:
         self._session = session
         self._sink = sink
-        self._cutter = cutter
+        self._canceller = canceller
         self._outcome = outcome
 
-    def run(self, piece: Piece, *, number: int = 0, is_last: bool = True) -> Iterator[None]:
-        """Run a piece; yield after each chunk of rows.
+    def run(self, sql_text: SqlText, *, number: int = 0, is_last: bool = True) -> Iterator[None]:
+        """Run a text; yield after each chunk of rows.
 
         number: that of its statement in the request; 0 for a text that may hold several.
         Raises Failed, CopyNotSupported, ConnectionLost, ResultOverflow.
         """
-        self._send(piece, number)
-        sink, cutter = self._sink, self._cutter
+        self._send(sql_text, number)
+        sink, canceller = self._sink, self._canceller
         failure: PGresult | None = None
         tag = ""
         has_rows = False
@@ -55,7 +55,7 @@ class TextRunner:
                 has_rows = True
                 row_count += result.ntuples
                 if status == Status.TUPLES_CHUNK and sink.is_full:
-                    cutter.cut(piece, is_last=is_last, row_count=row_count)
+                    canceller.cancel_early(sql_text, is_last=is_last, row_count=row_count)
                 yield
             if status == Status.COPY_OUT and sink.takes_copy:
                 yield from self._copy_lines()
@@ -67,24 +67,24 @@ class TextRunner:
                 self._end(tag)
                 has_rows, tag = False, ""
                 row_count, done = 0, done + 1
-        if failure is not None and has_rows and cutter.is_own_cancel(failure):
-            cutter.was_cut = True
+        if failure is not None and has_rows and canceller.is_own_cancel(failure):
+            canceller.was_cancelled_early = True
             self._end("")
         elif failure is not None:
             place = number or _place(failure, done)
-            raise Failed(failure, _position(piece, place))
+            raise Failed(failure, _position(sql_text, place))
 
-    def _send(self, piece: Piece, number: int) -> None:
+    def _send(self, sql_text: SqlText, number: int) -> None:
         session = self._session
-        if piece.params is None:
-            session.send_text(piece.sent)
+        if sql_text.params is None:
+            session.send_text(sql_text.sent)
             return
         try:
-            params = decide(session, piece.sent, piece.params)
+            params = decide(session, sql_text.sent, sql_text.params)
         except NotParsed as refused:
             place = number or _place(refused.result, 0)
-            raise Failed(refused.result, _position(piece, place)) from None
-        session.send_statement(piece.sent, params)
+            raise Failed(refused.result, _position(sql_text, place)) from None
+        session.send_statement(sql_text.sent, params)
 
     def _next(self, failure: PGresult | None) -> PGresult | None:
         try:
@@ -130,8 +130,8 @@ class TextRunner:
         return "committed" if is_kept else "rolled_back"
 
 
-def _position(piece: Piece, place: int) -> ErrorPosition:
-    return ErrorPosition(piece.text[piece.offset :], place, piece.offset)
+def _position(sql_text: SqlText, place: int) -> ErrorPosition:
+    return ErrorPosition(sql_text.text[sql_text.offset :], place, sql_text.offset)
 
 
 def _place(failure: PGresult, done: int) -> int:

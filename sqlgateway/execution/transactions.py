@@ -1,4 +1,4 @@
-"""The transaction around the pieces of a request."""
+"""The transaction around the texts of a request."""
 
 import secrets
 from typing import Final, Protocol
@@ -19,16 +19,19 @@ NO_SAVEPOINT: Final = "3B001"
 
 
 class Boundary(Protocol):
-    """What happens before, between and after the pieces of a request."""
+    """What happens before, between and after the texts of a request."""
 
     def open(self, session: TenantConnection) -> None:
-        """Begin, before the first piece; raise AlreadyAnswered if none is to run."""
+        """Begin, before the first text; raise AlreadyAnswered if none is to run."""
 
     def check(self, session: TenantConnection, number: int) -> None:
-        """Look at the transaction after the piece of this number, from 1."""
+        """Check the transaction after the text of this number, from 1."""
 
-    def close(self, session: TenantConnection, *, was_cut: bool) -> None:
-        """End, after the last piece; was_cut: its query was cancelled and had written nothing."""
+    def close(self, session: TenantConnection, *, was_cancelled_early: bool) -> None:
+        """End, after the last text.
+
+        was_cancelled_early: its query was cancelled and had written nothing.
+        """
 
 
 class RequestBoundary:
@@ -45,14 +48,14 @@ class RequestBoundary:
         self._request = request
 
     def open(self, session: TenantConnection) -> None:
-        """Begin if the request asks for one transaction around its pieces.
+        """Begin if the request asks for one transaction around its texts.
 
         Raises TransactionEnded if a statement would end it.
         """
         if not self._request.opens_transaction:
             return
-        for number, piece in enumerate(self._request.pieces, start=1):
-            found = transaction_control.first_control(piece.text)
+        for number, sql_text in enumerate(self._request.texts, start=1):
+            found = transaction_control.first_control(sql_text.text)
             if found:
                 raise errors.TransactionEnded(
                     "The request's transaction is the gateway's to begin and to end. Nothing ran.",
@@ -67,11 +70,11 @@ class RequestBoundary:
         if self._request.is_batch and session.status == Status.IDLE:
             raise _ended(number)
 
-    def close(self, session: TenantConnection, *, was_cut: bool) -> None:
+    def close(self, session: TenantConnection, *, was_cancelled_early: bool) -> None:
         """Commit the gateway's transaction; roll back and report one that the text left open."""
         if not self._request.opens_transaction:
-            self._close_own(session, was_cut=was_cut)
-        elif was_cut:
+            self._close_own(session, was_cancelled_early=was_cancelled_early)
+        elif was_cancelled_early:
             session.run(b"ROLLBACK")
         elif session.status == Status.IDLE:
             raise _ended()
@@ -81,12 +84,12 @@ class RequestBoundary:
         else:
             self._commit(session)
 
-    def _close_own(self, session: TenantConnection, *, was_cut: bool) -> None:
-        """End what the text left open; a query that was cut had written nothing."""
+    def _close_own(self, session: TenantConnection, *, was_cancelled_early: bool) -> None:
+        """End what the text left open; a query that was cancelled early had written nothing."""
         if session.status == Status.IDLE:
             return
         session.run(b"ROLLBACK")
-        if not was_cut:
+        if not was_cancelled_early:
             raise errors.TransactionNotCommitted("End it with COMMIT in the same text.")
 
     def _commit(self, session: TenantConnection) -> None:
@@ -101,7 +104,7 @@ class RequestBoundary:
         result = session.run(text)
         if result.status in FAILURES:
             # A COMMIT fails for what the statements did: a deferred constraint, a serialization.
-            raise Failed(result, ErrorPosition("", len(self._request.pieces)))
+            raise Failed(result, ErrorPosition("", len(self._request.texts)))
 
 
 def _ended(number: int = 0) -> errors.TransactionEnded:

@@ -11,7 +11,7 @@ from sqlgateway.errors import ResultNotText
 from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.formats.encoders import Values
 from sqlgateway.formats.results import Column
-from sqlgateway.formats.rows import Kinds
+from sqlgateway.formats.row_writer import ColumnTypes
 
 # The end of a stream: a continuation mark and a length of 0 (Arrow IPC streaming format).
 END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -22,14 +22,15 @@ class ArrowWriter:
 
     def __init__(self) -> None:
         self._columns: Sequence[Column] = ()
-        self._kinds: list[ColumnType] = []
+        self._column_types: list[ColumnType] = []
         self._schema: Any = None
 
-    def start(self, columns: Sequence[Column], kinds: Kinds) -> bytes:
+    def start(self, columns: Sequence[Column], column_types: ColumnTypes) -> bytes:
         """Return the schema."""
         arrow = _arrow()
-        self._columns, self._kinds = columns, [kinds[column.oid] for column in columns]
-        fields = zip(columns, self._kinds, strict=True)
+        self._columns = columns
+        self._column_types = [column_types[column.oid] for column in columns]
+        fields = zip(columns, self._column_types, strict=True)
         self._schema = arrow.schema([(column.key, _type(kind)) for column, kind in fields])
         return bytes(self._schema.serialize())
 
@@ -43,7 +44,7 @@ class ArrowWriter:
             return b""
         arrow = _arrow()
         arrays = []
-        for column, kind, given in zip(self._columns, self._kinds, values, strict=True):
+        for column, kind, given in zip(self._columns, self._column_types, values, strict=True):
             try:
                 arrays.append(_array(kind, given))
             except UnicodeDecodeError as exc:

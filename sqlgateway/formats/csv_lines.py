@@ -11,7 +11,7 @@ from typing import Final
 from sqlgateway.errors import ResultNotText
 from sqlgateway.formats.encoders import Values
 from sqlgateway.formats.results import Column
-from sqlgateway.formats.rows import Kinds
+from sqlgateway.formats.row_writer import ColumnTypes
 
 SPECIAL: Final = re.compile(rb'[",\r\n]')
 # Alone on its line it ends a file of COPY.
@@ -21,7 +21,7 @@ END_OF_DATA: Final = b"\\."
 class CsvWriter:
     """A header line, then a line for each row."""
 
-    def start(self, columns: Sequence[Column], kinds: Kinds) -> bytes:
+    def start(self, columns: Sequence[Column], column_types: ColumnTypes) -> bytes:
         """Return the header line; nothing for a statement without rows."""
         if not columns:
             return b""

@@ -8,7 +8,7 @@ import orjson
 from sqlgateway.formats.column_types import NumericAs
 from sqlgateway.formats.encoders import Values
 from sqlgateway.formats.results import Column, RowEncoder, RowsAs, described
-from sqlgateway.formats.rows import Kinds
+from sqlgateway.formats.row_writer import ColumnTypes
 
 
 class NdjsonWriter:
@@ -19,10 +19,12 @@ class NdjsonWriter:
         self._numeric = numeric
         self._encoder: RowEncoder | None = None
 
-    def start(self, columns: Sequence[Column], kinds: Kinds) -> bytes:
+    def start(self, columns: Sequence[Column], column_types: ColumnTypes) -> bytes:
         """Return the first record."""
-        self._encoder = RowEncoder(columns, kinds, rows_as=self._rows_as, numeric=self._numeric)
-        return record({"columns": described(columns, kinds)})
+        self._encoder = RowEncoder(
+            columns, column_types, rows_as=self._rows_as, numeric=self._numeric
+        )
+        return record({"columns": described(columns, column_types)})
 
     def rows(self, values: Sequence[Values], count: int) -> bytes:
         """Return a record for each row. Raises ResultNotText."""

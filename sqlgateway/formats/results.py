@@ -69,7 +69,7 @@ class Statement:
     """
 
     columns: list[Column] = field(default_factory=list)
-    kinds: dict[int, ColumnType] = field(default_factory=dict)
+    column_types: dict[int, ColumnType] = field(default_factory=dict)
     batches: list[bytes] = field(default_factory=list)
     kept: int = 0
     row_count: int = 0
@@ -85,7 +85,7 @@ class Statement:
         """
         rows = [part for batch in self.batches for part in (b",", batch)]
         return [
-            b'"columns":%b,"rows":[' % orjson.dumps(described(self.columns, self.kinds)),
+            b'"columns":%b,"rows":[' % orjson.dumps(described(self.columns, self.column_types)),
             *rows[1:],
             b'],"row_count":%d,"command":%b,%b"truncated":%b'
             % (
@@ -103,12 +103,12 @@ class RowEncoder:
     def __init__(
         self,
         columns: Sequence[Column],
-        kinds: Mapping[int, ColumnType],
+        column_types: Mapping[int, ColumnType],
         *,
         rows_as: RowsAs,
         numeric: NumericAs,
     ) -> None:
-        self._kinds = [kinds[column.oid] for column in columns]
+        self._column_types = [column_types[column.oid] for column in columns]
         keys = [orjson.dumps(column.key) + b":" for column in columns]
         self._keys = None if rows_as == "arrays" else keys
         self._numeric = numeric
@@ -120,7 +120,7 @@ class RowEncoder:
 
         Raises ResultNotText, Exceeded by ``check``.
         """
-        encoders = [encoder_for(kind, self._numeric, check=check) for kind in self._kinds]
+        encoders = [encoder_for(kind, self._numeric, check=check) for kind in self._column_types]
         try:
             encoded = [encode(column) for encode, column in zip(encoders, values, strict=True)]
             # The constant parts of all rows, then the values between them, column by column.
@@ -162,9 +162,11 @@ def columns_of(result: PGresult) -> list[Column]:
     return [Column(names[i], keys[i], result.ftype(i)) for i in fields]
 
 
-def described(columns: Sequence[Column], kinds: Mapping[int, ColumnType]) -> list[dict[str, Any]]:
+def described(
+    columns: Sequence[Column], column_types: Mapping[int, ColumnType]
+) -> list[dict[str, Any]]:
     """Return the JSON of columns: name, type, oid, and the key in objects where it differs."""
-    return [_described(column, kinds.get(column.oid)) for column in columns]
+    return [_described(column, column_types.get(column.oid)) for column in columns]
 
 
 def _described(column: Column, kind: ColumnType | None) -> dict[str, Any]:
@@ -267,7 +269,7 @@ class Collector:
         self.unknown = set()
         self.encode()
         statement = self.statement
-        statement.kinds = self._known
+        statement.column_types = self._known
         statement.command, count = split_tag(command_tag)
         if not command_tag and statement.truncated:
             statement.command = "SELECT"

@@ -98,12 +98,12 @@ class KeyedBoundary:
                 extra={"statement": number},
             )
 
-    def close(self, session: TenantConnection, *, was_cut: bool) -> None:
+    def close(self, session: TenantConnection, *, was_cancelled_early: bool) -> None:
         """Write the record and commit.
 
         Raises ResultTooWide if the answer is too long to be kept; everything is then rolled back.
         """
-        if was_cut or session.status == pq.TransactionStatus.INERROR:
+        if was_cancelled_early or session.status == pq.TransactionStatus.INERROR:
             session.run(b"ROLLBACK")
             raise errors.TransactionNotCommitted("One of its statements failed.")
         answer = self._render(session)
@@ -134,7 +134,7 @@ class KeyedBoundary:
             raise errors.IdempotencyNotSupported("The request removed the record of its own key.")
 
     def _failed(self, result: PGresult) -> Failed:
-        return Failed(result, ErrorPosition("", len(self._request.pieces)))
+        return Failed(result, ErrorPosition("", len(self._request.texts)))
 
 
 def _bytes(value: bytes | None) -> bytes:

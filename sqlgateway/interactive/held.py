@@ -46,7 +46,7 @@ class HeldBoundary:
         if session.status == Status.IDLE:
             raise errors.TransactionEnded(extra={"outcome": "unknown"})
 
-    def close(self, session: TenantConnection, *, was_cut: bool) -> None:
+    def close(self, session: TenantConnection, *, was_cancelled_early: bool) -> None:
         """Do nothing: the transaction goes on."""
 
 
@@ -239,7 +239,7 @@ class HeldTransactions:
     def _answer(
         self, transaction_id: str, held: OpenTransaction, running: Running, sink: JsonSink
     ) -> bytes:
-        if transaction_control.first_control(running.request.pieces[0].text):
+        if transaction_control.first_control(running.request.texts[0].text):
             raise errors.TransactionEnded("Use the transaction's own commit or rollback.")
         started = time.perf_counter()
         held.session.notices = []

@@ -31,7 +31,7 @@ from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import gateway
 from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.outcomes import FAILURES
-from sqlgateway.execution.requests import ARRAYS, Caller, Isolation, Piece, SqlRequest
+from sqlgateway.execution.requests import ARRAYS, Caller, Isolation, SqlRequest, SqlText
 from sqlgateway.interactive import owner, retention
 from sqlgateway.interactive.channel import OwnerUnavailable
 from sqlgateway.interactive.held import HELD
@@ -285,7 +285,7 @@ def _look_up(scope: Scope, row: InteractiveTransaction) -> str:
         if row.state == State.COMMITTING:
             raise errors.OutcomeUnknown(extra={"retryable": False})
         return row.state
-    request = SqlRequest((Piece(XACT_STATUS, [row.xid.encode()], ARRAYS),))
+    request = SqlRequest((SqlText(XACT_STATUS, [row.xid.encode()], ARRAYS),))
     status = gateway.rows(scope, cast(Role, row.role), request)[0][0]
     endings = {"committed": State.COMMITTED.value, "aborted": State.ROLLED_BACK.value}
     if status not in endings:

@@ -152,7 +152,7 @@ def recorded(caller: Caller, request: SqlRequest, *, request_id: str) -> Iterato
         caller=caller,
         request_id=request_id,
         text=request.text[: settings.SQL.history_text_chars],
-        statements=len(request.pieces),
+        statements=len(request.texts),
         at=datetime.now(UTC),
     )
     started = perf_counter()

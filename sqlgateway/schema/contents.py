@@ -7,7 +7,7 @@ import orjson
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import Scope
 from sqlgateway.execution import gateway
-from sqlgateway.execution.requests import ARRAYS, Piece, SqlRequest
+from sqlgateway.execution.requests import ARRAYS, SqlRequest, SqlText
 from sqlgateway.models import Database
 from sqlgateway.schema import queries
 
@@ -35,8 +35,8 @@ def contents_of(scope: Scope, *, request_id: str) -> dict[str, int | None]:
 
 
 def _ask(scope: Scope, request_id: str) -> tuple[int, int]:
-    pieces = (Piece(queries.SEARCH_PATH, []), Piece(TABLES, [], ARRAYS))
-    request = SqlRequest(pieces, is_batch=True)
+    texts = (SqlText(queries.SEARCH_PATH, []), SqlText(TABLES, [], ARRAYS))
+    request = SqlRequest(texts, is_batch=True)
     answer = orjson.loads(gateway.ask(scope, "admin", request, request_id=request_id))
     ((tables, size),) = answer["results"][1]["rows"]
     return int(tables), int(size)

@@ -11,7 +11,7 @@ from psycopg import sql
 from platform_site.lib.principals import Scope
 from sqlgateway.errors import ExtensionInUse, ExtensionNotFound, SqlRefused
 from sqlgateway.execution import gateway
-from sqlgateway.execution.requests import ARRAYS, Piece, SqlRequest
+from sqlgateway.execution.requests import ARRAYS, SqlRequest, SqlText
 
 # None of them reaches files, other servers or the operating system.
 ALLOWED: Final = (
@@ -36,7 +36,7 @@ ORDER BY a.name
 def available(scope: Scope, *, request_id: str) -> list[dict[str, Any]]:
     """Return the extensions that may be installed, with the installed ones marked, by name."""
     names = f"{{{','.join(ALLOWED)}}}"
-    request = SqlRequest((Piece(AVAILABLE, [names.encode()], ARRAYS),))
+    request = SqlRequest((SqlText(AVAILABLE, [names.encode()], ARRAYS),))
     rows = gateway.rows(scope, "admin", request, request_id=request_id)
     members = ("name", "version", "is_installed", "schema", "comment")
     return [dict(zip(members, row, strict=True)) for row in rows]
@@ -76,4 +76,4 @@ def _find(scope: Scope, name: str, request_id: str) -> dict[str, Any]:
 
 def _run(scope: Scope, template: str, name: str, request_id: str) -> None:
     text = sql.SQL(template).format(sql.Identifier(name)).as_string(None)
-    gateway.ask(scope, "admin", SqlRequest((Piece(text, []),)), request_id=request_id)
+    gateway.ask(scope, "admin", SqlRequest((SqlText(text, []),)), request_id=request_id)

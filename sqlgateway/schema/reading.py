@@ -7,7 +7,7 @@ import orjson
 from platform_site.lib.permissions import Role
 from platform_site.lib.principals import Scope
 from sqlgateway.execution import gateway
-from sqlgateway.execution.requests import ARRAYS, Piece, SqlRequest
+from sqlgateway.execution.requests import ARRAYS, SqlRequest, SqlText
 from sqlgateway.schema import queries
 
 LISTS: Final = {
@@ -27,12 +27,12 @@ def read(scope: Scope, role: Role, *, schema: str | None, request_id: str) -> di
     Raises the errors of ``POST /v1/sql``.
     """
     value = None if schema is None else schema.encode()
-    pieces = (
-        Piece(queries.SEARCH_PATH, []),
-        Piece(queries.DATABASE, [], ARRAYS),
-        *(Piece(query, [value], ARRAYS) for query in LISTS.values()),
+    texts = (
+        SqlText(queries.SEARCH_PATH, []),
+        SqlText(queries.DATABASE, [], ARRAYS),
+        *(SqlText(query, [value], ARRAYS) for query in LISTS.values()),
     )
-    request = SqlRequest(pieces, is_batch=True, isolation="repeatable read")
+    request = SqlRequest(texts, is_batch=True, isolation="repeatable read")
     answer = orjson.loads(gateway.ask(scope, role, request, request_id=request_id))
     _, database, *lists = ([row[0] for row in result["rows"]] for result in answer["results"])
     return {

@@ -27,12 +27,12 @@ from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.cancellation import Cancellation
 from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.outcomes import Outcome
-from sqlgateway.execution.requests import Caller, Piece, SqlRequest
+from sqlgateway.execution.requests import Caller, SqlRequest, SqlText
 from sqlgateway.formats import ndjson
 from sqlgateway.formats.arrow_batches import ArrowWriter
 from sqlgateway.formats.csv_lines import CsvWriter
 from sqlgateway.formats.ndjson import NdjsonWriter
-from sqlgateway.formats.rows import RowWriter
+from sqlgateway.formats.row_writer import RowWriter
 from sqlgateway.records.history import recorded
 from sqlgateway.records.running import REGISTRY, Running
 from sqlgateway.records.usage import METER
@@ -159,13 +159,13 @@ class Export:
             return CsvWriter()
         if self.format == "arrow":
             return ArrowWriter()
-        (piece,) = self.request.pieces
-        return NdjsonWriter(rows_as=piece.form.rows_as, numeric=piece.form.numeric)
+        (sql_text,) = self.request.texts
+        return NdjsonWriter(rows_as=sql_text.form.rows_as, numeric=sql_text.form.numeric)
 
     def _as_rows(self) -> SqlRequest:
         """Return the request for the extended protocol, which refuses a second statement."""
-        (piece,) = self.request.pieces
-        return replace(self.request, pieces=(replace(piece, params=piece.params or []),))
+        (sql_text,) = self.request.texts
+        return replace(self.request, texts=(replace(sql_text, params=sql_text.params or []),))
 
     def _as_copy(self) -> SqlRequest | None:
         """Return the request as COPY, which is twice as fast; None if it has no such form.
@@ -173,13 +173,13 @@ class Export:
         A text that closes the parenthesis to end the COPY itself leaves one that no COPY can have,
         or a second statement: the server parses neither. COPY takes no parameters.
         """
-        (piece,) = self.request.pieces
-        if self.format != "csv" or piece.params or piece.offset or self.request.isolation:
+        (sql_text,) = self.request.texts
+        if self.format != "csv" or sql_text.params or sql_text.offset or self.request.isolation:
             return None
         # A terminator at the very end (or in a comment there) is no part of the query.
-        text = COPY_BEFORE + piece.text.rstrip(" \t\r\n\f;") + COPY_AFTER
-        copy = Piece(text, params=[], offset=len(COPY_BEFORE))
-        return replace(self.request, pieces=(copy,))
+        text = COPY_BEFORE + sql_text.text.rstrip(" \t\r\n\f;") + COPY_AFTER
+        copy = SqlText(text, params=[], offset=len(COPY_BEFORE))
+        return replace(self.request, texts=(copy,))
 
 
 class Body:

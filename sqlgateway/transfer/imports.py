@@ -22,7 +22,7 @@ from sqlgateway.errors import EngineUnavailable, OutcomeUnknown, QueryCancelled,
 from sqlgateway.execution import gateway, sqlstates
 from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.cancellation import Cancellation
-from sqlgateway.execution.requests import Caller, Piece, SqlRequest
+from sqlgateway.execution.requests import Caller, SqlRequest, SqlText
 from sqlgateway.execution.sqlstates import ErrorPosition
 from sqlgateway.formats.results import split_tag
 from sqlgateway.records.history import recorded
@@ -101,7 +101,7 @@ def run(
     """
     started = time.monotonic()
     deadline = started + timeout_ms / 1000
-    shown = SqlRequest((Piece(request.statement.decode()),), timeout_ms=timeout_ms)
+    shown = SqlRequest((SqlText(request.statement.decode()),), timeout_ms=timeout_ms)
     running = Running(caller, request_id, shown)
     with (
         ADMISSION.slot(caller.scope),

@@ -10,9 +10,9 @@ from psycopg.pq.abc import PGresult
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.errors import ResultTooWide
 from sqlgateway.execution import lookups
-from sqlgateway.formats import rows
+from sqlgateway.formats import row_writer
 from sqlgateway.formats.results import columns_of, split_tag
-from sqlgateway.formats.rows import RowWriter
+from sqlgateway.formats.row_writer import RowWriter
 from sqlgateway.formats.values import values_of
 
 # Rows are written in batches: long enough for C to do the work, short enough to hold little.
@@ -53,11 +53,13 @@ class RowStream:
         Raises ResultNotText.
         """
         columns = columns_of(result)
-        unknown = rows.unknown_oids(columns, session.kinds)
+        unknown = row_writer.unknown_oids(columns, session.column_types)
         if unknown:
-            lookups.learn_kinds_beside(session, unknown)
+            lookups.look_up_types_beside(session, unknown)
         self._values = [[] for _ in columns]
-        self._write(self._writer.start(columns, rows.kinds_of(columns, session.kinds)))
+        self._write(
+            self._writer.start(columns, row_writer.column_types_of(columns, session.column_types))
+        )
         self._has_started = True
 
     def add(self, result: PGresult, session: TenantConnection) -> None:

@@ -14,7 +14,7 @@ from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.errors import RequestNotRunning
 from sqlgateway.execution.cancellation import Cancellation
-from sqlgateway.execution.requests import Caller, Piece, SqlRequest
+from sqlgateway.execution.requests import Caller, SqlRequest, SqlText
 from sqlgateway.models import RunningSql
 from sqlgateway.records import running
 from sqlgateway.records.running import REGISTRY, Registry, Running
@@ -23,7 +23,7 @@ from tests.sqlgateway import support
 from tests.waiting import wait_until
 
 REQUEST_ID = "request-of-alice"
-SLOW = SqlRequest((Piece("ALTER ROLE CURRENT_USER PASSWORD 'hunter2'"),))
+SLOW = SqlRequest((SqlText("ALTER ROLE CURRENT_USER PASSWORD 'hunter2'"),))
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from sqlgateway.formats import arrow_batches
 from sqlgateway.formats.arrow_batches import ArrowWriter
 from sqlgateway.formats.csv_lines import CsvWriter
 from sqlgateway.formats.ndjson import NdjsonWriter
-from sqlgateway.formats.rows import RowWriter
+from sqlgateway.formats.row_writer import RowWriter
 from sqlgateway.transfer import pace
 from sqlgateway.transfer.exports import StreamCut
 from sqlgateway.transfer.row_stream import RowStream

@@ -8,7 +8,7 @@ from sqlgateway.formats.encoders import Values
 from sqlgateway.formats.results import Column
 
 UNKNOWN: Final = ColumnType("unknown")
-Kinds = Mapping[int, ColumnType]
+ColumnTypes = Mapping[int, ColumnType]
 
 
 class RowWriter(Protocol):
@@ -17,7 +17,7 @@ class RowWriter(Protocol):
     Every method returns bytes of the body; ``start`` comes first, even if there are no columns.
     """
 
-    def start(self, columns: Sequence[Column], kinds: Kinds) -> bytes:
+    def start(self, columns: Sequence[Column], column_types: ColumnTypes) -> bytes:
         """Begin with the columns and their types."""
 
     def rows(self, values: Sequence[Values], count: int) -> bytes:
@@ -31,12 +31,12 @@ class RowWriter(Protocol):
         """Return what marks the end of the rows."""
 
 
-def kinds_of(columns: Sequence[Column], known: Kinds) -> dict[int, ColumnType]:
+def column_types_of(columns: Sequence[Column], known: ColumnTypes) -> dict[int, ColumnType]:
     """Return the columns' types by oid; ``known`` are those looked up in this database."""
     oids = {column.oid for column in columns}
     return {oid: BUILTIN.get(oid) or known.get(oid, UNKNOWN) for oid in oids}
 
 
-def unknown_oids(columns: Sequence[Column], known: Kinds) -> set[int]:
+def unknown_oids(columns: Sequence[Column], known: ColumnTypes) -> set[int]:
     """Return the types that have to be looked up."""
     return {column.oid for column in columns} - BUILTIN.keys() - known.keys()
