@@ -1,10 +1,10 @@
-"""Admission: which SQL requests run at once, which wait, and which are refused.
+"""Admission: which SQL requests run, which wait, and which are refused.
 
 A request that runs or waits holds a thread of the web server, so both are bounded in all, well
 below the number of threads (sqlgateway/checks.py): however many statements wait for PostgreSQL,
-sign-in, health and the console find a thread. Counts are for this process, but of what an
-organization may run beside others: that is counted in all processes (shared_counts.py), or a
-machine's processes together would give one of them all its processors.
+sign-in, health and the console find a thread. Limits count this process only. One limit is shared
+by all processes (shared_counts.py): how many requests an organization runs while other
+organizations are active. Otherwise one organization could occupy all processors.
 """
 
 import os
@@ -32,7 +32,7 @@ from sqlgateway.execution.shared_counts import SharedCounts
 
 log = structlog.get_logger(__name__)
 
-# How often a process looks whether time has freed a slot.
+# How often a process checks whether time has freed a slot.
 POLL_S: Final = 0.02
 # How late a refusal is answered, and how many threads may wait for that.
 REFUSAL_S: Final = 0.1
@@ -64,9 +64,9 @@ class Admission:
         self._counts = counts or shared_counts.current()
         self._running = Running(self._counts)
         self._lock = threading.Lock()
-        # Organizations that end a transaction in the slot that each has besides.
+        # Organizations that use their extra slot to end a transaction.
         self._ending: set[int] = set()
-        # Those whose requests wait for their own: the end of another's frees them nothing.
+        # Organizations at their own limit: a slot freed by another organization does not help them.
         self._held_back: set[int] = set()
         self._listener: threading.Thread | None = None
         self._waits = 0
@@ -89,19 +89,19 @@ class Admission:
     def slot_to_end(self, scope: Scope) -> Iterator[None]:
         """Hold a slot for the end of a transaction while the block runs.
 
-        An organization whose slots are taken has one besides: statements that wait for the
+        An organization whose slots are taken has one extra slot: statements that wait for the
         transaction's locks must not keep it from releasing them. In all there are no more.
         Raises what ``slot`` raises.
         """
         slot = None
         with self._lock:
             self._give_to(scope.organization_id)
-            is_besides = (
+            is_extra = (
                 not self._is_free(scope)
                 and scope.organization_id not in self._ending
                 and self._running.total < settings.SQL.running
             )
-            if is_besides:
+            if is_extra:
                 self._ending.add(scope.organization_id)
                 slot = self._take(scope)
         if slot is None:
@@ -143,8 +143,8 @@ class Admission:
     def _slow_down(self) -> None:
         """Answer a refusal late, a few at a time.
 
-        A client that tries again at once, whatever Retry-After says, would take more of the
-        processor by its refusals than by its statements.
+        A client that retries immediately, whatever Retry-After says, would use more processor time
+        by its refusals than by its statements.
         """
         if self._late_refusals.acquire(blocking=False):
             with waiting():
@@ -162,19 +162,19 @@ class Admission:
         looked_at = 0.0
         while True:
             left_s = max(0.0, looked_at + POLL_S - time.monotonic())
-            rings = self._counts.wait_for_bell(left_s if self._waits else None)
+            woken = self._counts.wait_for_wakeup(left_s if self._waits else None)
             is_due = time.monotonic() - looked_at >= POLL_S
             try:
                 with self._lock:
-                    self._poll(rings, is_due=is_due)
+                    self._poll(woken, is_due=is_due)
             except Exception:
                 # Without this thread requests would wait in vain.
                 log.exception("sql_admission_failed")
             if is_due:
                 looked_at = time.monotonic()
 
-    def _poll(self, rings: list[int], *, is_due: bool) -> None:
-        for organization_id in rings:
+    def _poll(self, woken: list[int], *, is_due: bool) -> None:
+        for organization_id in woken:
             self._running.take_back(organization_id)
             self._give_to(organization_id)
         if is_due:
@@ -183,7 +183,7 @@ class Admission:
 
     def _give(self) -> None:
         """Assign the free slots to the requests that wait, one to each organization in turn."""
-        # What one takes frees nothing for those that could take none.
+        # An organization that could not take a slot cannot take one later in this loop.
         organizations = [each for each in self._waiting if each not in self._held_back]
         while organizations:
             organizations = [each for each in organizations if self._give_one(each)]
@@ -261,7 +261,10 @@ class Admission:
         return turn
 
     def _announce(self, organization_id: int) -> None:
-        """Let other processes leave slots to those that wait and could take them; look again."""
+        """Publish which requests wait and are within their limits.
+
+        So that other processes leave slots to them.
+        """
         self._held_back.discard(organization_id)
         for environment_pk, queue in self._queues(organization_id).items():
             may_take = self._running.is_within_limits(Scope(organization_id, environment_pk))

@@ -21,7 +21,7 @@ class Cancellation:
             act()
 
     def attach(self, act: Callable[[], None]) -> None:
-        """Set what cancels the request; called at once if that was requested before."""
+        """Set what cancels the request; called immediately if that was requested before."""
         with self._lock:
             self._act = act
             is_due = self.is_requested

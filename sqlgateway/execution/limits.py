@@ -1,4 +1,4 @@
-"""How many SQL requests of an organization may run and wait at once."""
+"""How many SQL requests of an organization may run and wait concurrently."""
 
 import time
 from collections import OrderedDict
@@ -11,7 +11,11 @@ from sqlgateway.provisioning.placements import CACHE
 
 
 class Limits(NamedTuple):
-    """Of requests that run at once: in this process, and while others are served in all."""
+    """Limits of concurrently running requests.
+
+    organization, environment: in this process. beside_others: in all processes, while other
+    organizations are active.
+    """
 
     organization: int
     environment: int
@@ -19,7 +23,7 @@ class Limits(NamedTuple):
 
 
 def limits_of(scope: Scope) -> Limits:
-    """Return the limits of an organization: its own, for all that is limited, or all's."""
+    """Return the organization's own limit, used for every field, or the default limits."""
     own = CACHE.statements(scope.environment_pk)
     if own is not None:
         return Limits(own, own, None)
@@ -32,12 +36,12 @@ def limits_of(scope: Scope) -> Limits:
 
 
 def beside_others() -> int:
-    """Return how many requests of an organization run at once in all processes beside others."""
+    """Return the default of ``Limits.beside_others``."""
     return settings.SQL.running_beside_others or max(1, settings.WEB_WORKERS // 2)
 
 
-class Marked:
-    """Organizations that are marked for some time; those whose time is over are forgotten."""
+class ExpiringSet:
+    """Organization ids that are kept for a fixed time."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -45,7 +49,7 @@ class Marked:
         self._until: OrderedDict[int, float] = OrderedDict()
 
     def add(self, organization_id: int) -> None:
-        """Mark an organization from now on."""
+        """Keep an organization's id from now on."""
         now = time.monotonic()
         self._until[organization_id] = now + self._seconds
         self._until.move_to_end(organization_id)
@@ -56,7 +60,7 @@ class Marked:
         return self._until.get(organization_id, 0.0) > time.monotonic()
 
     def discard(self, organization_id: int) -> None:
-        """Forget an organization."""
+        """Remove an organization's id."""
         self._until.pop(organization_id, None)
 
 

@@ -1,10 +1,9 @@
-"""The ceiling of results in flight: how many large ones a process holds at once.
+"""Limits how many large results a process buffers.
 
-A request that holds little costs nothing here. One that comes to hold more takes a whole share of
-ZSQL_RESULTS_BYTES, all that a request may hold, once: so no request waits for a second part while
-holding a first. While none is free the request reads no further, which the server feels as a full
-socket; that is cheaper than to refuse it. An organization may hold a third of what it leaves free:
-a streamed result holds its part for as long as its client reads.
+A request that buffers more than SMALL_BYTES takes one full share of ZSQL_RESULTS_BYTES and never a
+second, so requests cannot deadlock. While no share is free it stops reading, and TCP slows the
+server down. An organization may hold a third of what it leaves free, because a streamed result
+holds its share for as long as its client reads.
 """
 
 import os
@@ -24,7 +23,7 @@ SPARE: Final = 3
 
 
 class LargeResults:
-    """Shares of the ceiling."""
+    """Shares of ZSQL_RESULTS_BYTES."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -64,7 +63,7 @@ class LargeResult:
         self._has_share = False
 
     def hold(self, size_bytes: int) -> None:
-        """Take a share if so many bytes need one.
+        """Take a share if this many bytes need one.
 
         Raises SqlBusy if none becomes free in ZSQL_QUEUE_WAIT_MS, or before the deadline.
         """

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from django.conf import settings
 
 from platform_site.lib.principals import Scope
-from sqlgateway.execution.limits import Marked, beside_others, is_fair, limits_of
+from sqlgateway.execution.limits import ExpiringSet, beside_others, is_fair, limits_of
 from sqlgateway.execution.shared_counts import SharedCounts
 
 # What has run for so long may only be waiting for something.
@@ -47,9 +47,9 @@ class Running:
         self._of_environment: Counter[int] = Counter()
         self._of_organization: Counter[int] = Counter()
         # Organizations that ran a request lately which was not short.
-        self._long_lately = Marked(LATELY_S)
+        self._long_lately = ExpiringSet(LATELY_S)
         # Organizations whose next slot is left to another process.
-        self._left_to_another = Marked(LEFT_S)
+        self._left_to_another = ExpiringSet(LEFT_S)
 
     def take(self, scope: Scope) -> Slot:
         """Count one more."""

@@ -19,8 +19,8 @@ TIME: Final = struct.Struct("d")
 ENTRY: Final = struct.Struct("Qd")
 # In a free entry; the primary keys of organizations begin at 1.
 NONE: Final = ORGANIZATION.pack(0)
-# How many a process hears at once.
-RINGS_AT_ONCE: Final = 256
+# Wakeups that a process reads in one call.
+MAX_WAKEUPS_PER_READ: Final = 256
 # An organization is written times this odd number, modulo 2**64, which tells all of them apart: a
 # search through free entries passes over them six times as fast as for a number full of zeros.
 SPREAD: Final = 0x9E3779B97F4A7C15
@@ -106,7 +106,7 @@ def _written(organization_id: int) -> bytes:
 
 
 class SharedCounts:
-    """The tables of all processes, and a bell for each process.
+    """The tables of all processes, and a pipe for each process.
 
     running, waiting: since when each of an organization's requests does. served: the two
     organizations of which each process let a request run last, and when. row: this process's.
@@ -118,8 +118,8 @@ class SharedCounts:
         self.running = OrganizationTimes(processes, requests)
         self.waiting = OrganizationTimes(processes, requests)
         self.served = OrganizationTimes(processes, 2)
-        # Pipes of organizations' keys: what is written at once is read at once.
-        self._bells = [os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) for _ in range(processes)]
+        # Pipes of organizations' keys: what is written in one call is read in one call.
+        self._wakeup_pipes = [os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) for _ in range(processes)]
 
     def in_row(self, row: int) -> "SharedCounts":
         """Return the same tables for the process of another row."""
@@ -128,35 +128,35 @@ class SharedCounts:
         return other
 
     def wake_another(self, organization_id: int) -> bool:
-        """Ring for the process in which an organization waits the longest, but this one.
+        """Wake the other process in which an organization has waited the longest.
 
         Returns False if it waits in no other.
         """
         waiting = [(at, row) for row, at in self.waiting.of(organization_id) if row != self.row]
         if waiting:
-            # One for each slot: all that hear of a free slot would take it.
-            self._ring(min(waiting)[1], organization_id)
+            # One for each slot: every process that is woken for a free slot would take it.
+            self._wake(min(waiting)[1], organization_id)
         return bool(waiting)
 
     def wake(self) -> None:
-        """Ring for this process."""
-        self._ring(self.row, 0)
+        """Wake this process."""
+        self._wake(self.row, 0)
 
-    def wait_for_bell(self, timeout_s: float | None) -> list[int]:
-        """Wait for the bell, or until the time is over; return whose slots others left."""
-        bell = self._bells[self.row][0]
+    def wait_for_wakeup(self, timeout_s: float | None) -> list[int]:
+        """Wait for a wakeup or the timeout; return the organizations whose slots others left."""
+        pipe = self._wakeup_pipes[self.row][0]
         ready = select.poll()
-        ready.register(bell, select.POLLIN)
+        ready.register(pipe, select.POLLIN)
         ready.poll(None if timeout_s is None else timeout_s * 1000)
         with suppress(BlockingIOError):
-            rung = os.read(bell, RINGS_AT_ONCE * ORGANIZATION.size)
-            return [organization_id for (organization_id,) in ORGANIZATION.iter_unpack(rung)]
+            written = os.read(pipe, MAX_WAKEUPS_PER_READ * ORGANIZATION.size)
+            return [organization_id for (organization_id,) in ORGANIZATION.iter_unpack(written)]
         return []
 
-    def _ring(self, row: int, organization_id: int) -> None:
-        # A process that hangs hears none; it looks by itself when it goes on.
+    def _wake(self, row: int, organization_id: int) -> None:
+        # A process that hangs reads none; it polls by itself when it goes on.
         with suppress(BlockingIOError):
-            os.write(self._bells[row][1], ORGANIZATION.pack(organization_id))
+            os.write(self._wakeup_pipes[row][1], ORGANIZATION.pack(organization_id))
 
     def clear(self, row: int) -> None:
         """Forget a process that has ended."""
