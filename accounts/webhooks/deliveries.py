@@ -33,8 +33,8 @@ WAITS_S: Final = (60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
 # The random part of a wait, so that attempts after an outage are spread out.
 JITTER: Final = 0.1
 # An endpoint that fails is left alone, for twice as long each time, whatever else is due for it.
-FIRST_REST_S: Final = 5
-LONGEST_REST_S: Final = 600
+INITIAL_BACKOFF_S: Final = 5
+MAX_BACKOFF_S: Final = 600
 # Requests at once: to one endpoint a single one, of one organization so many, in all processes.
 SHARE: Final = 2
 LEASE: Final = timedelta(minutes=5)
@@ -161,8 +161,8 @@ def _note(row: WebhookDelivery, answer: Answer, now: datetime) -> None:
 
 def _plan(row: WebhookDelivery, endpoint: WebhookEndpoint, now: datetime) -> None:
     endpoint.failures += 1
-    rest_s = min(FIRST_REST_S << min(endpoint.failures - 1, 10), LONGEST_REST_S)
-    endpoint.resting_until = now + timedelta(seconds=rest_s)
+    backoff_s = min(INITIAL_BACKOFF_S << min(endpoint.failures - 1, 10), MAX_BACKOFF_S)
+    endpoint.resting_until = now + timedelta(seconds=backoff_s)
     endpoint.failing_since = endpoint.failing_since or now
     row.claimed_at = None
     is_off = endpoint.state == WebhookEndpoint.State.DISABLED

@@ -28,7 +28,7 @@ class BodyTimeout(Exception):
     """The client sends its body too slowly."""
 
 
-class Wire(Protocol):
+class ServerConnection(Protocol):
     """What an exchange needs of its connection."""
 
     def write(self, data: bytes | bytearray) -> None: ...
@@ -53,7 +53,7 @@ class Exchange:
     """
 
     scope: Scope
-    _wire: Wire
+    _connection: ServerConnection
     keeps_alive: bool = field(kw_only=True)
     added: HeaderPairs = ()
     began: float = field(default_factory=time.perf_counter)
@@ -80,7 +80,7 @@ class Exchange:
 
     @property
     def transport(self) -> asyncio.Transport:
-        return self._wire.transport
+        return self._connection.transport
 
     # --- the request's body -------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ class Exchange:
                 raise ClientGone
             if self._is_late:
                 raise BodyTimeout
-            self._wire.ask_for_body()
+            self._connection.ask_for_body()
             self._waiter = asyncio.get_running_loop().create_future()
             try:
                 await self._waiter
@@ -135,7 +135,7 @@ class Exchange:
                 self._waiter = None
         data = bytes(self._body.popleft())
         self.unread_bytes -= len(data)
-        self._wire.pace_reading()
+        self._connection.pace_reading()
         return data
 
     async def __call__(self) -> bytes:
@@ -167,7 +167,7 @@ class Exchange:
                 return
             self.wanted_bytes = body.length
             head = self._head(status, headers, body.length)
-            await self._wire.send_file(head, body)
+            await self._connection.send_file(head, body)
         except asyncio.CancelledError:
             # The client left while a thread sends.
             await body.finish_turn()
@@ -208,13 +208,13 @@ class Exchange:
         self.sent_bytes += len(data)
         if self.is_chunked:
             data = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
-        self._wire.write(data)
-        await self._wire.drain()
+        self._connection.write(data)
+        await self._connection.drain()
 
     def cut(self) -> None:
         """Break the connection: what was sent must not be taken for an answer."""
         self.has_failed = True
-        self._wire.cut()
+        self._connection.cut()
 
     def _is_bodyless(self, status: int) -> bool:
         return status in BODYLESS or self.scope.method == "HEAD"
@@ -227,10 +227,10 @@ class Exchange:
             return
         if len(body) > COPIED_BYTES:
             # The loop gathers them into one call.
-            self._wire.write(head)
-            self._wire.write(body)
+            self._connection.write(head)
+            self._connection.write(body)
         else:
-            self._wire.write(head + body)
+            self._connection.write(head + body)
 
     def _head(self, status: int, headers: HeaderPairs, length: int | None) -> bytes:
         """Return the head's bytes, once."""

@@ -63,7 +63,7 @@ class ConnectionCache:
         LOCK_GUARD.start()
         while (session := self._take(login.key)) is not None:
             # Opened with a password that is not to be used any more, it is closed unused.
-            if not session.login.is_older_than(login) and session.settle():
+            if not session.login.is_older_than(login) and session.finish_reset():
                 return session
             self.discard(session)
         self._make_room()
@@ -79,7 +79,7 @@ class ConnectionCache:
 
     def release(self, session: TenantConnection) -> None:
         """Clean a connection and cache it; close it if it cannot be cleaned."""
-        if not session.park():
+        if not session.start_reset():
             self.discard(session)
             return
         ROLE_CHECK.note(session.login)

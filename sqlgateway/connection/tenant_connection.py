@@ -21,7 +21,7 @@ from sqlgateway.provisioning.placements import Login
 # libpq's buffer never shrinks: a connection that once held this much is not kept.
 KEEP_LIMIT_BYTES: Final = 2**20
 MAX_LIFE_S: Final = 600.0
-SETTLE_S: Final = 2.0
+RESET_TIMEOUT_S: Final = 2.0
 # DISCARD ALL in its parts (no tenant's role gets an advisory lock), which can come before another
 # statement: it leaves the seed of random(), so that the next request's values would be known.
 RESET: Final = (
@@ -112,14 +112,14 @@ class TenantConnection(MessageStream):
         if self.login.address.can("transaction_timeout"):
             names.append("transaction_timeout")
         limit_ms = timeout_ms + settings.SQL.grace_ms
-        self.give_up_at = max(self.give_up_at, time.monotonic() + SETTLE_S)
+        self.give_up_at = max(self.give_up_at, time.monotonic() + RESET_TIMEOUT_S)
         self.run("; ".join(f"SET {name} = {limit_ms}" for name in names).encode())
 
-    def park(self) -> bool:
+    def start_reset(self) -> bool:
         """Clean up; True if the connection may be used again.
 
         This does not wait for its answer: the server works while the caller's
-        answer is written, and ``settle`` reads it before the next request.
+        answer is written, and ``finish_reset`` reads it before the next request.
         """
         self.notices = []
         if self._most_bytes > KEEP_LIMIT_BYTES:
@@ -145,9 +145,12 @@ class TenantConnection(MessageStream):
         self.used_at = time.monotonic()
         return True
 
-    def settle(self) -> bool:
-        """Read the answer that ``park`` did not wait for; False if the connection is unusable."""
-        self.give_up_at = time.monotonic() + SETTLE_S
+    def finish_reset(self) -> bool:
+        """Read the answer that ``start_reset`` did not wait for.
+
+        Returns False if the connection is unusable.
+        """
+        self.give_up_at = time.monotonic() + RESET_TIMEOUT_S
         try:
             if self._is_resetting and not self._is_reset():
                 return False

@@ -117,7 +117,7 @@ def _lock_intact(connection: psycopg.Connection, database: Database, login: Logi
         except LOST_RACES as exc:
             end_changes(connection, database, exc)
         else:
-            _note_healed(database, login)
+            _note_repaired(database, login)
     raise EngineUnavailable("The role is being changed.")
 
 
@@ -137,7 +137,7 @@ def end_changes(connection: psycopg.Connection, database: Database, lost: psycop
     log.info("sql_role_contended", database=database.pk, kind=type(lost).__name__)
 
 
-def _note_healed(database: Database, login: Login) -> None:
+def _note_repaired(database: Database, login: Login) -> None:
     log.warning("sql_role_healed", database=database.pk, role=login.role)
     organization_id = database.organization_id
     if organization_id is None or database.environment is None:

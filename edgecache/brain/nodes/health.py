@@ -10,12 +10,13 @@ OFFLINE_AFTER: Final = 4
 LATENESS: Final = 0.5
 
 FAILURES_TO_AVOID: Final = 3
-FIRST_REST_S: Final = 1.0
-LONGEST_REST_S: Final = 30.0
+INITIAL_BACKOFF_S: Final = 1.0
+MAX_BACKOFF_S: Final = 30.0
 LATENCY_WEIGHT: Final = 0.2
 
-# One bad file is one bad file: disks rot. Of the platform's own nodes a share of bad files is an
-# alarm, and others are asked first; an operator's node is taken out, as it may alter on purpose.
+# A single bad file is treated as disk corruption. If too many files of a platform node are bad, an
+# alarm is raised and other nodes are preferred; an operator's node is quarantined, because it may
+# alter files on purpose.
 CHECKS_KEPT: Final = 1000
 CHECKS_S: Final = 3600.0
 OWN_LEAST_CHECKS: Final = 20
@@ -93,11 +94,11 @@ class IntegrityChecks:
 class NodeStatistics:
     """This brain's experience with a node: failures in a row, latency, running requests.
 
-    After three failures in a row the node is avoided, each time twice as long; then one request
+    After three failures in a row the node is avoided, each time for twice as long; then one request
     tries it again.
     """
 
-    __slots__ = ("checks", "failures", "is_corrupt", "latency_s", "rests_until", "running")
+    __slots__ = ("backoff_until", "checks", "failures", "is_corrupt", "latency_s", "running")
 
     def __init__(self) -> None:
         """Start without failures."""
@@ -106,13 +107,13 @@ class NodeStatistics:
         # As of the last wrong bytes.
         self.is_corrupt = False
         self.latency_s = 0.0
-        self.rests_until = 0.0
+        self.backoff_until = 0.0
         self.running = 0
 
     def succeeded(self, seconds: float) -> None:
         """Record a response and its time to the first byte."""
         self.failures = 0
-        self.rests_until = 0.0
+        self.backoff_until = 0.0
         old = self.latency_s or seconds
         self.latency_s = old + LATENCY_WEIGHT * (seconds - old)
 
@@ -121,8 +122,8 @@ class NodeStatistics:
         self.failures += 1
         beyond = self.failures - FAILURES_TO_AVOID
         if beyond >= 0:
-            self.rests_until = now + min(FIRST_REST_S * 2.0**beyond, LONGEST_REST_S)
+            self.backoff_until = now + min(INITIAL_BACKOFF_S * 2.0**beyond, MAX_BACKOFF_S)
 
     def may_be_asked(self, *, now: float) -> bool:
         """True if the node is not being avoided."""
-        return now >= self.rests_until
+        return now >= self.backoff_until

@@ -154,7 +154,7 @@ class Nodes:
         """Return the nodes to read a blob from, nearest first; empty if no holder is usable.
 
         holders: ``directory.locations``. region: the client's. Suspect nodes, and those that failed
-        lately or rot, come last rather than never: there may be no others.
+        recently or have corrupt files, come last rather than never: there may be no others.
         """
         good: list[NodeRow] = []
         poor: list[NodeRow] = []

@@ -9,7 +9,7 @@ from edgecache.brain.directory.coherence import AnnouncingTransaction
 from edgecache.brain.nodes.placement import choose
 from edgecache.brain.nodes.rows import NodeRow
 
-TOPIC: Final = "heal"
+TOPIC: Final = "repair"
 
 
 def request_check(change: AnnouncingTransaction, hashes: Iterable[bytes]) -> None:

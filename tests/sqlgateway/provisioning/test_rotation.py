@@ -221,7 +221,7 @@ def test_no_request_fails_while_passwords_rotate_again_and_again(committed: Call
 
 
 @pytest.mark.parametrize("is_checked", [False, True])
-def test_a_rotation_that_was_killed_in_between_heals(
+def test_a_rotation_that_was_killed_in_between_is_repaired(
     alice: Caller, monkeypatch: pytest.MonkeyPatch, is_checked: bool
 ) -> None:
     for role in ROLES:

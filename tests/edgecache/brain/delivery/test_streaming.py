@@ -103,7 +103,7 @@ class FaultyCluster:
             proxy.fault = fault
             proxy.answered = 0
 
-    def heal(self) -> None:
+    def make_healthy(self) -> None:
         """Make all workers healthy, approve them again, and wait for what they hold."""
         self.break_workers(faulty_workers.healthy, faulty_workers.healthy)
         until(self._are_believed)
@@ -158,10 +158,10 @@ def _nodes(cluster: Cluster) -> list[dict[str, Any]]:
 @pytest.fixture
 def faulty(hospital: FaultyCluster) -> Iterator[FaultyCluster]:
     """Return it with healthy workers, and leave it so."""
-    hospital.heal()
+    hospital.make_healthy()
     yield hospital
     hospital.configure(verifies_reads=False)
-    hospital.heal()
+    hospital.make_healthy()
 
 
 def test_healthy_workers_serve(faulty: FaultyCluster) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from edgecache.brain.nodes.health import (
     CHECKS_S,
-    LONGEST_REST_S,
+    MAX_BACKOFF_S,
     Health,
     IntegrityChecks,
     NodeStatistics,
@@ -46,10 +46,10 @@ def test_each_further_failure_doubles_the_pause_up_to_a_limit() -> None:
     statistics = NodeStatistics()
     for _ in range(4):
         statistics.failed(now=0.0)
-    assert statistics.rests_until == 2.0
+    assert statistics.backoff_until == 2.0
     for _ in range(20):
         statistics.failed(now=0.0)
-    assert statistics.rests_until == LONGEST_REST_S
+    assert statistics.backoff_until == MAX_BACKOFF_S
 
 
 def test_a_success_resets_the_failures() -> None:
