@@ -68,7 +68,7 @@ def _resolve(request: PlatformRequest) -> Principal | None:
     try:
         return _ask(request, token)
     except DatabaseError as exc:
-        if not problems.is_database_away(exc) or connection.in_atomic_block:
+        if not problems.is_database_unreachable(exc) or connection.in_atomic_block:
             raise
         # A connection that died since its last request (a restart of the database) is no reason
         # to refuse: nothing was written yet, so once more on a new one.

@@ -72,7 +72,7 @@ def queue(
 
 
 def _drop_oldest(endpoint: WebhookEndpoint, now: datetime) -> None:
-    """Fail what waits for an endpoint beyond the limit, so that one that is away fills no table."""
+    """Fail what waits for an endpoint beyond the limit, so that it fills no table."""
     rows = WebhookDelivery.unscoped.filter(  # unscoped: the endpoint's own
         endpoint=endpoint, state=WebhookDelivery.State.QUEUED
     )

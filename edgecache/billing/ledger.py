@@ -78,7 +78,7 @@ OVERDRAWN: Final = frozenset(("account_not_overdrawn", "account_debt_not_positiv
 # Held by a transaction from its first use of the ledger on. Almost every journal changes an account
 # of the platform, so that journals wait for each other anyway; with row locks alone, transactions
 # that need accounts in several steps would lock them in different orders.
-TURN: Final = 0x5A0C_0002
+LEDGER_LOCK_KEY: Final = 0x5A0C_0002
 
 
 class Posting(NamedTuple):
@@ -125,7 +125,7 @@ def open_journal(
 
     None if a journal with this key is there already. The commit fails if its entries do not add up.
     """
-    _take_turn()
+    _lock_ledger()
     journal, is_new = Journal.objects.get_or_create(
         key=key, defaults={"kind": kind, "reason": reason, "actor": actor}
     )
@@ -158,7 +158,7 @@ def locked(
     names: Sequence[tuple[AccountKind, int | None]],
 ) -> dict[tuple[AccountKind, int | None], int]:
     """Return the ids of accounts, made where needed; no other transaction changes them now."""
-    _take_turn()
+    _lock_ledger()
     Account.objects.bulk_create(
         (Account(kind=kind, organization_id=owner) for kind, owner in names), ignore_conflicts=True
     )
@@ -209,9 +209,9 @@ def verify() -> Verification:
     return Verification(Journal.objects.count(), Entry.objects.count(), fault)
 
 
-def _take_turn() -> None:
+def _lock_ledger() -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TURN])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LEDGER_LOCK_KEY])
 
 
 def _owned_by(owners: set[int | None]) -> Q:

@@ -112,7 +112,7 @@ class Database:
         )
 
     async def start(self) -> None:
-        """Open the pool; the database may still be away."""
+        """Open the pool; the database may still be unreachable."""
         await self._pool.open(wait=False)
 
     async def stop(self) -> None:

@@ -12,10 +12,10 @@ from django.db import InterfaceError, OperationalError, transaction
 from procrastinate.exceptions import ConnectorException
 
 from platform_site.lib.errors import ControlDatabaseUnavailable, PlatformError
-from platform_site.lib.problems import is_database_away
+from platform_site.lib.problems import is_database_unreachable
 
 REFUSED: Final = 1
-DATABASE_AWAY: Final = 3
+DATABASE_UNREACHABLE: Final = 3
 UNFINISHED: Final = 4
 EXITS: Final = (
     "Exit status: 0 done; 1 refused, and nothing was changed; 2 called wrongly; 3 the database "
@@ -54,7 +54,7 @@ class Refused(Exception):
 class Unreachable(Refused):
     """Something other than the control database that a command needs does not answer."""
 
-    status = DATABASE_AWAY
+    status = DATABASE_UNREACHABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +104,10 @@ class OpsCommand(BaseCommand):
         except PlatformError as exc:
             raise self._refuse(_of_platform(exc), options) from exc
         except (OperationalError, InterfaceError, ConnectorException) as exc:
-            if not is_database_away(exc):
+            if not is_database_unreachable(exc):
                 raise
-            away = _of_platform(ControlDatabaseUnavailable())
-            raise self._refuse(away, options, status=DATABASE_AWAY) from exc
+            error = _of_platform(ControlDatabaseUnavailable())
+            raise self._refuse(error, options, status=DATABASE_UNREACHABLE) from exc
         said = json.dumps(outcome.facts) if options["json"] else outcome.text
         if said:
             self.stdout.write(said)

@@ -16,7 +16,7 @@ def exclusive(name: str) -> Iterator[None]:
     """Hold the lock of that name while the block runs, which may take hours.
 
     It belongs to a connection of its own: it outlasts transactions and ends with the process.
-    Raises Busy, and Django's OperationalError while the control database is away.
+    Raises Busy, and Django's OperationalError while the control database is unreachable.
     """
     with connection.wrap_database_errors:
         own = psycopg.connect(**connection.get_connection_params(), autocommit=True)

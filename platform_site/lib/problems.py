@@ -100,7 +100,7 @@ def translate(exc: BaseException) -> errors.PlatformError | None:
         return errors.PayloadTooLarge()
     if isinstance(exc, PermissionDenied | drf.PermissionDenied):
         return errors.Forbidden()
-    if is_database_away(exc):
+    if is_database_unreachable(exc):
         log.warning("control_database_unavailable", error=type(exc).__name__)
         return errors.ControlDatabaseUnavailable()
     if isinstance(exc, OperationalError) and _sqlstate(exc) in DEADLOCKS:
@@ -110,7 +110,7 @@ def translate(exc: BaseException) -> errors.PlatformError | None:
     return _translate_drf(exc) if isinstance(exc, drf.APIException) else None
 
 
-def is_database_away(exc: BaseException) -> bool:
+def is_database_unreachable(exc: BaseException) -> bool:
     """True if the control database cannot be reached (not if it refused a statement)."""
     if isinstance(exc, psycopg_pool.PoolTimeout | psycopg_pool.PoolClosed):
         return True

@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 def write() -> None:
-    """Add what this process counted; while the database is away it is kept for the next time."""
+    """Add what this process counted; without the database it is kept for the next time."""
     publishing.publish()
     taken = TALLY.take()
     if not taken:

@@ -30,7 +30,7 @@ NOT_NOW: Final = (
     *("too many connections", "too many clients", "connection slots are reserved"),
     *("starting up", "shutting down", "in recovery mode", "not accepting connections"),
     "terminating connection",
-    # PgBouncer's, for its own limits and for a server that is away.
+    # PgBouncer's, for its own limits and for a server that is unreachable.
     *("no more connections allowed", "query_wait_timeout", "cannot connect to server"),
 )
 # PgBouncer logs in to the server again a second after a failure (server_login_retry).

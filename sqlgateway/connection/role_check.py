@@ -63,7 +63,7 @@ class RoleCheck:
             try:
                 self.run()
             except Exception:
-                # The control database may be away; the next round is another attempt.
+                # The control database may be unreachable; the next round is another attempt.
                 log.exception("sql_role_check_failed")
             finally:
                 control_connection.close()

@@ -31,7 +31,7 @@ def retire(database: Database, *, roles: Sequence[str]) -> None:
 
 
 def drop_due(*, now: datetime) -> int:
-    """Drop what was kept long enough; return how many. A server that is away is tried later."""
+    """Drop what was kept long enough; return how many. Unreachable servers are tried later."""
     due = RetiredDatabase.unscoped.filter(drop_after__lte=now)  # unscoped: housekeeping
     return _drop(due)
 

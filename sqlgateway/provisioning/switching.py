@@ -127,7 +127,7 @@ def recover() -> None:
             with exclusive(database):
                 roll_back(database)
         except (Busy, EngineUnavailable):
-            # It is under way, or a server is away and the next call tries again.
+            # It is under way, or a server is unreachable and the next call tries again.
             log.info("sql_switch_not_recovered", database=database.pk)
 
 

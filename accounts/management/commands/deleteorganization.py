@@ -15,7 +15,7 @@ from accounts.organization import deletion
 from environments.models import Organization
 from platform_site.lib.commands import OpsCommand, Outcome
 from platform_site.lib.errors import PlatformError
-from platform_site.lib.problems import is_database_away
+from platform_site.lib.problems import is_database_unreachable
 
 UNFINISHED: Final = "The deletion has begun and is not complete."
 AGAIN: Final = "It goes on by itself within an hour, and at once if you repeat this command."
@@ -73,7 +73,7 @@ def _delete(organization_id: int, now: datetime) -> str:
     except PlatformError as exc:
         return f"{UNFINISHED} {exc.title} {AGAIN}"
     except (DatabaseError, psycopg.Error) as exc:
-        if is_database_away(exc):
+        if is_database_unreachable(exc):
             raise
         # As a database that somebody keeps open on the tenants' server.
         return f"{UNFINISHED} A database server refused a step: {exc}".rstrip() + f" {AGAIN}"

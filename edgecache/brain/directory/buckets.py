@@ -52,7 +52,7 @@ UPDATE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Switches:
+class BucketOptions:
     """A bucket's options; None leaves one unchanged. forwarded_headers: names with commas."""
 
     is_public: bool | None = None
@@ -62,7 +62,7 @@ class Switches:
     forwarded_headers: str | None = None
 
 
-AS_IT_IS: Final = Switches()
+NO_CHANGES: Final = BucketOptions()
 
 
 class Buckets:
@@ -88,7 +88,7 @@ class Buckets:
         *,
         origin_id: int | None = None,
         origin_prefix: str = "",
-        switches: Switches = AS_IT_IS,
+        options: BucketOptions = NO_CHANGES,
     ) -> BucketInfo:
         """Create a bucket. origin_id: of the same environment; None is the built-in origin.
 
@@ -101,9 +101,9 @@ class Buckets:
                     [
                         *(tenant.organization_id, tenant.environment_pk, name),
                         *(secrets.token_hex(10), origin_prefix),
-                        *(bool(switches.is_public), bool(switches.allows_redirect)),
-                        *(bool(switches.verifies_reads), bool(switches.forwards_writes)),
-                        switches.forwarded_headers or "",
+                        *(bool(options.is_public), bool(options.allows_redirect)),
+                        *(bool(options.verifies_reads), bool(options.forwards_writes)),
+                        options.forwarded_headers or "",
                         origin_id,
                         *(origin_id, origin_id, tenant.organization_id, tenant.environment_pk),
                     ],
@@ -115,15 +115,15 @@ class Buckets:
             raise BucketExists from None
         return bucket_of(row)
 
-    async def change(self, tenant: Tenant, bucket_id: int, switches: Switches) -> BucketInfo:
+    async def change(self, tenant: Tenant, bucket_id: int, options: BucketOptions) -> BucketInfo:
         """AnnouncingTransaction a bucket. Raises NoSuchBucket, DatabaseUnavailable."""
         async with self._coherence.transaction() as change:
             row = await change.one(
                 UPDATE,
                 [
-                    *(switches.is_public, switches.allows_redirect),
-                    *(switches.verifies_reads, switches.forwards_writes),
-                    switches.forwarded_headers,
+                    *(options.is_public, options.allows_redirect),
+                    *(options.verifies_reads, options.forwards_writes),
+                    options.forwarded_headers,
                     *(tenant.organization_id, tenant.environment_pk, bucket_id),
                 ],
             )

@@ -111,21 +111,21 @@ class Hosts:
             coherence, TOPIC, row_of=lambda _: None
         )
         # Called for every request, mostly with one of a few names.
-        self._judged: Callable[[str], bool] = lru_cache(NAMES_KEPT)(self._judge)
+        self._checked_host: Callable[[str], bool] = lru_cache(NAMES_KEPT)(self._check_host)
 
-    def may_be(self, host: str) -> bool:
+    def can_be_bucket_host(self, host: str) -> bool:
         """True if a name may be a bucket's: a domain in lower case, not the object API's."""
-        return len(host) <= NAME_LIMIT and self._judged(host)
+        return len(host) <= NAME_LIMIT and self._checked_host(host)
 
-    def _judge(self, host: str) -> bool:
+    def _check_host(self, host: str) -> bool:
         own = any(host == name or host.endswith(f".{name}") for name in self._s3_domains)
         return not own and DOMAIN.fullmatch(host) is not None
 
-    def names_none(self, authority: str) -> bool:
+    def is_not_a_bucket_host(self, authority: str) -> bool:
         """True if a Host header certainly names no bucket; False if a look-up is necessary."""
         host = host_name(authority)
         known = self._known.known(None)
-        return not self.may_be(host) if known is None else host not in known
+        return not self.can_be_bucket_host(host) if known is None else host not in known
 
     def known_bucket_id(self, authority: str) -> int | None:
         """Return the bucket of a Host header if it is in memory, and that is current."""
@@ -138,7 +138,7 @@ class Hosts:
         Raises DatabaseUnavailable.
         """
         host = host_name(authority)
-        if self._known.known(None) is None and not self.may_be(host):
+        if self._known.known(None) is None and not self.can_be_bucket_host(host):
             return None
         if not self._coherence.is_current:
             sql = "SELECT bucket_id FROM brain_host WHERE host = %s"
@@ -215,4 +215,4 @@ class Hosts:
 
     async def _load(self) -> dict[str, int]:
         rows = await self._database.all("SELECT host, bucket_id FROM brain_host")
-        return {row.host: row.bucket_id for row in rows if self.may_be(row.host)}
+        return {row.host: row.bucket_id for row in rows if self.can_be_bucket_host(row.host)}

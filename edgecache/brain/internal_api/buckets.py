@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from edgecache.brain.cdn.keys import EVERYTHING, is_forwardable
-from edgecache.brain.directory.buckets import Buckets, Switches
+from edgecache.brain.directory.buckets import BucketOptions, Buckets
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
@@ -33,12 +33,12 @@ def routes(buckets: Buckets, repair: Repair) -> list[Route]:
         name = body.text("name", limit=NAME_CHARS)
         origin_id = body.integer("origin_id", minimum=1) if body.is_given("origin_id") else None
         prefix = body.text("origin_prefix", limit=PREFIX_CHARS, default="")
-        switches = _switches(body)
+        options = _options(body)
         if name and not is_bucket_name(name):
             body.wrong("name", BUCKET_RULE, None)
         body.finish()
         row = await buckets.create(
-            tenant, name, origin_id=origin_id, origin_prefix=prefix, switches=switches
+            tenant, name, origin_id=origin_id, origin_prefix=prefix, options=options
         )
         return JsonResponse(shape(row), 201)
 
@@ -62,10 +62,10 @@ def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
     async def change(call: JsonCall) -> JsonResponse:
         tenant, bucket_id = tenant_of(call.query), number(call)
         body = Fields(call.body)
-        switches = _switches(body)
+        options = _options(body)
         body.finish()
-        row = await buckets.change(tenant, bucket_id, switches)
-        if switches.is_public is not None:
+        row = await buckets.change(tenant, bucket_id, options)
+        if options.is_public is not None:
             # Objects that became private leave other organizations' nodes.
             await repair.again()
         return JsonResponse(shape(row))
@@ -96,9 +96,9 @@ def number(call: JsonCall) -> int:
     return int(text)
 
 
-def _switches(body: Fields) -> Switches:
-    names = (name for name in Switches.__slots__ if name != HEADERS and body.is_given(name))
-    return Switches(
+def _options(body: Fields) -> BucketOptions:
+    names = (name for name in BucketOptions.__slots__ if name != HEADERS and body.is_given(name))
+    return BucketOptions(
         **{name: body.boolean(name) for name in names},
         forwarded_headers=_forwarded_headers(body),
     )

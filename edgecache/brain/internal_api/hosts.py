@@ -33,7 +33,7 @@ def routes(hosts: Hosts) -> list[Route]:
         host = body.text("host", limit=HOST_CHARS)
         token = body.converted("token", _token, "must be 64 hexadecimal digits", "")
         seen = body.texts("seen", limit=TOKENS, length=TOKEN_CHARS)
-        if not hosts.may_be(host):
+        if not hosts.can_be_bucket_host(host):
             body.wrong("host", "must be a domain of your own, in lower case", None)
         body.finish()
         tokens = [text for text in seen if _token(text)]

@@ -59,7 +59,7 @@ class Nodes:
         self._statistics: dict[UUID, NodeStatistics] = {}
         self._read_at = 0.0
         self._wakeup = asyncio.Event()
-        # Known rows stay in use while the database is away: ages grow, so that silent nodes
+        # Known rows stay in use while the database is unreachable: ages grow, so that silent nodes
         # become offline all the same.
         self._periodic = PeriodicTask(
             "nodes", self.refresh, lambda: wait_for_wakeup(self._wakeup, REFRESH_S)

@@ -23,7 +23,7 @@ ALL: Final = "SELECT organization_id FROM brain_organizationservice WHERE is_sto
 class StoppedOrganizations:
     """What one brain knows: all of them, in memory (some 60 bytes each).
 
-    While the database is away the last known ones hold.
+    While the database is unreachable the last known ones hold.
     """
 
     def __init__(self, database: Database, coherence: Coherence) -> None:

@@ -50,7 +50,7 @@ class Load:
 
 
 async def heartbeats(node: Node) -> None:
-    """Beat until the node is removed; serve on while the brain is away."""
+    """Beat until the node is removed; serve on while the brain is unreachable."""
     backoff, load = Backoff(), Load()
     while node.status is not Status.REMOVED:
         wait_s = await _beat_or_wait(node, load, backoff)

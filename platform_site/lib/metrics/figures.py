@@ -29,7 +29,7 @@ class Subject:
         self._until = 0.0
 
     def gauges(self) -> list[GaugeMetricFamily] | None:
-        """Return the gauges; None while the database is away."""
+        """Return the gauges; None while the database is unreachable."""
         with self._lock:
             if time.monotonic() >= self._until:
                 self._kept = self._try()

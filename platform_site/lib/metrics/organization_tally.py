@@ -9,7 +9,7 @@ HOUR_S: Final = 3600
 CLIENT_ERRORS: Final = 400
 SERVER_ERRORS: Final = 500
 # Organizations and hours that wait to be written: some megabytes. More than these only wait while
-# the database is away; what comes to others by then is not counted.
+# the database is unreachable; what comes to others by then is not counted.
 MOST_ENTRIES: Final = 20_000
 
 # An organization, and the hour's beginning in Unix seconds.

@@ -86,7 +86,7 @@ class Stores(PeriodicTask):
         coherence.subscribe(TOPIC, self._wakeup.set)
 
     async def start(self) -> None:
-        """Read which store is written to; continue in the background while PostgreSQL is away.
+        """Read which store is written to; without PostgreSQL continue in the background.
 
         Raises StoreError.
         """

@@ -44,13 +44,13 @@ async def test_unknown_hosts_cost_one_query_in_total(brain: Brain, looks: list[s
 
 async def test_a_host_without_a_bucket_is_recognized_without_a_query(brain: Brain) -> None:
     hosts = hosts_of(brain)
-    assert hosts.names_none("127.0.0.1:9000")
-    assert not hosts.names_none(HOST)
+    assert hosts.is_not_a_bucket_host("127.0.0.1:9000")
+    assert not hosts.is_not_a_bucket_host(HOST)
     assert await hosts.bucket_id(HOST) is None
-    assert hosts.names_none(f"{HOST}:9000")
+    assert hosts.is_not_a_bucket_host(f"{HOST}:9000")
     mine = await brain.bucket()
     await hosts.prove(ALICE, mine.id, HOST, token=TOKEN, seen=[TOKEN])
-    assert not hosts.names_none(f"{HOST}:9000")
+    assert not hosts.is_not_a_bucket_host(f"{HOST}:9000")
 
 
 @pytest.mark.parametrize(

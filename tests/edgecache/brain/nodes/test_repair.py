@@ -205,7 +205,7 @@ def test_a_returning_worker_does_not_bring_back_purged_objects(lasting_site: Sit
     try:
         wait_until(lambda: health_of(lasting_site.brain, cut_off) == "offline")
         lasting_site.purge(purged)
-        lasting_site.objects[replaced] = b"written while it was away"
+        lasting_site.objects[replaced] = b"written while it was unreachable"
         lasting_site.client.put_object(
             Bucket="docs", Key=replaced, Body=lasting_site.objects[replaced]
         )

@@ -96,7 +96,7 @@ def test_a_lost_connection_is_the_error_that_a_cursor_raises(clean: None, alice:
     _end_backend()
     with pytest.raises(OperationalError) as caught:
         emails.value(key(alice))
-    assert problems.is_database_away(caught.value)
+    assert problems.is_database_unreachable(caught.value)
 
 
 def test_a_request_succeeds_after_a_restart_of_the_database(clean: None, alice: User) -> None:
