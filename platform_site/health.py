@@ -18,7 +18,7 @@ from platform_site.lib.errors import NotFound, PlatformError
 from platform_site.lib.metrics import publishing
 from platform_site.lib.metrics.connections import DATABASE
 from platform_site.lib.metrics.exposition import exposition as all_metrics
-from platform_site.lib.metrics.figures import Figures, Subject
+from platform_site.lib.metrics.figures import Figures, GaugeGroup
 from platform_site.lib.metrics.tasks import TASKS
 from platform_site.lib.web.addresses import is_from_this_machine
 
@@ -88,17 +88,17 @@ def exposition(request: HttpRequest) -> HttpResponse:
     if not _may_scrape(request):
         return problems.respond(request, NotFound())
     publishing.publish()
-    figures = Figures(*_subjects())
+    figures = Figures(*_gauge_groups())
     return HttpResponse(all_metrics(Deliveries(), figures), content_type=CONTENT_TYPE_LATEST)
 
 
-def _subjects() -> list[Subject]:
-    subjects = [TASKS, DATABASE, BACKUPS, WEBHOOKS]
+def _gauge_groups() -> list[GaugeGroup]:
+    groups = [TASKS, DATABASE, BACKUPS, WEBHOOKS]
     if settings.HAS_CACHE:
         from edgecache.billing.metrics import LEDGER  # noqa: PLC0415 - only with the feature
 
-        subjects.append(LEDGER)
-    return subjects
+        groups.append(LEDGER)
+    return groups
 
 
 def _may_scrape(request: HttpRequest) -> bool:

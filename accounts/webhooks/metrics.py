@@ -8,7 +8,7 @@ from django.db import connection
 from prometheus_client.core import GaugeMetricFamily
 
 from accounts.models import WebhookDelivery
-from platform_site.lib.metrics.figures import Subject, gauge
+from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
 # Rows that are counted at most.
 COUNTED: Final = 10_000
@@ -89,4 +89,4 @@ def _gauges() -> Iterator[GaugeMetricFamily]:
     yield endpoints
 
 
-WEBHOOKS: Final = Subject("webhooks", _gauges, keep_s=15)
+WEBHOOKS: Final = GaugeGroup("webhooks", _gauges, keep_s=15)

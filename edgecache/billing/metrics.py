@@ -7,7 +7,7 @@ from django.db import connection
 from prometheus_client.core import GaugeMetricFamily
 
 from edgecache.billing.models import Payout
-from platform_site.lib.metrics.figures import Subject, gauge
+from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
 # Rows that are counted at most.
 COUNTED: Final = 10_000
@@ -64,4 +64,4 @@ def _read() -> Iterator[GaugeMetricFamily]:
     )
 
 
-LEDGER: Final = Subject("ledger", _read, keep_s=60)
+LEDGER: Final = GaugeGroup("ledger", _read, keep_s=60)

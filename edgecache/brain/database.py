@@ -44,9 +44,9 @@ QUEUE_S: Final = 2.0
 LONG_SHARE: Final = 2
 LONG_SPARE: Final = 1
 LONG_QUEUE_S: Final = 10.0
-# More than there can be: what has begun to wait patiently is not refused.
-PATIENT_QUEUE: Final = 2**30
-AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed)
+# More than there can be: what has begun to wait without a timeout is not refused.
+QUEUE_WITHOUT_TIMEOUT: Final = 2**30
+UNREACHABLE: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed)
 
 
 class Connection:
@@ -90,7 +90,7 @@ class Database:
         shares = partial(Shares, refusal=DatabaseBusy)
         self._places = shares(max_connections, spare=SPARE, queue=QUEUE, wait_s=QUEUE_S)
         self._long = shares(few, spare=LONG_SPARE, queue=QUEUE, wait_s=LONG_QUEUE_S)
-        self._patient = shares(few, spare=SPARE, queue=PATIENT_QUEUE, wait_s=None)
+        self._without_timeout = shares(few, spare=SPARE, queue=QUEUE_WITHOUT_TIMEOUT, wait_s=None)
         self._pool: AsyncConnectionPool[RawConnection] = AsyncConnectionPool(
             url,
             kwargs={
@@ -143,13 +143,13 @@ class Database:
         """
         return self._long.place(SHARE_KEY.get())
 
-    def patient(self) -> AbstractAsyncContextManager[None]:
-        """Hold a place among those that wait for a connection however long it takes.
+    def without_timeout(self) -> AbstractAsyncContextManager[None]:
+        """Hold a place among those that wait for a connection without a timeout.
 
         For what would be lost otherwise, such as the bytes of a fetch; it leaves places to
-        statements that are not patient.
+        statements that have a timeout.
         """
-        return self._patient.place(SHARE_KEY.get()[:2])
+        return self._without_timeout.place(SHARE_KEY.get()[:2])
 
     @asynccontextmanager
     async def transaction(
@@ -235,7 +235,7 @@ class Database:
         try:
             async with asyncio.timeout(timeout_s), self._checked_out() as raw:
                 yield Connection(raw)
-        except (*AWAY, TimeoutError) as exc:
+        except (*UNREACHABLE, TimeoutError) as exc:
             raise DatabaseUnavailable from exc
 
 

@@ -103,17 +103,17 @@ class HttpClient:
         *,
         waits_for_all: bool = False,
         stall_s: float | None = None,
-        is_patient: bool = False,
+        has_no_timeout: bool = False,
     ) -> OutgoingConnection:
         """Send a request that can be repeated; return when the response's head has come.
 
         waits_for_all: wait for the body, too, which is small. stall_s: until the response, if not
-        as usual. is_patient: wait for a place without a limit. The caller must ``release`` the
+        as usual. has_no_timeout: wait for a place without a limit. The caller must ``release`` the
         connection. Raises RequestFailed.
         """
         share_key = self._share_key()
         wait_s = self._stall_s if stall_s is None else stall_s
-        await self.running.take(share_key, is_patient=is_patient)
+        await self.running.take(share_key, has_no_timeout=has_no_timeout)
         connection: OutgoingConnection | None = None
         try:
             connection = await self._connection(address)

@@ -117,10 +117,10 @@ class Shares:
         """Note what the last level of a key holds, as something else has counted it."""
         self._add(key, amount - self._held.get(key, 0))
 
-    async def take(self, key: ShareKey, *, is_patient: bool = False) -> None:
+    async def take(self, key: ShareKey, *, has_no_timeout: bool = False) -> None:
         """Take one place, in the queue if necessary; a cancelled caller leaves the queue.
 
-        is_patient: wait without a limit. Raises the refusal.
+        has_no_timeout: wait without a limit. Raises the refusal.
         """
         if self.try_take(key):
             return
@@ -129,7 +129,7 @@ class Shares:
         turn: Turn = asyncio.get_running_loop().create_future()
         self._waiting.add(key, turn)
         try:
-            async with asyncio.timeout(None if is_patient else self._wait_s):
+            async with asyncio.timeout(None if has_no_timeout else self._wait_s):
                 await turn
         except TimeoutError:
             if not _is_granted(turn):
@@ -143,9 +143,9 @@ class Shares:
             raise
 
     @asynccontextmanager
-    async def place(self, key: ShareKey, *, is_patient: bool = False) -> AsyncIterator[None]:
+    async def place(self, key: ShareKey, *, has_no_timeout: bool = False) -> AsyncIterator[None]:
         """Hold one place while the block runs, taken as ``take`` does. Raises the refusal."""
-        await self.take(key, is_patient=is_patient)
+        await self.take(key, has_no_timeout=has_no_timeout)
         try:
             yield
         finally:

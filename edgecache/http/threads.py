@@ -60,13 +60,13 @@ class FairThreads:
         return asyncio.ensure_future(self._wait(share_key, work))
 
     async def run(
-        self, share_key: ShareKey, work: Callable[[], T], *, is_patient: bool = False
+        self, share_key: ShareKey, work: Callable[[], T], *, has_no_timeout: bool = False
     ) -> T:
         """Return what some work returns; a cancelled caller leaves the queue.
 
-        is_patient: wait without a limit. Raises what the work raises, and Busy.
+        has_no_timeout: wait without a limit. Raises what the work raises, and Busy.
         """
-        await self._turns.take(share_key, is_patient=is_patient)
+        await self._turns.take(share_key, has_no_timeout=has_no_timeout)
         return await self._start(share_key, work)
 
     async def owned(

@@ -8,7 +8,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from accounts.audit_tags import AccountTag
 from accounts.models import AuditEvent
-from platform_site.lib.metrics.figures import Subject, gauge
+from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
 
 def last_backup() -> AuditEvent | None:
@@ -45,4 +45,4 @@ def _read() -> Iterator[GaugeMetricFamily]:
     )
 
 
-BACKUPS: Final = Subject("backups", _read, keep_s=60)
+BACKUPS: Final = GaugeGroup("backups", _read, keep_s=60)

@@ -104,12 +104,12 @@ def _stdlib(shared: list[Any], renderer: Any, level: str) -> dict[str, Any]:
                 ],
             }
         },
-        "filters": {"faults": {"()": Faults}},
+        "filters": {"drop_unavailable": {"()": DropUnavailable}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             # Django warns of every error response; the request line already has the status.
-            "django.request": {"level": "ERROR", "filters": ["faults"]},
+            "django.request": {"level": "ERROR", "filters": ["drop_unavailable"]},
             "django.security.DisallowedHost": {"level": "ERROR"},
             "procrastinate": {"level": "WARNING"},
             "psycopg.pool": {"level": "ERROR"},
@@ -117,11 +117,11 @@ def _stdlib(shared: list[Any], renderer: Any, level: str) -> dict[str, Any]:
     }
 
 
-class Faults(logging.Filter):
-    """Let through faults of the platform; the code that answers 503 logs the reason itself."""
+class DropUnavailable(logging.Filter):
+    """Drops the line that Django writes for each 503: the code that answers it logs the reason."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Drop the line that Django writes for each 503."""
+        """Return False for a response of 503."""
         return getattr(record, "status_code", None) != HTTPStatus.SERVICE_UNAVAILABLE
 
 

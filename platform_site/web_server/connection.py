@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 from gunicorn.workers import gthread  # type: ignore[import-untyped]  # it has no types
 
-from platform_site.lib.web.pace import RECEIVE_S, SLOWEST_BYTES_PER_S, Pace, PacedSocket
+from platform_site.lib.web.pace import RECEIVE_S, SLOWEST_BYTES_PER_S, MinimumRate, PacedSocket
 from platform_site.web_server.framing import Progress, progress
 
 RECEIVE_BYTES: Final = 64 * 1024
@@ -46,7 +46,7 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
         self.is_idle = True
         self.is_closed = False
         self.is_stream = False
-        self.pace = Pace()
+        self.pace = MinimumRate()
         self.drain_left = 0
         # What there is to read, the loop reads; a thread has no need to wait for it.
         self.data_ready = True
@@ -73,7 +73,7 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
     def hand_over(self) -> None:
         """Let gunicorn's parser read what was received first; runs in the request's thread."""
         self.init()
-        self.pace = Pace()
+        self.pace = MinimumRate()
         sock = PacedSocket(self.sock, self.pace) if self.is_stream else self.sock
         self.parser.unreader.sock = sock
         self.parser.unreader.unread(bytes(self.received))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from gunicorn.http import wsgi  # type: ignore[import-untyped]  # it has no types
 
-from platform_site.lib.web.pace import SLOWEST_TAKEN_BYTES_PER_S, Pace
+from platform_site.lib.web.pace import SLOWEST_TAKEN_BYTES_PER_S, MinimumRate
 
 # A longer piece of a body is not copied behind the head.
 JOIN_LIMIT_BYTES: Final = 256 * 1024
@@ -29,7 +29,7 @@ class Response(wsgi.Response):  # type: ignore[misc]  # untyped library
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.pace = Pace(SLOWEST_TAKEN_BYTES_PER_S)
+        self.pace = MinimumRate(SLOWEST_TAKEN_BYTES_PER_S)
 
     def default_headers(self) -> list[str]:
         """Return the status line and the headers that the server adds."""

@@ -24,7 +24,7 @@ from gunicorn.http.body import LengthReader  # type: ignore[import-untyped]  # i
 from gunicorn.workers import gthread  # type: ignore[import-untyped]  # it has no types
 
 from platform_site.lib.web import clients
-from platform_site.lib.web.compute_slots import LONGEST_HOLD_S, ComputeSlots
+from platform_site.lib.web.compute_slots import MAX_HOLD_S, ComputeSlots
 from platform_site.lib.web.connection_counts import CLOSED, ConnectionCounts
 from platform_site.lib.web.pace import PACES_KEY
 from platform_site.web_server.client_shares import ClientShares
@@ -291,8 +291,8 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
         """Wait for events, but not past the moment when something else is due."""
         if self.tpool.is_backed_up:
-            self.tpool.relieve()
-            timeout = min(timeout, LONGEST_HOLD_S)
+            self.tpool.reclaim_overdue_slots()
+            timeout = min(timeout, MAX_HOLD_S)
         if self.alive and not self._accepting:
             timeout = min(timeout, max(self._accepts_after - time.monotonic(), 0.0))
         listened, self._was_asked = self._accepting, False

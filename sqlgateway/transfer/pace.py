@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from platform_site.lib.web.pace import leave_to_own_limit
+from platform_site.lib.web.pace import disable_minimum_rate
 
 # Every piece may take this much longer than its size asks for: networks stall for a moment.
 STALL_S: Final = 5.0
@@ -83,7 +83,7 @@ class Pacemaker:
         yield from self._watched(environ, deadline, socket.SHUT_RDWR)
 
     def _watched(self, environ: dict[str, Any], deadline: float, how: int) -> Iterator[Transfer]:
-        leave_to_own_limit(environ)
+        disable_minimum_rate(environ)
         transfer = Transfer(environ.get("gunicorn.socket"), deadline, how)
         with self._condition:
             self._transfers.add(transfer)

@@ -8,16 +8,16 @@ from django.db import connection
 from accounts.models import Session, User
 from environments.models import Organization
 from platform_site.lib.database import joined_rows
-from platform_site.lib.database.joined_rows import Part
+from platform_site.lib.database.joined_rows import ModelColumns
 from twofactor.errors import ChallengeGone
 from twofactor.models import Challenge, Factor
 from twofactor.stored_secrets import digest
 
-_PARTS: Final = (
-    Part(Challenge, "c"),
-    Part(Factor, "f"),
+_MODELS: Final = (
+    ModelColumns(Challenge, "c"),
+    ModelColumns(Factor, "f"),
     # Of the user and the organization, what opening a session asks for.
-    Part(
+    ModelColumns(
         User,
         "u",
         "id",
@@ -28,7 +28,7 @@ _PARTS: Final = (
         "is_active",
         "created_at",
     ),
-    Part(
+    ModelColumns(
         Organization,
         "o",
         "id",
@@ -37,12 +37,12 @@ _PARTS: Final = (
         "mfa_allowed_methods",
         "mfa_grace_period_days",
     ),
-    Part(Session, "s", "id", "aal", "amr", "ends_at", "ended_at", "mfa_time", "mfa_method"),
+    ModelColumns(Session, "s", "id", "aal", "amr", "ends_at", "ended_at", "mfa_time", "mfa_method"),
 )
 # Factors are locked before challenges wherever both are, so that no two requests wait for each
 # other; PostgreSQL locks in the order that is written here.
 _LOCK: Final = f"""
-SELECT {joined_rows.columns(_PARTS)}
+SELECT {joined_rows.columns(_MODELS)}
 FROM twofactor_challenge c
 JOIN twofactor_factor f ON f.id = c.factor_id
 JOIN accounts_user u ON u.id = c.user_id
@@ -71,8 +71,8 @@ def lock(challenge_id: str, *, now: datetime) -> Challenge:
         row = cursor.fetchone()
     if row is None:
         raise ChallengeGone
-    parts: list[Any] = joined_rows.cut(row, _PARTS, connection)
-    challenge, factor, user, organization, session = parts
+    instances: list[Any] = joined_rows.split_row(row, _MODELS, connection)
+    challenge, factor, user, organization, session = instances
     user.organization = organization
     factor.user = challenge.user = user
     challenge.factor, challenge.session = factor, session

@@ -11,18 +11,18 @@ from django.db.models import Q
 from accounts.models import User
 from environments.models import MFA_METHODS, Organization
 from platform_site.lib.database import joined_rows
-from platform_site.lib.database.joined_rows import Part
+from platform_site.lib.database.joined_rows import ModelColumns
 from twofactor.models import Factor
 
-_PARTS: Final = (
-    Part(Factor, "f"),
-    Part(
+_MODELS: Final = (
+    ModelColumns(Factor, "f"),
+    ModelColumns(
         User, "u", "id", "organization_id", "email", "email_verified_at", "is_active", "created_at"
     ),
-    Part(Organization, "o"),
+    ModelColumns(Organization, "o"),
 )
 _SELECT: Final = f"""
-SELECT {joined_rows.columns(_PARTS)},
+SELECT {joined_rows.columns(_MODELS)},
     (SELECT count(*) FROM twofactor_backupcode b WHERE b.factor_id = f.id AND b.used_at IS NULL),
     EXISTS (SELECT 1 FROM twofactor_enrolmentdue d WHERE d.user_id = u.id)
 FROM accounts_user u JOIN environments_organization o ON o.id = u.organization_id
@@ -116,7 +116,7 @@ def holdings_of(user_id: UUID, *, lock: bool = False) -> Holdings:
 def _read(query: str, user_id: UUID) -> list[list[Any]]:
     with connection.cursor() as cursor:
         cursor.execute(query, [user_id])
-        return [joined_rows.cut(row, _PARTS, connection) for row in cursor.fetchall()]
+        return [joined_rows.split_row(row, _MODELS, connection) for row in cursor.fetchall()]
 
 
 def has_proper_factor(user_id: UUID) -> bool:

@@ -15,7 +15,7 @@ from accounts.models import User
 from accounts.tokens.signing import SignedToken, header_of
 from environments.models import Environment
 from platform_site.lib.database import joined_rows
-from platform_site.lib.database.joined_rows import Part
+from platform_site.lib.database.joined_rows import ModelColumns
 from platform_site.lib.errors import TokenExpired, TokenInvalid
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor.errors import ChallengeGone, EnrolmentGone
@@ -26,9 +26,9 @@ LIFE: Final = timedelta(minutes=10)
 CHALLENGE: Final = "challenge"
 ENROL: Final = "enrol"
 
-_PARTS: Final = (
-    Part(PendingSignIn, "p"),
-    Part(Environment, "e", "id", "organization_id", "slug", "name", "deleted_at"),
+_MODELS: Final = (
+    ModelColumns(PendingSignIn, "p"),
+    ModelColumns(Environment, "e", "id", "organization_id", "slug", "name", "deleted_at"),
 )
 _USE_UP: Final = f"""
 WITH answered AS (
@@ -37,7 +37,7 @@ WITH answered AS (
 UPDATE twofactor_pendingsignin p SET used_at = %(now)s FROM environments_environment e
 WHERE p.id = %(pending)s AND p.used_at IS NULL AND p.expires_at > %(now)s
 AND e.id = p.environment_id AND e.deleted_at IS NULL
-RETURNING {joined_rows.columns(_PARTS)}
+RETURNING {joined_rows.columns(_MODELS)}
 """  # noqa: S608 - column names of our own models
 
 
@@ -138,7 +138,7 @@ def use_up(
         row = cursor.fetchone()
     if row is None:
         raise ChallengeGone
-    waiting, environment = joined_rows.cut(row, _PARTS, connection)
+    waiting, environment = joined_rows.split_row(row, _MODELS, connection)
     waiting.environment = environment
     found: PendingSignIn = waiting
     return found

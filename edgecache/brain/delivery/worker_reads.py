@@ -70,7 +70,7 @@ class WorkerReads:
         Raises RequestFailed, WrongBytes, Overloaded.
         """
         async with self._request(
-            delivery, source, check, started, waits_for_body=False, is_patient=has_begun
+            delivery, source, check, started, waits_for_body=False, has_no_timeout=has_begun
         ) as connection:
             while check.position < check.end:
                 data = check.accept(await connection.piece())
@@ -117,7 +117,7 @@ class WorkerReads:
         started: float,
         *,
         waits_for_body: bool,
-        is_patient: bool = False,
+        has_no_timeout: bool = False,
     ) -> AsyncGenerator[OutgoingConnection]:
         """Request what the check wants next; yield the connection once the response's head came.
 
@@ -136,7 +136,7 @@ class WorkerReads:
                     BlobPart(delivery.sha256, check.position, length, delivery.size),
                     ticket=self._ticket(delivery, source),
                     waits_for_all=waits_for_body,
-                    is_patient=is_patient,
+                    has_no_timeout=has_no_timeout,
                 )
             except TooManyRequests:
                 # No other node and no origin should be asked instead.

@@ -335,7 +335,7 @@ class Directory:
                 row = await self._rows.get(watch.name)
             if row is None:
                 return None
-            found = found_of(row)
+            found = version_of_row(row)
             if may_keep and self.coherence.is_current:
                 self.remember(found, watch)
                 if found.sha256 not in watch.moved and watch.newest < NEVER:
@@ -352,6 +352,6 @@ def bucket_of(row: Row) -> BucketInfo:
     return BucketInfo(row.id, Tenant(row.organization_id, row.environment_pk), *row[3:])
 
 
-def found_of(row: Row) -> ObjectVersion:
+def version_of_row(row: Row) -> ObjectVersion:
     """Return the version of a row with FIND's columns."""
     return ObjectVersion(*row[:11], *(tuple(row.parts), *row[12:16]))

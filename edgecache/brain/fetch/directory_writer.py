@@ -46,7 +46,7 @@ class DirectoryWriter:
         )
         target = self._staging.blob_path(staged.manifest.sha256)
         name = (bucket_id, key, cacheability.variant)
-        async with self._database.patient():
+        async with self._database.without_timeout():
             with self._directory.watch(name) as watch:
                 async with self._directory.coherence.transaction(wait_for_acks=False) as change:
                     await commits.lock_keys(change, bucket_id, [key])
@@ -65,7 +65,7 @@ class DirectoryWriter:
         """
         bucket_id, key, _ = self._name
         name = (bucket_id, key, stale.variant)
-        async with self._database.patient():
+        async with self._database.without_timeout():
             with self._directory.watch(name) as watch:
                 async with self._directory.coherence.transaction(wait_for_acks=False) as change:
                     await commits.lock_keys(change, bucket_id, [key])

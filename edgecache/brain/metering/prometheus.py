@@ -45,7 +45,7 @@ def _traffic(traffic: Traffic) -> Iterator[str]:
 
 
 def _nodes(nodes: Nodes) -> Iterator[str]:
-    rows = nodes.all()
+    rows = nodes.nodes()
     healths = [nodes.health(row) for row in rows]
     counts: list[Sample] = [("", {"health": str(h)}, healths.count(h)) for h in HEALTHS]
     yield from _family("zonal_cache_nodes", "gauge", "Nodes by health.", counts)

@@ -60,7 +60,7 @@ class Statistics:
 
     async def status(self) -> dict[str, Any]:
         """Return the interface's status fields. Raises DatabaseUnavailable."""
-        rows = self._nodes.all()
+        rows = self._nodes.nodes()
         return {
             "brain_healthy": True,
             "total_nodes": len(rows),
@@ -72,7 +72,7 @@ class Statistics:
 
     async def cluster(self) -> dict[str, Any]:
         """Return the interface's cluster-wide metrics. Raises DatabaseUnavailable."""
-        rows = self._nodes.all()
+        rows = self._nodes.nodes()
         active = self._active(rows)
         return {
             **_measured(await self._measure(None)),

@@ -78,18 +78,22 @@ class WorkerClient(HttpClient):
         *,
         ticket: str,
         waits_for_all: bool,
-        is_patient: bool = False,
+        has_no_timeout: bool = False,
     ) -> OutgoingConnection:
         """Request bytes of a blob; return the connection when the response's head has come.
 
-        waits_for_all: wait for the body, too, which is small. is_patient: wait for a place without
-        a limit. The caller must ``release`` the connection. Raises RequestFailed.
+        waits_for_all: wait for the body, too, which is small. has_no_timeout: wait for a place
+        without a limit. The caller must ``release`` the connection. Raises RequestFailed.
         """
         with tracing.span("worker read", "client"):
             fields = {TICKET_HEADER: ticket, **part.range_header(), **tracing.headers()}
             request = request_head(address, "GET", object_path(part.sha256), fields)
             return await self.request(
-                address, request, part.check, waits_for_all=waits_for_all, is_patient=is_patient
+                address,
+                request,
+                part.check,
+                waits_for_all=waits_for_all,
+                has_no_timeout=has_no_timeout,
             )
 
     async def store(

@@ -110,11 +110,11 @@ class Nodes:
         """Return one node, None when it is gone."""
         return self._rows.get(node_id)
 
-    def all(self) -> list[NodeRow]:
+    def nodes(self) -> list[NodeRow]:
         """Return all nodes without those that are being removed."""
         return [row for row in self._rows.values() if row.removed_at is None]
 
-    def every(self) -> list[NodeRow]:
+    def nodes_including_removed(self) -> list[NodeRow]:
         """Return all nodes, including those that are being removed."""
         return list(self._rows.values())
 

@@ -189,7 +189,7 @@ class Repair(PeriodicTask):
         lost_after_s = LOST_AFTER_HEARTBEATS * self._nodes.interval_s
         readable = {
             row.id: row
-            for row in self._nodes.every()
+            for row in self._nodes.nodes_including_removed()
             if row.status in {"active", "draining"}
             and self._nodes.health(row) != "quarantined"
             and self._nodes.silence_s(row) < lost_after_s
@@ -220,7 +220,9 @@ class Repair(PeriodicTask):
         is_quiet: the walk found nothing to do. A drain that takes an hour is ended: what is lost
         with it is fetched from the origin again.
         """
-        leaving = [row for row in self._nodes.every() if row.removed_at is not None]
+        leaving = [
+            row for row in self._nodes.nodes_including_removed() if row.removed_at is not None
+        ]
         if not leaving:
             return True
         row = await self._database.one(FETCHES, [list(readable)])

@@ -164,7 +164,7 @@ class Replication:
         return sum(
             row.status == "active"
             and row.may_hold(tenant.organization_id, is_public=bucket.is_public)
-            for row in self._nodes.all()
+            for row in self._nodes.nodes()
         )
 
     def _choose(

@@ -90,13 +90,13 @@ class Siblings(PeriodicTask):
         self._memory.note_seen(self._number)
         self._read()
         others = self._others.values()
-        elsewhere: dict[Any, int] = {}
+        other_processes: dict[Any, int] = {}
         for report in others:
             for organization_id, size in report["staged"]:
-                elsewhere[organization_id] = elsewhere.get(organization_id, 0) + size
+                other_processes[organization_id] = other_processes.get(organization_id, 0) + size
         budget = self._staging.budget
-        budget.count_elsewhere(elsewhere)
-        self._staging.copies.note_elsewhere(sum(report["copies"] for report in others))
+        budget.count_other_processes(other_processes)
+        self._staging.copies.set_other_processes(sum(report["copies"] for report in others))
         knows_parts = await self._knows_parts(sum(report["parts"] for report in others))
         if knows_parts and self._memory.processes > 1:
             allowances = sum(report["allowance"] for report in others)

@@ -14,18 +14,18 @@ from edgecache.http.shares import ShareKey, Shares
 # An organization gets two thirds of it at most, one of its buckets half.
 SPARE: Final = 0.5
 PARTS: Final = "parts"
-ELSEWHERE: Final = "elsewhere"
+OTHER_PROCESSES: Final = "other processes"
 # Parts whose size this process remembers.
 PARTS_KEPT: Final = 100_000
 
 
-class Copies:
+class CachedBlobUsage:
     """Bytes of cached blobs on disk, approximately. change: what this process has added to them."""
 
     def __init__(self) -> None:
         self.bytes = 0
         self.change = 0
-        self._elsewhere: int | None = None
+        self._other_processes: int | None = None
         # Blobs are added and removed on threads.
         self._lock = threading.Lock()
 
@@ -40,12 +40,12 @@ class Copies:
         with self._lock:
             self.bytes = size
 
-    def note_elsewhere(self, change: int) -> None:
+    def set_other_processes(self, change: int) -> None:
         """Note what other processes have added since they started."""
         with self._lock:
-            if self._elsewhere is not None:
-                self.bytes = max(0, self.bytes + change - self._elsewhere)
-            self._elsewhere = change
+            if self._other_processes is not None:
+                self.bytes = max(0, self.bytes + change - self._other_processes)
+            self._other_processes = change
 
 
 class Budget:
@@ -67,8 +67,8 @@ class Budget:
         self._without_row: set[str] = set()
         self._counted: frozenset[int] = frozenset()
         # Bytes of unfinished bodies that other processes receive, and of whom.
-        self.elsewhere_bytes = 0
-        self._elsewhere: frozenset[Hashable] = frozenset()
+        self.other_processes_bytes = 0
+        self._other_processes: frozenset[Hashable] = frozenset()
         # Received files: who is charged for each until it is moved or removed, and its size.
         self._files: dict[Path, tuple[ShareKey, int]] = {}
 
@@ -89,14 +89,14 @@ class Budget:
         self.allowance -= count
         self._of_allowance[share_key[0]] = of_allowance
 
-    def largest_join(self, *, are_parts_here: bool) -> int:
+    def max_multipart_object_bytes(self, *, parts_are_local: bool) -> int:
         """Return the largest body of a bucket that can be made of parts.
 
-        are_parts_here: they are files of the data directory, and so take as much room again. By the
-        rule of the shares, what an organization and its bucket hold together, times SPARE, is left
-        free.
+        parts_are_local: they are files of the data directory, and so take as much room again. By
+        the rule of the shares, what an organization and its bucket hold together, times SPARE, is
+        left free.
         """
-        taken, counted = (2, 3) if are_parts_here else (1, 2)
+        taken, counted = (2, 3) if parts_are_local else (1, 2)
         return int(self.limit_bytes / (taken + SPARE * counted))
 
     def give_back(self, share_key: ShareKey, count: int) -> None:
@@ -160,14 +160,14 @@ class Budget:
             if (size := held - self._counted_otherwise(organization_id)) > 0
         ]
 
-    def count_elsewhere(self, by_organization: Mapping[Hashable, int]) -> None:
+    def count_other_processes(self, by_organization: Mapping[Hashable, int]) -> None:
         """Note the same of other processes, with which this one shares the disk."""
-        for organization_id in self._elsewhere.union(by_organization):
+        for organization_id in self._other_processes.union(by_organization):
             self._shares.correct(
-                (organization_id, ELSEWHERE), by_organization.get(organization_id, 0)
+                (organization_id, OTHER_PROCESSES), by_organization.get(organization_id, 0)
             )
-        self._elsewhere = frozenset(by_organization)
-        self.elsewhere_bytes = sum(by_organization.values())
+        self._other_processes = frozenset(by_organization)
+        self.other_processes_bytes = sum(by_organization.values())
 
     def divide(self, processes: int, *, allowances: float) -> None:
         """Let this process take its part of what is free, until this is called again.
@@ -181,7 +181,7 @@ class Budget:
         self._of_allowance.clear()
 
     def _counted_otherwise(self, organization_id: Hashable) -> int:
-        return sum(self._shares.held((organization_id, kind)) for kind in (PARTS, ELSEWHERE))
+        return sum(self._shares.held((organization_id, kind)) for kind in (PARTS, OTHER_PROCESSES))
 
     def _full(self, pool: str, wanted_bytes: int) -> StorageFull:
         return StorageFull(pool=pool, limit_bytes=self.limit_bytes, wanted_bytes=wanted_bytes)

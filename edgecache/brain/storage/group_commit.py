@@ -182,7 +182,7 @@ class GroupCommit:
                 outcomes = await write_all(
                     change, self._store, writes, wait_for_locks=wait_for_locks
                 )
-            for write, found in outcomes.found.items():
+            for write, found in outcomes.committed.items():
                 self._directory.remember(found, watches[write])
                 write.outcome.set_result(found)
                 self._on_stored(write.bucket, found)

@@ -46,7 +46,7 @@ class Journal:
         self._free: list[Segment] = []
         self._made = 0
         # A segment became full since the last sync began: another one makes room.
-        self.is_pressed = False
+        self.needs_sync_now = False
         self._has_ended = False
 
     def has_room(self, bodies: Sequence[Body]) -> bool:
@@ -118,7 +118,7 @@ class Journal:
             return None
         if self._current is not None and not self._current.has_room(bodies):
             self._close()
-            self.is_pressed = True
+            self.needs_sync_now = True
         if self._current is None:
             if self._free:
                 self._current = self._free.pop()
@@ -178,7 +178,7 @@ class Journal:
     def _sync_all(self) -> None:
         with self._lock:
             self._close()
-            self.is_pressed = False
+            self.needs_sync_now = False
             ready = [segment for segment in self._closed if not segment.writers]
         _try_each(self._sync_and_free, ready)
 

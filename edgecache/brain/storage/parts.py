@@ -114,7 +114,7 @@ class Parts:
         store = self._stores.active_store
         if store is not None and bucket.origin_id is None:
             return store.largest_bytes
-        return self._staging.budget.largest_join(are_parts_here=store is None)
+        return self._staging.budget.max_multipart_object_bytes(parts_are_local=store is None)
 
     async def join(self, parts: Sequence[StoredPart]) -> StagedFile:
         """Concatenate parts into one body; the parts stay.

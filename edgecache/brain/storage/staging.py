@@ -28,7 +28,7 @@ from edgecache.brain.background import PeriodicTask, wait_for_wakeup
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import Overloaded, StorageFull
 from edgecache.brain.fair_share import SHARE_KEY
-from edgecache.brain.storage.budget import Budget, Copies
+from edgecache.brain.storage.budget import Budget, CachedBlobUsage
 from edgecache.brain.storage.buffers import BufferedBody, Buffers
 from edgecache.brain.storage.digests import Digests
 from edgecache.brain.storage.process_folders import ProcessFolders
@@ -68,7 +68,7 @@ class Staging:
         self.root = root
         self.limit_bytes = limit_bytes
         self.received_bytes = 0
-        self.copies = Copies()
+        self.copies = CachedBlobUsage()
         self.buffers = Buffers()
         self.budget = Budget(limit_bytes, self.buffers)
         self._folders = ProcessFolders(root, self.origin_path)
@@ -84,7 +84,7 @@ class Staging:
     @property
     def used_bytes(self) -> int:
         """Return the bytes of unfinished bodies, with other processes' of the same brain."""
-        return self.received_bytes + self.buffers.used_bytes + self.budget.elsewhere_bytes
+        return self.received_bytes + self.buffers.used_bytes + self.budget.other_processes_bytes
 
     async def start(self) -> None:
         """Create the folders; finish what dead processes have left, and remove their files."""

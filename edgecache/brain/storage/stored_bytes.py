@@ -48,7 +48,7 @@ class StoredBytes:
         The blobs' rows are held, as for ``place``.
         """
         results = await self._staging.run(self._write_journaled, bodies)
-        if self._staging.journal.is_pressed:
+        if self._staging.journal.needs_sync_now:
             self._staging.sync_soon()
         return results
 

@@ -109,7 +109,7 @@ class Outcomes:
     parts: the files of parts that the objects were made of, to be removed after the commit.
     """
 
-    found: dict[Write, ObjectVersion] = field(default_factory=dict)
+    committed: dict[Write, ObjectVersion] = field(default_factory=dict)
     failed: dict[Write, Exception] = field(default_factory=dict)
     contended: list[Write] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
@@ -154,7 +154,7 @@ async def write_all(
         if write.conditions.upload:
             outcomes.parts += await upload_rows.delete(change, write.conditions.upload)
     # Their rows were made for nothing, unless something else refers to these bytes.
-    lost = [write.body.manifest.sha256 for write in writes if write not in outcomes.found]
+    lost = [write.body.manifest.sha256 for write in writes if write not in outcomes.committed]
     await commits.release(change, lost)
     return outcomes
 
@@ -274,7 +274,7 @@ async def _write_rows(
         if current.has_variants:
             gone |= await commits.forget_variants(change, write.bucket.id, write.key)
         change.announce("key", write.bucket.id, write.key, generation)
-        outcomes.found[write] = commits.version_of(
+        outcomes.committed[write] = commits.version_of(
             version, generation=generation, cached_at=next_row.cached_at
         )
     await change.run(WRITE, {"rows": orjson.dumps(columns).decode(), "now": now})

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import models
 
 
-class Part:
+class ModelColumns:
     """The columns of one model in a statement, and how they become an instance.
 
     names: attributes to read, none for all; an attribute that was not read is deferred: it is
@@ -43,16 +43,16 @@ class Part:
         return self.model.from_db(connection.alias, self.names, read)
 
 
-def columns(parts: Iterable[Part]) -> str:
+def columns(joined: Iterable[ModelColumns]) -> str:
     """Return the columns of the SELECT."""
-    return ", ".join(part.columns for part in parts)
+    return ", ".join(one.columns for one in joined)
 
 
-def cut(row: Sequence[Any], parts: Iterable[Part], connection: Any) -> list[Any]:
-    """Return the instances of a row, in the parts' order, then the remaining values."""
+def split_row(row: Sequence[Any], joined: Iterable[ModelColumns], connection: Any) -> list[Any]:
+    """Return the instances of a row, in the order of ``joined``, then the remaining values."""
     found, at = [], 0
-    for part in parts:
-        end = at + len(part.names)
-        found.append(part.read(row[at:end], connection))
+    for one in joined:
+        end = at + len(one.names)
+        found.append(one.read(row[at:end], connection))
         at = end
     return [*found, *row[at:]]

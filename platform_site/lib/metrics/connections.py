@@ -7,7 +7,7 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 from prometheus_client import Gauge
 from prometheus_client.core import GaugeMetricFamily
 
-from platform_site.lib.metrics.figures import Subject, gauge
+from platform_site.lib.metrics.figures import GaugeGroup, gauge
 from platform_site.lib.metrics.publishing import add_publisher
 
 IN_USE: Final = Gauge(
@@ -62,5 +62,5 @@ def _read() -> Iterator[GaugeMetricFamily]:
     yield gauge("zonal_database_connections_most", "What the server allows for all.", most)
 
 
-DATABASE: Final = Subject("database", _read, keep_s=5)
+DATABASE: Final = GaugeGroup("database", _read, keep_s=5)
 add_publisher(_publish)

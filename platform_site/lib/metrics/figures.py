@@ -12,8 +12,8 @@ from prometheus_client.registry import Collector
 log = structlog.get_logger(__name__)
 
 
-class Subject:
-    """Gauges of one subject, read at most once in keep_s by each process.
+class GaugeGroup:
+    """Gauges of one group, read at most once in keep_s by each process.
 
     read: asks the database; what it asks for must be bounded.
     """
@@ -50,10 +50,10 @@ class Subject:
 
 
 class Figures(Collector):
-    """The gauges of several subjects, and whether each could be read."""
+    """The gauges of several groups, and whether each could be read."""
 
-    def __init__(self, *subjects: Subject) -> None:
-        self._subjects = subjects
+    def __init__(self, *groups: GaugeGroup) -> None:
+        self._groups = groups
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Return the gauges."""
@@ -62,9 +62,9 @@ class Figures(Collector):
             "1 if the figures of a subject could be read from the database, else 0.",
             labels=["subject"],
         )
-        for subject in self._subjects:
-            gauges = subject.gauges()
-            readable.add_metric([subject.name], 0 if gauges is None else 1)
+        for group in self._groups:
+            gauges = group.gauges()
+            readable.add_metric([group.name], 0 if gauges is None else 1)
             yield from gauges or ()
         yield readable
 

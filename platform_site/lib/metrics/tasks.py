@@ -6,7 +6,7 @@ from typing import Final
 from django.db import connection
 from prometheus_client.core import GaugeMetricFamily
 
-from platform_site.lib.metrics.figures import Subject, gauge
+from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
 # Rows that are counted at most: more of them is "many" in any case.
 COUNTED: Final = 10_000
@@ -52,4 +52,4 @@ def _read() -> Iterator[GaugeMetricFamily]:
     yield gauge("zonal_task_workers", "Task workers that reported lately.", workers)
 
 
-TASKS: Final = Subject("tasks", _read, keep_s=5)
+TASKS: Final = GaugeGroup("tasks", _read, keep_s=5)

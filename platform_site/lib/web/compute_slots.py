@@ -1,12 +1,12 @@
 """Threads of which only a few compute at a time.
 
-Many threads cost little while they wait, but those that compute take the interpreter lock from each
-other every few milliseconds, in the middle of requests of one. So a process has many threads and
-few slots: a thread computes in a slot, gives it back around a wait (``waiting``), and counts as
-waiting if it kept one for LONGEST_HOLD_S, whatever it waits for. A thread that ends a request takes
-the next one itself, and of the idle threads the last used goes first: its database connection and
-the processor's caches are warm. Of the threads each key has a share, as a client that takes its
-answer slowly holds one.
+Many threads cost little while they wait, but threads that compute switch the interpreter lock every
+few milliseconds, in the middle of requests that need only one millisecond. So a process has many
+threads and few slots: a thread computes in a slot, gives it back around a wait (``waiting``), and
+counts as waiting if it kept one for MAX_HOLD_S, whatever it waits for. A thread that ends a request
+takes the next one itself, and of the idle threads the last used goes first: its database connection
+and the processor's caches are warm. Of the threads each key has a share, because a client that
+takes its answer slowly holds one.
 """
 
 import threading
@@ -20,7 +20,7 @@ import structlog
 
 from platform_site.lib.fair_limiter import FairLimiter
 
-LONGEST_HOLD_S: Final = 0.025
+MAX_HOLD_S: Final = 0.025
 # How long the frequent waits for PostgreSQL keep their slot: most are over by then, and giving it
 # to another request would take longer.
 SHORT_WAIT_MS: Final = 1
@@ -28,7 +28,7 @@ SHORT_WAIT_MS: Final = 1
 log = structlog.get_logger(__name__)
 
 
-class _Runner:
+class _WorkerThread:
     """A thread. job: with its key. since: when it got its slot (time.monotonic)."""
 
     __slots__ = ("job", "since", "slots", "wake")
@@ -94,15 +94,15 @@ class _Turns(Generic[T]):
 @contextmanager
 def waiting() -> Iterator[None]:
     """Let another request use the slot while the block waits; no effect outside of a slot."""
-    runner: _Runner | None = getattr(_local, "runner", None)
-    if runner is None:
+    thread: _WorkerThread | None = getattr(_local, "thread", None)
+    if thread is None:
         yield
         return
-    runner.slots.give_back(runner)
+    thread.slots.give_back(thread)
     try:
         yield
     finally:
-        runner.slots.take_again(runner)
+        thread.slots.reacquire(thread)
 
 
 class ComputeSlots:
@@ -119,13 +119,13 @@ class ComputeSlots:
         self._busy = FairLimiter(threads)
         self._lock = threading.Lock()
         self._queue = _Turns[Any]()
-        self._idle: list[_Runner] = []
-        self._returning = _Turns[_Runner]()
-        self._holders: set[_Runner] = set()
+        self._idle: list[_WorkerThread] = []
+        self._returning = _Turns[_WorkerThread]()
+        self._holders: set[_WorkerThread] = set()
 
     @property
     def is_backed_up(self) -> bool:
-        """True if jobs wait, so that ``relieve`` must be called soon."""
+        """True if jobs wait, so that ``reclaim_overdue_slots`` must be called soon."""
         return bool(self._queue)
 
     def submit(self, job: Any, key: Hashable | None) -> None:
@@ -137,56 +137,56 @@ class ComputeSlots:
     def shutdown(self, *, wait: bool) -> None:
         """Do nothing, as its threads end with the process: gunicorn asks an executor for this."""
 
-    def relieve(self) -> None:
+    def reclaim_overdue_slots(self) -> None:
         """Take their slots from threads that kept them for too long."""
-        latest = time.monotonic() - LONGEST_HOLD_S
+        latest = time.monotonic() - MAX_HOLD_S
         with self._lock:
-            late = [runner for runner in self._holders if runner.since <= latest]
-            self._holders.difference_update(late)
+            overdue = [thread for thread in self._holders if thread.since <= latest]
+            self._holders.difference_update(overdue)
             self._dispatch()
 
-    def give_back(self, runner: _Runner) -> None:
+    def give_back(self, thread: _WorkerThread) -> None:
         """Let another thread compute."""
         with self._lock:
-            self._holders.discard(runner)
+            self._holders.discard(thread)
             self._dispatch()
 
-    def take_again(self, runner: _Runner) -> None:
-        """Wait for a slot, before any job that has not begun, for LONGEST_HOLD_S at most.
+    def reacquire(self, thread: _WorkerThread) -> None:
+        """Wait for a slot, before any job that has not begun, for MAX_HOLD_S at most.
 
         Keys take turns here as well.
         """
-        key = cast(_Job, runner.job)[0]
+        key = cast(_Job, thread.job)[0]
         with self._lock:
             if len(self._holders) < self._limit:
-                self._grant(runner)
+                self._grant(thread)
                 return
-            self._returning.append(key, runner)
-        if runner.wake.acquire(timeout=LONGEST_HOLD_S):
+            self._returning.append(key, thread)
+        if thread.wake.acquire(timeout=MAX_HOLD_S):
             return
         with self._lock:
-            if self._returning.remove(key, runner):
+            if self._returning.remove(key, thread):
                 return
         # The slot was granted at the moment the wait ended.
-        runner.wake.acquire()
+        thread.wake.acquire()
 
-    def _grant(self, runner: _Runner) -> None:
-        runner.since = time.monotonic()
-        self._holders.add(runner)
+    def _grant(self, thread: _WorkerThread) -> None:
+        thread.since = time.monotonic()
+        self._holders.add(thread)
 
     def _dispatch(self) -> None:
         while len(self._holders) < self._limit:
             if returning := self._returning.pop():
-                runner = returning[1]
-                self._grant(runner)
-                runner.wake.release()
+                thread = returning[1]
+                self._grant(thread)
+                thread.wake.release()
             elif (job := self._next_job()) is None:
                 return
             elif self._idle:
-                runner = self._idle.pop()
-                runner.job = job
-                self._grant(runner)
-                runner.wake.release()
+                thread = self._idle.pop()
+                thread.job = job
+                self._grant(thread)
+                thread.wake.release()
             else:
                 self._start(job)
 
@@ -198,25 +198,25 @@ class ComputeSlots:
 
     def _start(self, job: _Job) -> None:
         self._threads_left -= 1
-        runner = _Runner(self, job)
-        self._grant(runner)
-        threading.Thread(target=self._run, args=(runner,), name="request", daemon=True).start()
+        thread = _WorkerThread(self, job)
+        self._grant(thread)
+        threading.Thread(target=self._run, args=(thread,), name="request", daemon=True).start()
 
-    def _run(self, runner: _Runner) -> None:
-        _local.runner = runner
+    def _run(self, thread: _WorkerThread) -> None:
+        _local.thread = thread
         while True:
             # A thread is woken only with a job.
-            key, job = cast(_Job, runner.job)
+            key, job = cast(_Job, thread.job)
             try:
                 self._work(job)
             except Exception:
                 # The thread must live on, or its place would be lost.
                 log.exception("request_thread_failed")
-            runner.job = job = None
+            thread.job = job = None
             with self._lock:
                 self._busy.give_back(key)
-                self._holders.discard(runner)
-                self._idle.append(runner)
+                self._holders.discard(thread)
+                self._idle.append(thread)
                 # Takes this thread, the last of the idle ones, if anything waits.
                 self._dispatch()
-            runner.wake.acquire()
+            thread.wake.acquire()

@@ -5,15 +5,18 @@ from typing import Any, Final
 
 # The name of a request's in the WSGI environment.
 PACES_KEY: Final = "zonal.paces"
-# A body must arrive within so long, and a second more for each of these bytes.
+# A body must arrive within this time, and one second more for each SLOWEST_BYTES_PER_S bytes.
 RECEIVE_S: Final = 10.0
 SLOWEST_BYTES_PER_S: Final = 32 * 1024
 # The same of an answer, most of which go to browsers: a phone may be far from its mast.
 SLOWEST_TAKEN_BYTES_PER_S: Final = 8 * 1024
 
 
-class Pace:
-    """How long a thread has waited for a client, and for how many bytes."""
+class MinimumRate:
+    """Counts how long a thread has waited for a client, and for how many bytes.
+
+    Limits the client to a rate of at least ``slowest_bytes_per_s``.
+    """
 
     def __init__(self, slowest_bytes_per_s: int = SLOWEST_BYTES_PER_S) -> None:
         self._slowest = slowest_bytes_per_s
@@ -21,8 +24,8 @@ class Pace:
         self._moved_bytes = 0
         self._has_own_limit = False
 
-    def leave_to_own_limit(self) -> None:
-        """Set no rate any more: the request has a limit of its own."""
+    def disable_minimum_rate(self) -> None:
+        """Accept any rate from now on: the request has a limit of its own."""
         self._has_own_limit = True
 
     def count(self, waited_s: float, size_bytes: int) -> None:
@@ -41,7 +44,7 @@ class PacedSocket:
     the thread for as long as it likes.
     """
 
-    def __init__(self, sock: Any, pace: Pace) -> None:
+    def __init__(self, sock: Any, pace: MinimumRate) -> None:
         self._sock = sock
         self._pace = pace
 
@@ -62,7 +65,7 @@ class PacedSocket:
         self._sock.settimeout(timeout_s)
 
 
-def leave_to_own_limit(environ: dict[str, Any]) -> None:
+def disable_minimum_rate(environ: dict[str, Any]) -> None:
     """Let a request's own limit decide how slow its client may be; without effect elsewhere."""
     for pace in environ.get(PACES_KEY, ()):
-        pace.leave_to_own_limit()
+        pace.disable_minimum_rate()

@@ -169,10 +169,10 @@ class Sharing:
             connect_timeout_s=2.0, stall_s=5.0, running=running, share_key=lambda: self.share_key
         )
 
-    async def begin(self, address: Address, *, is_patient: bool = False) -> OutgoingConnection:
+    async def begin(self, address: Address, *, has_no_timeout: bool = False) -> OutgoingConnection:
         """Begin to read a response."""
         head = request_head(address, "GET", "/", {})
-        return await self.client.request(address, head, lambda *_: 2, is_patient=is_patient)
+        return await self.client.request(address, head, lambda *_: 2, has_no_timeout=has_no_timeout)
 
 
 @pytest.fixture
@@ -210,7 +210,7 @@ async def test_a_failed_request_gives_its_place_back(sharing: Sharing) -> None:
 async def test_a_patient_request_waits_for_a_place(sharing: Sharing) -> None:
     async with serving(half) as address:
         held = [await sharing.begin(address) for _ in range(6)]
-        patient = asyncio.create_task(sharing.begin(address, is_patient=True))
+        patient = asyncio.create_task(sharing.begin(address, has_no_timeout=True))
         with pytest.raises(TooManyRequests):
             await sharing.begin(address)
         assert not patient.done()

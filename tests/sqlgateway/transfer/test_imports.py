@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from django.test import RequestFactory
 
-from platform_site.lib.web.pace import PACES_KEY, Pace
+from platform_site.lib.web.pace import PACES_KEY, MinimumRate
 from sqlgateway.api.imports import ImportViewSet
 from sqlgateway.transfer import pace
 from tests import conformance
@@ -242,6 +242,6 @@ def test_no_row_after_an_end_marker_is_dropped_in_silence(
 
 
 def test_the_web_server_s_slowest_rate_is_not_that_of_imports() -> None:
-    rate = Pace()
+    rate = MinimumRate()
     with pace.PACEMAKER.upload({PACES_KEY: (rate,)}, deadline=time.monotonic() + 60):
         rate.count(600.0, 1)

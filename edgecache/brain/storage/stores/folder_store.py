@@ -56,8 +56,8 @@ class FolderStore:
         unfinished = await self._run(self._writing, self._begin, name)
         try:
             async for piece in pieces:
-                await self._run(self._writing, _append, unfinished, piece, is_patient=True)
-            await self._run(self._writing, self._finish, unfinished, name, is_patient=True)
+                await self._run(self._writing, _append, unfinished, piece, has_no_timeout=True)
+            await self._run(self._writing, self._finish, unfinished, name, has_no_timeout=True)
         except BaseException:
             await self._run(self._others, lambda: unfinished.unlink(missing_ok=True))
             raise
@@ -73,7 +73,7 @@ class FolderStore:
                 position,
                 min(end - position, PIECE_BYTES),
                 # A response that has begun would be cut short.
-                is_patient=position > span.start,
+                has_no_timeout=position > span.start,
             )
             if not piece:
                 raise StoreMissing
@@ -172,11 +172,13 @@ class FolderStore:
         return count
 
     async def _run(
-        self, threads: FairThreads, work: Callable[..., T], *args: Any, is_patient: bool = False
+        self, threads: FairThreads, work: Callable[..., T], *args: Any, has_no_timeout: bool = False
     ) -> T:
         """Return what is done on a thread, with a store's errors. Raises Overloaded."""
         try:
-            return await threads.run(SHARE_KEY.get(), lambda: work(*args), is_patient=is_patient)
+            return await threads.run(
+                SHARE_KEY.get(), lambda: work(*args), has_no_timeout=has_no_timeout
+            )
         except FileNotFoundError as exc:
             # A file system that is not mounted has lost nothing.
             if await asyncio.to_thread(self._root.is_dir):

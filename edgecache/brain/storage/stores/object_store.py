@@ -103,7 +103,7 @@ class ObjectStore:
         while position < end:
             # A response that has begun would be cut short.
             has_begun = position > span.start
-            async with self.reads.place(SHARE_KEY.get(), is_patient=has_begun):
+            async with self.reads.place(SHARE_KEY.get(), has_no_timeout=has_begun):
                 with self._named(name):
                     piece = bytes(
                         await obstore.get_range_async(

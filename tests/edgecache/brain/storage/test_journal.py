@@ -252,15 +252,15 @@ def test_a_sync_is_asked_for_when_a_segment_is_full(
     with ThreadPoolExecutor(1) as threads:
         syncing = threads.submit(journal.sync)
         held.wait()
-        asked = [journal.is_pressed]
+        asked = [journal.needs_sync_now]
         for bodies in ([body(b"b")], [body(b"c"), body(b"d")]):
             assert journal.append(bodies)
-            asked.append(journal.is_pressed)
+            asked.append(journal.needs_sync_now)
         held.go_on()
         syncing.result()
     journal.sync()
 
-    assert [*asked, journal.is_pressed] == [False, False, True, False]
+    assert [*asked, journal.needs_sync_now] == [False, False, True, False]
 
 
 def test_a_segment_that_cannot_be_synced_does_not_keep_the_others(

@@ -71,7 +71,7 @@ async def test_a_file_written_after_the_locks_were_lost_stays(
         await asyncio.gather(removing, return_exceptions=True)
     brain.staging.sync_soon()
 
-    await until(lambda: not brain.staging.journal.is_pressed)
+    await until(lambda: not brain.staging.journal.needs_sync_now)
     assert path.read_bytes() == DATA
     assert await brain.get(bucket, "k") == DATA
     assert not [path for path in brain.staging.temp.iterdir() if len(path.name) == 32]

@@ -7,7 +7,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 
-from platform_site.lib.metrics.figures import Subject, gauge
+from platform_site.lib.metrics.figures import GaugeGroup, gauge
 from platform_site.lib.metrics.tasks import TASKS
 from tests.cast import Caller
 from tests.scrape import scrape
@@ -39,7 +39,7 @@ def test_the_task_queue_is_counted_by_queue_with_the_age_of_the_oldest() -> None
     assert 300 <= seen.value("zonal_tasks_oldest_seconds", queue="mail") < 330
     assert seen.value("zonal_tasks_failed") == 1
     assert seen.value("zonal_tasks_running") == 1
-    assert seen.value("zonal_figures_readable", subject="tasks") == 1
+    assert seen.value("zonal_figures_readable", group="tasks") == 1
 
 
 def test_figures_are_kept_for_some_seconds() -> None:
@@ -67,16 +67,16 @@ def test_without_the_database_the_rest_is_shown(monkeypatch: pytest.MonkeyPatch)
     # The next test reads anew.
     TASKS.forget()
 
-    assert seen.value("zonal_figures_readable", subject="tasks") == 0
+    assert seen.value("zonal_figures_readable", group="tasks") == 0
     assert "zonal_tasks_failed" not in seen.names
     assert "zonal_request_seconds_count" in seen.names
 
 
 def test_a_subject_is_read_once_however_many_scrapes_come() -> None:
     answers = iter([[gauge("a", "The first answer.", 1)], [gauge("a", "The second.", 2)]])
-    subject = Subject("test", lambda: next(answers), keep_s=60)
+    group = GaugeGroup("test", lambda: next(answers), keep_s=60)
 
-    first = subject.gauges()
-    assert subject.gauges() is first
-    subject.forget()
-    assert subject.gauges() is not first
+    first = group.gauges()
+    assert group.gauges() is first
+    group.forget()
+    assert group.gauges() is not first
