@@ -14,9 +14,9 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from edgecache.brain.cdn import cache_status, rules, selection
+from edgecache.brain.cdn import cache_status, conditional_requests, rules
+from edgecache.brain.cdn.cache_keys import KeyPolicy
 from edgecache.brain.cdn.forwarding import Forwarding, ForwardingRefused
-from edgecache.brain.cdn.keys import KeyPolicy
 from edgecache.brain.cdn.lookup import Lookup, LookupResult, NotCached
 from edgecache.brain.cdn.parts import CdnParts
 from edgecache.brain.cdn.requests import CdnRequest
@@ -154,9 +154,9 @@ class CdnApi:
         version, opened = result.version, result.opened
         is_ok = result.status == HTTPStatus.OK
         selected = (
-            selection.select(version, headers, request.fields)
+            conditional_requests.select(version, headers, request.fields)
             if is_ok
-            else selection.whole(version, headers, result.status)
+            else conditional_requests.whole(version, headers, result.status)
         )
         if selected.status in BODYLESS:
             exchange.response_empty(selected.status, selected.headers)
@@ -184,7 +184,7 @@ class CdnApi:
         self,
         exchange: Exchange,
         bucket: BucketInfo,
-        selected: selection.Selection,
+        selected: conditional_requests.Selection,
         opened: OpenObject,
     ) -> None:
         headers, span = selected.headers, None
@@ -239,7 +239,7 @@ def _status_of(exc: Exception) -> HTTPStatus:
         return HTTPStatus.NOT_FOUND
     if isinstance(exc, NotCached | OriginTimeout):
         return HTTPStatus.GATEWAY_TIMEOUT
-    if isinstance(exc, selection.ConditionFailed | ForwardingRefused):
+    if isinstance(exc, conditional_requests.ConditionFailed | ForwardingRefused):
         return exc.status
     if isinstance(exc, OriginReadOnly):
         return HTTPStatus.METHOD_NOT_ALLOWED

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from edgecache.brain.cdn import rules
-from edgecache.brain.cdn.keys import AUTHORIZATION, KeyPolicy, Target
+from edgecache.brain.cdn.cache_keys import AUTHORIZATION, KeyPolicy, Target
 from edgecache.brain.cdn.rules import StoredResponse
 from edgecache.brain.errors import OriginFailed
 from edgecache.brain.fetch.cacheability import Cacheability

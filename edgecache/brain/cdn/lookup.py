@@ -13,7 +13,7 @@ import structlog
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.cdn import cache_status, rules
 from edgecache.brain.cdn.assessment import CONFIRMED, Assessment
-from edgecache.brain.cdn.keys import Target
+from edgecache.brain.cdn.cache_keys import Target
 from edgecache.brain.cdn.negative_responses import (
     BODY_LIMIT_BYTES,
     NegativeResponses,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from edgecache.brain.cdn.keys import KeyPolicy, Target
+from edgecache.brain.cdn.cache_keys import KeyPolicy, Target
 from edgecache.brain.cdn.urls import Place
 from edgecache.brain.values import BucketInfo
 

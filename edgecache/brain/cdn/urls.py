@@ -5,7 +5,7 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from edgecache.brain.cdn import rules
-from edgecache.brain.cdn.keys import Target, digest_of
+from edgecache.brain.cdn.cache_keys import Target, digest_of
 from edgecache.brain.cdn.rules import COOKIES, Pairs
 from edgecache.brain.origins.http import SAFE, HttpDriver
 from edgecache.brain.values import BucketInfo

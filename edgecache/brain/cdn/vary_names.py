@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from typing import Final
 
-from edgecache.brain.cdn.keys import Target, query_name
+from edgecache.brain.cdn.cache_keys import Target, query_name
 from edgecache.brain.directory.directory import Directory
 
 REMEMBERED: Final = 100_000

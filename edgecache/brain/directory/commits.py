@@ -305,7 +305,7 @@ async def forget_keys(
 ) -> tuple[int, FreedSpace]:
     """Delete keys from the directory, and leave a record for running fetches.
 
-    queries: with each key what names the only query (``cdn.keys``) whose response is deleted.
+    queries: with each key what names the only query (``cdn.cache_keys``) whose response is deleted.
     Returns the number of objects and the freed space. ``lock_keys`` came before.
     """
     keys = list(keys)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import structlog
 
-from edgecache.brain.cdn.keys import query_name
+from edgecache.brain.cdn.cache_keys import query_name
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory import commits

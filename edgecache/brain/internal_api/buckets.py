@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from edgecache.brain.cdn.keys import EVERYTHING, is_forwardable
+from edgecache.brain.cdn.cache_keys import EVERYTHING, is_forwardable
 from edgecache.brain.directory.buckets import BucketOptions, Buckets
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.internal_api.bodies import tenant_of

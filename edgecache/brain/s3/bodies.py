@@ -7,7 +7,7 @@ from typing import Final, Generic, NoReturn, TypeVar
 
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.auth.sigv4.chunks import STREAMING, Chunks
-from edgecache.brain.s3.auth.sigv4.claims import UNSIGNED
+from edgecache.brain.s3.auth.sigv4.verification import UNSIGNED
 from edgecache.brain.s3.context import RequestContext
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.storage.buffers import BufferedBody

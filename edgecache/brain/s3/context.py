@@ -7,7 +7,7 @@ from typing import NamedTuple
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fair_share import SHARE_KEY, use_share_of_bucket
-from edgecache.brain.s3.auth.sigv4.claims import StreamSigning
+from edgecache.brain.s3.auth.sigv4.verification import StreamSigning
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.parts import S3Parts
 from edgecache.brain.s3.requests import S3Request, is_bucket_name

@@ -8,7 +8,7 @@ from edgecache.brain.s3.auth import sigv2
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.s3.auth.platform_keys import LIMIT_S, AccessKey, is_platform_key
 from edgecache.brain.s3.auth.sigv4.chunks import STREAMING
-from edgecache.brain.s3.auth.sigv4.claims import (
+from edgecache.brain.s3.auth.sigv4.verification import (
     UNSIGNED,
     SignatureClaims,
     StreamSigning,

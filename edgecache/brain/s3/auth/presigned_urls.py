@@ -20,7 +20,7 @@ from edgecache.brain.s3.auth.sigv4.canonical import (
     signing_key,
     string_to_sign,
 )
-from edgecache.brain.s3.auth.sigv4.claims import AMZ_DATE, UNSIGNED
+from edgecache.brain.s3.auth.sigv4.verification import AMZ_DATE, UNSIGNED
 
 REGION: Final = "us-east-1"
 # The one web origin whose scripts may use the URL; covered by the signature as all parameters.

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from edgecache.brain.s3 import requests
-from edgecache.brain.s3.auth.sigv4.claims import PRESIGNED_LIMIT_S
+from edgecache.brain.s3.auth.sigv4.verification import PRESIGNED_LIMIT_S
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
 

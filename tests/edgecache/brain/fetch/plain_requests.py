@@ -1,6 +1,6 @@
 """Plain HTTP clients' requests, handed to the CDN's lookup without a connection."""
 
-from edgecache.brain.cdn.keys import KeyPolicy, Target
+from edgecache.brain.cdn.cache_keys import KeyPolicy, Target
 from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.cdn.requests import CdnRequest
 from edgecache.brain.cdn.urls import Place

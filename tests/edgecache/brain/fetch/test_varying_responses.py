@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
-from edgecache.brain.cdn.keys import KeyPolicy
+from edgecache.brain.cdn.cache_keys import KeyPolicy
 from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.cdn.requests import CdnRequest
 from edgecache.brain.cdn.urls import Place, target_of

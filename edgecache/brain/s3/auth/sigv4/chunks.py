@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from edgecache.brain.s3.auth.sigv4.canonical import signature
-from edgecache.brain.s3.auth.sigv4.claims import StreamSigning
+from edgecache.brain.s3.auth.sigv4.verification import StreamSigning
 from edgecache.brain.s3.errors import S3Error
 
 SIGNED: Final = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"

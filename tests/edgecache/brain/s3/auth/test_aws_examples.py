@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from edgecache.brain.s3.auth.sigv4 import chunks
-from edgecache.brain.s3.auth.sigv4.claims import StreamSigning, claims_of, verify
+from edgecache.brain.s3.auth.sigv4.verification import StreamSigning, claims_of, verify
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request, parse
 from edgecache.http.headers import Headers
