@@ -8,7 +8,7 @@ from typing import Final
 from benchmarks.load import Load, run
 from benchmarks.servers import RunningServer
 
-MOST_FAILED: Final = 0.01
+MAX_FAILED: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def compare(
 ) -> Ratios:
     """Run both in turn for some rounds.
 
-    Raises RuntimeError if more than MOST_FAILED of the answers are not 200: a refusal is cheap, so
+    Raises RuntimeError if more than MAX_FAILED of the answers are not 200: a refusal is cheap, so
     that the others' rate would say nothing.
     """
     for target in (ours, theirs):
@@ -60,7 +60,7 @@ def compare(
     ]
     loads = [load for row in rows for load, _ in row]
     failed = sum(load.failures for load in loads) / sum(load.per_second * seconds for load in loads)
-    if failed > MOST_FAILED:
+    if failed > MAX_FAILED:
         raise RuntimeError(f"{failed:.1%} of the requests failed")
     rates = [mine.per_second / yardstick.per_second for (mine, _), (yardstick, _) in rows]
     return Ratios(

@@ -14,7 +14,7 @@ from environments.models import RequestHour
 from platform_site.lib.metrics import publishing
 from platform_site.lib.metrics.organization_tally import ORGANIZATIONS, Answers, Key
 
-KEPT: Final = timedelta(days=8)
+RETENTION: Final = timedelta(days=8)
 HOURS: Final = 24
 # In one order, so that two processes wait for each other at most. Counts of an organization that
 # was deleted meanwhile are dropped.
@@ -60,7 +60,7 @@ def hours(organization_id: int, *, since: datetime) -> list[RequestHour]:
 def delete_old(*, now: datetime) -> None:
     """Delete what is not shown any more."""
     # unscoped: the retention is the same for all.
-    RequestHour.unscoped.filter(hour__lt=now - KEPT).delete()
+    RequestHour.unscoped.filter(hour__lt=now - RETENTION).delete()
 
 
 def _rows(taken: dict[Key, Answers]) -> list[dict[str, object]]:

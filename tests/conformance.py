@@ -28,7 +28,7 @@ API: Final = "/v1/"
 DOCUMENTS: Final = frozenset({"/v1/schema", "/v1/docs"})
 JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
-MOST_BYTES: Final = 2**20
+MAX_BYTES: Final = 2**20
 # The console's middleware moves these from response bodies into cookies.
 CONSOLE_TOKENS: Final = frozenset({"access_token", "refresh_token", "mfa_token", "reset_token"})
 # Its middleware may refuse any request of the console's; the API's own clients never see it.
@@ -108,7 +108,7 @@ def _exchange(environ: dict[str, Any], sent: bytes, response: Any) -> Exchange:
 
 def _parsed(media: str, body: bytes) -> Any:
     """Return a body of JSON; None if it is another, malformed, or too long for any operation."""
-    if not 0 < len(body) < MOST_BYTES or not re.fullmatch(
+    if not 0 < len(body) < MAX_BYTES or not re.fullmatch(
         r"application/([\w.-]+\+)?json(;.*)?", media
     ):
         return None

@@ -17,7 +17,7 @@ COLUMNS: Final = (
 # Rows of one statement, so that a trail of any length is pruned without a long lock.
 BATCH: Final = 5000
 # The trigger refuses to delete younger events, whatever the setting says.
-LEAST_RETENTION: Final = timedelta(days=30)
+MIN_RETENTION: Final = timedelta(days=30)
 
 
 def of_organization(organization_id: int) -> QuerySet[AuditEvent]:
@@ -75,7 +75,7 @@ def prune(*, retention_days: int, now: datetime) -> int:
     """
     if not retention_days:
         return 0
-    cutoff = now - max(timedelta(days=retention_days), LEAST_RETENTION)
+    cutoff = now - max(timedelta(days=retention_days), MIN_RETENTION)
     ended = AuditEvent.objects.filter(at__lt=cutoff).exclude(tag=AccountTag.SYSTEM_KEY_SEE)
     deleted = 0
     while True:

@@ -16,7 +16,7 @@ from django.conf import settings
 
 from platform_site.lib.ids import uuid7
 
-KEPT: Final = 50
+MAX_MESSAGES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def keep(message: Message) -> None:
     aside.touch(mode=0o600)
     aside.write_text(json.dumps(asdict(message)))
     aside.rename(aside.with_suffix(".json"))
-    for old in _files()[KEPT:]:
+    for old in _files()[MAX_MESSAGES:]:
         old.unlink(missing_ok=True)
 
 

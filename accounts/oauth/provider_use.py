@@ -9,7 +9,7 @@ from accounts.models import Identity
 from accounts.oauth.models import Provider
 
 # Of each provider; the list of members finds the others.
-MOST_NAMED: Final = 20
+MAX_NAMED: Final = 20
 
 
 def used_in(organization_id: int) -> list[dict[str, Any]]:
@@ -32,4 +32,4 @@ def used_in(organization_id: int) -> list[dict[str, Any]]:
 def _named(organization_id: int, provider: Provider) -> list[str]:
     rows = Identity.scoped.within_organization(organization_id).filter(provider=provider.value)
     emails = rows.exclude(user__email="").values_list("user__email", flat=True)
-    return list(emails.distinct().order_by("user__email")[:MOST_NAMED])
+    return list(emails.distinct().order_by("user__email")[:MAX_NAMED])

@@ -33,10 +33,10 @@ from platform_site.lib.errors import PlatformError
 State = OrganizationExport.State
 OPEN: Final = (State.QUEUED, State.RUNNING)
 # Exports read whole databases for minutes: no more than this at once, and mails go on beside them.
-AT_ONCE: Final = 2
+MAX_CONCURRENT_EXPORTS: Final = 2
 FULL_RETRY_S: Final = 3600
 # Of one organization, so that none takes all the disk there is for them.
-MOST_KEPT: Final = 2
+MAX_READY_EXPORTS: Final = 2
 # Rows of what was deleted stay listed this long.
 KEEP_ROWS: Final = timedelta(days=30)
 # A process that was killed leaves its export running; no other waits longer than this for it.
@@ -53,8 +53,8 @@ def request(organization_id: int, *, by: str, now: datetime) -> OrganizationExpo
     """
     stop_lost(now=now)
     mine = OrganizationExport.scoped.within_organization(organization_id)
-    if mine.filter(state=State.READY, expires_at__gt=now).count() >= MOST_KEPT:
-        raise TooManyExports(f"It may have {MOST_KEPT} at a time. Delete one first.")
+    if mine.filter(state=State.READY, expires_at__gt=now).count() >= MAX_READY_EXPORTS:
+        raise TooManyExports(f"It may have {MAX_READY_EXPORTS} at a time. Delete one first.")
     if not _room_bytes():
         raise ExportsFull(retry_after_s=FULL_RETRY_S)
     try:
@@ -190,7 +190,7 @@ def _room_bytes() -> int:
     # unscoped: the disk is everybody's
     ready = OrganizationExport.unscoped.filter(state=State.READY, expires_at__gt=timezone.now())
     taken = ready.aggregate(taken=Sum("size_bytes"))["taken"] or 0
-    return max(0, settings.ORGANIZATIONS.export_disk_bytes - int(taken)) // AT_ONCE
+    return max(0, settings.ORGANIZATIONS.export_disk_bytes - int(taken)) // MAX_CONCURRENT_EXPORTS
 
 
 def _begin(export_id: UUID) -> OrganizationExport | None:

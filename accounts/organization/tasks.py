@@ -33,7 +33,7 @@ def delete_organization(organization_id: int) -> None:
 
 def queue_export(row: OrganizationExport) -> None:
     """Queue the writing of an export, in the caller's transaction."""
-    lock = f"organization_export:{row.organization_id % exports.AT_ONCE}"
+    lock = f"organization_export:{row.organization_id % exports.MAX_CONCURRENT_EXPORTS}"
     write_export.configure(lock=lock).defer(export_id=str(row.pk))
 
 

@@ -11,7 +11,7 @@ from accounts.models import WebhookDelivery
 from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
 # Rows that are counted at most.
-COUNTED: Final = 10_000
+MAX_COUNTED: Final = 10_000
 # By the index of when they were made.
 LAST_DAY: Final = """
 SELECT state, count(*) FROM (
@@ -55,11 +55,11 @@ class WebhookFigures:
 def read() -> WebhookFigures:
     """Return the figures; bounded, however many webhooks there are."""
     with connection.cursor() as cursor:
-        cursor.execute(LAST_DAY, [COUNTED])
+        cursor.execute(LAST_DAY, [MAX_COUNTED])
         counts = dict.fromkeys(WebhookDelivery.State.values, 0) | dict(cursor.fetchall())
-        cursor.execute(OLDEST_DUE, [COUNTED])
+        cursor.execute(OLDEST_DUE, [MAX_COUNTED])
         [oldest_s] = cursor.fetchone()
-        cursor.execute(ENDPOINTS, [COUNTED])
+        cursor.execute(ENDPOINTS, [MAX_COUNTED])
         answering, failing = cursor.fetchone()
     return WebhookFigures(counts, float(oldest_s), answering, failing)
 
@@ -68,7 +68,7 @@ def _gauges() -> Iterator[GaugeMetricFamily]:
     found = read()
     deliveries = GaugeMetricFamily(
         "zonal_webhook_deliveries",
-        f"Deliveries of webhooks of the last day, by state; of the newest {COUNTED}.",
+        f"Deliveries of webhooks of the last day, by state; of the newest {MAX_COUNTED}.",
         labels=["state"],
     )
     for state, number in found.deliveries.items():
@@ -81,7 +81,7 @@ def _gauges() -> Iterator[GaugeMetricFamily]:
     )
     endpoints = GaugeMetricFamily(
         "zonal_webhook_endpoints",
-        f"Enabled webhooks that answered the last time, or failed; at most {COUNTED}.",
+        f"Enabled webhooks that answered the last time, or failed; at most {MAX_COUNTED}.",
         labels=["state"],
     )
     endpoints.add_metric(["answering"], found.answering)

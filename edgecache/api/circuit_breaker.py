@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Final
 
 FIRST_PAUSE_S: Final = 1.0
-LONGEST_PAUSE_S: Final = 30.0
+MAX_PAUSE_S: Final = 30.0
 
 
 class CircuitBreaker:
@@ -46,7 +46,7 @@ class CircuitBreaker:
     def failed(self) -> None:
         """Open the breaker, or double its pause."""
         with self._lock:
-            self._pause_s = min(max(FIRST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
+            self._pause_s = min(max(FIRST_PAUSE_S, 2 * self._pause_s), MAX_PAUSE_S)
             self._retry_at = self._clock() + self._pause_s
 
     def retry_after_s(self) -> int:

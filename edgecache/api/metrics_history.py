@@ -12,7 +12,7 @@ from edgecache.api import cluster_status
 from edgecache.models import CacheSample
 
 FINE: Final = timedelta(days=2)
-KEPT: Final = timedelta(days=366)
+RETENTION: Final = timedelta(days=366)
 CHART_POINTS: Final = 360
 FIELDS: Final = (*cluster_status.COUNTERS, *cluster_status.RATES)
 
@@ -45,7 +45,7 @@ def roll_up(*, now: datetime) -> None:
         hourly.append(CacheSample(moment=hour, is_hourly=True, **kept))
     CacheSample.objects.bulk_create(hourly, ignore_conflicts=True)
     CacheSample.objects.filter(is_hourly=False, moment__lt=now - FINE).delete()
-    CacheSample.objects.filter(is_hourly=True, moment__lt=now - KEPT).delete()
+    CacheSample.objects.filter(is_hourly=True, moment__lt=now - RETENTION).delete()
 
 
 def latest(*, hours: int) -> dict[str, Any]:

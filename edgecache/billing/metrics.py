@@ -10,7 +10,7 @@ from edgecache.billing.models import Payout
 from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
 # Rows that are counted at most.
-COUNTED: Final = 10_000
+MAX_COUNTED: Final = 10_000
 MONEY: Final = """
 SELECT
     (SELECT coalesce(sum(balance_ucr), 0) <> 0 FROM billing_account),
@@ -30,9 +30,9 @@ WHERE state NOT IN ('debited', 'sent') GROUP BY 1
 
 def _read() -> Iterator[GaugeMetricFamily]:
     with connection.cursor() as cursor:
-        cursor.execute(MONEY, [COUNTED])
+        cursor.execute(MONEY, [MAX_COUNTED])
         is_wrong, unsettled = cursor.fetchone()
-        cursor.execute(PAYOUTS, [COUNTED])
+        cursor.execute(PAYOUTS, [MAX_COUNTED])
         rows = cursor.fetchall()
     yield gauge(
         "zonal_ledger_out_of_balance",
@@ -41,7 +41,7 @@ def _read() -> Iterator[GaugeMetricFamily]:
     )
     yield gauge(
         "zonal_ledger_unsettled_lines",
-        f"Usage lines that are imported but not charged, at most {COUNTED}.",
+        f"Usage lines that are imported but not charged, at most {MAX_COUNTED}.",
         unsettled,
     )
     counts = dict.fromkeys([*Payout.State.values, "held"], 0)
@@ -51,7 +51,7 @@ def _read() -> Iterator[GaugeMetricFamily]:
         oldest_s = max(oldest_s, 0.0 if is_held else float(age_s))
     payouts = GaugeMetricFamily(
         "zonal_payouts",
-        f"Payouts by state; held ones wait for staff. Ended ones: of the newest {COUNTED}.",
+        f"Payouts by state; held ones wait for staff. Ended ones: of the newest {MAX_COUNTED}.",
         labels=["state"],
     )
     for state, number in counts.items():

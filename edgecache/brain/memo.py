@@ -8,7 +8,7 @@ P = ParamSpec("P")
 M = TypeVar("M")
 
 # Beyond these the memo is emptied.
-REMEMBERED: Final = 1024
+MAX_ENTRIES: Final = 1024
 
 
 class Memo(Generic[V, P, M]):
@@ -27,7 +27,7 @@ class Memo(Generic[V, P, M]):
         if known is not None:
             return known[1]
         made = self._make(value, *args, **kwargs)
-        if len(self._known) >= REMEMBERED:
+        if len(self._known) >= MAX_ENTRIES:
             self._known.clear()
         # The value is kept as well, so that no other one can get its identity.
         self._known[id(value)] = (value, made)

@@ -10,8 +10,8 @@ from typing import Final
 FILES_WANTED: Final = 65_536
 # Of one client: what it has sent and what it has not taken yet.
 CONNECTION_BYTES: Final = 2**20
-CONNECTIONS_LEAST: Final = 64
-CONNECTIONS_MOST: Final = 16_384
+MIN_CONNECTIONS: Final = 64
+MAX_CONNECTIONS: Final = 16_384
 # Of a container, which may have less than its machine: of version 2, and of version 1.
 CONTAINER_LIMITS: Final = (
     Path("/sys/fs/cgroup/memory.max"),
@@ -65,7 +65,7 @@ def connections_allowed() -> int:
     That leaves a fifth of the open files for everything else.
     """
     by_machine = min(files_allowed() * 2 // 5, memory_bytes() // CONNECTION_BYTES)
-    return min(max(by_machine, CONNECTIONS_LEAST), CONNECTIONS_MOST)
+    return min(max(by_machine, MIN_CONNECTIONS), MAX_CONNECTIONS)
 
 
 @cache

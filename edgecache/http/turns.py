@@ -15,12 +15,11 @@ from edgecache.http.shares import ShareKey, Waiting
 Begin = Callable[[], None]
 Leave = Callable[[], None]
 
-# Begun between two looks at the network. Where one organization alone has requests, many: a look
-# costs it throughput. Once another has some, few, and for so many looks more: what comes next waits
-# for those that have begun.
-AT_ONCE_ALONE: Final = 16
-AT_ONCE: Final = 2
-SHARED_LOOKS: Final = 100
+# Requests begun in one event loop iteration: 16 if one organization is active, else 2. After
+# several were active, the lower value is kept for SHARED_ITERATIONS iterations.
+BEGUN_PER_ITERATION_ALONE: Final = 16
+BEGUN_PER_ITERATION: Final = 2
+SHARED_ITERATIONS: Final = 100
 
 
 class LoopTurns:
@@ -30,7 +29,7 @@ class LoopTurns:
         self._waiting: Waiting[Begin] = Waiting()
         self._begun = 0
         self._last: Hashable = None
-        # The looks at the network for which the loop still counts as shared.
+        # The iterations for which the loop still counts as shared.
         self._shared = 0
 
     def take(self, share_key: Callable[[], ShareKey], begin: Begin) -> Leave | None:
@@ -44,7 +43,7 @@ class LoopTurns:
             return None
         key = share_key()
         if key[0] != self._last:
-            self._last, self._shared = key[0], SHARED_LOOKS
+            self._last, self._shared = key[0], SHARED_ITERATIONS
         self._waiting.add(key, begin)
         return partial(self._waiting.remove, key, begin)
 
@@ -55,8 +54,8 @@ class LoopTurns:
         begin()
 
     def _next_round(self) -> None:
-        """Begin the next few: the loop has looked at the network since the last ones."""
-        limit = AT_ONCE if self._shared else AT_ONCE_ALONE
+        """Begin the next few: the loop has polled the network since the last ones."""
+        limit = BEGUN_PER_ITERATION if self._shared else BEGUN_PER_ITERATION_ALONE
         self._shared = max(0, self._shared - 1)
         self._begun = 0
         while self._begun < limit and (begin := _pop(self._waiting)) is not None:

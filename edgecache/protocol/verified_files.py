@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 SETTLED_NS: Final = 10**9
 PIECE_BYTES: Final = 1 << 20
 # Each takes about 400 bytes.
-REMEMBERED: Final = 65_536
+MAX_FILES: Final = 65_536
 ATTEMPTS: Final = 3
 NO_FAULT_OF_THE_FILE: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
@@ -109,7 +109,7 @@ class VerifiedFiles:
             return
         with self._lock:
             self._hashes[state] = sha256
-            if len(self._hashes) > REMEMBERED:
+            if len(self._hashes) > MAX_FILES:
                 self._hashes.popitem(last=False)
 
 

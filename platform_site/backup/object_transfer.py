@@ -18,7 +18,7 @@ from platform_site.backup.archive import Archive
 from platform_site.backup.sealing import Digest
 from platform_site.backup.work import Say, Work
 
-AT_ONCE: Final = 8
+MAX_CONCURRENT_OBJECTS: Final = 8
 BATCH: Final = 256
 SAY_EVERY_S: Final = 5.0
 
@@ -110,7 +110,7 @@ async def _upload(
     found: dict[str, Place],
     moved: TransferResult,
 ) -> None:
-    places = asyncio.Semaphore(AT_ONCE)
+    places = asyncio.Semaphore(MAX_CONCURRENT_OBJECTS)
 
     async def one(each: Bytes) -> None:
         async with places:

@@ -11,9 +11,9 @@ from platform_site.doctor.findings import Finding, Level
 from sqlgateway.hardening.cluster import version_complaint
 
 # One-time codes of apps are valid for 30 s.
-MOST_SKEW_S: Final = 5.0
+MAX_SKEW_S: Final = 5.0
 # Workers report every 10 s; what is waiting longer than a minute has none.
-MOST_SILENCE_S: Final = 60
+MAX_SILENCE_S: Final = 60
 LATE_S: Final = 300
 QUEUE: Final = """
 SELECT
@@ -55,7 +55,7 @@ def check_server() -> Iterator[Finding]:
 
 
 def _clock(skew_s: float) -> Finding:
-    if skew_s <= MOST_SKEW_S:
+    if skew_s <= MAX_SKEW_S:
         return Finding("clock", Level.OK, f"{skew_s:.1f} s from the database's.")
     message = f"This machine's clock is {skew_s:.0f} s from the database's."
     advice = "Synchronize both machines by NTP: tokens and one-time codes depend on it."
@@ -77,7 +77,7 @@ def check_queue() -> Iterator[Finding]:
     """Check that a worker takes tasks, and that none failed in the last day."""
     silence_s, late_s, failed = _row(QUEUE)
     start = "Start `manage.py procrastinate worker`."
-    if silence_s is None or silence_s > MOST_SILENCE_S:
+    if silence_s is None or silence_s > MAX_SILENCE_S:
         since = "." if silence_s is None else f" for {silence_s:.0f} s."
         yield Finding("queue", Level.FAILED, f"No task worker has reported{since}", start)
     elif late_s is not None and late_s > LATE_S:

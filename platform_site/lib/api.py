@@ -39,13 +39,14 @@ class StrictSerializer(serializers.Serializer[Any]):
                 for name, value in data.items()
                 if (problem := _problem(self.fields.get(name), value)) is not None
             )
-            if wrong := dict(islice(problems, MOST_NAMED)):
+            if wrong := dict(islice(problems, MAX_FIELD_ERRORS)):
                 raise serializers.ValidationError(wrong)
         return super().to_internal_value(data)
 
 
-# Of wrong fields: an answer is not to be many times as long as the body.
-MOST_NAMED: Final = 20
+# Maximum number of field errors in a response, so that the response stays proportional to the
+# request.
+MAX_FIELD_ERRORS: Final = 20
 UNKNOWN: Final = serializers.ErrorDetail("There is no such field.", "unknown")
 NO_TEXT: Final = serializers.ErrorDetail("Not a valid string.", "invalid")
 

@@ -84,7 +84,7 @@ class Archive:
             raise ArchiveRefused("The platform has no room for it at the moment.")
 
     def abandon(self) -> None:
-        """Finish without an end; the file is of no use."""
+        """Close without writing the manifest; the file is incomplete and is discarded."""
         # It would write its directory into the closed file once it is forgotten.
         self._zip.fp = None
 

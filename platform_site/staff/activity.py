@@ -17,7 +17,7 @@ from platform_site.staff import http_activity
 SLOT: Final = timedelta(minutes=10)
 # A first roll-up, or one after a standstill, looks back this far.
 CAUGHT_UP: Final = timedelta(days=1)
-KEPT: Final = timedelta(days=8)
+RETENTION: Final = timedelta(days=8)
 DAYS_KEPT: Final = timedelta(days=31)
 
 SAMPLES: Final[LiteralString] = """
@@ -66,7 +66,7 @@ def roll_up(*, now: datetime) -> None:
             cursor.execute(ACTIVE, values)
     http_activity.delete_old(now=now)
     request_activity.delete_old(now=now)
-    ActivitySample.objects.filter(begins_at__lt=until - KEPT).delete()
+    ActivitySample.objects.filter(begins_at__lt=until - RETENTION).delete()
     ActiveOrganization.objects.filter(day__lt=(until - DAYS_KEPT).date()).delete()
 
 

@@ -10,7 +10,7 @@ from django.db import connection
 
 from edgecache.api import staff_overview
 from platform_site.lib.errors import PlatformError
-from platform_site.staff.figures import COUNTED
+from platform_site.staff.figures import MAX_COUNTED
 
 DAY: Final = timedelta(days=1)
 # The last sample of each full ten minutes; counters only rise.
@@ -70,7 +70,7 @@ class Ledger:
 def ledger() -> Ledger:
     """Return the state of the ledger and the payouts."""
     with connection.cursor() as cursor:
-        cursor.execute(LEDGER, {"counted": COUNTED})
+        cursor.execute(LEDGER, {"counted": MAX_COUNTED})
         return Ledger(*(int(value) for value in cursor.fetchone()))
 
 

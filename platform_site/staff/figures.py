@@ -15,7 +15,7 @@ from platform_site.models import ActiveOrganization, ActivitySample
 DAY: Final = timedelta(days=1)
 CHART_DAYS: Final = 30
 # Rows that are counted at most: more of them is "many" in any case.
-COUNTED: Final = 10_000
+MAX_COUNTED: Final = 10_000
 QUEUE: Final = """
 SELECT
     (SELECT count(*) FROM (SELECT FROM procrastinate_jobs WHERE status = 'todo'
@@ -77,7 +77,7 @@ class Queue:
 def queue() -> Queue:
     """Return the state of the task queue."""
     with connection.cursor() as cursor:
-        cursor.execute(QUEUE, {"counted": COUNTED})
+        cursor.execute(QUEUE, {"counted": MAX_COUNTED})
         return Queue(*cursor.fetchone())
 
 

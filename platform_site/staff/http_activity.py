@@ -19,7 +19,7 @@ from platform_site.lib.metrics.http_tally import BOUNDS_MS, TALLY
 from platform_site.models import HttpSample
 
 WRITE_EVERY_S: Final = 15.0
-KEPT: Final = timedelta(days=8)
+RETENTION: Final = timedelta(days=8)
 DAY: Final = timedelta(days=1)
 ADD: Final[LiteralString] = """
 INSERT INTO platform_site_httpsample AS t (begins_at, requests, errors, counts)
@@ -70,7 +70,7 @@ def samples(*, now: datetime) -> list[HttpSample]:
 
 def delete_old(*, now: datetime) -> None:
     """Delete what no chart shows."""
-    HttpSample.objects.filter(begins_at__lt=now - KEPT).delete()
+    HttpSample.objects.filter(begins_at__lt=now - RETENTION).delete()
 
 
 def percentile(counts: Sequence[int], share: float) -> float | None:

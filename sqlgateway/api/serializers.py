@@ -39,10 +39,10 @@ class ParamsField(serializers.ListField):
         return data
 
 
-LONGEST_MS: Final = max(settings.SQL.timeout_ms, settings.SQL.export_timeout_s * 1000)
+MAX_TIMEOUT_MS: Final = max(settings.SQL.timeout_ms, settings.SQL.export_timeout_s * 1000)
 
 
-@extend_schema_field({"type": "integer", "minimum": 1, "maximum": LONGEST_MS})
+@extend_schema_field({"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT_MS})
 class TimeoutField(serializers.IntegerField):
     """Milliseconds, at most what the installation allows for the answer's form."""
 

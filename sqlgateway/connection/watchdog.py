@@ -27,7 +27,7 @@ CANCEL_S: Final = 2.0
 POLL_S: Final = 1.0
 MAX_POLLS: Final = 30
 # Watches that ended while an earlier deadline is at the head of the heap; then it is made anew.
-MOST_FINISHED: Final = 1000
+MAX_FINISHED: Final = 1000
 TICK_S: Final = 5.0
 
 log = structlog.get_logger(__name__)
@@ -106,7 +106,7 @@ class Watchdog:
         while self._heap and self._heap[0][3].session is None:
             heapq.heappop(self._heap)
             self._finished -= 1
-        if self._finished > max(MOST_FINISHED, len(self._heap) // 2):
+        if self._finished > max(MAX_FINISHED, len(self._heap) // 2):
             self._heap = [entry for entry in self._heap if entry[3].session is not None]
             heapq.heapify(self._heap)
             self._finished = 0

@@ -16,11 +16,11 @@ Values = Mapping[str, int | None]
 Changes = dict[str, dict[str, int | None]]
 
 DEFAULT: Final = "default"
-MOST_STATEMENTS: Final = 10_000
+MAX_STATEMENTS: Final = 10_000
 # A PositiveBigIntegerField holds far more; what is longer is a slip of the hand.
-MOST: Final = 2**51 - 1
+MAX_VALUE: Final = 2**51 - 1
 # The least of the settings, too: an error or a row has to fit.
-LEAST_BYTES: Final = 1_024
+MIN_BYTES: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class OwnLimit:
     unit: str
     help: str
     lowest: int = 0
-    highest: int = MOST
+    highest: int = MAX_VALUE
     is_capped: bool = False
 
     @property
@@ -94,7 +94,7 @@ LIMITS: Final = (
         "Requests at once",
         "",
         "SQL requests that each web process runs for it at once",
-        highest=MOST_STATEMENTS,
+        highest=MAX_STATEMENTS,
     ),
     OwnLimit(
         "timeout_ms",
@@ -124,7 +124,7 @@ LIMITS: Final = (
         "JSON answer",
         "bytes",
         "Bytes of the rows of one JSON answer, at most ZSQL_MAX_BYTES",
-        lowest=LEAST_BYTES,
+        lowest=MIN_BYTES,
         is_capped=True,
     ),
     OwnLimit(
@@ -135,7 +135,7 @@ LIMITS: Final = (
         "bytes",
         "Bytes of the body of POST /v1/sql, and of a statement of an interactive transaction, at "
         "most ZSQL_BODY_LIMIT_BYTES",
-        lowest=LEAST_BYTES,
+        lowest=MIN_BYTES,
         is_capped=True,
     ),
     OwnLimit(
@@ -145,7 +145,7 @@ LIMITS: Final = (
         "Import body",
         "bytes",
         "Bytes of an imported body, unpacked, at most ZSQL_IMPORT_LIMIT_BYTES",
-        lowest=LEAST_BYTES,
+        lowest=MIN_BYTES,
         is_capped=True,
     ),
 )

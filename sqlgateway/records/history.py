@@ -30,8 +30,8 @@ from sqlgateway.records.redaction import redacted
 from sqlgateway.records.usage import METER
 from sqlgateway.records.writer import WRITER
 
-MOST: Final = 4000
-MOST_OF_ORGANIZATION: Final = 1000
+MAX_ENTRIES: Final = 4000
+MAX_ENTRIES_OF_ORGANIZATION: Final = 1000
 # Rows of an organization that this process writes before it deletes the excess.
 TRIM_EVERY: Final = 500
 
@@ -105,7 +105,8 @@ class Recorder:
         organization_id = entry.caller.scope.organization_id
         with self._lock:
             is_full = (
-                len(self._entries) >= MOST or self._shares[organization_id] >= MOST_OF_ORGANIZATION
+                len(self._entries) >= MAX_ENTRIES
+                or self._shares[organization_id] >= MAX_ENTRIES_OF_ORGANIZATION
             )
             if is_full:
                 self.dropped += 1

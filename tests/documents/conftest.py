@@ -19,7 +19,7 @@ from tests.documents.blocks import ROOT
 from tests.edgecache.cluster import Cluster
 from tests.live_site import over_a_brain
 
-LONGEST_S = 120
+TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Terminal:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=LONGEST_S,
+            timeout=TIMEOUT_S,
             check=False,
         )
         assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
@@ -65,7 +65,7 @@ class Terminal:
     def post(self, path: str, body: object, token: str = "") -> Any:
         """Send a request of the test's own preparation."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        answer = requests.post(self.site + path, json=body, headers=headers, timeout=LONGEST_S)
+        answer = requests.post(self.site + path, json=body, headers=headers, timeout=TIMEOUT_S)
         assert answer.ok, answer.text
         return answer.json()
 

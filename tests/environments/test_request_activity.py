@@ -96,7 +96,7 @@ def test_nothing_is_lost_while_the_database_is_away(
 
 
 def test_what_waits_to_be_written_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(organization_tally, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(organization_tally, "MAX_ENTRIES", 3)
     tally = OrganizationTally()
     for organization_id in (1, 2, 3, 4, 1):
         tally.count(organization_id, 200)

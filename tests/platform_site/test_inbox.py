@@ -39,7 +39,7 @@ def test_mails_and_messages_are_shown_the_latest_first(developer: Client, tmp_pa
 
 
 def test_only_the_latest_are_kept(developer: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inbox, "KEPT", 2)
+    monkeypatch.setattr(inbox, "MAX_MESSAGES", 2)
     for subject in ("first", "second", "third"):
         send(subject)
     assert [message.subject for message in inbox.messages()] == ["third", "second"]

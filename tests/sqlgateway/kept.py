@@ -9,7 +9,7 @@ from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters, provisioning
 from tests.throwaway import is_throwaway
 
-MOST: Final = 2
+MAX_READY: Final = 2
 ROLES: Final = ("admin_role", "operator_role", "reader_role")
 FIELDS: Final = ("dbname", *ROLES, "secrets", "hardening")
 CATALOGS: Final = (
@@ -65,7 +65,7 @@ class Kept:
         self._address = clusters.address_of(database.cluster)
         fields = {name: getattr(database, name) for name in FIELDS}
         state = self._states.get(database.dbname)
-        if len(self._ready) >= MOST or state is None or state_of(database) != state:
+        if len(self._ready) >= MAX_READY or state is None or state_of(database) != state:
             self._states.pop(database.dbname, None)
             self._left.append(fields)
             return

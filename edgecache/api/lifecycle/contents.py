@@ -22,7 +22,7 @@ from platform_site.lib.principals import Scope
 NAMES: Final = ("buckets", "objects", "object_bytes", "access_keys")
 PAGE: Final = 1000
 # Of all buckets together.
-MOST_OBJECTS: Final = 1_000_000
+MAX_OBJECTS: Final = 1_000_000
 README: Final = """\
 Objects are listed in this folder, and not contained. To copy their bytes, create an access key that
 reads in each environment (console: Objects, Access keys), and run with rclone 1.56 or later:
@@ -58,7 +58,7 @@ def write(organization_id: int, archive: Archive) -> None:
         return
     own = (node for node in nodes.all_seen_by(organization_id) if node["is_own"])
     archive.records("cache/nodes.ndjson", own)
-    left = MOST_OBJECTS
+    left = MAX_OBJECTS
     rows = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
     live = list(rows.order_by("pk"))
     with archive.entry("cache/README.txt") as write_text:
@@ -78,7 +78,7 @@ def write(organization_id: int, archive: Archive) -> None:
                 archive.records(f"{folder}/objects/{row['id']}.ndjson", listed)
                 left -= listed.count
                 if listed.is_cut:
-                    archive.note(f"Objects after the first {MOST_OBJECTS}: list them by S3.")
+                    archive.note(f"Objects after the first {MAX_OBJECTS}: list them by S3.")
                     return
 
 

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from edgecache.billing.money import LARGEST_UCR
 from platform_site.lib.api import StrictSerializer
 
-LONGEST: Final = timedelta(days=366)
+MAX_PERIOD: Final = timedelta(days=366)
 DEFAULT: Final = timedelta(days=29)
 
 
@@ -74,7 +74,7 @@ class PeriodSerializer(StrictSerializer):
         """Fill in the defaults, and limit the span to a year."""
         until: date = attrs.get("until") or timezone.now().date()
         since: date = attrs.get("since") or until - DEFAULT
-        if not timedelta(0) <= until - since <= LONGEST:
+        if not timedelta(0) <= until - since <= MAX_PERIOD:
             raise serializers.ValidationError({"since": "From one day to a year before `until`."})
         return {"since": since, "until": until}
 

@@ -7,7 +7,7 @@ from edgecache.billing.models import Payout
 from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
 from platform_site.lib.errors import FieldError, InvalidRequest
 
-LONGEST: Final = 200
+MAX_ACCOUNT_CHARS: Final = 200
 SHOWN: Final = 4
 
 
@@ -20,9 +20,9 @@ class Manual:
         if (
             set(details) != {"account"}
             or not account.isprintable()
-            or not 0 < len(account) <= LONGEST
+            or not 0 < len(account) <= MAX_ACCOUNT_CHARS
         ):
-            message = f"One line of at most {LONGEST} characters, such as an IBAN."
+            message = f"One line of at most {MAX_ACCOUNT_CHARS} characters, such as an IBAN."
             raise InvalidRequest(fields=[FieldError("details.account", "invalid", message)])
         return {"account": account}
 

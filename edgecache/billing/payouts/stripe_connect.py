@@ -23,7 +23,7 @@ ACCOUNT: Final = re.compile(r"acct_[A-Za-z0-9]{8,64}")
 KIND: Final = "stripe"
 SHOWN: Final = 4
 # A payout has one transfer; more are somebody's doing at Stripe.
-MOST_TRANSFERS: Final = 100
+MAX_TRANSFERS: Final = 100
 REVERSED: Final = "Stripe reversed the transfer."
 REFUSALS: Final[Mapping[str, str]] = {
     "balance_insufficient": "The platform's balance at Stripe does not cover the payout now.",
@@ -121,7 +121,7 @@ class StripeConnect:
         try:
             with calls():
                 found = client().v1.transfers.list(
-                    {"transfer_group": str(payout.pk), "limit": MOST_TRANSFERS}
+                    {"transfer_group": str(payout.pk), "limit": MAX_TRANSFERS}
                 )
         except StripeRefusal:
             # A lookup that is refused says nothing about the payment.

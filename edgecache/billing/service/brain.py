@@ -17,7 +17,7 @@ from platform_site.lib.jobs import job
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Of one run: a brain that was away for long hears the rest in the next ones.
-MOST: Final = 1000
+MAX_DECISIONS: Final = 1000
 
 
 def notify_later(organization_id: int) -> None:
@@ -46,7 +46,7 @@ def send_unconfirmed() -> None:
         Q(notified_at__isnull=False) & Q(notified_at=F("decided_at"))
     )
     for organization_id in list(
-        unconfirmed.order_by("decided_at").values_list("pk", flat=True)[:MOST]
+        unconfirmed.order_by("decided_at").values_list("pk", flat=True)[:MAX_DECISIONS]
     ):
         notify(organization_id)
 

@@ -9,7 +9,7 @@ from edgecache.http.addresses import prefix_of
 
 RECENT: Final = timedelta(days=30)
 # What the brain keeps for one operator.
-MOST: Final = 1000
+MAX_NETWORKS: Final = 1000
 
 
 def send_networks(*, now: datetime) -> None:
@@ -26,4 +26,4 @@ def networks(organization_id: int, *, now: datetime) -> list[str]:
     rows = Session.scoped.within_organization(organization_id).filter(rotated_at__gt=now - RECENT)
     latest = rows.order_by("-rotated_at").values_list("address", flat=True)
     prefixes = dict.fromkeys(map(prefix_of, latest.iterator()))
-    return [prefix for prefix in prefixes if prefix][:MOST]
+    return [prefix for prefix in prefixes if prefix][:MAX_NETWORKS]

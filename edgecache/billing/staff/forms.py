@@ -19,7 +19,7 @@ from platform_site.lib.admin.actions import ConfirmedAction
 from platform_site.lib.admin.forms import StaffForm, Values
 
 FIELD: Final = {"class": "staff-field"}
-MOST_CREDITS: Final = Decimal(consumer_credits.LARGEST_AMOUNT_UCR) / UCR_PER_CREDIT
+MAX_CREDITS: Final = Decimal(consumer_credits.LARGEST_AMOUNT_UCR) / UCR_PER_CREDIT
 
 
 class RateFields(forms.Form):
@@ -47,7 +47,7 @@ class CreditsFields(forms.Form):
     )
     credits = forms.DecimalField(
         min_value=Decimal("0.000001"),
-        max_value=MOST_CREDITS,
+        max_value=MAX_CREDITS,
         decimal_places=6,
         widget=forms.NumberInput(FIELD),
     )

@@ -25,7 +25,7 @@ from platform_site.lib.errors import InvalidRequest
 
 log = structlog.get_logger(__name__)
 
-MOST_AN_HOUR: Final = 20
+MAX_TOP_UPS_AN_HOUR: Final = 20
 ACTOR: Final = "provider"
 
 
@@ -55,7 +55,7 @@ def request(organization_id: int, amount_cents: int, *, by: str, now: datetime) 
             created_at__gt=now - timedelta(hours=1),
             paid_at=None,
         )
-        if recent.count() >= MOST_AN_HOUR:
+        if recent.count() >= MAX_TOP_UPS_AN_HOUR:
             raise TopUpsTooOften
         top_up = TopUp.objects.create(
             organization_id=organization_id,

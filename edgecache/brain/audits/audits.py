@@ -27,8 +27,8 @@ log = structlog.get_logger(__name__)
 
 HASH_BYTES: Final = 32
 # Between two questions which nodes are due; checks themselves come at random times.
-SHORTEST_PAUSE_S: Final = 1.0
-LONGEST_PAUSE_S: Final = 5.0
+MIN_PAUSE_S: Final = 1.0
+MAX_PAUSE_S: Final = 5.0
 # Few: what the brain forwards is checked anyway, every byte of it.
 FORWARDED_SHARE: Final = 1 / 16
 RECHECKED: Final = "quarantined"
@@ -55,7 +55,7 @@ class Audits(PeriodicTask):
         super().__init__(
             "audits",
             self.round,
-            lambda: asyncio.sleep(_random.uniform(SHORTEST_PAUSE_S, LONGEST_PAUSE_S)),
+            lambda: asyncio.sleep(_random.uniform(MIN_PAUSE_S, MAX_PAUSE_S)),
         )
 
     async def start(self) -> None:

@@ -48,7 +48,7 @@ ERRORS: Final = frozenset({500, 502, 503, 504})
 # The directory keeps no larger head: it is held in memory.
 HEAD_LIMIT_CHARS: Final = 16_384
 # RFC 9111 §1.2.2: larger values count as this.
-MOST_S: Final = 2**31
+MAX_DELTA_S: Final = 2**31
 DIRECTIVE: Final = re.compile(
     r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:=(?:\"((?:[^\"\\]|\\.)*)\"|([^,;\s]*)))?"
 )
@@ -324,7 +324,9 @@ def _seconds(text: str | None) -> int | None:
     """Parse delta-seconds; an invalid number counts as 0, which is stale (RFC 9111 §4.2.1)."""
     if text is None:
         return None
-    return min(int(text), MOST_S) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+    return (
+        min(int(text), MAX_DELTA_S) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+    )
 
 
 def _lifetime(
@@ -352,7 +354,7 @@ def _lifetime(
 def _age_at_arrival(fields: Mapping[str, str], asked_at: float, answered_at: float) -> int:
     apparent = max(0.0, answered_at - _moment(fields.get("date", ""), answered_at))
     stated_s = _seconds(fields.get("age", "0").partition(",")[0].strip()) or 0
-    return min(int(max(apparent, stated_s + max(0.0, answered_at - asked_at))), MOST_S)
+    return min(int(max(apparent, stated_s + max(0.0, answered_at - asked_at))), MAX_DELTA_S)
 
 
 def _moment(text: str, otherwise: float) -> float:

@@ -6,7 +6,7 @@ from typing import Final
 from edgecache.brain.cdn.cache_keys import Target, query_name
 from edgecache.brain.directory.directory import Directory
 
-REMEMBERED: Final = 100_000
+MAX_NAMES: Final = 100_000
 
 
 class VaryNames:
@@ -31,7 +31,7 @@ class VaryNames:
             return
         self._names[bucket_id, target] = names
         self._names.move_to_end((bucket_id, target))
-        if len(self._names) > REMEMBERED:
+        if len(self._names) > MAX_NAMES:
             self._names.popitem(last=False)
 
     async def recall(self, bucket_id: int, target: Target) -> bool:

@@ -10,7 +10,7 @@ from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.http.threads import Busy, FairThreads
 from edgecache.protocol.verified_files import (
-    REMEMBERED,
+    MAX_FILES,
     FileState,
     VerifiedFiles,
     is_settled,
@@ -55,7 +55,7 @@ class LocalFiles:
         if self._verified.knows(sha256, state):
             return True
         if state not in self._begun and is_settled(state, now_ns=time.time_ns()):
-            if len(self._begun) >= REMEMBERED:
+            if len(self._begun) >= MAX_FILES:
                 self._begun.clear()
             self._begun.add(state)
             self._tasks.add(self._verify(sha256, path, state))

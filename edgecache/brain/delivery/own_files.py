@@ -20,9 +20,9 @@ from edgecache.protocol.hot import OBJECT_LIMIT_BYTES
 from edgecache.protocol.verified_files import FileState, state_of
 
 # Smaller ones that are popular are in memory.
-LEAST_BYTES: Final = OBJECT_LIMIT_BYTES
+MIN_BYTES: Final = OBJECT_LIMIT_BYTES
 THREADS: Final = 4
-REMEMBERED: Final = 10_000
+MAX_RECENT_BLOBS: Final = 10_000
 
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -49,7 +49,7 @@ class OwnFiles:
         A file that is not verified will be, behind the request.
         """
         sha256, (start, length) = delivery.sha256, delivery.span
-        if length <= LEAST_BYTES or not sha256 or delivery.is_verified:
+        if length <= MIN_BYTES or not sha256 or delivery.is_verified:
             return None
         paths = (self._staging.origin_path(sha256), self._staging.blob_path(sha256))
         # The kernel knows where a file is that it sent lately; others may have to be looked for.
@@ -75,7 +75,7 @@ class OwnFiles:
 
     def _note(self, sha256: bytes) -> None:
         self._sent[sha256] = None
-        if len(self._sent) > REMEMBERED:
+        if len(self._sent) > MAX_RECENT_BLOBS:
             self._sent.popitem(last=False)
 
 

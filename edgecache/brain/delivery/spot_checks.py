@@ -11,7 +11,7 @@ from typing import Final
 
 SHARE: Final = 1 / 64
 INTERVAL_S: Final = 0.1
-REMEMBERED: Final = 10_000
+MAX_CHECK_TIMES: Final = 10_000
 
 
 class SpotChecks:
@@ -29,7 +29,7 @@ class SpotChecks:
         now = self._clock()
         if now - self._checked_at.get(sha256, -INTERVAL_S) < INTERVAL_S:
             return False
-        if len(self._checked_at) >= REMEMBERED:
+        if len(self._checked_at) >= MAX_CHECK_TIMES:
             self._checked_at.clear()
         self._checked_at[sha256] = now
         return True

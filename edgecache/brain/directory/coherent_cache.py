@@ -13,7 +13,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 # Beyond these the memory is emptied.
-KEPT: Final = 10_000
+MAX_ENTRIES: Final = 10_000
 
 
 class _Changed:
@@ -85,7 +85,7 @@ class CoherentCache(Generic[K, V]):
         return value
 
     def _keep(self, key: K, row: Hashable, value: V) -> None:
-        if len(self._known) >= KEPT:
+        if len(self._known) >= MAX_ENTRIES:
             self._known.clear()
             self._keys.clear()
         if key in self._known:

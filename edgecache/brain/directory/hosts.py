@@ -24,7 +24,7 @@ TOPIC: Final = "hosts"
 NAME_LIMIT: Final = 253
 NAMES_KEPT: Final = 1024
 # Of a bucket.
-MOST: Final = 20
+MAX_HOSTS_PER_BUCKET: Final = 20
 # Of one round of DNS checks.
 ROUND: Final = 100
 AGAIN_AFTER_HOURS: Final = 20
@@ -171,8 +171,8 @@ class Hosts:
             if await change.one(BUCKET, whose) is None:
                 raise NoSuchBucket
             count = await change.one(COUNT, [bucket_id, host])
-            if count is None or count.held >= MOST:
-                raise StateConflict(f"A bucket has at most {MOST} hosts.")
+            if count is None or count.held >= MAX_HOSTS_PER_BUCKET:
+                raise StateConflict(f"A bucket has at most {MAX_HOSTS_PER_BUCKET} hosts.")
             other = await change.one(OTHERS, [host, bucket_id])
             row = await change.one(PROVE, [host, bucket_id, token, seen])
             if row is None:

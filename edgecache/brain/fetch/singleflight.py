@@ -41,9 +41,9 @@ SPARE: Final = 1
 QUEUE_S: Final = 5.0
 # While a body comes or goes, it has two files more and takes no more memory than this.
 BODY_BYTES: Final = 2**19
-BODIES_LEAST: Final = 64
+MIN_BODIES: Final = 64
 # More than this one process could not serve.
-BODIES_MOST: Final = 8192
+MAX_BODIES: Final = 8192
 # One organization gets a fifth of them at most, one bucket a thirteenth, an anonymous client less.
 BODIES_SPARE: Final = 4
 # More than there can be: a response that has come is not refused ...
@@ -322,4 +322,4 @@ def bodies_allowed() -> int:
     """
     left = files_allowed() - 2 * connections_allowed()
     by_machine = min(left // 4, memory_bytes() // BODY_BYTES)
-    return min(max(by_machine, BODIES_LEAST), BODIES_MOST)
+    return min(max(by_machine, MIN_BODIES), MAX_BODIES)

@@ -8,7 +8,7 @@ from typing import Final
 
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
-from edgecache.brain.metering.operator_networks import MOST, OperatorNetworks
+from edgecache.brain.metering.operator_networks import MAX_NETWORKS, OperatorNetworks
 from edgecache.brain.metering.own_reads import prefixes_of
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.protocol.fields import Fields
@@ -29,7 +29,7 @@ def routes(nodes: Nodes, networks: OperatorNetworks) -> list[Route]:
 
     async def replace(call: JsonCall) -> JsonResponse:
         body = Fields(call.body)
-        given = body.texts("networks", limit=MOST, length=NETWORK_CHARS)
+        given = body.texts("networks", limit=MAX_NETWORKS, length=NETWORK_CHARS)
         body.finish()
         await networks.replace(number(call), prefixes_of(given))
         return JsonResponse(status=204)

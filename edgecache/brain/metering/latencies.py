@@ -9,12 +9,12 @@ from typing import Any, Final, Self
 
 SUB_BITS: Final = 5
 SUB_BUCKETS: Final = 1 << SUB_BITS
-LONGEST_US: Final = 3600 * 1_000_000
+MAX_LATENCY_US: Final = 3600 * 1_000_000
 US_PER_MS: Final = 1000
 
 
 def bucket_of(us: int) -> int:
-    """Return the bucket of a duration in microseconds, 0 to LONGEST_US; they rise with it."""
+    """Return the bucket of a duration in microseconds, 0 to MAX_LATENCY_US; they rise with it."""
     shift = us.bit_length() - SUB_BITS - 1
     if shift <= 0:
         return us
@@ -48,8 +48,8 @@ class Latencies:
     def add(self, seconds: float) -> None:
         """Add one duration."""
         us = int(seconds * 1_000_000)
-        if not 0 <= us <= LONGEST_US:
-            us = 0 if us < 0 else LONGEST_US
+        if not 0 <= us <= MAX_LATENCY_US:
+            us = 0 if us < 0 else MAX_LATENCY_US
         # As ``bucket_of`` has it, without a call for each response.
         shift = us.bit_length() - SUB_BITS - 1
         bucket = us if shift <= 0 else (shift << SUB_BITS) + (us >> shift)

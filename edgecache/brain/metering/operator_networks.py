@@ -12,8 +12,8 @@ REFRESH_S: Final = 10.0
 KEPT_DAYS: Final = 30
 # A node's network is written again after so long; no operator has more networks than these.
 AGAIN_AFTER_S: Final = 3600.0
-MOST: Final = 1000
-MOST_NOTED: Final = 10_000
+MAX_NETWORKS: Final = 1000
+MAX_NOTED: Final = 10_000
 
 READ: Final[LiteralString] = (
     "SELECT operator_id, array_agg(DISTINCT prefix) AS prefixes FROM brain_operatornetwork"
@@ -61,15 +61,15 @@ class OperatorNetworks(PeriodicTask):
         name = (operator_id, prefix)
         if self._clock() - self._noted.get(name, -AGAIN_AFTER_S) < AGAIN_AFTER_S:
             return
-        await self._database.run(NOTE, [operator_id, prefix, operator_id, MOST])
-        if len(self._noted) >= MOST_NOTED:
+        await self._database.run(NOTE, [operator_id, prefix, operator_id, MAX_NETWORKS])
+        if len(self._noted) >= MAX_NOTED:
             self._noted.clear()
         self._noted[name] = self._clock()
         await self.refresh()
 
     async def replace(self, operator_id: int, prefixes: Collection[str]) -> None:
         """Store the networks of an operator's recent sessions. Raises DatabaseUnavailable."""
-        wanted = sorted(prefixes)[:MOST]
+        wanted = sorted(prefixes)[:MAX_NETWORKS]
         await self._database.run(REPLACE, [operator_id, wanted, operator_id, wanted])
         await self.refresh()
 

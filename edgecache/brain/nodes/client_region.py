@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-REMEMBERED: Final = 16_384
+MAX_LOOKUPS_CACHED: Final = 16_384
 
 
 class Locator:
@@ -28,7 +28,7 @@ class Locator:
         self._networks = _by_prefix(geography.networks)
         self._geoip = _open_geoip(geography)
         # By address: the same clients come again and again.
-        self._looked_up: Callable[[str], str] = lru_cache(REMEMBERED)(self._look_up)
+        self._looked_up: Callable[[str], str] = lru_cache(MAX_LOOKUPS_CACHED)(self._look_up)
 
     def region_of(self, client: str, headers: Any, *, peer: str = "") -> str:
         """Return the region of a client, the brain's own if it cannot be found out.

@@ -18,7 +18,7 @@ WINDOW_S: Final = 10.0
 HOT_READS: Final = 200
 HOT_S: Final = 600
 # Beyond so many different objects in one window, further ones are not counted.
-COUNTED: Final = 200_000
+MAX_OBJECTS_COUNTED: Final = 200_000
 
 MARK: Final[LiteralString] = (
     "UPDATE brain_blob SET hot_until = now() + make_interval(secs => %s) WHERE sha256 = %s"
@@ -48,7 +48,7 @@ class HotObjects:
             self._counts.clear()
             self._began = now
         count = self._counts.get(delivery.sha256, 0) + 1
-        if len(self._counts) < COUNTED or count > 1:
+        if len(self._counts) < MAX_OBJECTS_COUNTED or count > 1:
             self._counts[delivery.sha256] = count
         if count == self._hot_reads and delivery.sha256:
             self._tasks.add(self._warm(delivery.sha256))

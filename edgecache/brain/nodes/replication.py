@@ -35,7 +35,7 @@ from edgecache.protocol.tickets import TicketKind
 
 log = structlog.get_logger(__name__)
 
-AT_ONCE: Final = 8
+MAX_CONCURRENT_UPLOADS: Final = 8
 # Of large objects that wait, so many go one after the other: the database is asked for all of them
 # once, and told once.
 LARGE_BLOBS: Final = 8
@@ -68,13 +68,13 @@ class Replication:
         self._nodes = nodes
         self._tickets = tickets
         self._client = client
-        self._large = ReplicaQueue(uploads=AT_ONCE)
+        self._large = ReplicaQueue(uploads=MAX_CONCURRENT_UPLOADS)
         self._small = ReplicaQueue(uploads=BATCHES_AT_ONCE)
         self._tasks = BackgroundTasks()
 
     async def start(self) -> None:
         """Start uploading."""
-        for _ in range(AT_ONCE):
+        for _ in range(MAX_CONCURRENT_UPLOADS):
             self._tasks.add(self._work(self._large, LARGE_BLOBS, LARGE_BYTES))
         for _ in range(BATCHES_AT_ONCE):
             self._tasks.add(self._work(self._small, BATCH_BLOBS, BATCH_BYTES, pause_s=PAUSE_S))

@@ -39,7 +39,7 @@ MAC: Final = b"zonal edge cache: tickets, HMAC, 1"
 # A ticket for the brain's own reads is used again until it is this old: signing costs more than
 # all the rest of a small answer.
 REUSE_S: Final = 15
-REMEMBERED: Final = 50_000
+MAX_REUSED_TICKETS: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class TicketSigner:
         made = self.sign(TicketKind.READ, node_id, grant, now=now)
         self._reused[name] = (int(now), made)
         self._reused.move_to_end(name)
-        if len(self._reused) > REMEMBERED:
+        if len(self._reused) > MAX_REUSED_TICKETS:
             self._reused.popitem(last=False)
         return made
 

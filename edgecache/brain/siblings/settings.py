@@ -7,12 +7,12 @@ from edgecache.http.machine import processors
 from platform_site.settings_table import Integer
 
 # Each keeps a directory and caches of its own: more do not help a usual brain.
-CHOSEN_AT_MOST: Final = 4
-CONNECTIONS_LEAST: Final = 4
+MAX_DEFAULT_PROCESSES: Final = 4
+MIN_CONNECTIONS: Final = 4
 
 
 def _processes(value: int) -> int:
-    return value or min(processors(), CHOSEN_AT_MOST)
+    return value or min(processors(), MAX_DEFAULT_PROCESSES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class ProcessSettings:
             return self
         return replace(
             self,
-            connections=max(CONNECTIONS_LEAST, self.connections // self.count),
+            connections=max(MIN_CONNECTIONS, self.connections // self.count),
             index_bytes=self.index_bytes // self.count,
             fills=-(-self.fills // self.count),
         )

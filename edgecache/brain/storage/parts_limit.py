@@ -19,7 +19,7 @@ from platform_site.settings_table import Integer
 FRESH_S: Final = 10.0
 # Before a refusal it is counted again, but not for each of many.
 FRESH_BEFORE_REFUSAL_S: Final = 1.0
-REMEMBERED: Final = 10_000
+MAX_ORGANIZATIONS_COUNTED: Final = 10_000
 GIB: Final = 2**30
 
 STORED: Final = (
@@ -70,7 +70,9 @@ class PartsLimit:
     def __init__(self, database: Database, settings: UploadSettings | None = None) -> None:
         self._database = database
         self._limit_bytes = (settings or UploadSettings()).limit_bytes
-        self._counted: BoundedCache[int, _Count] = BoundedCache(REMEMBERED, lambda *_: 1)
+        self._counted: BoundedCache[int, _Count] = BoundedCache(
+            MAX_ORGANIZATIONS_COUNTED, lambda *_: 1
+        )
         self._arriving: Counter[int] = Counter()
 
     async def check(self, organization_id: int, size: int) -> None:

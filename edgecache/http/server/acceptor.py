@@ -32,7 +32,7 @@ GONE: Final = frozenset(
     }
 )
 # Between two looks at everything else that the loop has to do.
-AT_ONCE: Final = 16
+MAX_ACCEPTED_PER_ITERATION: Final = 16
 RECEIVED_BYTES: Final = 64 * 1024
 
 
@@ -99,7 +99,7 @@ class Acceptor:
         self._timer = self._loop.call_later(seconds, self._resume)
 
     def _accept_ready(self) -> None:
-        for _ in range(AT_ONCE):
+        for _ in range(MAX_ACCEPTED_PER_ITERATION):
             if self._is_closed or self._leaves() or not self._accept():
                 return
 

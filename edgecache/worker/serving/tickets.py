@@ -18,7 +18,7 @@ from edgecache.protocol.tickets import (
 from edgecache.worker.clock import BrainClock
 
 # The brain reads with one ticket many times; decoding it costs a fifth of a small answer.
-REMEMBERED: Final = 2048
+MAX_VERIFIED_TICKETS: Final = 2048
 
 
 class Verifier:
@@ -86,5 +86,5 @@ class Verifier:
 
     def _remember(self, text: str, ticket: Ticket) -> None:
         self._verified[text] = ticket
-        if len(self._verified) > REMEMBERED:
+        if len(self._verified) > MAX_VERIFIED_TICKETS:
             self._verified.popitem(last=False)

@@ -18,7 +18,7 @@ BUSY_TIMEOUT_S: Final = 5.0
 REMEMBERED_SIZES: Final = 4096
 READER_CACHE_KIB: Final = 512
 # What a read adds at most: S3-FIFO counts to three.
-MOST_READS: Final = 3
+MAX_READS: Final = 3
 
 SMALL: Final = 0
 MAIN: Final = 1
@@ -239,8 +239,8 @@ def add_reads(db: sqlite3.Connection, reads: Mapping[bytes, int]) -> None:
     One statement for all of a count: between two statements a busy event loop may keep the
     interpreter to itself for milliseconds, while the store's lock is held.
     """
-    for count in range(1, MOST_READS + 1):
-        hashes = [sha256 for sha256, reads_ in reads.items() if min(reads_, MOST_READS) == count]
+    for count in range(1, MAX_READS + 1):
+        hashes = [sha256 for sha256, reads_ in reads.items() if min(reads_, MAX_READS) == count]
         if hashes:
             db.execute(
                 "WITH RECURSIVE number (i) AS"
@@ -249,7 +249,7 @@ def add_reads(db: sqlite3.Connection, reads: Mapping[bytes, int]) -> None:
                 " (SELECT SUBSTR(:joined, i * 32 + 1, 32) FROM number)",
                 {
                     "hashes": len(hashes),
-                    "most": MOST_READS,
+                    "most": MAX_READS,
                     "count": count,
                     "joined": b"".join(hashes),
                 },

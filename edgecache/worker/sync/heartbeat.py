@@ -16,7 +16,7 @@ from edgecache.worker.sync.brain import BrainError, CredentialRefused, NodeRemov
 log = logging.getLogger(__name__)
 
 FIRST_WAIT_S: Final = 0.5
-LONGEST_WAIT_S: Final = 60.0
+MAX_WAIT_S: Final = 60.0
 
 
 class Backoff:
@@ -30,7 +30,7 @@ class Backoff:
 
     def next_s(self) -> float:
         """Return the next wait: half its limit, and up to the other half."""
-        limit, self._limit_s = self._limit_s, min(LONGEST_WAIT_S, 2 * self._limit_s)
+        limit, self._limit_s = self._limit_s, min(MAX_WAIT_S, 2 * self._limit_s)
         return limit * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, hides nothing
 
 

@@ -29,7 +29,7 @@ from edgecache.worker.sync.brain import BrainError, NodeRemoved
 log = logging.getLogger(__name__)
 
 # Jobs that are done at once.
-AT_ONCE: Final = 2
+MAX_CONCURRENT_JOBS: Final = 2
 # A job that has ended is reported after this, with those that have ended meanwhile.
 REPORT_S: Final = 0.5
 
@@ -58,7 +58,7 @@ async def _do_some(node: Node) -> bool:
     """Fetch jobs and do them; return whether more may wait."""
     path = worker_path(node.options.node_id, f"jobs?limit={JOB_BATCH}")
     waiting = Jobs.read(await node.brain.call("GET", path)).jobs
-    at_once = asyncio.Semaphore(AT_ONCE)
+    at_once = asyncio.Semaphore(MAX_CONCURRENT_JOBS)
     ended: list[JobDone] = []
 
     async def do(job: Job) -> None:

@@ -10,7 +10,7 @@ from platform_site.embedded.terminal import printable
 
 CHUNK_BYTES: Final = 65_536
 # Longer ones are cut into pieces, so that a child without line breaks cannot fill our memory.
-LONGEST_LINE_BYTES: Final = 16_384
+MAX_LINE_BYTES: Final = 16_384
 
 
 async def lines_of(stream: asyncio.StreamReader | None) -> AsyncIterator[str]:
@@ -18,7 +18,7 @@ async def lines_of(stream: asyncio.StreamReader | None) -> AsyncIterator[str]:
     rest = b""
     while stream is not None and (chunk := await stream.read(CHUNK_BYTES)):
         *lines, rest = (rest + chunk).split(b"\n")
-        if len(rest) > LONGEST_LINE_BYTES:
+        if len(rest) > MAX_LINE_BYTES:
             lines, rest = [*lines, rest], b""
         for line in lines:
             yield printable(line.decode(errors="replace"))

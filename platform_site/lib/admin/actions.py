@@ -20,7 +20,7 @@ from django.urls import reverse
 from platform_site.lib.admin.pages import ReadOnlyAdmin
 from platform_site.lib.errors import PlatformError
 
-MOST_ROWS: Final = 100
+MAX_ROWS: Final = 100
 REASON_CHARS: Final = 300
 TEMPLATE: Final = "admin/confirm_action.html"
 
@@ -154,9 +154,9 @@ def _runner(action: StaffAction) -> Callable[..., HttpResponse | None]:
     def run(
         model_admin: ActionsAdmin, request: HttpRequest, found: QuerySet[Any]
     ) -> HttpResponse | None:
-        rows = list(found[: MOST_ROWS + 1])
-        if len(rows) > MOST_ROWS:
-            messages.error(request, f"At most {MOST_ROWS} rows at once.")
+        rows = list(found[: MAX_ROWS + 1])
+        if len(rows) > MAX_ROWS:
+            messages.error(request, f"At most {MAX_ROWS} rows at once.")
             return None
         confirmed_action = confirmed(request)
         if confirmed_action is None:

@@ -8,7 +8,7 @@ from django.utils.functional import cached_property
 from unfold.admin import ModelAdmin
 
 # Rows that a list counts at most; the search finds what lies beyond.
-COUNTED: Final = 10_000
+MAX_COUNTED: Final = 10_000
 
 
 class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
@@ -16,9 +16,9 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at ru
 
     @cached_property
     def count(self) -> int:
-        """Return the number of rows, at most COUNTED."""
+        """Return the number of rows, at most MAX_COUNTED."""
         rows: Any = self.object_list
-        return int(rows[:COUNTED].count())
+        return int(rows[:MAX_COUNTED].count())
 
 
 class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types

@@ -18,7 +18,7 @@ from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.registry import Collector
 
 # Values that only rise; those of the other kind end with their process.
-KEPT: Final = re.compile(r"(counter|histogram)_(\d+)\.db")
+RISING_FILE: Final = re.compile(r"(counter|histogram)_(\d+)\.db")
 LOCK_NAME: Final = "lock"
 
 
@@ -44,7 +44,7 @@ def forget_ended(folder: Path, *, alive: Container[int]) -> None:
     try:
         with _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
             for file in folder.iterdir():
-                match = KEPT.fullmatch(file.name)
+                match = RISING_FILE.fullmatch(file.name)
                 if match is not None and int(match[2]) not in alive:
                     _add(file, to=folder / f"{match[1]}_ended.db")
                     file.unlink()

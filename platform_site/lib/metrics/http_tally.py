@@ -16,7 +16,7 @@ BOUNDS_MS: Final = (
 )
 SERVER_ERRORS: Final = 500
 # What waits to be written at most, a day: the dashboard shows no more.
-MOST_SLOTS: Final = 144
+MAX_SLOTS: Final = 144
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class Tally:
     def put_back(self, taken: dict[int, Slot]) -> None:
         """Count again what could not be written: of many slots the newest."""
         with self._lock:
-            for begins_s in sorted(taken)[-MOST_SLOTS:]:
+            for begins_s in sorted(taken)[-MAX_SLOTS:]:
                 old, new = taken[begins_s], self._slots.setdefault(begins_s, Slot())
                 new.requests += old.requests
                 new.errors += old.errors

@@ -10,7 +10,7 @@ CLIENT_ERRORS: Final = 400
 SERVER_ERRORS: Final = 500
 # Organizations and hours that wait to be written: some megabytes. More than these only wait while
 # the database is unreachable; what comes to others by then is not counted.
-MOST_ENTRIES: Final = 20_000
+MAX_ENTRIES: Final = 20_000
 
 # An organization, and the hour's beginning in Unix seconds.
 Key = tuple[int, int]
@@ -26,7 +26,7 @@ class Answers:
 
 
 class OrganizationTally:
-    """Counts of all threads of a process; memory for at most MOST_ENTRIES."""
+    """Counts of all threads of a process; memory for at most MAX_ENTRIES."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,7 +58,7 @@ class OrganizationTally:
     def _add(self, key: Key, more: Answers) -> None:
         entry = self._entries.get(key)
         if entry is None:
-            if len(self._entries) >= MOST_ENTRIES:
+            if len(self._entries) >= MAX_ENTRIES:
                 return
             entry = self._entries[key] = Answers()
         entry.requests += more.requests

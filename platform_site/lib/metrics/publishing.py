@@ -18,7 +18,7 @@ from prometheus_client import Histogram
 
 EVERY_S: Final = 1.0
 # Observations that wait at most; the thread that adds one more counts them all.
-MOST_WAITING: Final = 10_000
+MAX_WAITING: Final = 10_000
 
 Observation = TypeVar("Observation")
 Publisher = Callable[[], None]
@@ -42,7 +42,7 @@ class Batch(Generic[Observation]):
     def add(self, observation: Observation) -> None:
         """Add one observation; costs a fraction of a microsecond."""
         self._waiting.append(observation)
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MAX_WAITING:
             self._publish()
 
     def _publish(self) -> None:

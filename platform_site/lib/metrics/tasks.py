@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
 # Rows that are counted at most: more of them is "many" in any case.
-COUNTED: Final = 10_000
+MAX_COUNTED: Final = 10_000
 # The oldest come first, so that their age is right however many there are.
 WAITING: Final = """
 SELECT queue_name, waiting, extract(epoch FROM clock_timestamp() - coalesce(
@@ -32,12 +32,12 @@ SELECT
 
 def _read() -> Iterator[GaugeMetricFamily]:
     with connection.cursor() as cursor:
-        cursor.execute(WAITING, [COUNTED])
+        cursor.execute(WAITING, [MAX_COUNTED])
         queues = cursor.fetchall()
-        cursor.execute(STATE, [COUNTED])
+        cursor.execute(STATE, [MAX_COUNTED])
         running, failed, workers = cursor.fetchone()
     waiting = GaugeMetricFamily(
-        "zonal_tasks_waiting", f"Tasks that are due, at most {COUNTED}.", labels=["queue"]
+        "zonal_tasks_waiting", f"Tasks that are due, at most {MAX_COUNTED}.", labels=["queue"]
     )
     oldest = GaugeMetricFamily(
         "zonal_tasks_oldest_seconds", "For how long the first of them has waited.", labels=["queue"]
@@ -48,7 +48,7 @@ def _read() -> Iterator[GaugeMetricFamily]:
     yield waiting
     yield oldest
     yield gauge("zonal_tasks_running", "Tasks that run now.", running)
-    yield gauge("zonal_tasks_failed", f"Tasks that failed for good, at most {COUNTED}.", failed)
+    yield gauge("zonal_tasks_failed", f"Tasks that failed for good, at most {MAX_COUNTED}.", failed)
     yield gauge("zonal_task_workers", "Task workers that reported lately.", workers)
 
 

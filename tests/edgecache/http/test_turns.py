@@ -12,12 +12,12 @@ from edgecache.http.scope import Scope
 from edgecache.http.server.connection import Connection
 from edgecache.http.server.server import Server
 from edgecache.http.shares import ShareKey
-from edgecache.http.turns import AT_ONCE_ALONE, LoopTurns
+from edgecache.http.turns import BEGUN_PER_ITERATION_ALONE, LoopTurns
 from tests.edgecache.http.support import run, serving
 
 CROWD = 100
 # Those that have begun when a request comes, and those that are begun with it.
-FEW = 2 * AT_ONCE_ALONE
+FEW = 2 * BEGUN_PER_ITERATION_ALONE
 
 
 def claimed(scope: Scope) -> ShareKey:
@@ -89,7 +89,7 @@ def test_after_another_organization_came_fewer_begin_at_once() -> None:
     greedy = ["/greedy/client"] * CROWD
     begun = run(begun_of([*greedy, "/modest/1"], [*greedy, "/modest/2"]))
 
-    assert begun.index("/modest/2") - (CROWD + 1) < AT_ONCE_ALONE
+    assert begun.index("/modest/2") - (CROWD + 1) < BEGUN_PER_ITERATION_ALONE
 
 
 async def test_what_leaves_the_queue_is_forgotten() -> None:

@@ -80,7 +80,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
 
 @pytest.mark.usefixtures("_settled")
 def test_only_so_many_are_remembered(opened: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verified_files, "REMEMBERED", 1)
+    monkeypatch.setattr(verified_files, "MAX_FILES", 1)
     files, state = VerifiedFiles(), state_of(opened)
     files.note(b"first", state, began_ns=time.time_ns())
     other = state._replace(inode=state.inode + 1)

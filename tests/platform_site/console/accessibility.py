@@ -6,7 +6,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 AXE: Final = Axe()
-LONGEST: Final = 200
+MAX_HTML_CHARS: Final = 200
 
 
 def violations(page: Page) -> list[str]:
@@ -15,7 +15,7 @@ def violations(page: Page) -> list[str]:
     Source: https://github.com/dequelabs/axe-core/blob/develop/doc/rule-descriptions.md
     """
     return [
-        f"{rule['id']}: {node['html'][:LONGEST]}"
+        f"{rule['id']}: {node['html'][:MAX_HTML_CHARS]}"
         for rule in AXE.run(page).response["violations"]
         for node in rule["nodes"]
     ]

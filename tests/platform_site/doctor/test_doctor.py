@@ -131,7 +131,7 @@ def test_the_time_that_an_answer_takes_is_no_difference_of_clocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nor is the age of the transaction, which now() would count."""
-    monkeypatch.setattr("platform_site.doctor.database.MOST_SKEW_S", 0.0)
+    monkeypatch.setattr("platform_site.doctor.database.MAX_SKEW_S", 0.0)
     [(level, message, _)] = findings("clock", is_healthy=True)
     assert (level, message) == ("ok", "0.0 s from the database's.")
 

@@ -9,7 +9,7 @@ import pytest
 from sqlgateway.connection import cache
 from sqlgateway.connection.protocol import is_whole_answer, longest_row
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.connection.watchdog import MOST_FINISHED, WATCHDOG, Watchdog
+from sqlgateway.connection.watchdog import MAX_FINISHED, WATCHDOG, Watchdog
 from sqlgateway.connection.wire import SHORT_BYTES
 from sqlgateway.provisioning.provisioning import database_for
 from tests.sqlgateway.support import Caller
@@ -162,6 +162,6 @@ def test_those_that_have_ended_are_not_kept_behind_one_that_runs(alice: Caller) 
     for _ in range(5000):
         watchdog.finish(watchdog.watch(session, time.monotonic() + 600))
 
-    assert len(watchdog._heap) <= MOST_FINISHED + 2
+    assert len(watchdog._heap) <= MAX_FINISHED + 2
     watchdog.finish(running)
     cache.CACHE.release(session)

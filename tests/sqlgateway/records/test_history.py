@@ -152,7 +152,7 @@ def test_no_history_is_kept_for_zero_days(team: Any) -> None:
 def test_an_organization_that_floods_the_queue_loses_only_its_own(
     alice: Caller, charlie: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "MOST_OF_ORGANIZATION", 2)
+    monkeypatch.setattr(history, "MAX_ENTRIES_OF_ORGANIZATION", 2)
     for _ in range(4):
         alice.value("SELECT 1")
     charlie.value("SELECT 2")

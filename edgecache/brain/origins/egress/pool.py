@@ -10,7 +10,7 @@ import httpcore
 from edgecache.brain.origins.egress.bounded_heads import BoundedHeads
 from edgecache.brain.origins.egress.guard import Resolve
 
-KEPT: Final = 16
+MAX_IDLE_CONNECTIONS: Final = 16
 KEPT_S: Final = 15.0
 
 
@@ -117,7 +117,9 @@ class ConnectionPool:
             self._idle.append((origin, connection))
         else:
             await connection.aclose()
-        while self._idle and (len(self._idle) > KEPT or self._idle[0][1].has_expired()):
+        while self._idle and (
+            len(self._idle) > MAX_IDLE_CONNECTIONS or self._idle[0][1].has_expired()
+        ):
             await self._idle.pop(0)[1].aclose()
 
 

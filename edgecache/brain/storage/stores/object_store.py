@@ -37,7 +37,7 @@ FIRST_WINDOW_BYTES: Final = 2**20
 WINDOW_BYTES: Final = 4 * 2**20
 LISTED_AT_ONCE: Final = 1000
 # Bodies that are written; as many requests that read.
-AT_ONCE: Final = 64
+MAX_CONCURRENT_REQUESTS: Final = 64
 # One request moves at most a part.
 CLIENT: Final[dict[str, Any]] = {
     "connect_timeout": timedelta(seconds=5),
@@ -63,8 +63,8 @@ class ObjectStore:
         self._store = store
         self._label = label
         self._uploads = uploads
-        self.reads = places(AT_ONCE)
-        self.writes = places(AT_ONCE)
+        self.reads = places(MAX_CONCURRENT_REQUESTS)
+        self.writes = places(MAX_CONCURRENT_REQUESTS)
 
     async def put(self, name: str, body: Body, size: int) -> None:
         """Write bytes, in parts where they are many. Raises Overloaded."""

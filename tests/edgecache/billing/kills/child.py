@@ -24,7 +24,7 @@ from tests.edgecache.billing.kills.bank import request_payout, wait_at
 # Small, so that few lines take many transactions.
 PAGE_LINES: Final = 100
 BATCH_LINES: Final = 150
-LONGEST_S: Final = 180
+TIMEOUT_S: Final = 180
 
 
 def halting(module: str, name: str, moment: str, *, from_call: int = 1) -> None:
@@ -95,7 +95,7 @@ def fork(name: str, *words: str) -> int:
         return pid
     code = 1
     # However a test ends, nothing stays behind.
-    signal.alarm(LONGEST_S)
+    signal.alarm(TIMEOUT_S)
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(2, 1)

@@ -71,7 +71,7 @@ def test_a_provider_that_is_away_is_said(stripe: Stripe, alice: User, fault: str
 def test_purchases_that_are_only_begun_are_limited_by_organization(
     stripe: Stripe, alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topups, "MOST_AN_HOUR", 1)
+    monkeypatch.setattr(topups, "MAX_TOP_UPS_AN_HOUR", 1)
     assert begin(alice).status == 201
     answer = begin(alice)
     assert (answer.status, answer.code) == (429, "top_ups_too_often")

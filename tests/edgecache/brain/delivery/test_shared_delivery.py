@@ -18,7 +18,7 @@ from edgecache.brain.delivery import local_files, own_files
 from edgecache.brain.delivery.delivery import Delivery, Source, Span, Tenant
 from edgecache.brain.delivery.integrity import BlockChecks
 from edgecache.brain.delivery.local_files import LocalFiles
-from edgecache.brain.delivery.own_files import LEAST_BYTES, OwnFiles
+from edgecache.brain.delivery.own_files import MIN_BYTES, OwnFiles
 from edgecache.brain.delivery.worker_reads import WorkerReads
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fair_share import use_share_of_organization
@@ -150,7 +150,7 @@ async def test_large_files_are_sent_in_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: threading.Event
 ) -> None:
     monkeypatch.setattr(own_files, "THREADS", 1)
-    body = os.urandom(LEAST_BYTES + 1)
+    body = os.urandom(MIN_BYTES + 1)
     delivery = delivery_of(body)
     path = tmp_path / delivery.sha256.hex()
     path.write_bytes(body)

@@ -72,7 +72,7 @@ def test_a_blob_is_checked_at_most_ten_times_a_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(spot_checks, "SHARE", 1.0)
-    monkeypatch.setattr(spot_checks, "REMEMBERED", 3)
+    monkeypatch.setattr(spot_checks, "MAX_CHECK_TIMES", 3)
     now = 100.0
     checks = SpotChecks(lambda: now)
     assert [checks.is_due(b"a") for _ in range(5)] == [True, False, False, False, False]

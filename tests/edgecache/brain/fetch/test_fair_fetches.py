@@ -25,7 +25,7 @@ LIMIT = 120
 # of its connection, which is in this process too.
 WAITING = 500
 WAITER_KIB = 128
-AT_ONCE = 100
+CONCURRENT = 100
 CROWD = 600
 
 
@@ -189,7 +189,7 @@ async def test_waiting_for_an_origin_takes_no_file_and_no_database_connection(
 
         while len(asking) < WAITING:
             # They have looked into the database before the next ones come.
-            keys = range(len(asking), len(asking) + AT_ONCE)
+            keys = range(len(asking), len(asking) + CONCURRENT)
             asking += [asyncio.create_task(brain.objects.open(bucket, f"{n}")) for n in keys]
             await until(has_asked)
         assert (memory_kib() - before) / WAITING < WAITER_KIB

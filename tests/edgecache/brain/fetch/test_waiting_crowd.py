@@ -20,7 +20,7 @@ from tests.edgecache.new_cluster import new_cluster
 
 WAITING = 1000
 # Fewer connect together than fit into an origin's backlog.
-AT_ONCE = 50
+CONCURRENT = 50
 # Of the brain, for each: about 50 were measured.
 WAITER_KIB = 256
 
@@ -82,7 +82,7 @@ async def crowd(
         return len({asked.path for asked in origin.asked}) == len(asking)
 
     while len(asking) < WAITING:
-        more = range(len(asking), len(asking) + AT_ONCE)
+        more = range(len(asking), len(asking) + CONCURRENT)
         asking.extend(asyncio.create_task(get(cluster, keys, f"{n}")) for n in more)
         await until(lambda: has_asked() or any(task.done() for task in asking))
         assert not [task.result() for task in asking if task.done()]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgecache.brain.metering.latencies import LONGEST_US, Latencies, bucket_of, middle_of
+from edgecache.brain.metering.latencies import MAX_LATENCY_US, Latencies, bucket_of, middle_of
 
 DURATIONS = st.lists(st.floats(0, 3600, allow_nan=False), max_size=60)
 
@@ -16,12 +16,12 @@ def of(seconds: list[float]) -> Latencies:
     return made
 
 
-@given(st.integers(0, LONGEST_US))
+@given(st.integers(0, MAX_LATENCY_US))
 def test_a_bucket_s_midpoint_is_within_three_percent(us: int) -> None:
     assert abs(middle_of(bucket_of(us)) - us) <= max(us * 0.03, 0.5)
 
 
-@given(st.integers(0, LONGEST_US), st.integers(0, LONGEST_US))
+@given(st.integers(0, MAX_LATENCY_US), st.integers(0, MAX_LATENCY_US))
 def test_longer_durations_are_in_later_buckets(one: int, other: int) -> None:
     low, high = sorted((one, other))
     assert bucket_of(low) <= bucket_of(high)

@@ -13,7 +13,7 @@ from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
 PIECE_BYTES: Final = 2**16
 # What the kernel's buffers take besides.
-MOST_BYTES: Final = 2**26
+MAX_BYTES: Final = 2**26
 
 
 class Flood:
@@ -51,7 +51,7 @@ async def test_an_endless_head_is_cut_off(
     with pytest.raises(OriginFailed):
         await brain.objects.head(http_bucket, "k")
 
-    assert flood.sent < MOST_BYTES
+    assert flood.sent < MAX_BYTES
     await is_at_rest(brain)
 
 

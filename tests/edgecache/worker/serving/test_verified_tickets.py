@@ -64,7 +64,7 @@ def code(
 def test_the_cache_is_bounded_and_clients_tickets_are_not_cached(
     verifier: Verifier, signer: Signer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tickets, "REMEMBERED", 5)
+    monkeypatch.setattr(tickets, "MAX_VERIFIED_TICKETS", 5)
     for _ in range(20):
         verifier.admit(ticket(signer, id=uuid4()), sha256=HASH, kind=TicketKind.READ)
     assert len(verifier._verified) == 5

@@ -8,7 +8,7 @@ import httpcore
 import pytest
 
 from edgecache.brain.origins.egress.bounded_heads import head_came
-from edgecache.brain.origins.egress.pool import KEPT, ConnectionPool
+from edgecache.brain.origins.egress.pool import MAX_IDLE_CONNECTIONS, ConnectionPool
 from tests.edgecache.brain.brains import until
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 
@@ -109,7 +109,9 @@ async def test_a_request_looks_at_few_connections_however_many_wait(
     gate.opened.set()
     assert set(await asyncio.gather(*waiting)) == {200}
     # All but a few are closed afterwards.
-    await until(lambda: sum(not asked.reader.at_eof() for asked in origin.asked) <= KEPT + 1)
+    await until(
+        lambda: sum(not asked.reader.at_eof() for asked in origin.asked) <= MAX_IDLE_CONNECTIONS + 1
+    )
 
 
 async def test_connections_are_closed_with_the_pool(

@@ -23,7 +23,7 @@ from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 
 GREEDY: Final = 1
 MODEST: Final = 2
-MANY: Final = object_store.AT_ONCE + 20
+MANY: Final = object_store.MAX_CONCURRENT_REQUESTS + 20
 
 
 @dataclass
@@ -86,7 +86,7 @@ async def test_slow_requests_leave_places_for_another_organization(
     working = [
         asyncio.create_task(charged(GREEDY, WORK[kind](store, f"held-{n}"))) for n in range(MANY)
     ]
-    await until(lambda: len(server.asked) >= object_store.AT_ONCE / 2)
+    await until(lambda: len(server.asked) >= object_store.MAX_CONCURRENT_REQUESTS / 2)
 
     async with asyncio.timeout(20):
         await charged(MODEST, put(store, "quick"))
@@ -112,7 +112,10 @@ async def test_requests_over_the_share_are_refused_after_a_while(
     ends = await asyncio.gather(*working, return_exceptions=True)
 
     assert {type(end) for end in ends if isinstance(end, Exception)} == {Overloaded}
-    assert sum(not isinstance(end, Exception) for end in ends) >= object_store.AT_ONCE / 2
+    assert (
+        sum(not isinstance(end, Exception) for end in ends)
+        >= object_store.MAX_CONCURRENT_REQUESTS / 2
+    )
 
 
 async def test_a_read_that_has_begun_is_not_cut_while_it_waits(
