@@ -162,12 +162,12 @@ LIFECYCLE_HOOKS: Final = {
         "accounts.terminal.terminal_sign_ins.on_trust_ended",
         "twofactor.account_hooks.on_trust_ended",
     ],
-    "user_stripped": [
-        "accounts.oauth.identities.on_user_stripped",
-        "accounts.oauth.domains.verification.on_user_stripped",
-        "recovery.steps.account_access.on_user_stripped",
-        *(["edgecache.api.lifecycle.removal.on_user_stripped"] if HAS_CACHE else []),
-        *(["edgecache.billing.payouts.methods.on_user_stripped"] if HAS_CACHE else []),
+    "account_reclaimed": [
+        "accounts.oauth.identities.on_account_reclaimed",
+        "accounts.oauth.domains.verification.on_account_reclaimed",
+        "recovery.steps.account_access.on_account_reclaimed",
+        *(["edgecache.api.lifecycle.removal.on_account_reclaimed"] if HAS_CACHE else []),
+        *(["edgecache.billing.payouts.methods.on_account_reclaimed"] if HAS_CACHE else []),
     ],
     "factors_stripped": ["twofactor.account_hooks.on_factors_stripped"],
     "user_removed": ["twofactor.account_hooks.on_user_removed"],

@@ -103,7 +103,7 @@ def remove(
         derived_roles.recompute(request, user, reason=identity.provider, now=now)
 
 
-def on_user_stripped(user_id: UUID) -> None:
+def on_account_reclaimed(user_id: UUID) -> None:
     """Unlink all of a user's identities (a lifecycle hook): someone else may have linked them."""
     user = _lock(user_id)
     Identity.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key

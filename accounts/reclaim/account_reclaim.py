@@ -43,7 +43,7 @@ def strip_unproven(
     keys = api_keys.revoke_those_of(user, reason="stripped", now=now)
     webhooks = endpoints.remove_those_of(user)
     account_lifecycle.run_hooks("trust_ended", user.pk)
-    account_lifecycle.run_hooks("user_stripped", user.pk)
+    account_lifecycle.run_hooks("account_reclaimed", user.pk)
     if not keep_factors:
         account_lifecycle.run_hooks("factors_stripped", user.pk)
     audit.record_user(

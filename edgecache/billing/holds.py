@@ -82,7 +82,8 @@ def reinstate(
     """Restore forfeited earnings after an appeal; return the sum in µcr, 0 if done before.
 
     most_ucr: no more than that; refunds may have taken some of it meanwhile.
-    What was held is held again, for what was left of its hold; what was taken back counts as of it.
+    Held earnings return to their hold with the time that was left. The amount returned to
+    ``payable`` is at most what was forfeited from ``payable``.
     """
     with transaction.atomic():
         forfeited = (AccountKind.FORFEITED, organization_id)

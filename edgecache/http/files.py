@@ -1,9 +1,9 @@
-"""Files as bodies: sent by the kernel (sendfile), in threads, so that a disk holds up one client.
+"""Files as bodies: sent by the kernel (sendfile) in threads, so a slow disk delays one client only.
 
 Python's own choices do not fit: uvloop has no ``loop.sendfile``, and sendfile on the loop's thread
-waits for the disk. Organizations have a thread in turn, for 8 MiB at most. It sends while the
-client takes; it leaves a client that takes nothing after STALL_MS, and the loop waits for that one.
-So slow clients hold no threads, however many.
+waits for the disk. Organizations take turns on the threads, 8 MiB each. If a client accepts nothing
+for STALL_MS, the thread is released and the event loop waits until the socket is writable. So slow
+clients hold no threads, however many there are.
 
 What is at most AT_ONCE_BYTES and in the kernel's memory is sent by the loop itself: handing 1 MiB
 to a thread takes longer than sending it.

@@ -16,7 +16,7 @@ _STATUS_LINES: Final = {
 
 
 class HeaderRefused(ValueError):
-    """A header holds a line break: it would be two."""
+    """A header contains a line break (header injection)."""
 
 
 @lru_cache(maxsize=8192)

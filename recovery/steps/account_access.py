@@ -23,6 +23,6 @@ def end_access(user: User, *, reason: str, now: datetime) -> None:
         mine.update(used_at=now)
 
 
-def on_user_stripped(user_id: UUID) -> None:
+def on_account_reclaimed(user_id: UUID) -> None:
     """Forget the answers to security questions: they would let a stranger have mails caused."""
     SecurityAnswer.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key

@@ -88,7 +88,7 @@ def claim(
     return claimed
 
 
-def on_user_stripped(user_id: UUID) -> None:
+def on_account_reclaimed(user_id: UUID) -> None:
     """Give up the domains that a user claimed (a lifecycle hook): others could join by them."""
     maker = User.unscoped.get(pk=user_id)  # unscoped: by the user's own key
     claims = trail.of_organization(maker.organization_id).filter(

@@ -40,7 +40,7 @@ def on_organization_erased(organization_id: int) -> None:
         client.call("PUT", f"/v1/operators/{organization_id}/networks", body={"networks": []})
 
 
-def on_user_stripped(user_id: UUID) -> None:
+def on_account_reclaimed(user_id: UUID) -> None:
     """Queue the end of the access keys that the account's maker has, in the caller's transaction.
 
     The account goes to its address's owner, whose keys from now on stay.

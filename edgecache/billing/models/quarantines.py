@@ -1,4 +1,4 @@
-"""Operators' nodes that were quarantined, and what staff and their operators made of it."""
+"""Quarantines of operators' nodes: forfeited earnings, appeals and decisions."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -7,11 +7,12 @@ from platform_site.lib.ids import uuid7
 
 
 class Quarantine(models.Model):
-    """A node's time without traffic: mailed about, perhaps forfeited for, appealed and decided.
+    """A quarantine of an operator's node, which serves nothing until it is approved again.
 
     event: the brain's number of it. organization_id: the operator's. ended_at: when the node was
-    approved again; a node that is removed stays in. forfeited_ucr: what staff took of what the node
-    earned. decision: about the appeal. While neither of these is, payouts of the operator wait.
+    approved again; it stays empty if the node is removed. forfeited_ucr: what staff took of what
+    the node earned. decision: about the appeal. Payouts of the operator wait while the quarantine
+    is open: not ended, nothing forfeited and no appeal decided.
     """
 
     class Decision(models.TextChoices):

@@ -66,7 +66,7 @@ def remove(organization_id: int, *, now: datetime) -> None:
         raise PayoutMethodNotFound
 
 
-def on_user_stripped(user_id: UUID) -> None:
+def on_account_reclaimed(user_id: UUID) -> None:
     """Remove the method that a user set, and the account opened for it (a lifecycle hook).
 
     Earnings must not go to a stranger who used the address of the account's owner.

@@ -35,20 +35,22 @@ RECONCILING: Final = "reconcile"
 def request(organization_id: int, *, by: str, now: datetime) -> Payout:
     """Pay out all whole cents that are payable; the rest stays.
 
-    Raises PayoutMethodNotFound, and PayoutRefused: the method rests, a payout is open, a node is
-    quarantined, or too little is payable.
+    Raises PayoutMethodNotFound, and PayoutRefused: the method cannot be used yet, a payout is open,
+    a node is quarantined, or too little is payable.
     """
     with transaction.atomic():
         if Progress.objects.filter(pk=RECONCILING).exists():
             raise PayoutRefused("Payouts wait until staff has compared them with the provider.")
         payable = (AccountKind.PAYABLE, organization_id)
-        # Two requests at once: the second one waits here, and finds the first one's payout.
+        # Of two concurrent requests the second one waits here, and finds the first one's payout.
         ledger.locked([payable])
         method = methods.current(organization_id)
         if not methods.is_offered(method):
             raise PayoutRefused("The payout method is not offered any more: set another one.")
         if method.usable_from > now:
-            raise PayoutRefused(f"The payout method rests until {method.usable_from:%F %R} UTC.")
+            raise PayoutRefused(
+                f"The payout method cannot be used until {method.usable_from:%F %R} UTC."
+            )
         if Quarantine.undecided_of(organization_id).exists():
             raise PayoutRefused("A node is quarantined; payouts wait for staff's decision.")
         if Payout.objects.filter(organization_id=organization_id, state__in=OPEN).exists():
@@ -66,7 +68,9 @@ def request(organization_id: int, *, by: str, now: datetime) -> Payout:
 
 
 def record(organization_id: int, cents: int, *, reference: str, by: str, now: datetime) -> Payout:
-    """Book a payment that the provider has made and a restore has forgotten, once a reference.
+    """Record a payment that the provider made and that is missing after a restore from backup.
+
+    At most once for each reference.
 
     Raises PayoutMethodNotFound, and PayoutRefused while another payout of it is open.
     """

@@ -61,7 +61,7 @@ divided AS (
             div((covered_part - granted_part)::numeric * share_ppm, %(ppm)s)::bigint END AS share
     FROM parts)
 """
-# Returns for each consumer what his lines used, and for each operator what they earned him.
+# Returns for each consumer what its lines used, and for each operator what they earned it.
 CHARGE: Final[LiteralString] = (
     DIVIDED  # noqa: S608 - both are literals
     + """,

@@ -57,7 +57,7 @@ def import_usage(*, now: datetime, is_complete: bool = False) -> ImportResult:
 
     is_complete: with what was used in the running hour; otherwise little of it waits for the hour's
     end, and makes one line.
-    Raises CacheUnavailable, and ValueError for a page that cannot be. What was imported before
+    Raises CacheUnavailable, and ValueError for an inconsistent page. What was imported before
     stays.
     """
     done = import_other(now=now, is_complete=is_complete)

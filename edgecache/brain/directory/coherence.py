@@ -1,12 +1,12 @@
 """Coherence of several brains: PostgreSQL announces each change to all, in commit order.
 
 Every write announces, inside its transaction, what it changed. Each brain listens on a connection
-of its own and renews a lease on it once a second. A brain uses its memory only while that
-lease is valid; one that lost its listener empties its memory before it uses it again. A write that
-must be seen by all returns when every brain with a valid lease has acknowledged it, or when that
-lease has expired. A brain that starts greets the others first and uses no memory until they have
-acknowledged that: from then on they wait for it. A brain that waits for long greets them again, for
-an acknowledgement is lost when a listener is. A single brain never waits.
+of its own and renews a lease on it once a second. A brain uses its in-memory caches only while that
+lease is valid; one that lost its listener empties them before it uses them again. A write that must
+be seen by all returns when every brain with a valid lease has acknowledged it, or when that lease
+has expired. A brain that starts greets the others first and uses no caches until they have
+acknowledged that: from then on they wait for it. A brain that waits for long greets them again,
+because an acknowledgement is lost when a listener is. A single brain never waits.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ class Pending:
         self.since = 0.0
 
     def is_seen(self, living: set[UUID]) -> bool:
-        """True if every brain that may use its memory has seen it."""
+        """True if every brain that may use its in-memory caches has seen it."""
         if self.is_greeted:
             return True
         return not self.is_blind and not (self.peers or frozenset()) & living - self.acked
@@ -114,12 +114,12 @@ class Coherence:
         # Changes committed before a greeting: its acknowledgement covers them.
         self._earlier: dict[int, list[Pending]] = {}
         self._wakeup = asyncio.Condition()
-        # Rises with everything that may invalidate a memory.
+        # Rises with everything that may invalidate an in-memory cache.
         self.changes = 0
 
     @property
     def is_current(self) -> bool:
-        """True if this brain may use its memory."""
+        """True if this brain may use its in-memory caches."""
         return self._is_greeted and _clock() < self._lease_until
 
     @property
@@ -137,7 +137,7 @@ class Coherence:
         self._subscribers.setdefault(topic, []).append(listener)
 
     def on_loss(self, forget: Callable[[], None]) -> None:
-        """Call a function when announcements may have been missed: it must empty its memory."""
+        """Call a function when announcements may have been missed: it must empty its cache."""
         self._on_loss.append(forget)
 
     async def start(self) -> None:
@@ -146,7 +146,7 @@ class Coherence:
         await self.wait_until_current(2.0)
 
     async def wait_until_current(self, timeout_s: float) -> bool:
-        """Wait until memory may be used; False after the timeout."""
+        """Wait until the in-memory caches may be used; False after the timeout."""
         try:
             async with asyncio.timeout(timeout_s), self._wakeup:
                 await self._wakeup.wait_for(lambda: self.is_current)
@@ -342,8 +342,8 @@ class Coherence:
     def _greet_for_late(self) -> None:
         """Greet again if a change waits for an acknowledgement that may never come.
 
-        Another brain's listener was lost when it was announced; or the lease had ended when it was
-        committed, for PostgreSQL stood still, and the listener was not lost.
+        Another brain's listener was lost when it was announced; or PostgreSQL was frozen: the lease
+        expired before the commit, and the listener survived.
         """
         since = _clock() - PATIENCE_S
         late = [row for row in self._pending.values() if row.peers is not None]

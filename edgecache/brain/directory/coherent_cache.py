@@ -12,7 +12,7 @@ from edgecache.http.futures import retrieve
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-# Beyond these the memory is emptied.
+# Beyond these the cache is emptied.
 MAX_ENTRIES: Final = 10_000
 
 

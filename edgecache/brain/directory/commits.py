@@ -53,8 +53,9 @@ OTHER_VARIANTS: Final = (
     "DELETE FROM brain_cachedobject WHERE bucket_id = %s AND key = %s AND variant <> ''"
     " RETURNING blob_id"
 )
-# A new row is as good as locked, an existing one is locked. Neither: it was deleted just now.
-# In the order of the hashes, for an insertion waits for another one of the same hash.
+# The INSERT locks a new row; the SELECT locks an existing one. If neither returns a row, it was
+# deleted concurrently: retry. Ordered by hash, because concurrent inserts of the same hash wait for
+# each other.
 HOLD: Final = (
     "WITH made AS (INSERT INTO brain_blob (sha256, size, md5, crc32, chunks)"
     " SELECT * FROM unnest(%(sha256)b::bytea[], %(size)b::bigint[], %(md5)b::bytea[],"
@@ -95,9 +96,9 @@ FORGET_KEYS: Final = (
     "DELETE FROM brain_cachedobject WHERE bucket_id = %s AND key = ANY(%s) RETURNING blob_id"
 )
 # First the locks; another statement reads the references, with a snapshot of its own: otherwise
-# two transactions that release the same blob would each see the other's object. Who does not get
-# the lock leaves the blob to garbage collection, which looks for references later. So nothing waits
-# here, and transactions that release several times are in no deadlock.
+# two transactions that release the same blob would each see the other's object. If the lock is not
+# free, garbage collection releases the blob later. So this never waits, and transactions that
+# release several times cannot deadlock.
 # Hashes in binary form: a purge has tens of thousands, and text takes five times as long.
 LOCK_BLOBS: Final = (
     "WITH given AS (SELECT DISTINCT unnest(%b::bytea[]) AS sha256),"
@@ -316,7 +317,7 @@ async def forget_keys(
     else:
         gone = await change.all(FORGET_QUERIES, [keys, list(queries), bucket_id])
     released = await release(change, {row.blob_id for row in gone})
-    # Of a query, too: memory may always forget more.
+    # Of a query, too: caches may always forget more.
     announce_keys(change, bucket_id, keys, generation)
     return len(gone), released
 
@@ -324,7 +325,7 @@ async def forget_keys(
 def announce_keys(
     change: AnnouncingTransaction, bucket_id: int, keys: Sequence[str], generation: int
 ) -> None:
-    """Announce changed keys; for many the whole bucket: memory may always forget more."""
+    """Announce changed keys; for many the whole bucket: caches may always forget more."""
     if len(keys) > KEYS_LOCKED:
         change.announce("prefix", bucket_id, "", generation)
         return

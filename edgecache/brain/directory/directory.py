@@ -23,7 +23,8 @@ from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.grouped_calls import GroupedCalls
 from edgecache.brain.values import BucketInfo, Manifest, ObjectVersion
 
-# Above every generation: a version that was read before a loss is not remembered after it.
+# Greater than every generation. Set when announcements may have been lost, so that versions read
+# before are not cached.
 NEVER: Final = 2**63
 # An object of 1 GiB has digests of 288 KiB.
 MANIFESTS_BYTES: Final = 32 * 2**20
@@ -97,7 +98,7 @@ class KeyWatch:
 
 
 class Directory:
-    """One brain's view of the directory; memory is used only while it is current."""
+    """One brain's view of the directory; its in-memory caches are used only while current."""
 
     def __init__(self, database: Database, coherence: Coherence, *, index_bytes: int) -> None:
         self._database = database

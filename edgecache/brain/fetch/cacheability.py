@@ -24,7 +24,7 @@ class Cacheability:
 
 
 def object_cacheability(response: OriginResponse) -> Cacheability:
-    """Return the decision for a reader of objects, who sends no HTTP request headers on.
+    """Return the decision for an S3 read, which forwards no request headers to the origin.
 
     The caching headers of an HTTP origin are kept with the object, for the CDN to use.
     """

@@ -89,7 +89,8 @@ class Singleflight:
         self._origins = origins
         # HEAD, listings and writes at origins have their places here as well (``ObjectCache``).
         self.shares = Shares(limit, refusal=Overloaded, spare=SPARE, queue=limit, wait_s=QUEUE_S)
-        # Whoever has one of these has a place of the others already, so none waits for a circle.
+        # A fetch takes a place of `shares` first and of `bodies` second, so no deadlock is
+        # possible.
         self.bodies = Shares(
             min(limit, bodies_allowed()),
             refusal=Overloaded,
@@ -143,7 +144,7 @@ class Singleflight:
     def wait_for_place(self, bucket: BucketInfo, fetch: SharedFetch, client: str) -> None:
         """Have a fetch that is queued wait in the queue of one more of its clients, too.
 
-        So a client whose share is in use does not delay those who join his fetch.
+        So a client whose share is in use does not delay those who join its fetch.
         """
         if fetch.is_queued:
             fetch.turn.wait(self.shares, _share_key(bucket, client))
@@ -316,9 +317,9 @@ def _share_key(bucket: BucketInfo, client: str) -> ShareKey:
 
 
 def bodies_allowed() -> int:
-    """Return how many bodies this machine lets come and go at once.
+    """Return how many bodies this machine may transfer concurrently.
 
-    Of the open files that clients leave, and what each of them waits for, half may be theirs.
+    Bodies may use half of the open files that remain after two for each client connection.
     """
     left = files_allowed() - 2 * connections_allowed()
     by_machine = min(left // 4, memory_bytes() // BODY_BYTES)

@@ -144,8 +144,8 @@ async def _finish(
     hashes = {kind: sorted({job.sha256 for job in jobs if job.kind == kind}) for kind in kinds}
     due = {sha256 for kind, each in hashes.items() if kind != JobKind.DELETE for sha256 in each}
     if deleted := hashes.get(JobKind.DELETE):
-        # Usually the location ended when the job was made. One that is there was made since: the
-        # node deleted what it was asked to keep again.
+        # The location is usually deleted together with the creation of the job. If one exists, it
+        # was added afterwards, so the node deleted bytes that it should keep.
         due.update(row.blob_id for row in await change.all(LOSE, [node_id, deleted]))
     if added := hashes.get(JobKind.REPLICATE):
         await change.run(GAIN, [node_id, added])

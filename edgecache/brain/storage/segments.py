@@ -1,8 +1,8 @@
-"""Segments of the journal: files of records, overwritten when their time has come again.
+"""Segments of the journal: files of records that are used again and again.
 
-To sync what has its place on the disk is several times cheaper. Each record has the mark of its
-turn, so that a reader stops where an earlier turn's bytes begin. A body is read back only if it has
-its hash.
+fsync of already allocated blocks is several times cheaper. Each record carries the random mark of
+the segment's current use, so that a reader stops at records of an earlier use. A body is read back
+only if it has its hash.
 """
 
 import contextlib
@@ -66,7 +66,7 @@ class Segment:
         return segment
 
     def begin(self) -> None:
-        """Begin a turn: what is in the file is no longer valid once the first record is written."""
+        """Begin a use: what is in the file is no longer valid once the first record is written."""
         self.position = self._records = 0
         self.written = []
         self._mark = secrets.token_bytes(MARK_BYTES)
@@ -106,16 +106,16 @@ class Segment:
 
 
 def records(path: Path) -> Iterator[Body]:
-    """Yield the bodies of a segment's last turn, up to the first that is not whole.
+    """Yield the bodies of a segment's last use, up to the first that is not whole.
 
     Raises OSError.
     """
     with path.open("rb") as file:
-        turn = None
+        current = None
         while len(header := file.read(HEADER.size)) == HEADER.size:
             mark, sha256, size = HEADER.unpack(header)
-            turn = turn or mark
-            if mark == NO_MARK or mark != turn or size > JOURNALED_BYTES:
+            current = current or mark
+            if mark == NO_MARK or mark != current or size > JOURNALED_BYTES:
                 return
             data = file.read(size)
             if hashlib.sha256(data).digest() != sha256:

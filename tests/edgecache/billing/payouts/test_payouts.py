@@ -194,7 +194,7 @@ def test_a_payout_that_is_not_possible_moves_nothing(bank: type[Bank], reason: s
     ("reason", "says"),
     [
         ("too little", "99 cents are payable; the smallest payout is 100."),
-        ("at rest", "The payout method rests until"),
+        ("at rest", "The payout method cannot be used until"),
         ("not offered", "The payout method is not offered any more"),
         ("twice", "Another payout is on its way."),
     ],
