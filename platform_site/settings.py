@@ -209,7 +209,7 @@ STAFF_USER_ACTIONS: Final = "recovery.staff_actions.USER_ACTIONS"
 FRESH_PROOF_GUARD: Final = "twofactor.challenges.step_up.require_recent_proof"
 AUDIT_RECORDER: Final = "accounts.audit.audit.record_request"
 DENIAL_RECORDER: Final = "accounts.audit.denials.record"
-# What `pruneexpired` runs at once and the queue runs by itself.
+# What `pruneexpired` runs immediately and the queue runs by itself.
 PRUNING_TASKS: Final = [
     "accounts.tasks.forget_expired",
     "accounts.delivery.tasks.maintain_deliveries",

@@ -17,7 +17,7 @@ from twofactor.models import Factor
 
 
 def unlock(confirmed: ConfirmedAction, user: User) -> bool:
-    """Forget wrong passwords and wrong codes, so that the user can try again at once."""
+    """Forget wrong passwords and wrong codes, so that the user can try again immediately."""
     with transaction.atomic():
         had_passwords, codes = forget_failures(user)
         if had_passwords or codes:

@@ -32,7 +32,8 @@ from platform_site.lib.errors import PlatformError
 
 State = OrganizationExport.State
 OPEN: Final = (State.QUEUED, State.RUNNING)
-# Exports read whole databases for minutes: no more than this at once, and mails go on beside them.
+# Exports read whole databases for minutes: no more than this concurrently, and mails go on beside
+# them.
 MAX_CONCURRENT_EXPORTS: Final = 2
 FULL_RETRY_S: Final = 3600
 # Of one organization, so that none takes all the disk there is for them.

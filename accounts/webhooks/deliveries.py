@@ -35,7 +35,7 @@ JITTER: Final = 0.1
 # An endpoint that fails is left alone, for twice as long each time, whatever else is due for it.
 INITIAL_BACKOFF_S: Final = 5
 MAX_BACKOFF_S: Final = 600
-# Requests at once: to one endpoint a single one, of one organization so many, in all processes.
+# Concurrent requests in all processes: one to an endpoint, this many of an organization.
 SHARE: Final = 2
 LEASE: Final = timedelta(minutes=5)
 KEEP: Final = timedelta(days=30)
@@ -81,7 +81,7 @@ class Claim:
 
 
 def claim(places: int, *, now: datetime) -> list[Claim]:
-    """Return at most so many deliveries that are due, each for one attempt."""
+    """Return at most this many deliveries that are due, each for one attempt."""
     with transaction.atomic(), connection.cursor() as cursor:
         # One at a time, or two would each fill an organization's share.
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIMS_LOCK])
@@ -213,7 +213,7 @@ def disable(endpoint: WebhookEndpoint, reason: WebhookEndpoint.Reason, *, now: d
 
 
 def resend(delivery: WebhookDelivery, *, now: datetime) -> WebhookDelivery:
-    """Send an event again at once, with the id it had, and all its attempts anew.
+    """Send an event again immediately, with the id it had, and all its attempts anew.
 
     Call inside a transaction. Raises WebhookIsOff (409), WebhookDeliveryNotFound (404). One on
     its way is left to itself.

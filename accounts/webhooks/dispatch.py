@@ -1,4 +1,4 @@
-"""The dispatcher: sends what is due, many requests at once, in one place of the task worker.
+"""The dispatcher: sends what is due, many requests concurrently, in one place of the task worker.
 
 However many servers are slow, the worker's other places go on with mail and all else.
 """
@@ -15,7 +15,7 @@ from accounts.webhooks import deliveries, egress, jobs, signing
 from accounts.webhooks.deliveries import Claim
 from accounts.webhooks.egress import Answer
 
-# Requests at once in one process; deliveries.SHARE has an organization's part.
+# Concurrent requests in one process; deliveries.SHARE has an organization's part.
 PLACES: Final = 32
 # Then the next job goes on, so that a worker can be restarted.
 RUN_S: Final = 30.0

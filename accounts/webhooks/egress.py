@@ -24,8 +24,8 @@ from platform_site.lib.web.public_addresses import is_allowed, is_port_allowed
 # Of one request with all its steps: a server that sends byte by byte gets no more.
 TIMEOUT_S: Final = 10.0
 LOOK_UP_S: Final = 5.0
-# A look-up that hangs keeps its thread until the resolver gives up: there are so many at once, and
-# few of one organization, whose names must not keep others from being found.
+# A look-up that hangs keeps its thread until the resolver gives up: there are at most this many,
+# and few of one organization, whose names must not keep others from being found.
 LOOK_UPS: Final = 64
 LOOK_UPS_OF_ONE: Final = 4
 # Of a response's head, interim responses included.

@@ -70,7 +70,7 @@ class Connection:
         return (await self.raw.execute(sql, params)).rowcount
 
     async def together(self, *statements: Statement) -> list[list[Row]]:
-        """Return the rows of several statements, which a pipeline sends at once."""
+        """Return the rows of several statements, which a pipeline sends together."""
         cursors = [await self.raw.execute(sql, params) for sql, params in statements]
         return [await cursor.fetchall() for cursor in cursors]
 

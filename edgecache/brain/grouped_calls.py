@@ -47,7 +47,7 @@ class GroupedCalls(Generic[K, V]):
         outcome = waiting.get(key)
         if outcome is None:
             outcome = waiting[key] = asyncio.get_running_loop().create_future()
-            # Retrieved here, for the callers may be gone.
+            # Retrieved here, because the callers may be gone.
             outcome.add_done_callback(retrieve)
         return await asyncio.shield(outcome)
 

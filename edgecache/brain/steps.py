@@ -23,7 +23,7 @@ _TURNS: Final = Shares(1, refusal=Overloaded, spare=0, queue=ENDLESS, wait_s=Non
 
 
 async def in_steps(work: Callable[[T], R], items: Iterable[T], *, step: int = STEP) -> list[R]:
-    """Return what ``work`` returns for each item. step: how many items are worked off at once.
+    """Return what ``work`` returns for each item. step: how many items are worked off together.
 
     Raises what the work raises.
     """

@@ -57,7 +57,7 @@ class TooManyRequests(RequestFailed):
 class HttpClient:
     """The connections of one process.
 
-    stall_s: after so long without a byte of a response its connection is given up. local: the
+    stall_s: after this time without a byte of a response its connection is given up. local: the
     address of this machine that connections come from; '' leaves it to the system. running: places
     for requests, until their responses were read; its refusal is TooManyRequests. share_key:
     returns whose share a request is in. Idle connections are closed when their room is needed.

@@ -19,7 +19,7 @@ CONTAINER_LIMITS: Final = (
 )
 
 
-# cpu.max of version 2: microseconds of processors, or "max", in so many microseconds.
+# cpu.max of version 2: microseconds of processors, or "max", in this many microseconds.
 CONTAINER_PROCESSORS: Final = Path("/sys/fs/cgroup/cpu.max")
 
 
@@ -30,7 +30,7 @@ class _Sharing:
 
 
 def share_memory(processes: int) -> None:
-    """Note that so many processes share the memory, before anything was asked."""
+    """Note that this many processes share the memory, before anything was asked."""
     _Sharing.processes = processes
 
 

@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 # More than there can be: work is not refused.
 ENDLESS: Final = 2**30
-# Short pieces of work begun for each thread: one that has ended the first takes the second at once
-# and does not wait for the event loop to choose.
+# Short pieces of work begun for each thread: one that has ended the first takes the second
+# immediately and does not wait for the event loop to choose.
 AHEAD: Final = 2
 
 

@@ -205,7 +205,7 @@ async def _report_before_stop(node: Node) -> bool:
 
 
 def _stop_signal() -> asyncio.Event:
-    """Return an event that SIGTERM and SIGINT set; a second Ctrl-C ends the process at once.
+    """Return an event that SIGTERM and SIGINT set; a second Ctrl-C ends the process immediately.
 
     A SIGTERM after a Ctrl-C does not: it is a supervisor's, who heard the same Ctrl-C.
     """

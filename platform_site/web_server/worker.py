@@ -39,11 +39,11 @@ LEAVE_S: Final = 0.05
 PAUSE_S: Final = 0.001
 # How long a thread waits for a client that takes or sends nothing: 10 s (struct timeval).
 STALL_LIMIT: Final = struct.pack("ll", 10, 0)
-# One of so many threads may read large bodies while they arrive.
+# One of this many threads may read large bodies while they arrive.
 THREADS_PER_STREAM: Final = 8
 BUSY: Final = "503 Service Unavailable\r\nRetry-After: 2"
 # How long, and for how many bytes, a client may go on sending after the last response (RFC 9112,
-# 9.6: closing at once could take that response from it).
+# 9.6: closing immediately could take that response from it).
 LINGER_S: Final = 2.0
 LINGER_BYTES: Final = 64 * 1024
 IDLE_SLOT: Final = -1
@@ -67,8 +67,8 @@ class FinishedFuture:
 class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped library
     """One process.
 
-    counts, slot: set by the parent before the fork. slot_count: how many requests compute at once.
-    trusted_proxies: how many of our own are in front.
+    counts, slot: set by the parent before the fork. slot_count: how many requests compute
+    concurrently. trusted_proxies: how many of our own are in front.
     """
 
     counts: ConnectionCounts
@@ -366,7 +366,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         """Let the loop wait for the next request, without waking the loop for that.
 
         Another thread may register a socket while the loop waits (epoll(7)); it must be in the
-        queue of kept connections before, since the loop may find it readable at once.
+        queue of kept connections before, since the loop may find it readable immediately.
         """
         conn.set_timeout()
         conn.is_idle = True

@@ -19,17 +19,17 @@ from sqlgateway.connection.copying import CopyIn
 from sqlgateway.connection.protocol import ends_in_error, longest_row
 from sqlgateway.connection.wire import Wire, WireBroken, WireFull
 
-# Rows that libpq returns at once. It holds all of them, so there must be few wide ones; each time
-# costs two calls that release the interpreter lock, so there should be many narrow ones.
+# Rows that libpq returns in one call. It holds all of them, so there must be few wide ones; each
+# time costs two calls that release the interpreter lock, so there should be many narrow ones.
 NARROW_CHUNK_ROWS: Final = 512
 NARROW_BYTES: Final = 512
 WIDE_CHUNK_ROWS: Final = 64
 WIDE_CHUNK_BYTES: Final = 2**20
 # The first row was not visible: behind TLS, or after a long description.
 BLIND_CHUNK_ROWS: Final = 16
-# At most this many bytes are written to a socket at once.
+# At most this many bytes are written to a socket in one call.
 SMALL_BYTES: Final = 4 * 1024
-# Lines of a COPY that are handed on at once.
+# Lines of a COPY that are handed on together.
 COPY_LINES: Final = 2048
 MAX_NOTICES: Final = 100
 NOTICE_LIMIT_BYTES: Final = 8192
@@ -306,7 +306,7 @@ def _reports_loss(result: PGresult) -> bool:
 
 
 def _chunk_rows(beginning: bytes) -> int:
-    """Return how many rows to read at once, from the width of an answer's first rows."""
+    """Return how many rows to read in one call, from the width of an answer's first rows."""
     longest = longest_row(beginning)
     if longest is None:
         return BLIND_CHUNK_ROWS

@@ -19,7 +19,7 @@ from platform_site.lib.permissions import Role
 from sqlgateway.hardening.cluster import TRUSTED
 from sqlgateway.provisioning.clusters import Address, administer
 
-# A change of the server's configuration reaches new connections after so long.
+# A change of the server's configuration reaches new connections after this time.
 FRESH_S: Final = 600.0
 # PostgreSQL accepts 10,000 bytes, with the user's, the database's and the application's names.
 LIMIT_BYTES: Final = 9_500

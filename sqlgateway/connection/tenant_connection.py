@@ -44,7 +44,7 @@ class SessionRefused(psycopg.OperationalError):
 class NoServer(psycopg.OperationalError):
     """The pooler gave no server connection: all are taken, or the server refuses it or is away.
 
-    is_pausing: it said so at once, and will for a while after the server has let it in again.
+    is_pausing: it said so immediately, and will for a while after the server has let it in again.
     """
 
     is_pausing = False

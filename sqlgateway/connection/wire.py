@@ -21,7 +21,7 @@ PIECE_BYTES: Final = 64 * 1024
 TAIL_BYTES: Final = 8 * 1024
 # Answers below this size are peeked at before libpq reads them.
 SHORT_BYTES: Final = 4 * 1024
-# A server that accepts no bytes for so long is taken for lost.
+# A server that accepts no bytes for this long is treated as lost.
 SEND_S: Final = 10.0
 
 
@@ -36,9 +36,9 @@ class WireFull(Exception):
 class Wire:
     """The connection's real socket, and if needed a socket pair between it and libpq.
 
-    Most answers arrive at once, whole and short; peeking (``MSG_PEEK``) shows it, and libpq reads
-    them directly. For any other answer libpq reads from the pair (piped) until its end; TLS, which
-    cannot be peeked at, is always piped.
+    Most answers arrive immediately, whole and short; peeking (``MSG_PEEK``) shows it, and libpq
+    reads them directly. For any other answer libpq reads from the pair (piped) until its end; TLS,
+    which cannot be peeked at, is always piped.
 
     counted: bytes since the caller set it to 0. beginning: the peeked part of the answer.
     looks_ready: the last piece ended as an answer does (never seen through TLS).

@@ -113,7 +113,7 @@ class SharedCounts:
     """
 
     def __init__(self, processes: int, requests: int) -> None:
-        """Make tables for so many processes, each with so many requests at most."""
+        """Make tables for this many processes, each with at most this many requests."""
         self.row = 0
         self.running = OrganizationTimes(processes, requests)
         self.waiting = OrganizationTimes(processes, requests)

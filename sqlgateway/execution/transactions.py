@@ -38,7 +38,7 @@ class RequestBoundary:
     """The transaction of one request: nothing of it stays open.
 
     A savepoint marks the gateway's transaction: it is gone if a statement ended the transaction,
-    even if another one was begun at once (COMMIT AND CHAIN). Inside a savepoint the transaction
+    even if another one was begun immediately (COMMIT AND CHAIN). Inside a savepoint the transaction
     cannot become READ WRITE either.
     """
 

@@ -1,9 +1,9 @@
 """Restore a role that its tenant changed, and keep it so while the gateway logs in.
 
 A role, also a reader's, can change its own password and settings and drop its privileges (DROP
-OWNED); all users of an organization log in as the same three roles. Two changes of one role at once
-fail in PostgreSQL ("tuple concurrently updated"), and a tenant can repeat its change as fast as it
-is undone. So a repair locks the role's row first: a session that changes it waits, and fails.
+OWNED); all users of an organization log in as the same three roles. Two concurrent changes of one
+role fail in PostgreSQL ("tuple concurrently updated"), and a tenant can repeat its change as fast
+as it is undone. So a repair locks the role's row first: a session that changes it waits, and fails.
 """
 
 from collections.abc import Iterator, Sequence

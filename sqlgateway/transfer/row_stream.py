@@ -18,7 +18,7 @@ from sqlgateway.formats.values import values_of
 # Rows are written in batches: long enough for C to do the work, short enough to hold little.
 BATCH_ROWS: Final = 512
 BATCH_BYTES: Final = 256 * 1024
-# What is handed to the client at once, so that few system calls carry much.
+# What is handed to the client in one write, so that few system calls carry much.
 PIECE_BYTES: Final = 64 * 1024
 
 

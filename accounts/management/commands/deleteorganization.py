@@ -1,4 +1,4 @@
-"""``manage.py deleteorganization``: delete an organization, after the delay or at once."""
+"""``manage.py deleteorganization``: delete an organization, after the delay or immediately."""
 
 from argparse import ArgumentParser
 from datetime import datetime

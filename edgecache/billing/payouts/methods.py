@@ -36,7 +36,7 @@ def replace(
     except ProviderUnavailable as exc:
         raise PayoutMethodUnchecked from exc
     with transaction.atomic():
-        # Two changes at once: the second one waits here, and replaces the first one's method.
+        # Of two concurrent changes the second one waits here, and replaces the first one's method.
         ledger.locked([(AccountKind.PAYABLE, organization_id)])
         rows = PayoutMethod.objects.filter(organization_id=organization_id, removed_at=None)
         known = rows.first()

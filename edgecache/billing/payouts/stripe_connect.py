@@ -99,7 +99,7 @@ class StripeConnect:
         return f"acct_…{str(details['account'])[-SHOWN:]}"
 
     def send(self, payout: Payout) -> ProviderAnswer:
-        """Transfer the amount; the money is the account's at once."""
+        """Transfer the amount; the money is the account's immediately."""
         try:
             with calls():
                 transfer = client().v1.transfers.create(

@@ -1,7 +1,7 @@
 """Top-ups: requested, booked once when their payment arrives, taken back when it is reversed.
 
 Providers report in any order and more than once. What they report is recorded first and compared
-with the ledger in a second transaction, so that the last of two reports at once sees both.
+with the ledger in a second transaction, so that the last of two concurrent reports sees both.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ def request(organization_id: int, amount_cents: int, *, by: str, now: datetime) 
         raise InvalidRequest.for_field("amount_cents", f"At least {minimum} cents.")
     open_page = provider()
     with transaction.atomic():
-        # Requests at once are counted one after another.
+        # Concurrent requests are counted one after another.
         ledger.locked([(AccountKind.PAID, organization_id)])
         recent = TopUp.objects.filter(
             organization_id=organization_id,

@@ -32,7 +32,7 @@ MARGIN_S: Final = 1.0
 RENEW_S: Final = 1.0
 RETRY_S: Final = 0.25
 ACK_LIMIT_S: Final = 8.0
-# A greeting is repeated after this time; so is one for a change that has waited for so long.
+# A greeting is repeated after this time; so is one for a change that has waited for this long.
 GREETING_S: Final = 2.0
 PATIENCE_S: Final = 1.0
 # PostgreSQL refuses a payload of 8,000 bytes.
@@ -296,7 +296,7 @@ class Coherence:
         await self._wake()
 
     async def _take_in(self, connection: psycopg.AsyncConnection[Any], timeout_s: float) -> None:
-        """Process and acknowledge notifications, waiting for them at most so long."""
+        """Process and acknowledge notifications, waiting for them at most this long."""
         acks: dict[str, list[int]] = {}
         arrived = connection.notifies(timeout=max(timeout_s, 0), stop_after=1)
         async with aclosing(arrived):

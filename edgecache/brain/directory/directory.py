@@ -36,7 +36,7 @@ BUCKET: Final = (
     " created_at"
     " FROM brain_bucket WHERE "
 )
-# A purge hides its objects at once and deletes them afterwards.
+# A purge hides its objects immediately and deletes them afterwards.
 FIND: Final = (
     "SELECT o.bucket_id, o.key, o.variant, o.generation, o.blob_id, b.size, o.etag,"
     " o.content_type, o.headers, o.metadata, o.checksums, o.parts, o.last_modified, o.http,"

@@ -69,7 +69,7 @@ class ObjectCache:
         limit: int = 256,
         on_stored: Callable[[BucketInfo, ObjectVersion], None],
     ) -> None:
-        """limit: of fetches at once. on_stored: called with each version whose bytes came in."""
+        """limit: of concurrent fetches. on_stored: called with each version whose bytes came in."""
         self._database = database
         self._directory = directory
         self._coherence = directory.coherence

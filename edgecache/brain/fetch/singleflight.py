@@ -60,7 +60,7 @@ FETCH_LIMIT_S: Final = 6 * 3600
 
 
 class Singleflight:
-    """The fetches of this brain. limit: of those at once. on_stored: called with what one stored.
+    """The fetches of this brain. limit: of concurrent ones. on_stored: called with what one stored.
 
     A fetch that waits for a slow origin costs its socket and some memory: no thread, no file, no
     database connection. So the limit is high, and shared by organization, origin, bucket and

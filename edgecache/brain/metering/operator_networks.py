@@ -10,7 +10,7 @@ from edgecache.brain.database import Database
 
 REFRESH_S: Final = 10.0
 KEPT_DAYS: Final = 30
-# A node's network is written again after so long; no operator has more networks than these.
+# A node's network is written again after this time; no operator has more networks than these.
 AGAIN_AFTER_S: Final = 3600.0
 MAX_NETWORKS: Final = 1000
 MAX_NOTED: Final = 10_000

@@ -16,14 +16,14 @@ from edgecache.protocol.names import NONCE_PARAMETER, PROVE_PATH, TICKET_HEADER,
 from platform_site.lib import tracing
 
 CONNECT_TIMEOUT_S: Final = 2.0
-# After so long without a byte the next source is asked.
+# After this time without a byte the next source is asked.
 STALL_S: Final = 4.0
 ANSWER_TIMEOUT_S: Final = 15.0
 # The slowest acceptable worker; the timeout of a store grows with its size accordingly.
 SLOWEST_BYTES_PER_S: Final = 512 * 1024
 BODY_LIMIT_BYTES: Final = 16_384
 PIECE_BYTES: Final = 2**20
-# Of the clients that a brain takes, so many may read from workers at once: each holds up to
+# Of the clients that a brain takes, this many may read from workers concurrently: each holds up to
 # 256 KiB. An organization gets half of these places, one of its buckets a third.
 CLIENTS_A_REQUEST: Final = 4
 WAITING: Final = 16_384
@@ -62,7 +62,7 @@ class WorkerClient(HttpClient):
     """The brain's connections to all workers."""
 
     def __init__(self, limit: int = 0) -> None:
-        """limit: of requests at once; 0 chooses by the machine's memory and open files."""
+        """limit: of concurrent requests; 0 chooses by the machine's memory and open files."""
         limit = limit or max(RUNNING_LIMIT, connections_allowed() // CLIENTS_A_REQUEST)
         super().__init__(
             connect_timeout_s=CONNECT_TIMEOUT_S,

@@ -50,7 +50,7 @@ def offline_after_s(interval_s: float) -> float:
 
 
 def is_too_much(bad: int, checked: int, share: float) -> bool:
-    """True if so many wrong blobs among those checked take an operator's node out."""
+    """True if this many wrong blobs among those checked quarantine an operator's node."""
     return bad >= max(OPERATOR_LEAST_BAD, share * checked)
 
 

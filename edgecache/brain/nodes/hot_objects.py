@@ -17,7 +17,7 @@ WINDOW_S: Final = 10.0
 # Reads within a window that make an object hot: twenty a second.
 HOT_READS: Final = 200
 HOT_S: Final = 600
-# Beyond so many different objects in one window, further ones are not counted.
+# Beyond this many different objects in one window, further ones are not counted.
 MAX_OBJECTS_COUNTED: Final = 200_000
 
 MARK: Final[LiteralString] = (

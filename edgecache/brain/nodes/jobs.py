@@ -128,7 +128,7 @@ async def finish(coherence: Coherence, node_id: UUID, ids: Sequence[int]) -> Non
     Raises DatabaseUnavailable: some may have been recorded.
     """
     left = len(ids)
-    # Apart, for they wait for others in different orders: one adds locations, the others remove
+    # Apart, because they wait for others in different orders: one adds locations, the others remove
     # them. Most messages have jobs of one kind only.
     for kinds in ((JobKind.DELETE, JobKind.VERIFY), (JobKind.REPLICATE,)):
         if left:

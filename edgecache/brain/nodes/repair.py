@@ -2,7 +2,7 @@
 
 One brain at a time (the one with the smallest id) walks over all blobs by hash, a thousand at a
 step, whenever the set of usable nodes changed, and every ten minutes; blobs that may have too
-many or too few replicas are checked at once (``request_check``). Where replicas are missing, a
+many or too few replicas are checked immediately (``request_check``). Where replicas are missing, a
 node is asked to fetch one; superfluous and misplaced replicas are dropped.
 """
 

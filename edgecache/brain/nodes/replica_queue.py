@@ -21,7 +21,7 @@ ByHash = OrderedDict[bytes, ReplicaRequest]
 class ReplicaQueue:
     """Requests by organization and bucket. Several tasks may take from it.
 
-    An organization's uploads may be slow, for they may go to a node of its own.
+    An organization's uploads may be slow, because they may go to a node of its own.
     """
 
     def __init__(self, *, uploads: int) -> None:

@@ -36,8 +36,8 @@ from edgecache.protocol.tickets import TicketKind
 log = structlog.get_logger(__name__)
 
 MAX_CONCURRENT_UPLOADS: Final = 8
-# Of large objects that wait, so many go one after the other: the database is asked for all of them
-# once, and told once.
+# Of large objects that wait, this many go one after the other: the database is asked for all of
+# them once, and told once.
 LARGE_BLOBS: Final = 8
 LARGE_BYTES: Final = 8 << 20
 # Fewer of these, so that each has more in it, and a pause in which the next one collects: a batch

@@ -22,7 +22,7 @@ from edgecache.brain.storage.staging import Staging
 EVERY_S: Final = 1.0
 # Organizations whose unfinished bodies are reported: those with the most bytes.
 LARGEST: Final = 1000
-# A count of all parts is not repeated before so many times as long as it took.
+# A count of all parts is not repeated before this many times as long as it took.
 COUNT_PAUSE: Final = 10
 
 

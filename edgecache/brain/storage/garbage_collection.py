@@ -98,7 +98,7 @@ class GarbageCollector(PeriodicTask):
         self._purges = purges
         self._writes = writes
         self._wakeup = asyncio.Event()
-        # The first round comes at once.
+        # The first round comes immediately.
         self._wakeup.set()
         super().__init__(
             "garbage collection", self.round, lambda: wait_for_wakeup(self._wakeup, EVERY_S)

@@ -78,7 +78,7 @@ class GroupCommit:
         """
         loop = asyncio.get_running_loop()
         write = Write(bucket, key, body, fields, conditions, loop.create_future(), stored)
-        # Retrieved here, for the caller may be gone.
+        # Retrieved here, because the caller may be gone.
         write.outcome.add_done_callback(retrieve)
         self._queue_for(write).add(write)
         if not self._is_starting:
@@ -137,7 +137,7 @@ class GroupCommit:
             return ()
 
     async def _write_alone(self, write: Write) -> None:
-        # Of its own connections, for others would wait for its locks too.
+        # Of its own connections, because others would wait for its locks too.
         share_key = use_share_of_bucket(write.bucket)
         try:
             async with self._alone.place(share_key[:1]):

@@ -26,7 +26,7 @@ SEGMENTS: Final = 4
 
 
 class Journal:
-    """One process's journal. Every method runs on a thread; several may at once."""
+    """One process's journal. Every method runs on a thread; several may concurrently."""
 
     def __init__(self, folder: Path, temp: Path, path_of: Callable[[bytes], Path]) -> None:
         """folder: of the segments, this process's own. temp: of unfinished files.

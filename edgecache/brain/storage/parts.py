@@ -18,8 +18,8 @@ from edgecache.http.shares import Shares
 
 # Absent, unreadable, too short.
 DAMAGED: Final = frozenset({errno.ENOENT, errno.EIO})
-# Shorter ones are joined on this machine, so that workers get copies of the file at once. These do
-# not, as a read would not bring them back either, or as they would take much of the room.
+# Shorter ones are joined on this machine, so that workers get copies of the file immediately. These
+# do not, as a read would not bring them back either, or as they would take much of the room.
 STREAMED_BYTES: Final = RESTORED_BYTES
 STREAMED_SHARE: Final = 8
 # Objects that are made of parts, each of which takes the disk's and a processor's time.

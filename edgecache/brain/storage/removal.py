@@ -15,7 +15,7 @@ from edgecache.brain.database import Connection
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.syncing import sync_file, sync_folder
 
-# A thread goes on for so many files after the locks are lost.
+# A thread goes on for this many files after the locks are lost.
 STEP: Final = 100
 
 
@@ -69,7 +69,7 @@ def _remove_same(file: Seen, aside: Path) -> bool:
     if _seen(aside) == file._replace(path=aside):
         aside.unlink()
         return True
-    # Replaced since the look: back it goes, durable, for its writer's sync may have missed it.
+    # Replaced meanwhile: put it back durably, because its writer's sync may have missed it.
     aside.replace(file.path)
     sync_file(file.path)
     sync_folder(file.path.parent)

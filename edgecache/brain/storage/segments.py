@@ -20,7 +20,7 @@ from edgecache.brain.storage.syncing import FILE_MODE, sync_folder, write_whole
 # Larger ones are synced in their own file: written twice they would cost more than a sync.
 JOURNALED_BYTES: Final = BLOCK_BYTES
 SEGMENT_BYTES: Final = 16 * 2**20
-# A sync of so many files takes a second or two, and a start checks no more of them.
+# A sync of this many files takes a second or two, and a start checks no more of them.
 SEGMENT_RECORDS: Final = 2000
 NAME: Final = "journal-"
 MARK_BYTES: Final = 16

@@ -77,7 +77,8 @@ class Staging:
         self._has_failed = False
         self._wakeup = asyncio.Event()
         self._rounds = PeriodicTask("journal", self._round, self._pause)
-        # No share, for each piece of work is short; but organizations wait for a thread in turn.
+        # No share, because each piece of work is short; but organizations wait for a thread in
+        # turn.
         turns = Shares(THREADS, refusal=Overloaded, spare=0, queue=ENDLESS, wait_s=None)
         self._threads = FairThreads(THREADS, "brain-files", turns=turns)
 
@@ -219,7 +220,7 @@ class Staging:
         """
         name = secrets.token_hex(16)
         try:
-            # In one step, for a part is not to need twice its size.
+            # In one step, because a part must not need twice its size.
             self.count_out(staged.path)
             self.budget.take_part(name, staged.manifest.size)
             await self.run(self.place, staged, self.part_path(name))

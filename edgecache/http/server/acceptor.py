@@ -17,7 +17,7 @@ from typing import Any, Final
 log = logging.getLogger(__name__)
 
 # How long a connection is left to a process that has fewer. After that this one accepts for a
-# while whatever the counts say, for the other may hang.
+# while whatever the counts say, because the other may hang.
 LEAVE_S: Final = 0.05
 DISTRUST_S: Final = 1.0
 # When it looks again whether the connection and the difference are still there.

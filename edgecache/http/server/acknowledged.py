@@ -27,7 +27,7 @@ ACKNOWLEDGED_AT: Final = 120
 NOT_SENT_AT: Final = 144
 SENT_AT: Final = 200
 CLOSED: Final = 7
-# A client that takes nothing for so long is given up.
+# A client that takes nothing for this long is given up.
 STALLED_S: Final = 60.0
 # A connection without answers stays watched for the next one.
 IDLE_S: Final = 1.0

@@ -146,7 +146,7 @@ class Server:
         self._clients.closed(client)
 
     def take_turn(self, scope: Scope, begin: Callable[[], None]) -> Leave | None:
-        """Begin a request, at once or when those before it in turn have begun.
+        """Begin a request, immediately or when those before it in turn have begun.
 
         Returns how to leave the queue, None if it has begun.
         """
@@ -226,7 +226,7 @@ def listening_socket(address: str, port: int, limits: Limits) -> socket.socket:
     """Return a socket that listens. Raises OSError."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     bound = socket.create_server((address, port), family=family, backlog=BACKLOG)
-    # Connections inherit these: the kernel cuts clients that acknowledge nothing for so long.
+    # Connections inherit these: the kernel cuts clients that acknowledge nothing for this long.
     stalled_ms = int(limits.take_timeout_s * 1000)
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, stalled_ms)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

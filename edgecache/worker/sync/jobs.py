@@ -28,7 +28,7 @@ from edgecache.worker.sync.brain import BrainError, NodeRemoved
 
 log = logging.getLogger(__name__)
 
-# Jobs that are done at once.
+# Jobs that are done concurrently.
 MAX_CONCURRENT_JOBS: Final = 2
 # A job that has ended is reported after this, with those that have ended meanwhile.
 REPORT_S: Final = 0.5
@@ -68,7 +68,7 @@ async def _do_some(node: Node) -> bool:
     doing = asyncio.gather(*(do(job) for job in waiting))
     are_well = await _report(node, doing, ended)
     node.counters.add("jobs", len(waiting))
-    # Failed ones come again: not at once.
+    # Failed ones come again, but not immediately.
     return len(waiting) == JOB_BATCH and are_well
 
 

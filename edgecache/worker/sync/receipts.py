@@ -87,7 +87,7 @@ class Receipts:
     def begin(
         self, ticket: Ticket, text: str, length: int, *, share_key: ShareKey, now: float
     ) -> Use:
-        """Count an answer of so many bytes that begins. now: the brain's Unix seconds.
+        """Count an answer of this many bytes that begins. now: the brain's Unix seconds.
 
         share_key: whose share of the open receipts the ticket is in.
         Raises TicketRefused when the ticket was used for too much: replaying one is for retries.

@@ -1,4 +1,4 @@
-"""Figures that a scrape reads from the database: for all processes and machines at once."""
+"""Figures that a scrape reads from the database: for all processes and machines together."""
 
 import threading
 import time

@@ -31,7 +31,7 @@ _publishers: list[Publisher] = []
 class Batch(Generic[Observation]):
     """Observations of all threads of a process, counted together at the next ``publish``.
 
-    count: gets them in their order; several threads may call it at once.
+    count: gets them in their order; several threads may call it concurrently.
     """
 
     def __init__(self, count: Callable[[Iterator[Observation]], None]) -> None:
@@ -60,7 +60,7 @@ class Batch(Generic[Observation]):
 
 
 class BatchHistogram(Histogram):
-    """A histogram that takes many amounts at once."""
+    """A histogram that takes many amounts in one call."""
 
     def observe_all(self, amounts: Sequence[float]) -> None:
         """Observe each of the amounts."""

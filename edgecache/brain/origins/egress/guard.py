@@ -24,7 +24,7 @@ Answers = list[tuple[Any, ...]]
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 RESOLVE_TIMEOUT_S: Final = 5.0
-# Look-ups at once. A cancelled look-up keeps its thread until the resolver gives up.
+# Concurrent look-ups. A cancelled look-up keeps its thread until the resolver gives up.
 LOOK_UPS: Final = 256
 # Of these one organization gets a ninth at most: its origins may redirect to ever new names that
 # hang. Dozens of such organizations leave some for another one.

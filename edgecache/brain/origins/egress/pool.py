@@ -52,7 +52,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 class ConnectionPool:
     """Connections for one origin and those that it redirects to, kept for a while after use.
 
-    Without a limit: how many requests an origin gets at once is decided before.
+    Without a limit: how many requests an origin gets concurrently is decided before.
     What httpcore's own pool does for each request grows with the connections it has: with 3,000
     that wait for a slow origin it kept the brain from everything else.
     """

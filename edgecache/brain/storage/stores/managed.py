@@ -32,12 +32,12 @@ from edgecache.http.shares import Shares
 
 log = structlog.get_logger(__name__)
 
-# Objects that a read brings back at once, so that workers can have them again; two of these of one
-# organization.
+# Objects that a read brings back concurrently, so that workers can have them again; two of these of
+# one organization.
 RESTORED_AT_ONCE: Final = 4
 RESTORED_SPARE: Final = 1.0
 RESTORED_BYTES: Final = 2**30
-# After these the row was not written, so that the bytes can be deleted at once.
+# After these the row was not written, so that the bytes can be deleted immediately.
 NOT_WRITTEN: Final = (PreconditionFailed, NoSuchBucket, OriginMissing, StoreUnavailable)
 
 

@@ -24,7 +24,7 @@ from edgecache.brain.storage.stores.stored_blobs import BlobLocation, NewBlob
 from edgecache.brain.values import StagedFile
 
 STEP: Final = 200
-# After so many failures of the store in a row there is no point in going on.
+# After this many failures of the store in a row there is no point in going on.
 FAILURES_LIMIT: Final = 20
 COMMIT_TIMEOUT_S: Final = 60.0
 COUNT_TIMEOUT_S: Final = 600.0

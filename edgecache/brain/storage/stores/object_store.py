@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # obstore has these for type checkers alone
 
 log = structlog.get_logger(__name__)
 
-# Stores take 10,000 parts of an object. Three of the smallest are in memory at once, or one of the
+# Stores take 10,000 parts of an object. Three of the smallest are in memory together, or one of the
 # largest.
 PART_BYTES: Final = 16 * 2**20
 LARGEST_PART_BYTES: Final = 64 * 2**20

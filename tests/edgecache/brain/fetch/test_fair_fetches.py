@@ -52,7 +52,7 @@ async def slow(small: Brain, origin: HttpOrigin) -> AsyncIterator[tuple[BucketIn
 
 @pytest.fixture
 async def quick(small: Brain) -> AsyncIterator[BucketInfo]:
-    """Return Alice's bucket, whose origin answers at once."""
+    """Return Alice's bucket, whose origin answers immediately."""
     async with HttpOrigin({f"/k{n}": b"quick" for n in range(10)}) as server:
         yield await small.origin_bucket("http", {"url": server.url}, tenant=ALICE)
 
@@ -211,7 +211,7 @@ async def test_a_crowd_at_a_slow_origin_needs_no_crowd_of_database_connections(
     monkeypatch: pytest.MonkeyPatch,
     brains: int,
 ) -> None:
-    # Who does not get a connection of its share at once is refused.
+    # Who does not get a connection of its share immediately is refused.
     monkeypatch.setattr("edgecache.brain.database.QUEUE_S", 0.0)
     gate = Gate()
 

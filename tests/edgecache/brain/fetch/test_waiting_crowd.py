@@ -74,7 +74,7 @@ async def get(cluster: Cluster, keys: Keys, key: str) -> tuple[int, bytes]:
 async def crowd(
     cluster: Cluster, keys: Keys, origin: HttpOrigin
 ) -> list[asyncio.Task[tuple[int, bytes]]]:
-    """Ask for distinct keys until so many requests wait at the origin."""
+    """Ask for distinct keys until this many requests wait at the origin."""
     asking: list[asyncio.Task[tuple[int, bytes]]] = []
 
     def has_asked() -> bool:

@@ -31,7 +31,7 @@ class Pool:
         return future
 
     def returning(self, count: int) -> bool:
-        """True if so many wait for a slot after something else."""
+        """True if this many wait for a slot after something else."""
         return len(self.slots._returning) == count
 
     def gate(self) -> threading.Event:
