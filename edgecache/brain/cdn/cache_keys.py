@@ -1,6 +1,6 @@
 """What of a client's request goes to the origin, and what of it is part of the key.
 
-A header that goes to the origin can change its response, so it belongs into the key; otherwise one
+A header that goes to the origin can change its response, so it belongs in the key; otherwise one
 client could decide what all others get (cache poisoning). By default these go there:
 
 - Accept-Encoding, reduced to the codings that clients know; keyed if the response is encoded, or

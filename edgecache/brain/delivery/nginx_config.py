@@ -11,7 +11,7 @@ from edgecache.protocol.names import OBJECTS
 
 HEAD: Final = """\
 # Written by `manage.py gatewayconfig`. It contains a secret: only nginx may read it (0600).
-# It belongs into the http block (conf.d).
+# It belongs in the http block (conf.d).
 """
 BRAIN: Final = """\
 upstream zonal_brain {{
