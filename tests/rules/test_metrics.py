@@ -36,7 +36,7 @@ LABELS: Final = frozenset(
 
 def brain_text() -> str:
     """Return what a brain without nodes and traffic shows."""
-    nodes: Any = SimpleNamespace(all=list)
+    nodes: Any = SimpleNamespace(nodes=list)
     return brain_metrics.text(nodes, Traffic()).decode()
 
 

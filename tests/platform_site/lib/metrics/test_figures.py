@@ -39,7 +39,7 @@ def test_the_task_queue_is_counted_by_queue_with_the_age_of_the_oldest() -> None
     assert 300 <= seen.value("zonal_tasks_oldest_seconds", queue="mail") < 330
     assert seen.value("zonal_tasks_failed") == 1
     assert seen.value("zonal_tasks_running") == 1
-    assert seen.value("zonal_figures_readable", group="tasks") == 1
+    assert seen.value("zonal_figures_readable", subject="tasks") == 1
 
 
 def test_figures_are_kept_for_some_seconds() -> None:
@@ -67,7 +67,7 @@ def test_without_the_database_the_rest_is_shown(monkeypatch: pytest.MonkeyPatch)
     # The next test reads anew.
     TASKS.forget()
 
-    assert seen.value("zonal_figures_readable", group="tasks") == 0
+    assert seen.value("zonal_figures_readable", subject="tasks") == 0
     assert "zonal_tasks_failed" not in seen.names
     assert "zonal_request_seconds_count" in seen.names
 
