@@ -114,7 +114,7 @@ class Execution:
             return not self._is_over
         is_undone = isinstance(error, errors.QueryTimeout | errors.QueryCancelled)
         is_undone = is_undone or bool(error.extra.get("retryable"))
-        return is_undone and any(may_commit(piece.text) for piece in self._request.pieces)
+        return is_undone and any(may_commit(each.text) for each in self._request.texts)
 
     def _ended_late(self, timeout_s: float) -> PlatformError:
         if self._cancellation.is_requested:
