@@ -77,7 +77,7 @@ class Buckets:
         """Return the environment's buckets by name. Raises DatabaseUnavailable."""
         rows = await self._database.all(
             BUCKET + 'organization_id = %s AND environment_pk = %s ORDER BY name COLLATE "C"',
-            [tenant.organization_id, tenant.environment_pk],
+            tenant,
         )
         return [bucket_of(row) for row in rows]
 
@@ -99,13 +99,13 @@ class Buckets:
                 row = await change.one(
                     INSERT,
                     [
-                        *(tenant.organization_id, tenant.environment_pk, name),
+                        *(*tenant, name),
                         *(secrets.token_hex(10), origin_prefix),
                         *(bool(options.is_public), bool(options.allows_redirect)),
                         *(bool(options.verifies_reads), bool(options.forwards_writes)),
                         options.forwarded_headers or "",
                         origin_id,
-                        *(origin_id, origin_id, tenant.organization_id, tenant.environment_pk),
+                        *(origin_id, origin_id, *tenant),
                     ],
                 )
                 if row is None:
@@ -124,7 +124,7 @@ class Buckets:
                     *(options.is_public, options.allows_redirect),
                     *(options.verifies_reads, options.forwards_writes),
                     options.forwarded_headers,
-                    *(tenant.organization_id, tenant.environment_pk, bucket_id),
+                    *(*tenant, bucket_id),
                 ],
             )
             if row is None:
@@ -171,7 +171,7 @@ class Buckets:
             row = await change.one(
                 "SELECT id FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s"
                 " AND id = %s FOR UPDATE",
-                [tenant.organization_id, tenant.environment_pk, bucket_id],
+                [*tenant, bucket_id],
             )
             if row is None:
                 raise NoSuchBucket

@@ -239,7 +239,7 @@ class Directory:
         return await self._bucket(
             (tenant, name),
             BUCKET + "organization_id = %s AND environment_pk = %s AND name = %s",
-            [tenant.organization_id, tenant.environment_pk, name],
+            [*tenant, name],
         )
 
     async def bucket_by_public_name(self, public_name: str) -> BucketInfo | None:

@@ -152,9 +152,7 @@ class Hosts:
 
         Raises DatabaseUnavailable.
         """
-        rows = await self._database.all(
-            LIST, [tenant.organization_id, tenant.environment_pk, bucket_id]
-        )
+        rows = await self._database.all(LIST, [*tenant, bucket_id])
         return [HostInfo(*row) for row in rows]
 
     async def prove(
@@ -167,7 +165,7 @@ class Hosts:
         Raises NoSuchBucket, HostTaken, StateConflict, DatabaseUnavailable.
         """
         async with self._coherence.transaction() as change:
-            whose = [tenant.organization_id, tenant.environment_pk, bucket_id]
+            whose = [*tenant, bucket_id]
             if await change.one(BUCKET, whose) is None:
                 raise NoSuchBucket
             count = await change.one(COUNT, [bucket_id, host])
@@ -183,7 +181,7 @@ class Hosts:
     async def remove(self, tenant: Tenant, bucket_id: int, host: str) -> None:
         """Remove a host from its bucket. Raises NoSuchHost, DatabaseUnavailable."""
         async with self._coherence.transaction() as change:
-            whose = [tenant.organization_id, tenant.environment_pk, bucket_id]
+            whose = [*tenant, bucket_id]
             if not await change.run(REMOVE, [*whose, host]):
                 raise NoSuchHost
             change.announce(TOPIC)

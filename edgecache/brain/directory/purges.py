@@ -274,7 +274,7 @@ class Purges:
     async def _targets(
         self, tenant: Tenant, keys: Sequence[str], prefix: str, *, everything: bool
     ) -> Targets:
-        rows = await self._database.all(BUCKETS, [tenant.organization_id, tenant.environment_pk])
+        rows = await self._database.all(BUCKETS, tenant)
         ids = {row.name: row.id for row in rows}
         if everything:
             return Targets({}, [(bucket_id, "") for bucket_id in ids.values()])

@@ -27,7 +27,7 @@ async def drop(
     Access keys are deleted first, so that nothing new is written. Usage lines and receipts stay.
     External origins keep their objects. Raises DatabaseUnavailable.
     """
-    whose = [tenant.organization_id, tenant.environment_pk]
+    whose = tenant
     async with coherence.transaction() as change:
         gone = await change.all(
             "DELETE FROM brain_accesskey WHERE organization_id = %s AND environment_pk = %s"

@@ -49,7 +49,7 @@ def routes(database: Database, coherence: Coherence) -> list[Route]:
 
     async def listing(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
-        rows = await database.all(LIST, [tenant.organization_id, tenant.environment_pk])
+        rows = await database.all(LIST, tenant)
         return JsonResponse({"access_keys": [row._asdict() for row in rows]})
 
     async def create(call: JsonCall) -> JsonResponse:
@@ -70,7 +70,7 @@ def routes(database: Database, coherence: Coherence) -> list[Route]:
         tenant = tenant_of(call.query)
         key_id = call.captures["id"]
         async with coherence.transaction() as change:
-            values = [tenant.organization_id, tenant.environment_pk, key_id]
+            values = [*tenant, key_id]
             if "\0" in key_id or not await change.run(DELETE, values):
                 raise AccessKeyNotFound
             # When this returns, no brain accepts it any more.

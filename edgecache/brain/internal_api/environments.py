@@ -23,7 +23,7 @@ def routes(parts: InternalApiParts) -> list[Route]:
 
     async def count(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.captures)
-        whose = [tenant.organization_id, tenant.environment_pk]
+        whose = tenant
         row = await parts.database.one(COUNT, [*whose, *whose])
         return JsonResponse(row._asdict() if row is not None else None)
 

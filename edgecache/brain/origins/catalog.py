@@ -43,7 +43,7 @@ class Catalog:
             "SELECT id, name, kind, config, secret <> '' AS has_secret, created_at"
             " FROM brain_origin WHERE organization_id = %s AND environment_pk = %s"
             ' ORDER BY name COLLATE "C"',
-            [tenant.organization_id, tenant.environment_pk],
+            tenant,
         )
         return [OriginInfo(*row) for row in rows]
 
@@ -67,7 +67,7 @@ class Catalog:
                 " VALUES (%s, %s, %s, %s, %s, %s)"
                 " RETURNING id, name, kind, config, secret <> '' AS has_secret, created_at",
                 [
-                    *(tenant.organization_id, tenant.environment_pk, name, parsed.kind),
+                    *(*tenant, name, parsed.kind),
                     *(Jsonb(dict(parsed.config)), _kept(parsed)),
                 ],
             )
@@ -83,7 +83,7 @@ class Catalog:
         Where it is never changes: else who may change it could have the credentials sent elsewhere.
         Raises NoSuchOrigin, Invalid with the fields, DatabaseUnavailable.
         """
-        whose = [tenant.organization_id, tenant.environment_pk, origin_id]
+        whose = [*tenant, origin_id]
         async with self._coherence.transaction() as change:
             row = await change.one(
                 "SELECT kind, config FROM brain_origin"
@@ -112,7 +112,7 @@ class Catalog:
                 gone = await change.run(
                     "DELETE FROM brain_origin"
                     " WHERE organization_id = %s AND environment_pk = %s AND id = %s",
-                    [tenant.organization_id, tenant.environment_pk, origin_id],
+                    [*tenant, origin_id],
                 )
                 if not gone:
                     raise NoSuchOrigin

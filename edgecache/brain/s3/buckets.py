@@ -30,9 +30,7 @@ async def list_buckets(context: RequestContext) -> S3Response:
     token = request.query("continuation-token")
     after = decode_token(token) if token else ""
     prefix = request.query("prefix")
-    rows = await context.parts.database.all(
-        BUCKETS, [tenant.organization_id, tenant.environment_pk, after, prefix, limit + 1]
-    )
+    rows = await context.parts.database.all(BUCKETS, [*tenant, after, prefix, limit + 1])
     page = rows[:limit]
     buckets: list[Node] = [
         ("Bucket", [("Name", row.name), ("CreationDate", iso(row.created_at))]) for row in page

@@ -165,8 +165,7 @@ class Target:
                 "INSERT INTO brain_storedblob (organization_id, environment_pk, blob_id, store_id,"
                 " name) VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
                 [
-                    tenant.organization_id,
-                    tenant.environment_pk,
+                    *tenant,
                     bytes.fromhex(sha256),
                     self._id,
                     name,

@@ -8,7 +8,7 @@ still read them. Whatever interrupts a move, the next one continues it.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, LiteralString
 
@@ -166,7 +166,7 @@ class Move:
     async def _move_blob(self, row: Row) -> bool:
         tenant = Tenant(row.organization_id, row.environment_pk)
         body = self._bytes(row, self._staging.origin_path(row.sha256))
-        wanted = (queries.IS_STORED, [row.sha256, *astuple(tenant)])
+        wanted = (queries.IS_STORED, [row.sha256, *tenant])
         async with self._copied(body, wanted) as staged:
             if staged is None:
                 return False

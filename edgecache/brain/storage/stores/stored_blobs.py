@@ -121,7 +121,7 @@ async def find(
 
     Raises DatabaseUnavailable.
     """
-    row = await database.one(FIND, [tenant.organization_id, tenant.environment_pk, sha256])
+    row = await database.one(FIND, [*tenant, sha256])
     return None if row is None else BlobLocation(*row)
 
 

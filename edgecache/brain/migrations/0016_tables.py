@@ -8,22 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
-    replaces = [
-        ('brain', '0001_initial'),
-        ('brain', '0002_generation'),
-        ('brain', '0003_forwarded_writes'),
-        ('brain', '0004_host'),
-        ('brain', '0005_release'),
-        ('brain', '0006_tags_and_cors'),
-        ('brain', '0007_cors_by_name'),
-        ('brain', '0008_usage_lines'),
-        ('brain', '0009_store'),
-        ('brain', '0010_forwarded_headers'),
-        ('brain', '0011_audits'),
-        ('brain', '0012_organization_service'),
-        ('brain', '0013_operator_network'),
-        ('brain', '0014_quarantine_event'),
-    ]
+    replaces = [('brain', '0001_squashed_0014'), ('brain', '0015_fewer_indexes')]
 
     initial = True
 
@@ -184,7 +169,7 @@ class Migration(migrations.Migration):
                 ('key', models.TextField(db_collation='C')),
                 ('brain_id', models.UUIDField()),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='brain.bucket')),
+                ('bucket', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, to='brain.bucket')),
             ],
             options={
                 'indexes': [models.Index(fields=['bucket', 'key'], name='brain_pendi_bucket__c49209_idx'), models.Index(fields=['brain_id'], name='brain_pendi_brain_i_a6f125_idx')],
@@ -233,7 +218,7 @@ class Migration(migrations.Migration):
                 ('parts', models.JSONField(default=list)),
                 ('last_modified', models.DateTimeField()),
                 ('blob', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to='brain.blob')),
-                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='brain.bucket')),
+                ('bucket', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, to='brain.bucket')),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('bucket', 'key'), name='stored_object_once')],
@@ -250,7 +235,7 @@ class Migration(migrations.Migration):
                 ('checksum_algorithm', models.CharField(blank=True, db_default='', max_length=12)),
                 ('checksum_type', models.CharField(blank=True, db_default='', max_length=12)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='brain.bucket')),
+                ('bucket', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, to='brain.bucket')),
             ],
             options={
                 'indexes': [models.Index(fields=['bucket', 'key'], name='brain_uploa_bucket__7c2c62_idx')],
@@ -273,7 +258,7 @@ class Migration(migrations.Migration):
                 ('http', models.JSONField(default=dict)),
                 ('cached_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('blob', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to='brain.blob')),
-                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='brain.bucket')),
+                ('bucket', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, to='brain.bucket')),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('bucket', 'key', 'variant'), name='cached_object_once')],
@@ -287,7 +272,7 @@ class Migration(migrations.Migration):
                 ('variant', models.TextField(blank=True, db_collation='C', db_default='')),
                 ('brain_id', models.UUIDField()),
                 ('expires_at', models.DateTimeField()),
-                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='brain.bucket')),
+                ('bucket', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, to='brain.bucket')),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('bucket', 'key', 'variant'), name='fill_once')],
@@ -298,7 +283,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('blob', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='brain.blob')),
+                ('blob', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, to='brain.blob')),
                 ('node', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='brain.node')),
             ],
             options={
@@ -314,7 +299,7 @@ class Migration(migrations.Migration):
                 ('attempts', models.IntegerField(db_default=0)),
                 ('not_before', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('node', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='brain.node')),
+                ('node', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, to='brain.node')),
             ],
             options={
                 'indexes': [models.Index(fields=['sha256'], name='node_job_of_blob')],
@@ -395,7 +380,7 @@ class Migration(migrations.Migration):
                 ('etag', models.CharField(max_length=64)),
                 ('checksums', models.JSONField(default=dict)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('upload', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='brain.upload')),
+                ('upload', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, to='brain.upload')),
                 ('store', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, to='brain.store')),
             ],
             options={
@@ -408,7 +393,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=200)),
                 ('due_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('store', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to='brain.store')),
+                ('store', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to='brain.store')),
             ],
             options={
                 'indexes': [models.Index(fields=['due_at'], name='discarded_bytes_due')],
@@ -423,8 +408,8 @@ class Migration(migrations.Migration):
                 ('environment_pk', models.BigIntegerField()),
                 ('name', models.CharField(max_length=200)),
                 ('stored_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('blob', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to='brain.blob')),
-                ('store', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to='brain.store')),
+                ('blob', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to='brain.blob')),
+                ('store', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to='brain.store')),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('blob', 'organization_id', 'environment_pk'), name='stored_blob_once'), models.UniqueConstraint(fields=('store', 'name'), name='stored_blob_name_once')],
@@ -449,7 +434,7 @@ class Migration(migrations.Migration):
                 ('size', models.BigIntegerField()),
                 ('outcome', models.CharField(blank=True, db_default='', max_length=10)),
                 ('began_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('node', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='brain.node')),
+                ('node', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, to='brain.node')),
             ],
             options={
                 'indexes': [models.Index(fields=['node', 'began_at'], name='look_by_node_and_time')],
