@@ -9,4 +9,4 @@ changed of them. scram.py: the verifiers of its passwords.
 from typing import Final
 
 # Raised with every change below; `manage.py hardendatabases` brings older databases up to it.
-VERSION: Final = 2
+VERSION: Final = 3

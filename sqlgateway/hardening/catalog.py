@@ -21,6 +21,9 @@ FUNCTIONS: Final = (
     # Other sessions and databases.
     *("pg_stat_get_activity", "pg_stat_get_backend\\_%", "pg_stat_get_db\\_%", "pg_lock_status"),
     *("pg_stat_get_progress_info", "pg_stat_get_wal%", "pg_stat_get_subscription%"),
+    # Of the whole server: their views are revoked as well.
+    *("pg_stat_get_io", "pg_stat_get_bgwriter\\_%", "pg_stat_get_checkpointer\\_%"),
+    *("pg_stat_get_buf\\_%", "pg_stat_get_slru", "pg_stat_get_archiver", "pg_tablespace_size"),
     *("pg_stat_get_replication_slot", "pg_get_replication_slots", "pg_prepared_xact"),
     *("pg_show_replication_origin_status", "pg_blocking_pids", "pg_safe_snapshot_blocking_pids"),
     *("pg_cancel_backend", "pg_terminate_backend", "pg_tablespace_databases"),
