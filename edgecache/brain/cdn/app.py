@@ -153,8 +153,11 @@ class CdnApi:
             return
         version, opened = result.version, result.opened
         is_ok = result.status == HTTPStatus.OK
+        # RFC 9110 §14.2: ranges are of a GET.
+        hidden = {"range"} if scope.method == "HEAD" else ()
+        fields = {name: value for name, value in request.fields.items() if name not in hidden}
         selected = (
-            conditional_requests.select(version, headers, request.fields)
+            conditional_requests.select(version, headers, fields)
             if is_ok
             else conditional_requests.whole(version, headers, result.status)
         )

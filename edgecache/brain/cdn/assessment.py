@@ -8,7 +8,7 @@ from typing import Final
 from edgecache.brain.cdn import rules
 from edgecache.brain.cdn.cache_keys import AUTHORIZATION, KeyPolicy, Target
 from edgecache.brain.cdn.rules import StoredResponse
-from edgecache.brain.errors import OriginFailed
+from edgecache.brain.errors import OriginChanged, OriginFailed
 from edgecache.brain.fetch.cacheability import Cacheability
 from edgecache.brain.origins.driver import OriginResponse
 from edgecache.brain.values import ObjectVersion
@@ -39,7 +39,7 @@ class Assessment:
         """Return the decision.
 
         Raises OriginFailed for a response that is none, and for an error where the stored response
-        is used instead.
+        is used instead; OriginChanged for a 304 that confirms another response.
         """
         if response.status == CONFIRMED and self.stale is not None and self.stored is not None:
             return self._confirmed(response, self.stale, self.stored)
@@ -52,11 +52,15 @@ class Assessment:
     def _confirmed(
         self, response: OriginResponse, stale: ObjectVersion, stored: StoredResponse
     ) -> Cacheability:
+        if not rules.confirms(stored, response.raw):
+            raise OriginChanged
         renewed = rules.renewed(
             stored, response.raw, asked_at=self.asked_at, answered_at=time.time()
         )
         kept = stored if renewed is None else replace(renewed, vary=stored.vary)
-        return Cacheability(variant=stale.variant, http=kept.as_json())
+        return Cacheability(
+            is_stored=renewed is not None, variant=stale.variant, http=kept.as_json()
+        )
 
     def _is_replaced(self, response: OriginResponse) -> bool:
         """True if the stored response takes the place of an error (RFC 5861 §4)."""

@@ -63,6 +63,7 @@ WITHHELD_PREFIXES: Final = ("x-forwarded", "x-original-", "x-rewrite-", "x-http-
 TOKEN: Final = re.compile(r"[a-z0-9!#$%&'+.^_`|~-]+")
 # A longer query is named by its digest: the names are in an index of PostgreSQL.
 QUERY_NAME_CHARS: Final = 512
+DIGEST: Final = "sha256:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,8 @@ class KeyPolicy:
         named = sorted((self.listed | frozenset(learned)) - {AUTHORIZATION})
         digest = ""
         if named:
-            lines = (f"{name}:{_without_blanks(sent.get(name, ''))}" for name in named)
+            # As they are sent: what the origin can tell apart has two keys.
+            lines = (f"{name}:{sent.get(name, '')}" for name in named)
             digest = digest_of("\n".join(lines))
         return f"{query_name(target.query)}#{digest}#{target.spelling}"
 
@@ -144,7 +146,8 @@ class Target:
 
 def query_name(query: str) -> str:
     """Return what names a query in the directory."""
-    return query if len(query) <= QUERY_NAME_CHARS else f"sha256:{digest_of(query)}"
+    is_digested = len(query) > QUERY_NAME_CHARS or query.startswith(DIGEST)
+    return f"{DIGEST}{digest_of(query)}" if is_digested else query
 
 
 def codings(accepted: str) -> str:
@@ -171,7 +174,7 @@ def _is_withheld(name: str) -> bool:
 
 
 def _without_blanks(value: str) -> str:
-    return ",".join(part.strip() for part in value.split(","))
+    return ",".join(part.strip(" \t") for part in value.split(","))
 
 
 def digest_of(text: str) -> str:

@@ -1,14 +1,19 @@
 """Which bytes of a response a client gets: all, a range, or none with a 304 (RFC 9110)."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
+from typing import Final
 
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.values import ObjectVersion
 from edgecache.http.heads import HeaderPairs, parse_http_date
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
+
+# RFC 9110 §8.8.3; without quotes, as some clients send them, they end at a comma.
+TAG: Final = re.compile(r'(?:W/)?"[^"]*"|[^\s,"]+')
 
 
 class ConditionFailed(Exception):
@@ -90,4 +95,4 @@ def _range_holds(request: Mapping[str, str], etag: str, modified: datetime | Non
 
 
 def _tags(text: str) -> list[str]:
-    return [tag.strip() for tag in text.split(",")]
+    return TAG.findall(text)

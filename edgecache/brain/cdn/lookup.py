@@ -291,7 +291,7 @@ class Lookup:
         policy, target = request.policy, request.target
         sent = policy.sent(request.fields, known)
         conditions = rules.conditions(stored) if stored is not None else []
-        stale = stale if conditions else None
+        replaced, stale = stale, stale if conditions else None
         assess = Assessment(
             policy=policy,
             target=target,
@@ -305,6 +305,7 @@ class Lookup:
         fetch_request = FetchRequest(
             _to_origin(target, [*sent.items(), *conditions]),
             stale=stale,
+            replaced=replaced,
             above=above,
             assess=assess,
             joins=_comes_in_time,

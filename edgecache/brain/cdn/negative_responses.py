@@ -40,6 +40,7 @@ class NegativeResponses:
         self._variants = KeyVariants()
         # Counts a bucket's changes, so that a response from before one is not added after it.
         self._changes: Counter[int] = Counter()
+        self._losses = 0
         coherence.subscribe("key", self._on_key)
         coherence.subscribe("prefix", self._on_prefix)
         coherence.on_loss(self._on_loss)
@@ -73,7 +74,7 @@ class NegativeResponses:
 
     def changes(self, bucket_id: int) -> int:
         """Return how often the bucket's keys have changed, for ``add``."""
-        return self._changes[bucket_id]
+        return self._changes[bucket_id] + self._losses
 
     def _on_key(
         self, bucket_id: int, key: str, _generation: int, filled: str | None = None
@@ -89,8 +90,7 @@ class NegativeResponses:
         )
 
     def _on_loss(self) -> None:
-        for bucket_id in self._changes:
-            self._changes[bucket_id] += 1
+        self._losses += 1
         self._kept.clear()
         self._variants.clear()
 

@@ -37,6 +37,8 @@ HOP_BY_HOP: Final = frozenset(
         "upgrade",
     }
 )
+# X-Accel-Redirect names a file or a location of nginx: any tenant's, so only the brain may say it.
+NGINX: Final = "x-accel-"
 # RFC 9111 §4.2.2: a tenth of the time since the last change, but no more than a day.
 HEURISTIC_SHARE: Final = 0.1
 HEURISTIC_MOST_S: Final = 86_400
@@ -202,12 +204,12 @@ def is_for_all(status: int, headers: Pairs, *, has_credentials: bool = False) ->
     is_forbidden = "no-store" in control and not ("must-understand" in control and is_understood)
     if is_forbidden or "private" in control or "*" in names_of(fields.get("vary", "")):
         return False
-    if is_targeted or control.keys() & {"public", "s-maxage"}:
-        return True
-    # A cookie is meant for one client, unless the origin says explicitly that it is not.
+    is_explicit = bool(control.keys() & {"public", "s-maxage"})
     # What was sent with credentials: RFC 9111 §3.5.
-    needs_permission = has_credentials and "must-revalidate" not in control
-    return COOKIES.isdisjoint(fields) and not needs_permission
+    if has_credentials and not is_explicit and "must-revalidate" not in control:
+        return False
+    # A cookie is meant for one client, unless the origin says explicitly that it is not.
+    return is_targeted or is_explicit or COOKIES.isdisjoint(fields)
 
 
 def _is_storable(status: int, headers: Pairs, *, has_credentials: bool) -> bool:
@@ -224,11 +226,17 @@ def _is_storable(status: int, headers: Pairs, *, has_credentials: bool) -> bool:
 
 
 def allows_negative_caching(headers: Pairs) -> bool:
-    """True unless the origin forbids to cache a 404 for a moment."""
+    """True if the origin says nothing against keeping a 404 for a moment."""
     control, _ = controls(headers)
-    if control.keys() & {"no-store", "private", "no-cache"}:
+    if control.keys() & {"no-store", "private", "no-cache"} or "expires" in dict(headers):
         return False
     return _seconds(control.get("s-maxage", control.get("max-age"))) != 0
+
+
+def confirms(stored: StoredResponse, confirmation: Pairs) -> bool:
+    """True unless a 304 has the ETag of another response (RFC 9111 §4.3.4)."""
+    etag = dict(confirmation).get("etag", stored.etag)
+    return etag.removeprefix("W/") == stored.etag.removeprefix("W/")
 
 
 def renewed(
@@ -370,8 +378,10 @@ def _with_date(headers: tuple[tuple[str, str], ...], now: float) -> tuple[tuple[
 
 
 def end_to_end(headers: Pairs) -> Iterable[tuple[str, str]]:
-    """Return the end-to-end headers."""
+    """Return the end-to-end headers, without those that an nginx in front would obey."""
     listed = {word for name, value in headers if name == "connection" for word in names_of(value)}
     return (
-        (name, value) for name, value in headers if name not in HOP_BY_HOP and name not in listed
+        (name, value)
+        for name, value in headers
+        if name not in HOP_BY_HOP and name not in listed and not name.startswith(NGINX)
     )

@@ -50,7 +50,12 @@ class Place:
     def for_client(self, headers: Pairs) -> list[tuple[str, str]]:
         """Return an origin's headers for the client: its URLs become URLs of the cache."""
         refused = HOST_WIDE if self.is_shared else frozenset()
-        return [self._located(pair) for pair in headers if pair[0] not in refused]
+        return [
+            self._located(pair)
+            for pair in headers
+            # What is stored may have come before these were taken out.
+            if pair[0] not in refused and not pair[0].startswith(rules.NGINX)
+        ]
 
     def _located(self, pair: tuple[str, str]) -> tuple[str, str]:
         name, value = pair

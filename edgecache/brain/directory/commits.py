@@ -273,6 +273,18 @@ async def refresh_cached(
     return replace(stale, http=http, generation=row.generation, cached_at=row.cached_at)
 
 
+async def forget_version(change: AnnouncingTransaction, version: ObjectVersion) -> None:
+    """Delete one version from the directory, if it has no newer one; ``lock_keys`` came before."""
+    gone = await change.all(
+        "DELETE FROM brain_cachedobject WHERE bucket_id = %s AND key = %s AND variant = %s"
+        " AND generation = %s RETURNING blob_id",
+        [version.bucket_id, version.key, version.variant, version.generation],
+    )
+    if gone:
+        await release(change, {row.blob_id for row in gone})
+        announce_keys(change, version.bucket_id, [version.key], await next_generation(change))
+
+
 def version_of(
     version: VersionRow, *, generation: int = 0, cached_at: datetime | None = None
 ) -> ObjectVersion:

@@ -58,6 +58,19 @@ class DirectoryWriter:
                 self._directory.remember(kept, watch)
         return kept
 
+    async def forget(self, replaced: ObjectVersion) -> None:
+        """Delete a version in whose place the origin has a response that must not be stored.
+
+        Raises DatabaseUnavailable.
+        """
+        bucket_id, key, _ = self._name
+        async with (
+            self._database.without_timeout(),
+            self._directory.coherence.transaction() as change,
+        ):
+            await commits.lock_keys(change, bucket_id, [key])
+            await commits.forget_version(change, replaced)
+
     async def refresh(self, stale: ObjectVersion, cacheability: Cacheability) -> ObjectVersion:
         """Mark a version as confirmed by the origin (304).
 

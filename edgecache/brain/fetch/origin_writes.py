@@ -16,7 +16,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.directory.commits import VersionRow
-from edgecache.brain.errors import DatabaseUnavailable, PreconditionFailed
+from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.origins.driver import Driver
 from edgecache.brain.storage import upload_rows
 from edgecache.brain.storage.staging import Staging
@@ -68,10 +68,8 @@ class OriginWrites:
                 *(written.etag, written.last_modified, {}),
             )
             return await self._commit(version, staged, write_id, began, upload)
-        except PreconditionFailed:
-            await self._end(write_id)
-            raise
         except BaseException:
+            # A condition that does not hold, too: the origin has another version than was known.
             await self.settle(write_id, bucket.id, [key])
             raise
         finally:

@@ -14,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from edgecache.brain.cdn import rules
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import BrainError, OriginFailed
@@ -39,17 +40,20 @@ FINISH_S: Final = 30.0
 class FetchRequest:
     """What to ask the origin for. S3 buckets use the defaults, the CDN sets all of them.
 
-    stale: the version that a 304 confirms. above: a generation; a newer version that another brain
-    stored meanwhile makes the fetch unnecessary. assess: decides about the response's headers.
-    joins: True if a running fetch answers this request as well. client: the address of an anonymous
-    client, which has a share of its own; empty for a signed request. opens_at_head: readers get the
-    headers as soon as they come, instead of with the first bytes of the body. takes: True if a
-    version that another brain stored meanwhile answers this request. find_variant: returns the
-    variant of the request as responses are known that other brains stored meanwhile.
+    stale: the version that a 304 confirms. replaced: the stored version, which is deleted if the
+    origin's response takes its place and is not stored itself. above: a generation; a newer version
+    that another brain stored meanwhile makes the fetch unnecessary. assess: decides about the
+    response's headers. joins: True if a running fetch answers this request as well. client: the
+    address of an anonymous client, which has a share of its own; empty for a signed request.
+    opens_at_head: readers get the headers as soon as they come, instead of with the first bytes of
+    the body. takes: True if a version that another brain stored meanwhile answers this request.
+    find_variant: returns the variant of the request as responses are known that other brains stored
+    meanwhile.
     """
 
     origin_request: OriginRequest = PLAIN
     stale: ObjectVersion | None = None
+    replaced: ObjectVersion | None = None
     above: int = 0
     assess: Callable[[OriginResponse], Cacheability] = object_cacheability
     joins: Callable[["SharedFetch"], bool] = lambda fetch: fetch.cacheability.is_shared
@@ -116,8 +120,11 @@ class SharedFetch:
                 async with driver.get(self.name[1], request.origin_request) as response:
                     self.cacheability = request.assess(response)
                     self._on_header(self)
+                    is_over = response.status in rules.ERRORS or self.cacheability.is_stored
+                    if request.replaced is not None and not is_over:
+                        await writer.forget(request.replaced)
                     if response.status == 304 and request.stale is not None:
-                        self.complete(await writer.refresh(request.stale, self.cacheability))
+                        self.complete(await self._confirmed(request.stale, writer))
                         return
                     cacheability = self.cacheability
                     found = version_at(
@@ -225,6 +232,13 @@ class SharedFetch:
                     await self._progress.wait()
 
     # --- the fetch's own steps --------------------------------------------------------------
+
+    async def _confirmed(self, stale: ObjectVersion, writer: DirectoryWriter) -> ObjectVersion:
+        """Return the version that a 304 confirms."""
+        if self.cacheability.is_stored:
+            return await writer.refresh(stale, self.cacheability)
+        # For those who wait now; it was deleted.
+        return replace(stale, http=self.cacheability.http)
 
     async def _receive(self, response: OriginResponse, found: ObjectVersion) -> None:
         self._size = found.size

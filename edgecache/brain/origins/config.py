@@ -151,11 +151,11 @@ def _wrong_url(text: str, *, is_plain_allowed: bool) -> str:
         _ = parts.port
     except ValueError:
         return "is not a URL."
-    if not text.isascii() or any(character.isspace() for character in text):
+    if not VISIBLE.fullmatch(text):
         return "may hold visible ASCII alone."
     if parts.scheme not in schemes:
         return f"must begin with {' or '.join(scheme + '://' for scheme in schemes)}."
-    if parts.username is not None or parts.query or parts.fragment:
+    if parts.username is not None or "?" in text or "#" in text:
         return "may hold no user, query or fragment."
     return "" if _is_host(parts) else "has no host name that is one."
 

@@ -134,7 +134,8 @@ class S3Driver:
         """Get an object."""
         async with self._ask("GET", self._named(key)) as reply:
             await _check(reply)
-            yield replace(answer_of(reply.status, reply.pairs), body=reply.body)
+            answer = answer_of(reply.status, reply.pairs)
+            yield replace(answer, body=reply.body, is_complete=reply.is_complete)
 
     async def head(self, key: str) -> OriginResponse:
         """Get an object's metadata."""

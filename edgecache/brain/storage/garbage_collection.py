@@ -146,7 +146,8 @@ class GarbageCollector(PeriodicTask):
         rows = await self._database.all(
             LOOSE, [list(self._writes.active), self._coherence.brain_id]
         )
-        for row in rows:
+        # A write may have begun while the query waited.
+        for row in (row for row in rows if row.write_id not in self._writes.active):
             log.info("write_settled_for_another", bucket_id=row.bucket_id, keys=len(row.keys))
             try:
                 await self._writes.settle(row.write_id, row.bucket_id, row.keys)

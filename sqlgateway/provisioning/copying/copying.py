@@ -50,6 +50,9 @@ def _transfer(source: Database, target: Database) -> tuple[Privileges, dict[str,
         administer(address, source.dbname) as inside,
         exported_snapshot(inside) as snapshot,
     ):
+        with administer(destination, target.dbname) as fresh:
+            # The platform's own schema: it comes with the copy.
+            fresh.execute("DROP SCHEMA IF EXISTS zonal")
         wanted = privileges.read(inside, source.roles)
         admin = programs.Session(
             destination, target.dbname, target.admin_role, target.passwords["admin"]
@@ -63,6 +66,8 @@ def _set_privileges(target: Database, wanted: Privileges) -> None:
         privileges.apply(inside, target.roles, wanted)
         if privileges.read(inside, target.roles) != wanted:
             raise CopyFailed("Owners or privileges of the copy differ.")
+        # A source that was made before it had to be there.
+        inside.execute("CREATE SCHEMA IF NOT EXISTS zonal")
 
 
 def _compare_rows(target: Database, rows: dict[str, int]) -> None:

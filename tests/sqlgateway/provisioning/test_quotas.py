@@ -149,6 +149,10 @@ def test_a_delete_with_a_key_works_over_the_quota_and_its_records_are_no_way_aro
 
 
 def test_a_schema_with_the_platforms_name_is_no_way_around_the_quota(alice: Caller) -> None:
+    alice.sql("SELECT 1")
+    with administer(address_of(alice.database.cluster), alice.database.dbname) as inside:
+        # As in a database of before, which had none until it was needed.
+        inside.execute("DROP SCHEMA zonal")
     made = alice.sql("CREATE SCHEMA zonal; CREATE TABLE zonal.mine (v text)")
     _limit(alice, "1000000")
 

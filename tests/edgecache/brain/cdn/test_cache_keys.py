@@ -153,3 +153,13 @@ def test_a_url_is_named_by_query_and_spelling() -> None:
     }
     assert len(names) == 8
     assert max(map(len, names)) < 600
+    # Nobody can ask for the name of a long query.
+    digest = policy.variant(Target("k", "k", "a" * 2000), {}, ()).partition("#")[0]
+    assert policy.variant(Target("k", "k", digest), {}, ()) not in names
+
+
+@pytest.mark.parametrize("other", ["mobile\xa0", "mobile\x85", '{"a":1 , "b":2}', "Mobile"])
+def test_what_an_origin_can_tell_apart_has_two_keys(other: str) -> None:
+    for usual in ("mobile", '{"a":1,"b":2}'):
+        sent = [LISTED.sent({"x-own": own}, ()) for own in (usual, other)]
+        assert LISTED.variant(TARGET, sent[0], ()) != LISTED.variant(TARGET, sent[1], ())

@@ -205,8 +205,10 @@ def test_a_status_decides_what_is_stored(
 def test_a_response_to_credentials_is_stored_only_with_permission(
     text: str, is_stored: bool
 ) -> None:
-    kept = rules.judge([control(text)], asked_at=NOW, answered_at=NOW, has_credentials=True)
-    assert (kept is not None) is is_stored
+    targeted = [control("private"), ("cdn-cache-control", text)]
+    for headers in ([control(text)], targeted):
+        kept = rules.judge(headers, asked_at=NOW, answered_at=NOW, has_credentials=True)
+        assert (kept is not None) is is_stored
 
 
 def test_a_stored_response_survives_json() -> None:
@@ -221,6 +223,7 @@ def test_a_stored_response_survives_json() -> None:
         ([control("max-age=60")], True),
         ([control("max-age=0, s-maxage=60")], True),
         ([control("max-age=0")], False),
+        ([("expires", "0")], False),
         ([control("no-cache")], False),
         ([control("No-Store")], False),
         ([control("private")], False),

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import psycopg
 import pytest
@@ -150,6 +151,35 @@ async def test_conditions_are_decided_by_the_origin(
 
     assert origin.store["k"].data == b"new"
     assert rows.value("SELECT count(*) FROM brain_pendingwrite") == 0
+
+
+async def test_a_condition_that_does_not_hold_at_the_origin_ends_what_was_known(
+    brain: Brain, origin: S3Origin, bucket: BucketInfo
+) -> None:
+    etag = (await brain.put(bucket, "k", b"old")).etag
+    origin.store["k"] = Stored(b"changed elsewhere")
+
+    with pytest.raises(PreconditionFailed):
+        await brain.put(bucket, "k", b"new", conditions=Conditions(if_match=etag))
+
+    assert await brain.get(bucket, "k") == b"changed elsewhere"
+
+
+async def test_an_object_whose_connection_breaks_off_is_not_stored(
+    brain: Brain, origin: S3Origin, bucket: BucketInfo
+) -> None:
+    async def break_off(asked: Asked) -> None:
+        asked.head("200 OK", 'ETag: "abc"')
+        await asked.say(b"only a pa")
+        asked.writer.close()
+
+    origin.handler = break_off
+    for _ in range(2):
+        with suppress(OriginFailed):
+            await brain.get(bucket, "k")
+        await settled(brain)
+
+    assert origin.count("/store/k") == 2
 
 
 async def test_wrong_credentials_are_a_specific_error(brain: Brain) -> None:
