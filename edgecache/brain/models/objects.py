@@ -83,6 +83,13 @@ class CachedObject(ObjectFields):
         constraints = [
             models.UniqueConstraint(fields=["bucket", "key", "variant"], name="cached_object_once")
         ]
+        indexes = [
+            models.Index(
+                fields=["cached_at"],
+                condition=models.Q(variant__gt=""),
+                name="cached_variant_age",
+            )
+        ]
 
 
 class PurgeRecord(Table):

@@ -14,6 +14,7 @@ import structlog
 from edgecache.brain.background import PeriodicTask, wait_for_wakeup
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
+from edgecache.brain.directory.expired import forget_expired
 from edgecache.brain.directory.purges import PendingPurge, PurgeCount, Purges
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.fetch.origin_writes import OriginWrites
@@ -121,6 +122,7 @@ class GarbageCollector(PeriodicTask):
         if time.monotonic() > self._sweep_at:
             self._sweep_at = time.monotonic() + SWEEP_EVERY_S
             await upload_rows.remove_expired(self._database, self._staging)
+            await forget_expired(self._coherence)
             await sweep(self._staging, self._database, self.stores.moved)
 
     async def count_parts(self) -> None:
