@@ -10,6 +10,7 @@ from accounts.api_keys import api_keys
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.delivery import maintenance, notices
+from accounts.invitations import invitations
 from accounts.members.members import event_data
 from accounts.models import Delivery, User
 from accounts.sessions import sessions
@@ -47,8 +48,9 @@ def enable(confirmed: ConfirmedAction, user: User) -> bool:
 def set_active(user: User, *, is_active: bool, by: str, now: datetime) -> bool:
     """Let a user in or not, the last admin of an organization too; True if that is a change.
 
-    A user who may no longer sign in loses sessions, trusted devices and API keys. The user gets a
-    mail, and the organization's webhooks an event; the caller records it, in the same transaction.
+    A user who may no longer sign in loses sessions, trusted devices, API keys, and the invitations
+    that it sent. The user gets a mail, and the organization's webhooks an event; the caller records
+    it, in the same transaction.
     by: who does it, for the mail.
     """
     rows = User.unscoped.select_for_update(no_key=True)  # unscoped: staff act on every tenant
@@ -59,6 +61,7 @@ def set_active(user: User, *, is_active: bool, by: str, now: datetime) -> bool:
     row.save(update_fields=["is_active"])
     if not is_active:
         sessions.end_all_of_user(row.pk, reason="disabled", now=now)
+        invitations.revoke_those_of(row, now=now)
         api_keys.revoke_those_of(row, reason="maker_disabled", now=now)
         account_lifecycle.run_hooks("trust_ended", row.pk)
     notices.notify(row, "account_enabled" if is_active else "account_disabled", by=by)

@@ -55,13 +55,13 @@ def change(
     changed = _apply(member, changes)
     if was_admin and not _is_acting_admin(member):
         _keep_an_admin(member)
-        # An admin about to lose the role must not come back by an invitation of its own.
-        invitations.revoke_those_of(member, now=now)
     if not changed:
         return member, changed
     member.save(update_fields=["roles", "labels", "is_active"])
     if not member.is_active or "admin" not in acting_roles(member):
         reason = "maker_demoted" if member.is_active else "maker_disabled"
+        # A former admin must not come back by an invitation that they sent themselves.
+        invitations.revoke_those_of(member, now=now)
         api_keys.revoke_those_of(member, reason=reason, now=now)
     if changed.get("disabled"):
         sessions.end_all_of_user(member.pk, reason="disabled", now=now)

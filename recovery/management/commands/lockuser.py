@@ -19,9 +19,9 @@ class Command(OpsCommand):
 
     help = (
         "Disable an account at once: its sessions, trusted devices and sign-ins under way end, and "
-        "so do the API keys that it made. It gets a mail. An organization's last admin can be "
-        "locked as well. `unlockuser` lets it in again, and so may an admin of its organization; "
-        "API keys are to be made anew."
+        "so do its open invitations and API keys. It gets a mail. An organization's last admin can "
+        "be locked as well. `unlockuser` lets it in again, and so may an admin of its "
+        "organization; invitations and API keys are to be made anew."
     )
     has_dry_run = True
 

@@ -253,6 +253,17 @@ def test_the_invitations_of_a_removed_admin_are_revoked(
     assert accept(others).status == 201
 
 
+def test_the_invitations_of_a_disabled_admin_with_derived_roles_are_revoked(
+    home: Organization, alice: User
+) -> None:
+    eve = member(home, "eve@example.com", role="reader")
+    User.unscoped.filter(pk=eve.pk).update(derived_roles=["admin"])
+    token = invited(eve, "eve2@example.com", roles=["admin"])
+    disabled = signed_in(alice).call("PATCH", f"/v1/members/{eve.pk}", {"disabled": True})
+    assert disabled.status == 200
+    assert accept(token).code == "invitation_gone"
+
+
 @pytest.mark.django_db(transaction=True)
 def test_one_address_invited_many_times_at_once_has_one_open_invitation(alice: User) -> None:
     caller = signed_in(alice)

@@ -9,6 +9,7 @@ from django.utils import timezone
 from accounts.delivery import notices
 from accounts.models import AuditEvent, Delivery, Session, User
 from tests import inbox
+from tests.accounts.invitations.support import accept, invited
 from tests.cast import Caller, signed_in
 from tests.staff import EMAIL, staff_inside
 from tests.twofactor.holder import with_totp
@@ -57,6 +58,14 @@ def test_a_user_is_disabled_once_and_enabled_again(inside: Client, alice: User) 
     assert alice.is_active
     assert events("user:disable") == [{"member": str(alice.pk), "reason": "asked by phone"}]
     assert len(events("user:enable")) == 1
+
+
+def test_a_disabled_admin_does_not_come_back_by_an_own_invitation(
+    inside: Client, alice: User
+) -> None:
+    token = invited(alice, "alice2@example.com", roles=["admin"])
+    do(inside, "disable", alice)
+    assert accept(token).code == "invitation_gone"
 
 
 def test_sessions_are_ended_and_the_event_names_who_did_it(inside: Client, alice: User) -> None:
