@@ -6,7 +6,8 @@ from typing import Final
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet, Value
+from django.db.models.functions import Lower
 from django.utils.module_loading import import_string
 
 from environments.errors import (
@@ -44,11 +45,7 @@ def find(organization_id: int, id_or_name: str) -> Environment:
     # PostgreSQL text holds no NUL; such a name is of no environment.
     if "\0" in wanted:
         raise EnvironmentNotFound
-    found: Environment | None = (
-        Environment.scoped.within_organization(organization_id)
-        .filter(Q(slug=wanted) | Q(name__iexact=wanted), deleted_at=None)
-        .first()
-    )
+    found: Environment | None = _named(organization_id, wanted, Q(slug=wanted)).first()
     if found is None:
         raise EnvironmentNotFound
     return found
@@ -172,11 +169,16 @@ def _lock(organization_id: int) -> None:
     Organization.objects.select_for_update().only("pk").get(pk=organization_id)
 
 
-def _refuse_taken(organization_id: int, word: str, *, besides: int | None = None) -> None:
-    taken = (
-        Environment.scoped.within_organization(organization_id)
-        .filter(Q(slug=word.lower()) | Q(name__iexact=word), deleted_at=None)
-        .exclude(pk=besides)
-    )
-    if taken.exists():
+def _refuse_taken(organization_id: int, word: str, *, besides: int = 0) -> None:
+    taken = _named(organization_id, word, Q(slug=Lower(Value(word))))
+    if taken.exclude(pk=besides).exists():
         raise EnvironmentTaken
+
+
+def _named(organization_id: int, name: str, or_slug: Q) -> QuerySet[Environment]:
+    """Return the live environments of a name or a slug; names are compared as their index does."""
+    rows = Environment.scoped.within_organization(organization_id).alias(folded=Lower("name"))
+    named: QuerySet[Environment] = rows.filter(
+        or_slug | Q(folded=Lower(Value(name))), deleted_at=None
+    )
+    return named

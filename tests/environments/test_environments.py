@@ -88,6 +88,26 @@ def test_ids_and_names_share_one_namespace(alice: User, body: dict[str, str]) ->
     assert (answer.status, answer.code) == (409, "environment_taken")
 
 
+@pytest.mark.parametrize(
+    ("name", "same"), [("straße", "STRAẞE"), ("k", "\N{KELVIN SIGN}"), ("ω", "\N{OHM SIGN}")]
+)
+def test_names_are_compared_in_lower_case(alice: User, name: str, same: str) -> None:
+    """As their index compares them, though these differ in upper case."""
+    caller = signed_in(alice)
+    assert caller.post(PATH, {"id": "one", "name": name}).status == 201
+    assert caller.post(PATH, {"id": "two", "name": same}).code == "environment_taken"
+    renamed = caller.call("PATCH", f"{PATH}/sandbox", {"name": same})
+    assert renamed.code == "environment_taken"
+    assert environments.find(alice.organization_id, same).slug == "one"
+
+
+def test_two_names_with_the_same_capitals_lead_to_two_environments(alice: User) -> None:
+    caller = signed_in(alice)
+    for slug, name in (("one", "\N{LATIN SMALL LETTER LONG S}"), ("two", "s")):
+        assert caller.post(PATH, {"id": slug, "name": name}).status == 201
+        assert environments.find(alice.organization_id, name).slug == slug
+
+
 def test_two_organizations_may_use_one_id(alice: User, charlie: User) -> None:
     assert signed_in(alice).post(PATH, {"id": "staging"}).status == 201
     assert signed_in(charlie).post(PATH, {"id": "staging"}).status == 201
