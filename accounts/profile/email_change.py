@@ -16,7 +16,6 @@ from accounts.models import MailboxProof
 from accounts.profile import mailbox, proofs
 from accounts.profile.mailbox import State
 from accounts.profile.proofs import Change
-from accounts.signin import credentials
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
 
@@ -35,9 +34,7 @@ def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime)
         if email == user.email:
             message = "This is your address already."
             raise InvalidRequest.for_field("email", message, code="unchanged")
-        found = credentials.find(email)
-        # One's own in other letters is no conflict.
-        is_taken = found is not None and found.pk != user.pk
+        is_taken = mailbox.is_taken(email, by_other_than=user)
         change = Change(proofs.cancel_digest(token), is_taken)
         proof = proofs.put(user, email, change=change, now=now)
         notices.notify(

@@ -74,6 +74,12 @@ def lock(user_id: UUID) -> User:
     return found
 
 
+def is_taken(email: str, *, by_other_than: User) -> bool:
+    """True if an address has another account; one's own in other letters is no conflict."""
+    found = credentials.find(email)
+    return found is not None and found.pk != by_other_than.pk
+
+
 def resend(user_id: UUID, *, now: datetime) -> State:
     """Mail a new code to the address that waits to be proven; the one before is void.
 
@@ -97,7 +103,7 @@ def resend(user_id: UUID, *, now: datetime) -> State:
             raise MailedTooOften(retry_after_s=int(left.total_seconds()) + 1)
         change = None
         if proof is not None and proof.fingerprint:
-            change = Change(proof.cancel, is_taken=credentials.find(proof.email) is not None)
+            change = Change(proof.cancel, is_taken=is_taken(proof.email, by_other_than=user))
         made = proofs.put(user, proof.email if proof else user.email, change=change, now=now)
     return State(user, made)
 

@@ -158,6 +158,14 @@ def test_the_same_address_is_refused_but_another_letter_case_is_accepted(alice: 
     assert verify(caller, mailed_code("Alice@example.com")).body["email"] == "Alice@example.com"
 
 
+def test_a_new_code_is_mailed_for_the_same_address_in_another_letter_case(alice: User) -> None:
+    caller = signed_in(alice)
+    begin_change(caller, "ALICE@example.com")
+    with time_machine.travel(timezone.now() + timedelta(seconds=90)):
+        assert caller.post(f"{PATH}/resend").status == 202
+        assert verify(caller, mailed_code("ALICE@example.com")).body["email"] == "ALICE@example.com"
+
+
 @pytest.mark.parametrize("email", ["nonsense", "", "a@example.com\nBcc: b@example.com", None])
 def test_a_wrong_address_is_named(alice: User, email: Any) -> None:
     answer = signed_in(alice).post(f"{PATH}/change", {"email": email})
