@@ -85,7 +85,7 @@ class KeyRingBackend(TokenBackend):
         """
         header = header_of(token)
         key = self.keys.get(str(header.get("kid")))
-        if header.get("typ") != self.typ or key is None or _is_retired(key):
+        if header.get("typ") != self.typ or key is None or is_retired(key):
             raise TokenBackendError("Token is invalid")
         return key
 
@@ -115,7 +115,8 @@ class KeyRingBackend(TokenBackend):
         return claims
 
 
-def _is_retired(key: str) -> bool:
+def is_retired(key: str) -> bool:
+    """True from the day on at which a former key no longer verifies."""
     day = settings.ACCOUNTS.key_retirements.get(key)
     return day is not None and timezone.now().date() >= day
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.conf import settings
 
 from accounts.models import Session
-from accounts.tokens.signing import SignedToken
+from accounts.tokens.signing import SignedToken, header_of, is_retired
 from environments.models import Environment
 from platform_site.lib.crypto import keyed_digest
 from platform_site.lib.errors import TokenInvalid
@@ -121,7 +121,11 @@ def read(token: str, typ: TokenType, *, now: datetime, allow_expired: bool = Fal
     Raises TokenExpired for a token that was valid once, TokenInvalid for everything else alike.
     """
     if typ == "at+jwt":
-        pointer, begins = _read_access(token, settings.ACCOUNTS.access_keys, settings.SERVICE_NAME)
+        ring = settings.ACCOUNTS.access_keys
+        pointer, begins, key = _read_access(token, ring, settings.SERVICE_NAME)
+        # Time decides, and so this is not kept.
+        if is_retired(key):
+            raise TokenInvalid
     else:
         pointer, begins = _read(token, RefreshToken)
     SignedToken({"nbf": begins, "exp": pointer.expires_at}, now=now).check_times(
@@ -131,12 +135,13 @@ def read(token: str, typ: TokenType, *, now: datetime, allow_expired: bool = Fal
 
 
 @lru_cache(maxsize=VERIFIED_TOKENS)
-def _read_access(token: str, _ring: tuple[str, ...], _service: str) -> tuple[Pointer, int]:
-    """Do as ``_read`` once for each access token: the result depends on neither time nor caller.
+def _read_access(token: str, _ring: tuple[str, ...], _service: str) -> tuple[Pointer, int, str]:
+    """Return what ``_read`` does, and the key, once for each access token, whoever sends it.
 
     Kept under the keys and the name that it was verified with. A refused token is not kept.
     """
-    return _read(token, AccessToken)
+    keys = AccessToken.get_token_backend().keys
+    return *_read(token, AccessToken), keys[header_of(token)["kid"]]
 
 
 def _read(token: str, kind: type[SignedToken]) -> tuple[Pointer, int]:
