@@ -3,6 +3,7 @@
 from typing import Final
 
 from accounts.errors import HashingBusy, InvalidCredentials, SessionRevoked, TooManyAttempts
+from accounts.oauth.errors import LastLoginMethod
 from platform_site.lib.errors import Forbidden, TokenExpired, TokenInvalid
 from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
@@ -154,6 +155,7 @@ OPERATIONS: Final[Operations] = {
     "DELETE /v1/auth/2fa/method/{method}": Operation(
         tag="Second factor",
         problems=(
+            LastLoginMethod,
             MethodNotEnabled,
             RequiredByPolicy,
         ),

@@ -5,15 +5,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
-from django.utils.module_loading import import_string
 
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.models import User
+from accounts.oauth import sign_in_methods
 from accounts.oauth.errors import IdentityTaken, LastLoginMethod
 from accounts.oauth.memberships import derived_roles
 from accounts.oauth.models import Identity
@@ -93,11 +92,11 @@ def remove(
     Raises NotFound (404), LastLoginMethod (409).
     """
     with transaction.atomic():
-        user = _lock(principal.own_id)
+        user = sign_in_methods.lock_user(principal.own_id)
         identity = _mine(user, identity_id)
-        if not _has_other_sign_in_method(user, identity):
-            raise LastLoginMethod
         identity.delete()
+        if not sign_in_methods.can_sign_in(user):
+            raise LastLoginMethod
         audit.record_request(request, AccountTag.IDENTITY_DELETE, **_about(identity))
         notices.notify(user, "identity_unlinked", provider=identity.get_provider_display())
         derived_roles.recompute(request, user, reason=identity.provider, now=now)
@@ -105,15 +104,9 @@ def remove(
 
 def on_account_reclaimed(user_id: UUID) -> None:
     """Unlink all of a user's identities (a lifecycle hook): someone else may have linked them."""
-    user = _lock(user_id)
+    user = sign_in_methods.lock_user(user_id)
     Identity.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key
     derived_roles.recompute(None, user, reason="strip", now=timezone.now())
-
-
-def _lock(user_id: UUID) -> User:
-    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: the principal's own, by key
-    found: User = rows.get(pk=user_id)
-    return found
 
 
 def _mine(user: User, identity_id: str) -> Identity:
@@ -126,17 +119,6 @@ def _mine(user: User, identity_id: str) -> Identity:
     if found is None:
         raise NotFound
     return found
-
-
-def _has_other_sign_in_method(user: User, besides: Identity) -> bool:
-    """Return True if the user could still sign in; a provider that is turned off does not count."""
-    if user.has_usable_password():
-        return True
-    mine = Identity.scoped.within_organization(user.organization_id).filter(user=user)
-    others = mine.exclude(pk=besides.pk).filter(provider__in=list(settings.OAUTH.providers))
-    if others.exists():
-        return True
-    return any(import_string(path)(user.pk) for path in settings.OTHER_SIGN_IN_METHODS)
 
 
 def _about(identity: Identity) -> dict[str, Any]:

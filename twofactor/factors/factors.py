@@ -8,6 +8,7 @@ from django.db import transaction
 from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import User
+from accounts.oauth import sign_in_methods
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import registry
 from twofactor.audit_tags import TwoFactorTag
@@ -35,7 +36,8 @@ def status_of(principal: Principal) -> dict[str, Any]:
 def disable(request: PlatformRequest, principal: Principal, method: str) -> None:
     """Remove a method; with the last proper factor the backup codes go, too.
 
-    Raises MethodNotEnabled (409), RequiredByPolicy (409) for the last one that the policy counts.
+    Raises MethodNotEnabled (409), RequiredByPolicy (409) for the last one that the policy counts,
+    LastLoginMethod (409) for passkeys of a user without another sign-in method.
     """
     user = user_of(principal)
     with transaction.atomic():
@@ -47,7 +49,8 @@ def disable(request: PlatformRequest, principal: Principal, method: str) -> None
         if held.policy.mfa_required and method != "backup_codes" and not counted:
             raise RequiredByPolicy
         mine = Factor.unscoped.filter(user=user)  # unscoped: the user's own
-        (mine.filter(method=method) if left else mine).delete()
+        with sign_in_methods.keep_one(user.pk):
+            (mine.filter(method=method) if left else mine).delete()
         devices.forget_all(user.pk)
         audit.record_request(request, TwoFactorTag.FACTOR_DELETE, method=method)
         notices.notify(user, "factor_removed", method=registry.factor_of(method).type.label)

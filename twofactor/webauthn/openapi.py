@@ -3,6 +3,7 @@
 from typing import Final
 
 from accounts.errors import TooManyAttempts
+from accounts.oauth.errors import LastLoginMethod
 from environments.errors import EnvironmentNotFound
 from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
@@ -44,6 +45,7 @@ OPERATIONS: Final[Operations] = {
         path={"credential_id": shapes.BASE64URL},
         problems=(
             PasskeyNotFound,
+            LastLoginMethod,
             RequiredByPolicy,
         ),
     ),

@@ -4,6 +4,7 @@ from django.db import transaction
 
 from accounts.audit import audit
 from accounts.delivery import notices
+from accounts.oauth import sign_in_methods
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import MalformedCredential, PasskeyNotFound
@@ -17,7 +18,8 @@ from twofactor.webauthn.responses import decode_id
 def remove(request: PlatformRequest, principal: Principal, credential_id: str) -> None:
     """Remove one passkey; with the last one the method goes.
 
-    Raises PasskeyNotFound (404), also for another user's, RequiredByPolicy (409).
+    Raises PasskeyNotFound (404), also for another user's, RequiredByPolicy (409), LastLoginMethod
+    (409) for the only one that signs in, where the user has no other sign-in method.
     """
     try:
         raw_id = decode_id(credential_id)
@@ -37,6 +39,7 @@ def remove(request: PlatformRequest, principal: Principal, credential_id: str) -
         if mine.count() == 1:
             factors.disable(request, principal, FACTOR.name)
             return
-        passkey.delete()
+        with sign_in_methods.keep_one(user.pk):
+            passkey.delete()
         devices.forget_all(user.pk)
         notices.notify(user, "factor_removed", method=FACTOR.label)

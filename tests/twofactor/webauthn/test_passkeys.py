@@ -13,7 +13,14 @@ from environments.models import Organization
 from tests.cast import Answer, Caller, signed_in
 from tests.twofactor.holder import ask, with_totp
 from tests.twofactor.webauthn.authenticator import Authenticator
-from tests.twofactor.webauthn.holder import CREDENTIALS, KeyHolder, prove, register, with_passkey
+from tests.twofactor.webauthn.holder import (
+    CREDENTIALS,
+    KeyHolder,
+    prove,
+    register,
+    sign_in,
+    with_passkey,
+)
 from twofactor.models import Factor, Passkey, TrustedDevice
 from twofactor.trusted_devices import devices
 
@@ -118,6 +125,24 @@ def test_one_passkey_of_each_user_does_not_touch_the_others(
     theirs = with_passkey(charlie)
     assert remove(key_holder.caller, key_holder.key).status == 204
     assert bytes(Passkey.objects.get().credential_id) == theirs.key.raw_id
+
+
+def test_the_last_sign_in_method_cannot_be_removed(charlie: User) -> None:
+    holder = with_passkey(charlie)
+    register(holder.caller, Authenticator(is_user_verified=False))
+    answers = [
+        remove(holder.caller, holder.key),
+        holder.caller.call("DELETE", "/v1/auth/2fa/method/webauthn"),
+    ]
+    assert [(answer.status, answer.code) for answer in answers] == [(409, "last_login_method")] * 2
+    assert Passkey.objects.count() == 2
+    assert sign_in(holder.key).status == 200
+
+
+def test_of_two_passkeys_that_sign_in_one_can_be_removed(charlie: User) -> None:
+    holder = with_passkey(charlie)
+    register(holder.caller, Authenticator())
+    assert remove(holder.caller, holder.key).status == 204
 
 
 @pytest.mark.django_db(transaction=True)
