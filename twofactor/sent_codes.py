@@ -130,7 +130,8 @@ def verify(
         taken = enrolments.take(user, method, verification_id, now=now)
         kept = taken.secret
         if is_right(kept["binding"], kept["code"], code):
-            enrolments.activate(taken, secret=kept["to"], hint=channel.hint_of(kept["to"]), now=now)
+            hint = channel.hint_of(kept["to"])
+            enrolments.activate(principal, taken, secret=kept["to"], hint=hint, now=now)
             more = enrolments.complete(request, principal, user, channel.factor, now=now)
         else:
             refusal = enrolments.refuse(taken)

@@ -9,6 +9,7 @@ from django.db.models import F
 from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import Session, User
+from accounts.sessions import sessions
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse, finish
 from platform_site.lib.crypto import encrypt
 from platform_site.lib.ids import capability_id
@@ -16,6 +17,7 @@ from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.challenges.assurance import ASSURANCE_FIELDS, raise_assurance
 from twofactor.errors import CodeRejected, EnrolmentGone, MethodNotAllowed
+from twofactor.factors import holdings
 from twofactor.factors.contract import FactorType
 from twofactor.models import Enrolment, EnrolmentDue, Factor
 from twofactor.sign_in import pending
@@ -86,13 +88,20 @@ def refuse(taken: LockedEnrolment) -> CodeRejected:
 
 
 def activate(
-    taken: LockedEnrolment, *, secret: str = "", hint: str = "", last_step: int = 0, now: datetime
+    principal: Principal,
+    taken: LockedEnrolment,
+    *,
+    secret: str = "",
+    hint: str = "",
+    last_step: int = 0,
+    now: datetime,
 ) -> tuple[Factor, bool]:
     """Make the factor active, replacing an earlier one of its method; return whether it is new.
 
     secret: what the factor keeps, encrypted here. last_step: of TOTP, used up by this proof.
-    Trusted devices are forgotten.
+    Trusted devices are forgotten. Raises EnrolmentGone (410).
     """
+    _refuse_unproven(principal)
     Enrolment.unscoped.filter(pk=taken.row.pk).update(used_at=now)  # unscoped: the row just locked
     user, method = taken.row.user, taken.row.method
     is_first = not Factor.unscoped.filter(user=user).exists()  # unscoped: the user's own
@@ -118,6 +127,20 @@ def activate(
     devices.forget_all(user.pk)
     EnrolmentDue.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
     return factor, is_new
+
+
+def _refuse_unproven(principal: Principal) -> None:
+    """Hold the user's factors; refuse who has proven none of them.
+
+    A sign-in, or a request, that found no factor may be overtaken by the owner who sets one up.
+    Raises EnrolmentGone (410).
+    """
+    holdings.holdings_of(principal.own_id, lock=True)
+    # Where there was none to lock, one that another request activates is waited for here; after the
+    # factors, as in answers to challenges.
+    sessions.take_turns(principal.own_id)
+    if "mfa" not in principal.amr and holdings.has_proper_factor(principal.own_id):
+        raise EnrolmentGone
 
 
 def require(user: User, *, now: datetime) -> None:

@@ -73,7 +73,7 @@ def verify(
         if step is None:
             refusal = enrolments.refuse(taken)
         else:
-            _, is_new = enrolments.activate(taken, secret=seed, last_step=step, now=now)
+            _, is_new = enrolments.activate(principal, taken, secret=seed, last_step=step, now=now)
             codes = backup_codes.generate(user, now=now) if is_new else []
             more = enrolments.complete(request, principal, user, FACTOR, now=now)
     if refusal is not None:

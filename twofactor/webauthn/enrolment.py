@@ -122,7 +122,7 @@ def finish(
         taken = enrolments.take(user, FACTOR.name, session_id, now=now)
         try:
             with transaction.atomic():
-                passkey = _register(taken, response, name=name, now=now)
+                passkey = _register(principal, taken, response, name=name, now=now)
                 audit.record_request(
                     request, TwoFactorTag.PASSKEY_CREATE, passkey=str(passkey.id), name=passkey.name
                 )
@@ -142,7 +142,7 @@ def finish(
 
 
 def _register(
-    taken: LockedEnrolment, response: Attestation, *, name: str, now: datetime
+    principal: Principal, taken: LockedEnrolment, response: Attestation, *, name: str, now: datetime
 ) -> Passkey:
     asked = ceremony.ExpectedResponse(
         challenge=base64url_to_bytes(taken.secret["challenge"]),
@@ -154,7 +154,7 @@ def _register(
     except ceremony.Refused as exc:
         raise InvalidRequest.for_field("credential", str(exc), code="refused") from exc
     # The factor's row is locked from here on, so that parallel sessions are counted right.
-    factor, _ = enrolments.activate(taken, now=now)
+    factor, _ = enrolments.activate(principal, taken, now=now)
     user: User = taken.row.user
     if passkeys_of(user.pk).count() >= MAX_PASSKEYS:
         raise TooManyPasskeys

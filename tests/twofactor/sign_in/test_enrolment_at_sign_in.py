@@ -1,7 +1,9 @@
 """A factor that has to be set up before a sign-in is through: by its own user alone."""
 
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pyotp
 import pytest
@@ -10,8 +12,12 @@ from django.db import connection
 from accounts.models import Session, User
 from environments.models import Organization
 from tests.cast import Answer, Caller, signed_in
+from tests.parallel import at_once
 from tests.twofactor.holder import Holder, ask, log_in, pending, reply, set_up
+from twofactor.factors import holdings
+from twofactor.factors.holdings import Holdings
 from twofactor.models import Factor
+from twofactor.sign_in import stage
 
 pytestmark = pytest.mark.django_db
 
@@ -65,6 +71,31 @@ def test_a_waiting_password_thief_cannot_enrol_after_the_owner_enrolled_in_a_ses
     prepared = begun(thief)
     assert verify(owner, begun(owner)).status == 200
     assert verify(thief, prepared).code == "token_expired"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_login_that_overlaps_the_owners_enrolment_cannot_enrol(
+    alice: User, required: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thief's login finds no factor, the owner sets one up, and then the login goes on."""
+    owner = waiting()
+    prepared = begun(owner)
+
+    def read_before_the_owner_enrols(user_id: UUID) -> Holdings:
+        held = holdings.holdings_of(user_id)
+        (answer,) = at_once(lambda: verify(owner, prepared))
+        assert answer.status == 200
+        return held
+
+    with monkeypatch.context() as patch:
+        late_login = SimpleNamespace(holdings_of=read_before_the_owner_enrols)
+        patch.setattr(stage, "holdings", late_login)
+        thief = waiting()
+    seed = Factor.unscoped.get(method="totp").secret
+    answer = verify(thief, begun(thief))
+    assert (answer.status, answer.code) == (410, "enrolment_gone")
+    assert Factor.unscoped.get(method="totp").secret == seed
+    assert Session.unscoped.count() == 1
 
 
 def test_a_sign_in_that_waits_for_a_code_goes_on_when_a_factor_is_added(holder: Holder) -> None:
