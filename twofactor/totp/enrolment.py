@@ -4,7 +4,8 @@ import base64
 import io
 import secrets
 from datetime import datetime
-from typing import Any
+from itertools import accumulate
+from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import qrcode
@@ -17,7 +18,10 @@ from twofactor.factors import enrolments
 from twofactor.totp.factor import FACTOR
 from twofactor.totp.proof import matching_step
 
-SEED_BYTES = 20
+SEED_BYTES: Final = 20
+# Of a name in the URI, percent-encoded: an address of 254 characters fits, and three such names
+# are less than half of what a QR code holds, so that a camera still reads it.
+MAX_NAME_CHARS: Final = 256
 
 
 def is_available() -> bool:
@@ -41,11 +45,20 @@ def setup(principal: Principal, *, issuer: str, account_name: str, now: datetime
 
 
 def otpauth_uri(seed: str, *, issuer: str, account_name: str) -> str:
-    """Return the key URI that authenticator apps read; a colon would end the issuer, so none."""
-    issuer = issuer.replace(":", " ")
-    label = f"{quote(issuer)}:{quote(account_name.replace(':', ' '))}"
+    """Return the key URI that authenticator apps read; of long names, the beginning.
+
+    A colon would end the issuer, so there is none.
+    """
+    issuer, account_name = _shortened(issuer), _shortened(account_name)
+    label = f"{quote(issuer)}:{quote(account_name)}"
     parameters = {"secret": seed, "issuer": issuer, "algorithm": "SHA1", "digits": 6, "period": 30}
     return f"otpauth://totp/{label}?{urlencode(parameters, quote_via=quote)}"
+
+
+def _shortened(name: str) -> str:
+    name = name.replace(":", " ")
+    ends = accumulate(len(quote(char)) for char in name)
+    return name[: sum(end <= MAX_NAME_CHARS for end in ends)]
 
 
 def qr_code_png(text: str) -> str:

@@ -16,7 +16,7 @@ from pytest_django import Settings
 from accounts.models import User
 from accounts.tokens import development
 from environments.models import Organization
-from tests.cast import Caller, signed_in
+from tests.cast import Caller, member, organization, signed_in
 from tests.twofactor.holder import Holder, ask, reply, set_up, with_totp
 from twofactor.models import Enrolment, Factor
 from twofactor.totp.enrolment import otpauth_uri
@@ -72,6 +72,24 @@ def test_the_uri_inside_the_qr_code_is_what_apps_read() -> None:
         "alice@example.com",
         RFC_SEED,
     )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"issuer": "é" * 100, "account_name": "😀" * 254}],
+    ids=["names of the account", "names in the body"],
+)
+def test_names_too_long_for_a_qr_code_are_shortened_in_it(db: None, body: dict[str, str]) -> None:
+    user = member(organization("株" * 200), "alice@example.com")
+    answer = signed_in(user).post("/v1/auth/2fa/totp/setup", body)
+    assert answer.status == 200
+    assert base64.b64decode(answer.body["qr_code_png"]).startswith(b"\x89PNG")
+
+
+def test_long_names_keep_their_beginning() -> None:
+    parsed = pyotp.parse_uri(otpauth_uri(RFC_SEED, issuer="株" * 200, account_name="a" * 254))
+    assert isinstance(parsed, pyotp.TOTP)
+    assert (parsed.issuer, parsed.name) == ("株" * 28, "a" * 254)
 
 
 def test_nothing_is_active_before_a_code_was_verified(alice: User) -> None:
