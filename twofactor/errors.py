@@ -48,6 +48,13 @@ class EnrolmentGone(Gone):
     title = "This set-up can no longer be finished."
 
 
+class EnrolmentTooOften(TooManyRequests):
+    """The user has begun to set up this method thirty times within an hour."""
+
+    code = "enrolment_too_often"
+    title = "This set-up was begun too often."
+
+
 class FactorSlowed(TooManyRequests):
     """Too many wrong codes for this factor."""
 

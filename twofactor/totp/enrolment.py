@@ -3,22 +3,28 @@
 import base64
 import io
 import secrets
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import qrcode
 from django.db import transaction
+from qrcode.constants import ERROR_CORRECT_L
 from qrcode.image.pure import PyPNGImage
 
+from accounts import limits
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor.backup_codes import enrolment as backup_codes
+from twofactor.errors import EnrolmentTooOften
 from twofactor.factors import enrolments
 from twofactor.totp.factor import FACTOR
 from twofactor.totp.proof import matching_step
 
 SEED_BYTES: Final = 20
+# Each draws a QR code, which takes up to 60 ms.
+SETUPS_PER_HOUR: Final = 30
+HOUR: Final = timedelta(hours=1)
 # Of a name in the URI, percent-encoded: an address of 254 characters fits, and three such names
 # are less than half of what a QR code holds, so that a camera still reads it.
 MAX_NAME_CHARS: Final = 256
@@ -32,10 +38,13 @@ def is_available() -> bool:
 def setup(principal: Principal, *, issuer: str, account_name: str, now: datetime) -> dict[str, Any]:
     """Return a new seed and its QR code; an earlier one stays good until this one is verified.
 
-    Raises MethodNotAllowed (403).
+    Raises MethodNotAllowed (403), EnrolmentTooOften (429).
     """
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, FACTOR.name)
+    wait_s = limits.take("totp setup", str(user.pk), limit=SETUPS_PER_HOUR, window=HOUR, now=now)
+    if wait_s:
+        raise EnrolmentTooOften(retry_after_s=wait_s)
     seed = base64.b32encode(secrets.token_bytes(SEED_BYTES)).decode()
     secret_id, _ = enrolments.begin(user, FACTOR.name, {"seed": seed}, now=now)
     uri = otpauth_uri(
@@ -62,9 +71,12 @@ def _shortened(name: str) -> str:
 
 
 def qr_code_png(text: str) -> str:
-    """Return a QR code as a base64-encoded PNG."""
+    """Return a QR code as a base64-encoded PNG; on a screen nothing of it gets lost or dirty."""
     out = io.BytesIO()
-    qrcode.make(text, image_factory=PyPNGImage, box_size=6, border=4).save(out)
+    image = qrcode.make(
+        text, image_factory=PyPNGImage, error_correction=ERROR_CORRECT_L, box_size=6, border=4
+    )
+    image.save(out)
     return base64.b64encode(out.getvalue()).decode()
 
 

@@ -6,6 +6,7 @@ from platform_site.lib.openapi.operations import Operation, Operations
 from twofactor.errors import (
     CodeRejected,
     EnrolmentGone,
+    EnrolmentTooOften,
     FactorSlowed,
     MalformedCode,
     MethodNotAllowed,
@@ -14,7 +15,7 @@ from twofactor.errors import (
 OPERATIONS: Final[Operations] = {
     "POST /v1/auth/2fa/totp/setup": Operation(
         tag="Second factor",
-        problems=(MethodNotAllowed,),
+        problems=(MethodNotAllowed, EnrolmentTooOften),
         request={"issuer": "Example Ltd", "account_name": "alice@example.com"},
         response={
             "secret_id": "krCzODy-ubI7RPUemw6OWQ",

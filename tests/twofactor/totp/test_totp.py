@@ -92,6 +92,21 @@ def test_long_names_keep_their_beginning() -> None:
     assert (parsed.issuer, parsed.name) == ("株" * 28, "a" * 254)
 
 
+def test_set_ups_are_limited_per_user(alice: User, bob: User) -> None:
+    now = timezone.now().replace(minute=0, second=0, microsecond=0)
+    with time_machine.travel(now, tick=False) as clock:
+        caller = signed_in(alice)
+        answers = [set_up(caller) for _ in range(31)]
+        assert [answer.status for answer in answers] == [200] * 30 + [429]
+        assert (answers[-1].code, answers[-1].headers["Retry-After"]) == (
+            "enrolment_too_often",
+            "3600",
+        )
+        assert set_up(signed_in(bob)).status == 200
+        clock.move_to(now + timedelta(hours=1))
+        assert set_up(signed_in(alice)).status == 200
+
+
 def test_nothing_is_active_before_a_code_was_verified(alice: User) -> None:
     caller = signed_in(alice)
     set_up(caller)
