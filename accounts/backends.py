@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.signin import credentials, metrics
+from accounts.signin.signin import origin_of
 from platform_site.lib.errors import PlatformError
-from platform_site.lib.web.addresses import client_address
 
 
 class StaffBackend(BaseBackend):
@@ -31,7 +31,7 @@ class StaffBackend(BaseBackend):
                 user = credentials.verify(
                     username,
                     password,
-                    address=client_address(request),
+                    origin=origin_of(request),
                     now=timezone.now(),
                     counter="admin login",
                 )

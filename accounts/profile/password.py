@@ -17,7 +17,6 @@ from accounts.signin import credentials
 from accounts.signin.signin import origin_of
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
-from platform_site.lib.web.addresses import client_address
 
 
 def has_one(principal: Principal) -> bool:
@@ -67,9 +66,9 @@ def _prove(request: PlatformRequest, user: User, current_password: str, now: dat
     if not current_password:
         message = "The password that you have now."
         raise InvalidRequest.for_field("current_password", message, code="required")
-    address = client_address(request)
+    origin = origin_of(request)
     try:
-        return credentials.verify(user.email, current_password, address=address, now=now)
+        return credentials.verify(user.email, current_password, origin=origin, now=now)
     except InvalidCredentials:
         audit.record_request(request, AccountTag.PASSWORD_UPDATE, outcome="refused")
         raise

@@ -9,6 +9,8 @@ from django.conf import settings
 from accounts import limits, passwords
 from accounts.errors import InvalidCredentials, TooManyAttempts
 from accounts.models import User
+from accounts.sessions.sessions import Origin
+from accounts.signin import known_devices
 from platform_site.lib.emails import folded
 from platform_site.lib.web.addresses import network_of
 
@@ -22,7 +24,7 @@ def verify(
     email: str,
     password: str,
     *,
-    address: str,
+    origin: Origin,
     now: datetime,
     vouch: Vouch | None = None,
     counter: Counter = "login",
@@ -30,31 +32,49 @@ def verify(
     """Return the user whose e-mail and password these are.
 
     A slowed account answers a right and a wrong password alike, so that the wait reveals nothing.
+    Tries from elsewhere do not slow those from a device that its owner has signed in from.
     vouch: asked for a slowed account alone, whether this try comes from where its owner has been.
     counter: what the try is counted as, for the account and for the address.
     Raises InvalidCredentials (401) for unknown, wrong, disabled and slowed alike, TooManyAttempts
     (429) for the address, HashingBusy (503).
     """
-    network = network_of(address)
+    network = network_of(origin.address)
     wait_s = limits.take(
         counter, network, limit=settings.ACCOUNTS.logins_per_address, window=WINDOW, now=now
     )
     if wait_s:
         raise TooManyAttempts(retry_after_s=wait_s)
-    account = folded(email)
-    free = settings.ACCOUNTS.logins_per_account
-    may_try = limits.attempt(counter, account, free=free, now=now)
     user = find(email)
-    may_proceed = may_try or (vouch is not None and vouch(user))
+    counted = _count(counter, folded(email), user, origin, now)
+    may_proceed = counted is not None or (vouch is not None and vouch(user))
     is_right = passwords.is_right(user, password)
     if user is None or not (may_proceed and is_right and user.is_active):
         raise InvalidCredentials
-    if may_try:
+    if counted is not None:
         # A caller that is vouched for has its own tries, and does not reset a stranger's.
-        limits.reset(counter, account)
+        limits.reset(*counted)
     limits.uncount(counter, network, window=WINDOW, now=now)
     passwords.upgrade(user, password)
     return user
+
+
+def _count(
+    counter: Counter, account: str, user: User | None, origin: Origin, now: datetime
+) -> tuple[str, str] | None:
+    """Count a try; return the counter that lets it go on, None if all that it may use are slowed.
+
+    The account's, or else that of a device its owner has signed in from: whoever sends a request a
+    minute from elsewhere would keep the owner out for as long as they are sent.
+    """
+    free = settings.ACCOUNTS.logins_per_account
+    of_account = (counter, account)
+    if limits.attempt(*of_account, free=free, now=now):
+        return of_account
+    device = known_devices.device_of(user, origin)
+    of_device = (f"{counter} on a device", device)
+    # Counted for an unknown device as well, so that it takes the same time.
+    is_free = limits.attempt(*of_device, free=free, now=now)
+    return of_device if known_devices.is_known(user, device) and is_free else None
 
 
 def find(email: str) -> User | None:

@@ -2,7 +2,8 @@
 
 A device is the kind of program and the network: a browser's update or another address of the same
 provider is no news. Who has the password and knows both is not noticed by this; a second factor
-keeps such a person out.
+keeps such a person out. It gives no access: guesses at the password are counted apart on it, so
+that strangers slow strangers (credentials.py).
 """
 
 import hashlib
@@ -10,6 +11,7 @@ import ipaddress
 import re
 from datetime import datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from django.db import connection
 
@@ -21,6 +23,7 @@ from accounts.sessions.sessions import Origin
 from accounts.webhooks import events
 from platform_site.lib.ids import uuid7
 
+NOBODY: Final = UUID(int=0)
 KEEP: Final = timedelta(days=180)
 HOUR: Final = timedelta(hours=1)
 MAILS_AN_HOUR: Final = 3
@@ -72,6 +75,17 @@ def network_of(address: str) -> str:
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
     real = mapped or found
     return str(ipaddress.ip_network((real, PREFIX_BITS[real.version]), strict=False))
+
+
+def device_of(user: User | None, origin: Origin) -> str:
+    """Return the digest of a user's device; for an address without an account it is no one's."""
+    return _digest(_key(user), origin)
+
+
+def is_known(user: User | None, device: str) -> bool:
+    """True if the user has signed in from the device."""
+    mine = KnownDevice.unscoped.filter(user_id=_key(user))  # unscoped: by the user's own key
+    return mine.filter(digest=device).exists()
 
 
 def is_new(session: Session, *, now: datetime) -> bool:
@@ -128,6 +142,10 @@ def forget_old(*, now: datetime) -> int:
     old = KnownDevice.unscoped.filter(last_seen_at__lt=now - KEEP)  # unscoped: housekeeping
     number: int = old.delete()[0]
     return number
+
+
+def _key(user: User | None) -> UUID:
+    return user.pk if user else NOBODY
 
 
 def _digest(user_id: object, origin: Origin) -> str:

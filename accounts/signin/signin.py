@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
+from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
 from accounts.audit import audit
@@ -96,7 +97,7 @@ class SessionTokens:
 Stage = Callable[[PlatformRequest, SignInAttempt], StageResponse | None]
 
 
-def origin_of(request: PlatformRequest) -> Origin:
+def origin_of(request: HttpRequest) -> Origin:
     """Return where a request came from, as a session keeps it."""
     agent = request.headers.get("User-Agent", "").replace("\0", "")
     return Origin(client_address(request), agent)

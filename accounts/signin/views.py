@@ -23,7 +23,6 @@ from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, S
 from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import PUBLIC
 from platform_site.lib.viewsets import PlatformViewSet
-from platform_site.lib.web.addresses import client_address
 
 
 class SignInViewSet(PlatformViewSet):
@@ -66,7 +65,7 @@ class SignInViewSet(PlatformViewSet):
             user = credentials.verify(
                 body["email"],
                 body["password"],
-                address=client_address(self.platform_request),
+                origin=signin.origin_of(self.platform_request),
                 now=now,
                 vouch=partial(signin.is_vouched, self.platform_request, now=now),
             )

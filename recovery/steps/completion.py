@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from accounts import passwords
+from accounts import passwords, staff_access
 from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import User
@@ -92,6 +92,7 @@ def _open_new_account(
         raise InvalidRequest.for_field("new_account", "Not for this account.", code="not_offered")
     recoveries.end(recovery, reason="address_released", now=now)
     user = address_release.replace(request, holder.user, encoded, now=now)
+    staff_access.unlock_password(user)
     notices.notify(user, "recovery_completed", purpose="a new account has your address")
     _record(request, recovery, user, new_account=True)
 
@@ -113,6 +114,7 @@ def _apply(recovery: Recovery, holder: Holder, encoded: str, now: datetime) -> N
     recoveries.end(recovery, reason="completed", now=now)
     user.password = encoded
     user.save(update_fields=["password"])
+    staff_access.unlock_password(user)
     account_access.end_access(user, reason="recovery", now=now)
     channels.notify(user, holder.held, "recovery_completed", purpose="a new password was set")
 

@@ -16,10 +16,9 @@ from accounts.audit import audit
 from accounts.delivery.links import console_link
 from accounts.models import User
 from accounts.signin import credentials
-from accounts.signin.signin import environment_for
+from accounts.signin.signin import environment_for, origin_of
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address
 from recovery import channels, recoveries
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import RecoveryGone, RecoveryNotDue
@@ -61,8 +60,8 @@ def prove(
     proven = None
     if first.password:
         # A hash changed by a changed cost is the same password: what is compared is the new row.
-        address = client_address(request)
-        proven = credentials.verify(peeked.user.email, first.password, address=address, now=now)
+        origin = origin_of(request)
+        proven = credentials.verify(peeked.user.email, first.password, origin=origin, now=now)
     elif not first.given.challenge_id:
         raise InvalidRequest.for_field("password", "Send the password, or a passkey's answer.")
     with transaction.atomic():

@@ -12,7 +12,7 @@ from accounts.signin import known_devices
 from tests import inbox
 from tests.accounts.profile.support import signed_up, user_of
 from tests.accounts.webhooks.support import emitted, subscribe
-from tests.cast import PASSWORD, Caller
+from tests.cast import PASSWORD, Caller, signed_in
 from tests.recovery.support import complete, proven
 
 pytestmark = pytest.mark.django_db
@@ -147,6 +147,49 @@ def test_devices_of_an_attacker_who_signed_up_first_are_not_the_owners(
 )
 def test_a_programs_own_words_never_reach_the_mail(agent: str, program: str) -> None:
     assert known_devices.program_of(agent) == program
+
+
+# --- guesses at the password
+
+
+def guess_until_slowed(agent: str) -> None:
+    for _ in range(5):
+        assert log_in(agent, "a wrong password") == 401
+
+
+def test_a_stranger_elsewhere_does_not_slow_the_owner_on_a_known_device(
+    alice: User, addresses: dict[str, str]
+) -> None:
+    with time_machine.travel(timezone.now(), tick=False):
+        addresses["address"] = AWAY
+        guess_until_slowed(FIREFOX)
+        assert log_in(FIREFOX) == 401
+        addresses["address"] = NEIGHBOUR
+        assert log_in(CHROME) == 401
+        assert [log_in(NEWER) for _ in range(6)] == [200] * 6
+        # The stranger stays slowed.
+        addresses["address"] = AWAY
+        assert log_in(FIREFOX) == 401
+
+
+def test_a_stranger_does_not_keep_the_owner_from_confirming_the_password(
+    alice: User, addresses: dict[str, str]
+) -> None:
+    owner = signed_in(alice)
+    addresses["address"] = AWAY
+    guess_until_slowed(CHROME)
+    addresses["address"] = HOME
+    answer = owner.post("/v1/auth/reauthenticate", {"password": PASSWORD}, USER_AGENT=FIREFOX)
+    assert answer.status == 204
+
+
+def test_guesses_from_a_known_device_are_slowed_too(alice: User) -> None:
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        guess_until_slowed(FIREFOX)
+        guess_until_slowed(FIREFOX)
+        assert log_in(FIREFOX) == 401
+        clock.shift(timedelta(seconds=2))
+        assert log_in(FIREFOX) == 200
 
 
 def test_devices_are_forgotten_after_half_a_year(alice: User) -> None:

@@ -78,6 +78,14 @@ def test_the_address_is_notified_when_a_recovery_completes(alice: User) -> None:
     assert NEW_PASSWORD not in str(notices)
 
 
+def test_a_completed_recovery_forgets_wrong_passwords(alice: User) -> None:
+    verified = proven(alice)
+    for _ in range(6):
+        log_in(alice, "a wrong password")
+    assert complete(verified).status == 204
+    assert log_in(alice, NEW_PASSWORD).status == 200
+
+
 def test_a_completed_recovery_verifies_the_address(alice: User) -> None:
     User.unscoped.filter(pk=alice.pk).update(email_verified_at=None)
     complete(proven(alice))
