@@ -177,6 +177,16 @@ class AccountSettings:
             minimum=1,
         ),
     ]
+    links_per_receiver: Annotated[
+        int,
+        Integer(
+            "ZLIMIT_SIGNUP_LINKS_PER_RECEIVER",
+            "Links to sign up that are mailed to one address; five of them for one client address.",
+            default=50,
+            unit="per day",
+            minimum=1,
+        ),
+    ]
     invitations_per_day: Annotated[
         int,
         Integer(

@@ -44,7 +44,14 @@ def send_token(
     """
     minutes = int(LIVES[recovery.channel].total_seconds() // 60)
     try:
-        sent_codes.refuse_flood(recovery.channel, to, user.organization_id, now=now)
+        # A kind of its own: anybody starts recoveries, and must not use up what signs in.
+        sent_codes.refuse_flood(
+            f"recovery {recovery.channel}",
+            to,
+            user.organization_id,
+            per_receiver=settings.RECOVERY.starts_per_account,
+            now=now,
+        )
     except SendingTooOften:
         log.warning("recovery_not_sent", recovery=str(recovery.pk), reason="sending_too_often")
         return False

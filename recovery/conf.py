@@ -24,8 +24,8 @@ class RecoverySettings:
         int,
         Integer(
             "ZLIMIT_RECOVERIES_PER_ACCOUNT",
-            "Recoveries started for one account.",
-            default=10,
+            "Recoveries started for one account; five of them from one client address.",
+            default=50,
             unit="per day",
             minimum=1,
         ),

@@ -48,18 +48,20 @@ def refuse_flood(
     organization_id: int,
     *,
     request: PlatformRequest | None = None,
+    per_receiver: int | None = None,
     now: datetime,
 ) -> None:
     """Count one sending against the daily caps of the receiver and of the organization.
 
     request: of a set-up, whose receiver the caller chooses: then the address of the client has a
-    cap, too, since anyone can open organizations for free and earn by messages.
+    cap, too, since anyone can open organizations for free and earn by messages. per_receiver: the
+    receiver's cap, if it is not that of codes.
     Raises SendingTooOften (429).
     """
     # The receiver's is counted last: what is refused for another reason uses nothing of it up.
     caps = [
         (f"organization {organization_id}", settings.TWOFACTOR.sends_per_organization),
-        (to, settings.ACCOUNTS.sends_per_receiver),
+        (to, per_receiver or settings.ACCOUNTS.sends_per_receiver),
     ]
     if request is not None:
         network = network_of(client_address(request))

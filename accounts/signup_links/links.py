@@ -29,6 +29,8 @@ LIFE: Final = timedelta(hours=24)
 LIFE_HOURS: Final = 24
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
+# To one receiver, a day: an owner needs few, and a stranger is not to use up what there are.
+LINKS_PER_NETWORK: Final = 5
 
 
 def request_link(request: PlatformRequest, email: str, *, now: datetime) -> datetime:
@@ -133,10 +135,16 @@ def _count(request: PlatformRequest, email: str, now: datetime) -> None:
     wait_s = limits.take("signup link", network, limit=limit, window=HOUR, now=now)
     if wait_s:
         raise TooManyAttempts(retry_after_s=wait_s)
-    limit = settings.ACCOUNTS.sends_per_receiver
-    wait_s = limits.take("signup link to", email.casefold(), limit=limit, window=DAY, now=now)
-    if wait_s:
-        raise MailedTooOften(retry_after_s=wait_s)
+    # The receiver's total comes last: a stranger's refused requests use nothing of it up.
+    receiver = email.casefold()
+    caps = (
+        (f"{network} {receiver}", LINKS_PER_NETWORK),
+        (receiver, settings.ACCOUNTS.links_per_receiver),
+    )
+    for subject, limit in caps:
+        wait_s = limits.take("signup link to", subject, limit=limit, window=DAY, now=now)
+        if wait_s:
+            raise MailedTooOften(retry_after_s=wait_s)
 
 
 def _count_try(request: PlatformRequest, now: datetime) -> None:

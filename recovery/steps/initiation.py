@@ -26,6 +26,8 @@ from twofactor.stored_secrets import seal
 
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
+# Of one account, a day: an owner needs few, and a stranger is not to use up what there are.
+STARTS_PER_NETWORK: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def start(
     Raises TooManyAttempts (the client's address) and RecoveryTooOften (the account), both 429 and
     both counted alike for accounts that are not there.
     """
-    _count(client_address(request), claim, now)
+    _count(network_of(client_address(request)), claim, now)
     asked = questions.asked_of(claim.org_id, claim.email, subject=claim.subject)
     asked = asked if method == Method.SECURITY_QUESTIONS else []
     recovery_id = capability_id()
@@ -80,22 +82,17 @@ def start(
     return answer
 
 
-def _count(address: str, claim: Claim, now: datetime) -> None:
-    wait_s = limits.take(
-        "recovery",
-        network_of(address),
-        limit=settings.RECOVERY.starts_per_address,
-        window=HOUR,
-        now=now,
-    )
+def _count(network: str, claim: Claim, now: datetime) -> None:
+    limit = settings.RECOVERY.starts_per_address
+    wait_s = limits.take("recovery", network, limit=limit, window=HOUR, now=now)
     if wait_s:
         raise TooManyAttempts(retry_after_s=wait_s)
-    wait_s = limits.take(
-        "recovery of",
-        claim.subject,
-        limit=settings.RECOVERY.starts_per_account,
-        window=DAY,
-        now=now,
+    # The account's total comes last: a stranger's refused starts use nothing of it up.
+    caps = (
+        (f"{network} {claim.subject}", STARTS_PER_NETWORK),
+        (claim.subject, settings.RECOVERY.starts_per_account),
     )
-    if wait_s:
-        raise RecoveryTooOften(retry_after_s=wait_s)
+    for subject, limit in caps:
+        wait_s = limits.take("recovery of", subject, limit=limit, window=DAY, now=now)
+        if wait_s:
+            raise RecoveryTooOften(retry_after_s=wait_s)

@@ -227,10 +227,14 @@ def test_a_mailed_token_expires_with_its_recovery(alice: User) -> None:
     assert delivery.expires_at == recovery.expires_at
 
 
-def test_the_daily_limit_of_a_receiver_applies_to_recoveries(alice: User, settings: Any) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=1)
-    assert initiate(alice).status == initiate(alice).status == 202
-    assert len(sent("recovery_token")) == 1
+def test_accounts_with_one_number_share_its_daily_limit(
+    alice: User, bob: User, sms: None, settings: Any
+) -> None:
+    settings.RECOVERY = replace(settings.RECOVERY, starts_per_account=1)
+    for user in (alice, bob):
+        with_factor(user, "sms", PHONE)
+        assert initiate(user, method="sms").status == 202
+    assert len(sent()) == 1
 
 
 def test_housekeeping_deletes_expired_recoveries(alice: User) -> None:

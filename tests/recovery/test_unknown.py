@@ -15,6 +15,7 @@ from tests.recovery.support import (
     PREFIX,
     initiate,
     jobs,
+    log_in,
     mailed_token,
     sent,
     verify,
@@ -22,7 +23,7 @@ from tests.recovery.support import (
     without_id,
     work,
 )
-from tests.twofactor.holder import Holder
+from tests.twofactor.holder import Holder, ask, pending
 
 pytestmark = pytest.mark.django_db
 
@@ -140,6 +141,31 @@ def test_recoveries_of_one_account_are_limited_per_day_whether_it_exists_or_not(
     answer = initiate(email=email, org_id=alice.organization_id)
     assert (answer.status, answer.code) == (429, "recovery_too_often")
     assert int(answer.headers["Retry-After"]) > 0
+
+
+@pytest.mark.parametrize("email", ["alice@example.com", NOBODY])
+def test_a_stranger_does_not_use_up_an_accounts_recoveries_from_one_network(
+    alice: User, settings: Settings, email: str
+) -> None:
+    settings.TRUSTED_PROXY_COUNT = 1
+    body = {"org_id": alice.organization_id, "email": email, "method": "email"}
+    stranger = Caller(headers={"X_FORWARDED_FOR": "203.0.113.7"})
+    answers = [stranger.post(f"{PREFIX}/initiate", body) for _ in range(7)]
+    assert [answer.status for answer in answers] == [202] * 5 + [429] * 2
+    assert answers[-1].code == "recovery_too_often"
+    owner = Caller(headers={"X_FORWARDED_FOR": "198.51.100.7"})
+    assert owner.post(f"{PREFIX}/initiate", body).status == 202
+
+
+def test_recoveries_do_not_use_up_the_codes_of_an_e_mail_factor(
+    alice: User, settings: Settings
+) -> None:
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=1)
+    with_factor(alice, "email", alice.email)
+    for _ in range(2):
+        initiate(alice)
+    assert len(sent("recovery_token")) == 2
+    assert ask(pending(log_in(alice))).status == 200
 
 
 def test_malformed_requests_are_refused_with_400(anyone: Caller) -> None:

@@ -157,13 +157,26 @@ def test_only_the_digest_of_a_token_is_kept() -> None:
 
 
 def test_links_are_limited_for_each_receiver_and_network(settings: Settings) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, links_per_receiver=2)
     assert [request_link().status for _ in range(2)] == [202, 202]
     answer = request_link(VICTIM.upper())
     assert (answer.status, answer.code) == (429, "mailed_too_often")
     settings.ACCOUNTS = replace(settings.ACCOUNTS, signups_per_hour=3)
     answer = request_link("another@example.com")
     assert (answer.status, answer.code) == (429, "too_many_attempts")
+
+
+def test_a_stranger_does_not_use_up_an_addresses_links_from_one_network(
+    settings: Settings,
+) -> None:
+    settings.TRUSTED_PROXY_COUNT = 1
+    body = {"email": VICTIM}
+    stranger = Caller(headers={"X_FORWARDED_FOR": "203.0.113.7"})
+    answers = [stranger.post("/v1/auth/signup/link", body) for _ in range(7)]
+    assert [answer.status for answer in answers] == [202] * 5 + [429] * 2
+    assert answers[-1].code == "mailed_too_often"
+    owner = Caller(headers={"X_FORWARDED_FOR": "198.51.100.7"})
+    assert owner.post("/v1/auth/signup/link", body).status == 202
 
 
 def test_tries_are_limited_for_each_network(settings: Settings) -> None:
