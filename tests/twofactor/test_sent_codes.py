@@ -167,6 +167,15 @@ def test_the_code_of_one_challenge_fails_on_another(alice: User, method: str) ->
         ("+49 1", "not_a_number"),
         ("+999 123456789", "no_country_code"),
         ("+1 555 0100", "not_a_number"),
+        # Premium rate, in a country and in none.
+        ("+44 909 8790000", "not_texted"),
+        ("+49 900 1234567", "not_texted"),
+        ("+979 123456789", "not_texted"),
+        # Satellite phones, a follow-me number, a free one.
+        ("+881 612345678", "not_texted"),
+        ("+870 773123456", "not_texted"),
+        ("+44 70 1234 5678", "not_texted"),
+        ("+800 12345678", "not_texted"),
     ],
 )
 def test_an_invalid_phone_number_is_refused_with_400_and_the_reason(
@@ -179,6 +188,12 @@ def test_an_invalid_phone_number_is_refused_with_400_and_the_reason(
         code,
     )
     assert not Delivery.unscoped.exists()
+
+
+@pytest.mark.parametrize("number", ["+33 6 12345678", "+1 202 555 0123", "+44 20 7946 0018"])
+def test_mobile_and_landline_numbers_are_accepted(alice: User, number: str) -> None:
+    answer = signed_in(alice).post("/v1/auth/2fa/sms/setup", {"phone_number": number})
+    assert answer.status == 200
 
 
 def test_without_an_sms_provider_a_503_names_the_other_methods(

@@ -7,6 +7,7 @@ from typing import Any, Final
 import phonenumbers
 from django.conf import settings
 from django.db import transaction
+from phonenumbers import PhoneNumber, PhoneNumberType
 
 from accounts.delivery import outbox
 from platform_site.lib.errors import InvalidRequest
@@ -17,6 +18,13 @@ from twofactor.errors import ChannelUnavailable
 from twofactor.factors import enrolments
 from twofactor.sent_codes import Channel
 from twofactor.sms.factor import FACTOR
+
+# Where plans do not tell them apart (North America), a number is of the second type.
+TEXTED_TYPES: Final = (
+    PhoneNumberType.MOBILE,
+    PhoneNumberType.FIXED_LINE_OR_MOBILE,
+    PhoneNumberType.FIXED_LINE,
+)
 
 
 def message(code: str) -> str:
@@ -54,7 +62,19 @@ def canonical(number: str) -> str:
         raise InvalidRequest.for_field("phone_number", reason, code="no_country_code") from exc
     if not phonenumbers.is_valid_number(parsed):
         raise _no_number()
+    if not _is_texted(parsed):
+        reason = "Codes are sent to mobile and landline numbers of a country only."
+        raise InvalidRequest.for_field("phone_number", reason, code="not_texted")
     return phonenumbers.format_number(parsed, phonenumbers.PhoneNumberFormat.E164)
+
+
+def _is_texted(number: PhoneNumber) -> bool:
+    """True for a number whose owner does not earn by each message that is sent to it.
+
+    Satellite phones are mobile ones of no country.
+    """
+    is_of_a_country = number.country_code not in phonenumbers.COUNTRY_CODES_FOR_NON_GEO_REGIONS
+    return is_of_a_country and phonenumbers.number_type(number) in TEXTED_TYPES
 
 
 def _no_number() -> InvalidRequest:
