@@ -15,6 +15,7 @@ from accounts.delivery import notices
 from accounts.errors import LastAdmin, MemberNotFound
 from accounts.invitations import invitations
 from accounts.models import User
+from accounts.organization.admins import able_admins
 from accounts.sessions import sessions
 from accounts.webhooks import events
 from environments.models import Organization
@@ -134,14 +135,11 @@ def _is_acting_admin(member: User) -> bool:
 
 
 def _keep_an_admin(member: User) -> None:
-    """Refuse to go on where no other member is an admin; the organization is locked.
+    """Refuse to go on where no other member can act as admin; the organization is locked.
 
     Raises LastAdmin.
     """
-    admins = User.scoped.within_organization(member.organization_id).filter(
-        roles__contains=["admin"], is_active=True
-    )
-    if not admins.exclude(pk=member.pk).exists():
+    if not able_admins(member.organization_id).exclude(pk=member.pk).exists():
         raise LastAdmin
 
 

@@ -21,6 +21,7 @@ from accounts import account_lifecycle
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.models import MailboxProof, User
+from accounts.organization.admins import able_admins
 from accounts.signin import signup
 from accounts.webhooks import events
 from environments import environments
@@ -88,8 +89,9 @@ def _delete(user_id: UUID, organization_id: int, cutoff: datetime, *, now: datet
     with transaction.atomic():
         Organization.objects.select_for_update(no_key=True).only("pk").get(pk=organization_id)
         others = User.scoped.within_organization(organization_id).exclude(pk=user_id)
-        active_admins = others.filter(roles__contains=["admin"], is_active=True)
-        if others.exists() and not active_admins.exists():
+        # Others whose time is over, too, are deleted with it.
+        staying = others.exclude(address_released_at__lte=cutoff)
+        if staying.exists() and not able_admins(organization_id).exists():
             # The other members could no longer be managed; the account holds no address meanwhile.
             log.warning("account_without_address_is_last_admin", organization=organization_id)
             return False

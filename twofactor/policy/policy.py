@@ -10,6 +10,7 @@ from django.db.models import Max, Q, QuerySet
 
 from accounts import grace_period as accounts_policy
 from accounts.models import User
+from accounts.organization.admins import able_admins
 from environments.models import MFA_METHODS, Organization
 from platform_site.lib.principals import Principal
 from twofactor import registry
@@ -118,9 +119,7 @@ def _refuse_lock_out(organization: Organization, now: datetime) -> None:
         raise PolicyLocksOut(
             "Allow at least one method besides backup codes that can be set up here."
         )
-    admins = User.scoped.within_organization(organization.pk).filter(
-        roles__contains=["admin"], is_active=True
-    )
+    admins = able_admins(organization.pk)
     latest = admins.aggregate(joined=Max("created_at"))["joined"] or now
     ends = accounts_policy.deadline(
         organization.mfa_required_since,

@@ -18,7 +18,7 @@ from platform_site.lib.permissions import Access, require
 from platform_site.lib.principals import Principal
 from tests.accounts.api_keys.support import PATH, asked, holder, made, principal_of
 from tests.accounts.profile.support import signed_up, user_of
-from tests.cast import Caller, member, signed_in
+from tests.cast import Caller, member, signed_in, with_proven_address
 from tests.parallel import at_once
 from tests.recovery.support import complete, proven
 from tests.rules.routes import api_routes
@@ -52,7 +52,7 @@ SUBJECTS = ("v1/sql", "v1/cache/buckets", "v1/cache/origins", "v1/cache/access-k
 @pytest.fixture
 def co_admin(home: Organization) -> User:
     """Return a second admin, so that the first one can be demoted."""
-    return member(home, "dora@example.com")
+    return with_proven_address(member(home, "dora@example.com"))
 
 
 def refused(key: Caller) -> bool:

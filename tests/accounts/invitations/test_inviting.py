@@ -24,7 +24,7 @@ from tests.accounts.invitations.support import (
     mailed_token,
     preview,
 )
-from tests.cast import Answer, Caller, member, signed_in
+from tests.cast import Answer, Caller, member, signed_in, with_proven_address
 from tests.parallel import at_once
 from tests.twofactor.holder import with_totp
 
@@ -243,7 +243,7 @@ def test_the_invitations_of_a_removed_admin_are_revoked(
     """Else it would come back by one that it had sent to itself."""
     eve = member(home, "eve@example.com")
     hers, others = invited(eve, "eve2@example.com", roles=["admin"]), invited(alice)
-    caller, path = signed_in(alice), f"/v1/members/{eve.pk}"
+    caller, path = signed_in(with_proven_address(alice)), f"/v1/members/{eve.pk}"
     if action == "removed":
         assert caller.call("DELETE", path).status == 204
     else:

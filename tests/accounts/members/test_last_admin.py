@@ -7,10 +7,17 @@ import pytest
 from accounts.models import AuditEvent, User
 from environments.models import Organization
 from tests import inbox
-from tests.cast import Answer, member, signed_in
+from tests.cast import Answer, member, signed_in, with_proven_address
 from tests.parallel import at_once
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _accepted(alice: User) -> None:
+    with_proven_address(alice)
+
+
 DEEDS: list[tuple[str, dict[str, Any] | None]] = [
     ("PATCH", {"roles": ["reader"]}),
     ("PATCH", {"disabled": True}),
@@ -42,8 +49,19 @@ def test_the_last_admin_stays(
 def test_a_disabled_admin_is_none(
     home: Organization, alice: User, method: str, body: dict[str, Any] | None
 ) -> None:
-    other = member(home, "eve@example.com")
+    other = with_proven_address(member(home, "eve@example.com"))
     User.unscoped.filter(pk=other.pk).update(is_active=False)
+    assert do(alice, alice, method, body).code == "last_admin"
+
+
+@pytest.mark.parametrize(("method", "body"), DEEDS)
+@pytest.mark.parametrize("lost", [{"email": ""}, {"password": "!", "email_verified_at": None}])
+def test_an_admin_who_cannot_sign_in_is_none(
+    home: Organization, alice: User, method: str, body: Any, lost: dict[str, Any]
+) -> None:
+    """Its address went to another person, or it is an invitation that nobody has accepted."""
+    other = with_proven_address(member(home, "eve@example.com"))
+    User.unscoped.filter(pk=other.pk).update(**lost)
     assert do(alice, alice, method, body).code == "last_admin"
 
 
@@ -51,7 +69,7 @@ def test_a_disabled_admin_is_none(
 def test_a_derived_admin_is_none_since_its_role_may_go(
     home: Organization, alice: User, bob: User, method: str, body: dict[str, Any] | None
 ) -> None:
-    User.unscoped.filter(pk=bob.pk).update(derived_roles=["admin"])
+    User.unscoped.filter(pk=with_proven_address(bob).pk).update(derived_roles=["admin"])
     assert do(bob, alice, method, body).code == "last_admin"
     assert do(alice, bob, "PATCH", {"roles": ["admin"]}).status == 200
     assert do(bob, alice, method, body).status in {200, 204}
@@ -61,7 +79,7 @@ def test_a_derived_admin_is_none_since_its_role_may_go(
 def test_one_of_two_admins_may_go(
     home: Organization, alice: User, method: str, body: dict[str, Any] | None
 ) -> None:
-    member(home, "eve@example.com")
+    with_proven_address(member(home, "eve@example.com"))
     assert do(alice, alice, method, body).status in {200, 204}
     assert admins(home) == 1
 
@@ -75,7 +93,7 @@ def test_another_organizations_admin_does_not_count(alice: User, charlie: User) 
 def test_two_admins_against_each_other_at_once_leave_one(
     home: Organization, alice: User, method: str, body: dict[str, Any] | None
 ) -> None:
-    eve = member(home, "eve@example.com")
+    eve = with_proven_address(member(home, "eve@example.com"))
     callers = {alice.pk: signed_in(alice), eve.pk: signed_in(eve)}
 
     def against(by: User, to: User) -> Answer:
@@ -91,9 +109,12 @@ def test_two_admins_against_each_other_at_once_leave_one(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_each_of_ten_admins_stepping_down_at_once_leaves_one(home: Organization) -> None:
-    everybody = [member(home, f"admin{n}@example.com") for n in range(10)]
-    callers = [(signed_in(user), user) for user in everybody]
+def test_each_of_ten_admins_stepping_down_at_once_leaves_one(
+    home: Organization, alice: User
+) -> None:
+    addresses = [f"admin{n}@example.com" for n in range(9)]
+    others = [with_proven_address(member(home, address)) for address in addresses]
+    callers = [(signed_in(user), user) for user in [alice, *others]]
     answers = at_once(
         *(
             lambda caller=caller, user=user: caller.call(

@@ -9,7 +9,7 @@ from django.utils import timezone
 from accounts.models import AuditEvent, Session, User
 from environments.models import Organization
 from tests import inbox
-from tests.cast import PASSWORD, Answer, Caller, member, session_of, signed_in
+from tests.cast import PASSWORD, Answer, Caller, member, session_of, signed_in, with_proven_address
 from tests.twofactor.holder import with_totp
 from twofactor.models import Challenge, Factor, PendingSignIn, TrustedDevice
 from twofactor.trusted_devices import devices
@@ -101,6 +101,7 @@ def test_members_of_another_organization_are_not_found(alice: User, charlie: Use
 
 def test_a_change_of_roles_applies_to_the_next_request(alice: User, bob: User) -> None:
     caller = signed_in(bob)
+    with_proven_address(alice)
     assert caller.get(PATH).code == "permission_denied"
     answer = patch(alice, bob, roles=["reader", "admin", "admin"])
     assert (answer.status, answer.body["roles"]) == (200, ["admin", "reader"])

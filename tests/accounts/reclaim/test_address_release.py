@@ -18,7 +18,7 @@ from environments.models import Environment, Organization
 from tests import inbox
 from tests.accounts.invitations.support import accept, invited
 from tests.accounts.profile.support import begin_change, mailed_code, signed_up, user_of, verify
-from tests.cast import PASSWORD, Answer, Caller, member, signed_in
+from tests.cast import PASSWORD, Answer, Caller, member, signed_in, with_proven_address
 from tests.parallel import at_once
 from tests.recovery.support import challenge, complete, initiate, mailed_token, proven
 from tests.recovery.support import verify as verify_recovery
@@ -276,9 +276,21 @@ def test_the_last_admin_of_other_members_is_not_deleted(holder: Holder) -> None:
     tasks.forget_expired(timestamp=0)
     assert User.unscoped.filter(pk=holder.user.pk).exists()
     User.unscoped.filter(pk=colleague.pk).update(roles=["admin"])
+    with_proven_address(colleague)
     tasks.forget_expired(timestamp=0)
     assert not User.unscoped.filter(pk=holder.user.pk).exists()
     assert Environment.unscoped.filter(organization=home, deleted_at=None).count() == 2
+
+
+def test_two_admins_without_an_address_do_not_keep_each_other(holder: Holder) -> None:
+    home = Organization.objects.get(pk=holder.user.organization_id)
+    long_ago = timezone.now() - timedelta(days=31)
+    other = member(home, "other@example.com")
+    User.unscoped.filter(pk=other.pk).update(email="", address_released_at=long_ago)
+    released_at(long_ago, holder)
+    tasks.forget_expired(timestamp=0)
+    assert not User.unscoped.filter(organization=home).exists()
+    assert not Environment.unscoped.filter(organization=home, deleted_at=None).exists()
 
 
 def test_an_account_that_gives_an_address_in_time_is_kept(holder: Holder) -> None:
@@ -301,7 +313,7 @@ def test_several_accounts_may_be_without_an_address(holder: Holder) -> None:
 
 def test_an_admin_sees_and_removes_an_account_without_an_address(holder: Holder) -> None:
     home = Organization.objects.get(pk=holder.user.organization_id)
-    admin = signed_in(member(home, "colleague@example.com"))
+    admin = signed_in(with_proven_address(member(home, "colleague@example.com")))
     take_address(holder.user)
     path = f"/v1/members/{holder.user.pk}"
     assert admin.get(path).body["email"] is None
