@@ -173,6 +173,16 @@ def hold(payout_id: UUID, *, reason: str) -> Payout:
         return payout
 
 
+def reverse_unsent(organization_id: int, failure: str, *, actor: str, now: datetime) -> None:
+    """Make payouts that were never sent payable again, held ones as well."""
+    with transaction.atomic():
+        rows = Payout.objects.select_for_update().filter(
+            organization_id=organization_id, state=Payout.State.DEBITED, attempts=0
+        )
+        for payout in rows:
+            _reverse(payout, failure, actor=actor, now=now)
+
+
 def open_payouts() -> list[Payout]:
     """Return the payouts that are debited or sent, oldest first."""
     return list(Payout.objects.filter(state__in=OPEN).select_related("method").order_by("id"))

@@ -17,6 +17,7 @@ from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.errors import AppealRefused, ForfeitRefused, QuarantineNotFound
 from edgecache.billing.models import Payout, Quarantine
 from edgecache.billing.money import credits_text
+from edgecache.billing.payouts import payouts
 from edgecache.billing.usage.progress import lock_progress
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.principals import PlatformRequest
@@ -61,6 +62,8 @@ def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Q
         row = _locked(quarantine_id)
         if row.forfeited_at or row.decision:
             raise ForfeitRefused("This was decided already.")
+        # What was requested and not sent is not paid out: else it would escape, for good.
+        payouts.reverse_unsent(row.organization_id, "a node is quarantined", actor=actor, now=now)
         amount_ucr = holds.forfeit(
             row.organization_id,
             forfeitable_ucr(row),

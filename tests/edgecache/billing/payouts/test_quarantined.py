@@ -1,0 +1,62 @@
+"""Payouts of an operator whose node is quarantined: they wait, and escape no forfeiture."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from pytest_django import Settings
+
+from accounts.models import User
+from edgecache.billing import holds
+from edgecache.billing.models import Payout, Quarantine
+from edgecache.billing.payouts import methods, payouts
+from edgecache.billing.quarantine import quarantines
+from tests.edgecache.api.brain import ScriptedBrain
+from tests.edgecache.billing.payouts.test_payouts import ACCOUNT, CENT, RESTED, Bank
+from tests.edgecache.billing.support import NOW, operator
+from tests.edgecache.billing.test_quarantines import brain, earned, event, listed, take
+
+__all__ = ["brain", "earned"]
+
+BANK = f"{Bank.__module__}.Bank"
+MANUAL = "edgecache.billing.payouts.manual.Manual"
+
+
+@pytest.fixture
+def place(alice: User, settings: Settings, earned: int) -> int:
+    """Return Alice's organization; what its two nodes earned is payable through a bank."""
+    settings.PAYOUT_METHODS = {"bank": BANK, "manual": MANUAL}
+    settings.BILLING = replace(settings.BILLING, payout_minimum_cents=1, hold_days=0)
+    Bank.paid.clear()
+    Bank.plan.clear()
+    methods.replace(alice.organization_id, "bank", ACCOUNT, by="x", now=NOW)
+    holds.release(alice.organization_id, now=RESTED + timedelta(days=9999))
+    return alice.organization_id
+
+
+def requested(place: int) -> Payout:
+    return payouts.request(place, by="x", now=RESTED)
+
+
+def quarantined(brain: ScriptedBrain, place: int) -> Quarantine:
+    """Quarantine Alice's node."""
+    listed(brain, event(place))
+    quarantines.record_new(now=NOW)
+    return Quarantine.objects.get()
+
+
+def state_of(payout: Payout) -> str:
+    """Return what became of a payout."""
+    payout.refresh_from_db()
+    return payout.state
+
+
+def test_a_requested_payout_does_not_escape_a_forfeiture(
+    brain: ScriptedBrain, place: int, earned: int
+) -> None:
+    payout = requested(place)
+    case = quarantined(brain, place)
+    assert take(case).forfeited_ucr == earned
+    assert (state_of(payout), operator(place)) == ("reversed", (0, earned, earned))
+    # What the other node earned can be requested anew.
+    assert requested(place).amount_cents == earned // CENT
