@@ -60,6 +60,10 @@ WRONG_COPIES: Final[LiteralString] = """
     SELECT sha256, max(began_at) + interval '5 minutes' AS until FROM brain_look
     WHERE node_id = %s AND sha256 = ANY(%s) AND outcome = 'wrong' GROUP BY sha256
 """
+# A node under suspicion earns nothing by the receipts that it still has, also after its removal.
+MAY_EARN: Final[LiteralString] = (
+    "SELECT 1 FROM brain_node WHERE id = %s AND status NOT IN ('quarantined', 'removed')"
+)
 
 
 class ReceiptRefusal(StrEnum):
@@ -164,6 +168,7 @@ async def _count(
     is_creditable: IsCreditable,
 ) -> None:
     """Add up what counts for the first time: usage by bucket and hour, and measurements."""
+    may_earn = await connection.one(MAY_EARN, [node_id]) is not None
     usage: dict[datetime, dict[UsageKey, UsageCount]] = defaultdict(dict)
     slices: dict[datetime, UsageCount] = defaultdict(UsageCount)
     copies = await connection.all(WRONG_COPIES, [node_id, [one.ticket.sha256 for one in fresh]])
@@ -173,9 +178,10 @@ async def _count(
         until = wrong_until.get(ticket.sha256)
         tenant = Tenant(ticket.organization_id, ticket.environment_pk)
         read = (tenant, ticket.bucket_id, node_id, ticket.client_prefix, one.bytes_served)
+        is_right = until is None or one.served_at > until
         key = UsageKey(
             *(ticket.organization_id, ticket.environment_pk, ticket.bucket_id, node_id),
-            is_creditable=is_creditable(*read) and (until is None or one.served_at > until),
+            is_creditable=may_earn and is_creditable(*read) and is_right,
         )
         for count in (
             usage[hour_of(served_at)].setdefault(key, UsageCount()),

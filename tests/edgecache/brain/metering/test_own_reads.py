@@ -14,7 +14,7 @@ from edgecache.brain.metering.own_reads import CreditLimits, HourlyCounts, OwnRe
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.http.addresses import prefix_of
 from edgecache.protocol.tickets import TicketKind
-from tests.edgecache.brain.support import ClusterRows, Internal, register, run_worker
+from tests.edgecache.brain.support import ClusterRows, FakeWorker, Internal, register, run_worker
 from tests.edgecache.cluster import Cluster, Keys, until
 from tests.edgecache.conftest import connect
 
@@ -157,15 +157,9 @@ def test_direct_reads_from_his_own_network_and_beyond_the_limit_earn_nothing(
     internal = Internal(bare_cluster)
     body = {"networks": ["198.51.100.0/24"]}
     assert internal("PUT", f"/v1/operators/{OPERATOR}/networks", body).status == 204
-    signer, now = TicketSigner(bare_cluster.secret), time.time()
 
     def redeem(network: str, length: int, times: int) -> None:
-        lines = []
-        for _ in range(times):
-            grant = TicketGrant(ALICE, 5, bytes(32), length)
-            ticket = signer.sign(TicketKind.READ, node.id, grant, now=now, client_prefix=network)
-            lines.append({"ticket": ticket, "bytes_served": length, "served_at": int(now)})
-        assert len(node.say("receipts", {"receipts": lines}).body["accepted"]) == times
+        direct_reads(bare_cluster, node, network, length, times=times)
 
     redeem("198.51.100.0/24", 10, 3)
     # From elsewhere: 10 GiB in an hour for a bucket, and from a third network as much again.
@@ -175,6 +169,36 @@ def test_direct_reads_from_his_own_network_and_beyond_the_limit_earn_nothing(
         (False, 4, 30 + 6 * 2**30),
         (True, 2, 12 * 2**30),
     ]
+
+
+def test_a_quarantined_node_earns_nothing_for_receipts_that_it_kept(bare_cluster: Cluster) -> None:
+    """The consumer pays for what was read all the same."""
+    node = register(bare_cluster, organization_id=OPERATOR)
+    direct_reads(bare_cluster, node, "203.0.113.0/24", 10)
+    assert Internal(bare_cluster)("POST", f"/v1/nodes/{node.id}/quarantine", {}).status == 200
+    direct_reads(bare_cluster, node, "203.0.113.0/24", 20)
+    assert Internal(bare_cluster)("POST", f"/v1/nodes/{node.id}/approve").status == 200
+    direct_reads(bare_cluster, node, "203.0.113.0/24", 40)
+    assert credited(bare_cluster, ALICE.organization_id) == [(False, 1, 20), (True, 2, 50)]
+
+
+def direct_reads(
+    cluster: Cluster,
+    node: FakeWorker,
+    network: str,
+    length: int,
+    *,
+    times: int = 1,
+    age_s: float = 0,
+) -> None:
+    """Have a node redeem tickets of Alice's bucket, read from a network some seconds ago."""
+    signer, served_at = TicketSigner(cluster.secret), time.time() - age_s
+    lines = []
+    for _ in range(times):
+        grant = TicketGrant(ALICE, 5, bytes(32), length)
+        ticket = signer.sign(TicketKind.READ, node.id, grant, now=served_at, client_prefix=network)
+        lines.append({"ticket": ticket, "bytes_served": length, "served_at": int(served_at)})
+    assert len(node.say("receipts", {"receipts": lines}).body["accepted"]) == times
 
 
 def credited(cluster: Cluster, organization_id: int) -> list[tuple[bool, int, int]]:
