@@ -1,5 +1,6 @@
 """Challenges by their capability: locked in one statement, with all that an answer needs."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -52,10 +53,14 @@ WHERE c.digest = %s
 FOR UPDATE OF f, c
 """  # noqa: S608 - column names of our own models
 
+# Names are added to those of the row: the session was read unlocked, and may have lost one since.
 _ANSWERED: Final = """
 WITH answered AS (UPDATE twofactor_challenge SET used_at = %(now)s WHERE digest = %(digest)s)
 UPDATE accounts_session
-SET aal = %(aal)s, amr = %(amr)s, mfa_time = %(now)s, mfa_method = %(method)s
+SET aal = %(aal)s, mfa_time = %(now)s, mfa_method = %(method)s,
+    amr = ARRAY(
+        SELECT DISTINCT name COLLATE "C" FROM unnest(amr || %(proven)s::varchar[]) name ORDER BY 1
+    )
 WHERE id = %(session)s
 """
 
@@ -82,13 +87,18 @@ def lock(challenge_id: str, *, now: datetime) -> Challenge:
     return found
 
 
-def use_up_for_session(challenge: Challenge, session: Session, *, now: datetime) -> None:
-    """Mark a locked challenge as used and record the assurance in its session."""
+def use_up_for_session(
+    challenge: Challenge, session: Session, *, proven: Sequence[str], now: datetime
+) -> None:
+    """Mark a locked challenge as used and record the assurance in its session.
+
+    proven: what the session's ``amr`` gains.
+    """
     values: dict[str, Any] = {
         "now": now,
         "digest": challenge.pk,
         "aal": session.aal,
-        "amr": session.amr,
+        "proven": list(proven),
         "method": session.mfa_method,
         "session": session.pk,
     }

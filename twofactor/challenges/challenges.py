@@ -147,8 +147,9 @@ def _complete(
     if session is not None:
         if not session.is_live(now):
             raise ChallengeGone
-        raise_assurance(session, _type_of(challenge), now=now)
-        challenge_rows.use_up_for_session(challenge, session, now=now)
+        factor = _type_of(challenge)
+        raise_assurance(session, factor, now=now)
+        challenge_rows.use_up_for_session(challenge, session, proven=[factor.amr, "mfa"], now=now)
         return session
     return _sign_in(request, challenge, answer, is_allowed=is_allowed, now=now)
 

@@ -162,7 +162,9 @@ def complete(
     notices.notify(user, "factor_added", method=factor.label)
     pending.end_enrolling(user.pk, besides=principal.pending_id)
     if principal.pending_id is None:
-        session = Session.unscoped.get(pk=principal.session_id)  # unscoped: the principal's own
+        # Locked, so that a name that another request takes out of its amr does not return.
+        rows = Session.unscoped.select_for_update(no_key=True)  # unscoped: the principal's own
+        session = rows.get(pk=principal.session_id)
         raise_assurance(session, factor, now=now)
         session.save(update_fields=ASSURANCE_FIELDS)
         return {}

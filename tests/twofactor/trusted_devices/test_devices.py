@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import time_machine
@@ -19,7 +19,8 @@ from tests import inbox
 from tests.cast import Caller, signed_in
 from tests.parallel import at_once
 from tests.twofactor.holder import Holder, ask, log_in, pending, reply
-from twofactor.models import TrustedDevice
+from twofactor.challenges import core
+from twofactor.models import Factor, TrustedDevice
 from twofactor.trusted_devices import devices
 
 pytestmark = pytest.mark.django_db
@@ -163,6 +164,23 @@ def test_parallel_guesses_from_a_device_are_limited_to_ten_tries(
         for _ in range(16)
     ]
     assert sum(at_once(*tries)) == 10
+
+
+def test_a_step_up_does_not_restore_trust_that_ends_meanwhile(
+    device: str, holder: Holder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = Caller().holding(log_in(X_DEVICE_TOKEN=device))
+    challenge = ask(caller)
+    Factor.unscoped.update(last_step=0)
+    is_right = core.is_right
+
+    def policy_changes_first(*args: Any, **more: Any) -> bool:
+        devices.forget_all_within(holder.user.organization_id)
+        return is_right(*args, **more)
+
+    monkeypatch.setattr(core, "is_right", policy_changes_first)
+    assert reply(challenge, holder.code()).status == 200
+    assert caller.get("/v1/whoami").body["amr"] == ["mfa", "otp", "pwd"]
 
 
 def test_a_trusted_device_expires_after_thirty_days(device: str) -> None:
