@@ -21,6 +21,8 @@ from twofactor.stored_secrets import digest, digests, is_same
 LIFE: Final = timedelta(days=30)
 HEADER: Final = "X-Device-Token"
 PURPOSE: Final = "device"
+# Of one user; a new one replaces the one that was not used for longest.
+MAX_DEVICES: Final = 50
 # A stolen device id must not become something to guess at.
 MAX_FAILURES: Final = 10
 NOBODY: Final = UUID(int=0)
@@ -38,6 +40,9 @@ def trust(user: User, name: str, *, now: datetime) -> TrustedDevice:
         expires_at=now + LIFE,
     )
     device.save(force_insert=True)
+    mine = TrustedDevice.unscoped.filter(user=user)  # unscoped: the user's own
+    surplus = mine.order_by("-last_used_at", "-id").values_list("pk", flat=True)[MAX_DEVICES:]
+    mine.filter(pk__in=list(surplus)).delete()
     return device
 
 

@@ -183,6 +183,19 @@ def test_a_step_up_does_not_restore_trust_that_ends_meanwhile(
     assert caller.get("/v1/whoami").body["amr"] == ["mfa", "otp", "pwd"]
 
 
+def test_the_least_recently_used_device_beyond_the_limit_is_forgotten(
+    device: str, holder: Holder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert devices.MAX_DEVICES == 50
+    monkeypatch.setattr(devices, "MAX_DEVICES", 2)
+    for name in ("laptop", "tablet"):
+        Factor.unscoped.update(last_step=0)
+        reply(ask(pending(log_in())), holder.code(), trust_device=True, device_name=name)
+    kept = signed_in(holder.user).get(DEVICES).body["results"]
+    assert sorted(row["name"] for row in kept) == ["laptop", "tablet"]
+    assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
+
+
 def test_a_trusted_device_expires_after_thirty_days(device: str) -> None:
     with time_machine.travel(timezone.now() + timedelta(days=30, seconds=1)):
         assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
