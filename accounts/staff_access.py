@@ -70,13 +70,17 @@ def set_active(user: User, *, is_active: bool, by: str, now: datetime) -> bool:
 
 
 def end_sessions(confirmed: ConfirmedAction, user: User) -> bool:
-    """End every session of a user and forget the trusted devices; the password stays."""
+    """End every session of a user and forget the trusted devices; the password stays.
+
+    Of staff, sessions of the admin end as well, of which no number is known.
+    """
     with transaction.atomic():
         ended = sessions.end_all_of_user(user.pk, reason="staff", now=timezone.now())
         account_lifecycle.run_hooks("trust_ended", user.pk)
-        if ended:
+        is_change = bool(ended) or user.is_staff
+        if is_change:
             note(confirmed, AccountTag.ADMIN_SESSION_DELETE, user, ended=ended)
-    return bool(ended)
+    return is_change
 
 
 def unlock_password(user: User) -> bool:

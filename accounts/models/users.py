@@ -19,6 +19,8 @@ class User(AbstractBaseUser, TenantModel):
     from memberships at an identity provider, written by accounts.oauth.memberships.derived_roles
     alone. Both kinds of roles count. labels: free words of the organization's own.
     is_staff: works for the platform itself, and may enter the admin; is_view_only: to look only.
+    sessions_ended: how often all sessions were ended at once; one of the admin, which has no row of
+    ours, notes the number that it began with.
     email: '' for an account whose unverified address went to the owner of the mailbox;
     address_released_at says when (accounts/reclaim/address_release.py).
     """
@@ -34,6 +36,7 @@ class User(AbstractBaseUser, TenantModel):
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField(default=False)
     is_view_only = models.BooleanField(default=False, db_default=False)
+    sessions_ended = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     last_environment = models.ForeignKey(
         Environment, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )

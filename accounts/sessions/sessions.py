@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from accounts.errors import InvalidCredentials, SessionRevoked
@@ -166,8 +167,10 @@ def end_all_of_user(
 ) -> int:
     """End every session of a user, but for one where it is named; return how many there were.
 
-    Call inside a transaction.
+    Sessions of the admin end, too, and are not counted. Call inside a transaction.
     """
-    take_turns(user_id)
+    # Waits for the user's turn, as ``take_turns`` does.
+    row = User.unscoped.filter(pk=user_id)  # unscoped: by its own key
+    row.update(sessions_ended=F("sessions_ended") + 1)
     live = Session.unscoped.filter(user_id=user_id, ended_at=None)  # unscoped: by its own key
     return live.exclude(pk=except_session).update(ended_at=now, end_reason=reason)

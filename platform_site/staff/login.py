@@ -18,6 +18,7 @@ from twofactor.factors.contract import ChallengeAnswer
 
 BACKEND = "accounts.backends.StaffBackend"
 PROVEN = "second_factor_of"
+ENDED_BEFORE = "sessions_ended_before"
 
 
 class StaffLoginForm(AuthenticationForm):  # type: ignore[misc]  # unfold ships no types
@@ -43,13 +44,24 @@ class StaffLoginForm(AuthenticationForm):  # type: ignore[misc]  # unfold ships 
         user = self.get_user()
         if user is not None:
             prove(self.request, user, cleaned.get("code", ""))
-            self.request.session[PROVEN] = str(user.pk)
+            note_proven(self.request, user)
         return cleaned
 
 
+def note_proven(request: HttpRequest, user: User) -> None:
+    """Note in an admin session that the second factor was proven, until all sessions are ended."""
+    request.session[PROVEN] = str(user.pk)
+    request.session[ENDED_BEFORE] = user.sessions_ended
+
+
 def is_proven(request: HttpRequest) -> bool:
-    """True if the second factor was proven in this admin session."""
-    return request.session.get(PROVEN) == str(request.user.pk)
+    """True if the second factor was proven in this admin session, which was not ended since."""
+    user, session = request.user, request.session
+    if not isinstance(user, User) or session.get(PROVEN) != str(user.pk):
+        return False
+    # A session from before this was noted began before any were ended.
+    is_current: bool = session.get(ENDED_BEFORE, 0) == user.sessions_ended
+    return is_current
 
 
 def prove(request: HttpRequest, user: User, code: str) -> None:

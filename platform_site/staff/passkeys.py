@@ -16,7 +16,7 @@ from accounts.audit_tags import AccountTag
 from platform_site.lib import problems
 from platform_site.lib.errors import InvalidRequest, PlatformError
 from platform_site.lib.principals import PlatformRequest
-from platform_site.staff.login import BACKEND, PROVEN
+from platform_site.staff.login import BACKEND, note_proven
 from twofactor.errors import PasskeyRejected
 from twofactor.factors import holdings
 from twofactor.webauthn import sign_in
@@ -66,7 +66,7 @@ def _enter(request: HttpRequest, body: dict[str, Any]) -> str:
     if not user.is_staff or FACTOR.name not in holdings.holdings_of(user.pk).askable:
         raise PasskeyRejected
     login(request, user, backend=BACKEND)
-    request.session[PROVEN] = str(user.pk)
+    note_proven(request, user)
     audit.record_staff(
         request,
         AccountTag.ADMIN_SESSION_CREATE,

@@ -20,7 +20,8 @@ class Command(OpsCommand):
     """End sessions."""
 
     help = (
-        "End sessions at once, for access tokens too; all users have to sign in again. "
+        "End sessions at once, for access tokens and in the admin too; all users have to sign in "
+        "again. "
         "Name one account, --organization, or --everybody. Trusted devices still skip the second "
         "factor then, unless --devices forgets them as well."
     )
@@ -75,7 +76,8 @@ def _end(user: User, *, has_devices: bool) -> int:
         number = sessions.end_all_of_user(user.pk, reason="operator", now=timezone.now())
         if has_devices:
             account_lifecycle.run_hooks("trust_ended", user.pk)
-        if number or has_devices:
+        # Of staff, sessions of the admin end as well, of which no number is known.
+        if number or has_devices or user.is_staff:
             audit.add(
                 None,
                 AccountTag.CLI_SESSION_DELETE,

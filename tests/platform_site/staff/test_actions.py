@@ -1,5 +1,6 @@
 """What staff do with users: asked for a reason, done once, told by mail and recorded."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from accounts.models import AuditEvent, Delivery, Session, User
 from tests import inbox
 from tests.accounts.invitations.support import accept, invited
 from tests.cast import Caller, signed_in
-from tests.staff import EMAIL, staff_inside
+from tests.commands import facts
+from tests.staff import EMAIL, create_staff, enter, staff_inside
 from tests.twofactor.holder import with_totp
 from twofactor.models import Factor
 
@@ -76,6 +78,50 @@ def test_sessions_are_ended_and_the_event_names_who_did_it(inside: Client, alice
     event = AuditEvent.objects.get(tag="admin:session:delete")
     assert (event.actor, event.organization_id) == (EMAIL, alice.organization_id)
     assert event.data["ended"] == 2
+
+
+def end_sessions_by_staff(inside: Client, user: User) -> None:
+    assert "done for 1 of 1" in do(inside, "end_sessions", user)
+
+
+def reset_factors_by_staff(inside: Client, user: User) -> None:
+    with_totp(user)
+    assert "done for 1 of 1" in do(inside, "reset_factors", user)
+
+
+def end_everybodys_sessions(_inside: Client, _user: User) -> None:
+    facts("endsessions", "--everybody")
+
+
+def end_own_other_sessions(_inside: Client, user: User) -> None:
+    assert signed_in(user).call("DELETE", "/v1/auth/sessions").status == 200
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        end_sessions_by_staff,
+        reset_factors_by_staff,
+        end_everybodys_sessions,
+        end_own_other_sessions,
+    ],
+)
+def test_sessions_of_the_admin_end_with_all_others(
+    inside: Client, end: Callable[[Client, User], None]
+) -> None:
+    colleague = staff_inside("second@example.com")
+    assert colleague.get("/admin/").status_code == 200
+    end(inside, User.unscoped.get(email="second@example.com"))
+    assert colleague.get("/admin/").status_code == 302
+
+
+def test_staff_enter_again_after_their_sessions_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    create_staff(monkeypatch, EMAIL)
+    holder = with_totp(User.unscoped.get(email=EMAIL))
+    facts("endsessions", "--everybody")
+    browser = Client()
+    assert enter(browser, holder.code()) == 302
+    assert browser.get("/admin/").status_code == 200
 
 
 def test_a_user_is_unlocked(inside: Client, alice: User) -> None:
