@@ -15,7 +15,8 @@ from accounts.errors import SessionRevoked
 from accounts.models import Session
 from accounts.sessions import rotation, sessions
 from accounts.sessions.rotation import ReuseDetected
-from accounts.signin.signin import SessionTokens
+from accounts.signin import known_devices
+from accounts.signin.signin import SessionTokens, origin_of
 from accounts.tokens import tokens
 from environments import environments
 from platform_site.lib.principals import PlatformRequest
@@ -41,8 +42,9 @@ def switch(
 ) -> SessionTokens:
     """Return a session in another environment of the same sign-in.
 
-    environment: id or name.
-    Raises EnvironmentNotFound (404), TokenInvalid, TokenExpired, SessionRevoked (401).
+    environment: id or name. The user is told of a device that is new, as at a sign-in.
+    Raises EnvironmentNotFound (404), TokenInvalid, TokenExpired, SessionRevoked (401), and
+    InvalidRequest (400) for ``keep_current`` and the session's own environment.
     """
     pointer = tokens.read(token, "rt+jwt", now=now)
     # unscoped: the signed token names the tenant
@@ -53,7 +55,9 @@ def switch(
     target = environments.find(organization_id, environment)
     try:
         with transaction.atomic():
-            session = rotation.switch(pointer, target, keep_current=keep_current, now=now)
+            session = rotation.switch(
+                pointer, target, keep_current=keep_current, origin=origin_of(request), now=now
+            )
             audit.record_user(
                 request,
                 AccountTag.SESSION_SWITCH,
@@ -61,6 +65,8 @@ def switch(
                 session=str(session.id),
                 environment=target.slug,
             )
+            if known_devices.is_new(session, now=now):
+                known_devices.notify(request, session, environment=target.slug, now=now)
     except ReuseDetected as exc:
         raise _end_stolen(request, exc.session, now) from exc
     return SessionTokens(session, target)

@@ -19,8 +19,10 @@ from django.db import transaction
 from accounts.errors import SessionRevoked
 from accounts.models import Session, User
 from accounts.sessions import sessions
+from accounts.sessions.sessions import Origin
 from accounts.tokens.tokens import Pointer
 from environments.models import Environment
+from platform_site.lib.errors import InvalidRequest
 
 SWITCHED: Final = "switched"
 
@@ -106,12 +108,15 @@ def _rotate(session: Session, *, held: int, now: datetime) -> None:
     session.save(update_fields=["previous_generation", "generation", "rotated_at", "is_confirmed"])
 
 
-def switch(pointer: Pointer, target: Environment, *, keep_current: bool, now: datetime) -> Session:
+def switch(
+    pointer: Pointer, target: Environment, *, keep_current: bool, origin: Origin, now: datetime
+) -> Session:
     """Exchange a refresh token for a session in another environment, under the same four rules.
 
     The new session inherits sign-in, end and assurance. The old one ends, or continues with
     ``keep_current``. A switch repeated within the grace returns the same session again.
-    Raises SessionRevoked and ReuseDetected, as refresh does.
+    origin: where the switch is asked for. Raises SessionRevoked and ReuseDetected, as refresh does,
+    and InvalidRequest (400) for ``keep_current`` and the session's own environment.
     """
     with transaction.atomic():
         sessions.take_turns(pointer.user_id)
@@ -123,11 +128,13 @@ def switch(pointer: Pointer, target: Environment, *, keep_current: bool, now: da
         if session.end_reason == SWITCHED:
             return _switch_again(session, target, now=now)
         _refuse_dead(session, now)
+        if keep_current and session.environment_id == target.pk:
+            raise InvalidRequest.for_field("keep_current", "The session is in this environment.")
         if position is ChainPosition.ANSWER_LOST:
             _rotate(session, held=pointer.generation, now=now)
         elif position is ChainPosition.CURRENT:
             session.is_confirmed = True
-        successor = _successor(session, target, now=now, is_further=keep_current)
+        successor = _successor(session, target, origin=origin, now=now, is_further=keep_current)
         if not keep_current:
             session.ended_at, session.end_reason = now, SWITCHED
             session.succeeded_by = successor
@@ -136,7 +143,7 @@ def switch(pointer: Pointer, target: Environment, *, keep_current: bool, now: da
 
 
 def _successor(
-    session: Session, target: Environment, *, now: datetime, is_further: bool
+    session: Session, target: Environment, *, origin: Origin, now: datetime, is_further: bool
 ) -> Session:
     successor = Session(
         login_id=session.login_id,
@@ -151,8 +158,8 @@ def _successor(
         ends_at=session.ends_at,
         aal=session.aal,
         amr=session.amr,
-        address=session.address,
-        agent=session.agent,
+        address=origin.address,
+        agent=origin.agent[:300],
     )
     if is_further:
         sessions.make_room(session.user, now)

@@ -16,12 +16,15 @@ from uuid import UUID
 from django.db import connection
 
 from accounts import limits
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.delivery.links import console_link
 from accounts.models import KnownDevice, Session, User
 from accounts.sessions.sessions import Origin
 from accounts.webhooks import events
 from platform_site.lib.ids import uuid7
+from platform_site.lib.principals import PlatformRequest
 
 NOBODY: Final = UUID(int=0)
 KEEP: Final = timedelta(days=180)
@@ -109,8 +112,10 @@ def is_new(session: Session, *, now: datetime) -> bool:
     return has_others or _differs_from_sessions(session, device)
 
 
-def notify(user: User, session: Session, *, environment: str, now: datetime) -> None:
-    """Mail the user, at most three times an hour, and queue the event."""
+def notify(request: PlatformRequest, session: Session, *, environment: str, now: datetime) -> None:
+    """Record the device, mail the user, at most three times an hour, and queue the event."""
+    user = session.user
+    audit.record_user(request, AccountTag.SESSION_NEW_DEVICE, user, session=str(session.id))
     program, network = program_of(session.agent), network_of(session.address)
     data = {
         "user_id": str(user.pk),

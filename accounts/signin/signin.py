@@ -164,9 +164,8 @@ def _note_device(request: PlatformRequest, attempt: SignInAttempt, session: Sess
         return
     if not known_devices.is_new(session, now=attempt.now) or TRUSTED_DEVICE in attempt.amr:
         return
-    audit.record_user(request, AccountTag.SESSION_NEW_DEVICE, attempt.user, session=str(session.id))
     slug = attempt.environment.slug
-    known_devices.notify(attempt.user, session, environment=slug, now=attempt.now)
+    known_devices.notify(request, session, environment=slug, now=attempt.now)
 
 
 def _note(

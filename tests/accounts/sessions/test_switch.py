@@ -48,6 +48,26 @@ def test_keep_current_leaves_the_old_session_going(alice: User) -> None:
     assert caller.refresh().status == 200
 
 
+def test_keep_current_is_for_another_environment(alice: User) -> None:
+    caller = signed_in(alice)
+    answer = switch(caller, "live", keep_current=True)
+    assert (answer.status, answer.body["errors"][0]["field"]) == (400, "keep_current")
+    assert Session.unscoped.count() == 1
+    assert switch(caller, "live").status == 200
+
+
+def test_the_new_session_shows_where_it_was_asked_for(alice: User) -> None:
+    caller = signed_in(alice)
+    Session.unscoped.update(address="198.51.100.7", agent="Firefox/140")
+    body = {"refresh_token": caller.refresh_token, "environment": "sandbox", "keep_current": True}
+    assert Caller().post("/v1/auth/switch", body, USER_AGENT="curl/8").status == 200
+    shown = caller.get("/v1/auth/sessions").body["results"]
+    assert {(row["environment"]["id"], row["address"], row["agent"]) for row in shown} == {
+        ("live", "198.51.100.7", "Firefox/140"),
+        ("sandbox", "127.0.0.1", "curl/8"),
+    }
+
+
 def test_switch_accepts_a_name(alice: User) -> None:
     environments.create(alice.organization_id, "stage", name="The Stage")
     assert switch(signed_in(alice), "the stage").body["environment"]["id"] == "stage"

@@ -86,6 +86,28 @@ def test_another_program_or_network_is_told_once_with_what_where_and_when(
     assert (audited.actor_id, audited.outcome) == (alice.pk, "success")
 
 
+def test_a_switch_from_a_new_device_is_told_once_as_a_sign_in_is(
+    alice: User, addresses: dict[str, str]
+) -> None:
+    body = {"email": EMAIL, "password": PASSWORD}
+    pair = Caller().call("POST", "/v1/auth/login", body, USER_AGENT=FIREFOX).body
+
+    def switch(environment: str, agent: str) -> None:
+        asked = {"refresh_token": pair["refresh_token"], "environment": environment}
+        asked["keep_current"] = True
+        assert Caller().post("/v1/auth/switch", asked, USER_AGENT=agent).status == 200
+
+    switch("sandbox", FIREFOX)
+    assert mails() == []
+    addresses["address"] = AWAY
+    for _ in range(2):
+        switch("sandbox", CHROME)
+    (mail,) = mails()
+    context = mail["context"]
+    assert (context["agent"], context["environment"]) == ("Chrome on Windows", "sandbox")
+    assert AuditEvent.objects.filter(tag="api:session:new_device").count() == 1
+
+
 def test_at_most_three_mails_an_hour_but_every_one_is_audited(
     alice: User, addresses: dict[str, str]
 ) -> None:
