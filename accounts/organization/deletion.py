@@ -110,6 +110,24 @@ def cancel(organization_id: int, *, by: str) -> Organization:
     return row
 
 
+def cancel_of(user: User) -> bool:
+    """Cancel what a user requested, unless it has begun; True if there was something to cancel.
+
+    Call inside a transaction.
+    """
+    requested = Organization.objects.select_for_update().filter(
+        pk=user.organization_id,
+        deletion_requested_by=user.email,
+        deletion_due_at__isnull=False,
+        deletion_began_at=None,
+    )
+    # The row, not ``exists``: it is locked, and what it says is read after the wait.
+    if requested.first() is None:
+        return False
+    cancel(user.organization_id, by=user.email)
+    return True
+
+
 def refuse_blocked(organization_id: int) -> None:
     """Raise DeletionBlocked with what has to be done first, if anything has to."""
     found = [

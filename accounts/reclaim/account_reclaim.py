@@ -13,6 +13,7 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.invitations import invitations
 from accounts.models import MailboxProof, User
+from accounts.organization import deletion
 from accounts.sessions import sessions
 from accounts.signin import known_devices
 from accounts.webhooks import endpoints
@@ -26,8 +27,8 @@ def strip_unproven(
 
     Password, sessions, trusted devices, sign-ins under way, linked identities, answers to
     questions, a change of address, and second factors end. So do open invitations, API keys, access
-    keys of the object API, webhooks, claims of domains and the payout method, if this account made
-    them. Call inside a transaction, with the user's row locked.
+    keys of the object API, webhooks, claims of domains, the payout method and a deletion of the
+    organization, if this account made them. Call inside a transaction, with the user's row locked.
     keep_factors: where who proves the address has just shown them.
     Raises ValueError for an address that was proven before: that account is its owner's.
     """
@@ -42,6 +43,7 @@ def strip_unproven(
     revoked = invitations.revoke_those_of(user, now=now)
     keys = api_keys.revoke_those_of(user, reason="stripped", now=now)
     webhooks = endpoints.remove_those_of(user)
+    is_cancelled = deletion.cancel_of(user)
     account_lifecycle.run_hooks("trust_ended", user.pk)
     account_lifecycle.run_hooks("account_reclaimed", user.pk)
     if not keep_factors:
@@ -54,5 +56,6 @@ def strip_unproven(
         invitations=revoked,
         api_keys=keys,
         webhooks=webhooks,
+        deletion_cancelled=is_cancelled,
         factors=not keep_factors,
     )

@@ -6,7 +6,7 @@ the row and the sending of a mail are the same, and only the mail differs.
 """
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -72,11 +72,16 @@ def complete(
     try:
         with transaction.atomic():
             _open_link(token, lock=True, now=now).delete()
-            user = _account_for(request, email, encoded, name=name, now=now)
+            user, warnings = _account_for(request, email, encoded, name=name, now=now)
             audit.record_user(request, AccountTag.SIGNUP_LINK_USE, user)
             place = signin.environment_for(user, "")
             attempt = SignInAttempt(
-                user, place, method=SignInMethod.SIGNUP_LINK, amr=["pwd"], now=now
+                user,
+                place,
+                method=SignInMethod.SIGNUP_LINK,
+                amr=["pwd"],
+                now=now,
+                warnings=warnings,
             )
             return signin.finish(request, attempt)
     except IntegrityError as exc:
@@ -86,22 +91,23 @@ def complete(
 
 def _account_for(
     request: PlatformRequest, email: str, encoded: str, *, name: str, now: datetime
-) -> User:
+) -> tuple[User, list[dict[str, Any]]]:
+    """Return the account that a proven mailbox gets, and what its owner is warned of."""
     user = _lock_account(email)
     if user is None:
         user = signup.create_account(request, email, encoded, name=name)
         user.email_verified_at = now
         user.save(update_fields=["email_verified_at"])
-        return user
+        return user, []
     if not address_release.is_releasable(user):
         raise EmailTaken
     has_factor: bool = import_string(settings.SECOND_FACTOR_CHECK)(user.pk)
     if has_factor or not user.is_active:
-        return address_release.replace(request, user, encoded, name=name, now=now)
+        return address_release.replace(request, user, encoded, name=name, now=now), []
     account_reclaim.strip_unproven(user, request=request, now=now)
     user.password = encoded
     user.save(update_fields=["password"])
-    return user
+    return user, [{"code": "account_reclaimed"}]
 
 
 def _lock_account(email: str) -> User | None:

@@ -98,6 +98,22 @@ def test_nobody_joins_by_a_domain_that_the_attacker_claimed(co_admin: User) -> N
     assert [row["domain"] for row in owner.get("/v1/domains").body["results"]] == ["example.com"]
 
 
+def test_a_deletion_that_the_attacker_requested_is_cancelled(co_admin: User) -> None:
+    organization = user_of(VICTIM).organization
+    body = {"name": organization.name}
+    assert signed_in(user_of(VICTIM)).post("/v1/organization/deletion", body).status == 201
+    owner = owner_comes()
+    assert owner.get("/v1/organization").body["deletion_due_at"] is None
+    assert "organization_deletion_cancelled" in inbox.notices_to(co_admin.email)
+    assert AuditEvent.objects.get(tag="api:user:strip").data["deletion_cancelled"] is True
+
+
+def test_a_deletion_that_another_admin_requested_goes_on(co_admin: User) -> None:
+    body = {"name": co_admin.organization.name}
+    assert signed_in(co_admin).post("/v1/organization/deletion", body).status == 201
+    assert owner_comes().get("/v1/organization").body["deletion_due_at"] is not None
+
+
 def test_unexpired_email_change_dies() -> None:
     attacker = signed_up(VICTIM)
     assert begin_change(attacker, ATTACKERS).status == 202

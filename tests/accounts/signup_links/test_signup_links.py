@@ -89,8 +89,9 @@ def test_the_owner_of_the_mailbox_gets_the_address_of_an_account_with_a_factor()
 def test_an_account_without_a_factor_is_reclaimed() -> None:
     stranger = signed_up(VICTIM)
     before = user_of(VICTIM)
-    owner = Caller().holding(complete(linked()))
-    assert owner.get("/v1/whoami").body["user_id"] == str(before.pk)
+    answer = complete(linked())
+    assert {"code": "account_reclaimed"} in answer.body["warnings"]
+    assert Caller().holding(answer).get("/v1/whoami").body["user_id"] == str(before.pk)
     assert stranger.get("/v1/whoami").code == "session_revoked"
     login = {"email": VICTIM, "password": PASSWORD}
     assert Caller().post("/v1/auth/login", login).code == "invalid_credentials"
