@@ -11,8 +11,8 @@ class Quarantine(models.Model):
 
     event: the brain's number of it. organization_id: the operator's. ended_at: when the node was
     approved again; it stays empty if the node is removed. forfeited_ucr: what staff took of what
-    the node earned. decision: about the appeal. Payouts of the operator wait while the quarantine
-    is open: not ended, nothing forfeited and no appeal decided.
+    the node earned. decision: about the appeal; rejecting it forfeits nothing by itself. Payouts of
+    the operator wait while the quarantine is open: not ended, not forfeited and no appeal granted.
     """
 
     class Decision(models.TextChoices):
@@ -58,8 +58,8 @@ class Quarantine(models.Model):
     def undecided_of(cls, organization_id: int) -> models.QuerySet["Quarantine"]:
         """Return the quarantines of an operator's nodes that staff has not decided about."""
         return cls.objects.filter(
-            organization_id=organization_id, ended_at=None, forfeited_at=None, decision=""
-        )
+            organization_id=organization_id, ended_at=None, forfeited_at=None
+        ).exclude(decision=cls.Decision.GRANTED)
 
     @property
     def state(self) -> str:

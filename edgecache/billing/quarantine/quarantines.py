@@ -56,11 +56,13 @@ def record_new(*, now: datetime) -> int:
 def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Quarantine:
     """Take what a quarantined node earned, as far as it is not paid out.
 
-    Raises QuarantineNotFound, and ForfeitRefused: done before, decided, or nothing is left.
+    After a rejected appeal the amount may be 0, which closes the case.
+    Raises QuarantineNotFound, and ForfeitRefused: done before, an appeal was granted, or nothing is
+    left.
     """
     with transaction.atomic():
         row = _locked(quarantine_id)
-        if row.forfeited_at or row.decision:
+        if row.forfeited_at or row.decision == Quarantine.Decision.GRANTED:
             raise ForfeitRefused("This was decided already.")
         # What was requested and not sent is not paid out: else it would escape, for good.
         payouts.reverse_unsent(row.organization_id, "a node is quarantined", actor=actor, now=now)
@@ -71,7 +73,8 @@ def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Q
             reason=reason,
             actor=actor,
         )
-        if not amount_ucr:
+        if not amount_ucr and not row.decision:
+            # After a rejected appeal nothing else would let the operator's payouts go on.
             raise ForfeitRefused("The node has no earnings that are not paid out.")
         row.forfeited_ucr, row.forfeit_reason = amount_ucr, reason
         row.forfeited_at, row.forfeited_by = now, actor

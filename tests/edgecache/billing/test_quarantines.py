@@ -209,6 +209,42 @@ def test_an_appeal_that_is_rejected_changes_no_balance(
     assert operator(alice.organization_id) == (earned, 0, earned)
 
 
+def test_an_appeal_that_is_rejected_first_is_followed_by_the_forfeiture(
+    case: Quarantine, alice: User, earned: int
+) -> None:
+    place = alice.organization_id
+    quarantines.appeal(place, case.pk, "please", by="x", now=NOW)
+    decide(case, is_granted=False)
+    assert Quarantine.undecided_of(place).exists()
+    assert take(case).forfeited_ucr == earned
+    assert operator(place) == (earned, 0, earned)
+    assert not Quarantine.undecided_of(place).exists()
+    with pytest.raises(ForfeitRefused, match="already"):
+        take(case)
+
+
+def test_a_rejected_appeal_can_be_closed_when_nothing_is_left(
+    case: Quarantine, brain: ScriptedBrain, alice: User
+) -> None:
+    take(case)
+    place = alice.organization_id
+    listed(brain, event(place, 2))
+    quarantines.record_new(now=NOW)
+    second = Quarantine.objects.get(event=2)
+    quarantines.appeal(place, second.pk, "please", by="x", now=NOW)
+    decide(second, is_granted=False)
+    assert take(second).forfeited_ucr == 0
+    assert not Quarantine.undecided_of(place).exists()
+
+
+def test_a_granted_appeal_is_not_followed_by_a_forfeiture(case: Quarantine, alice: User) -> None:
+    quarantines.appeal(alice.organization_id, case.pk, "please", by="x", now=NOW)
+    decide(case, is_granted=True)
+    assert not Quarantine.undecided_of(alice.organization_id).exists()
+    with pytest.raises(ForfeitRefused, match="already"):
+        take(case)
+
+
 def test_only_the_operators_admins_appeal(case: Quarantine, bob: User, charlie: User) -> None:
     path = f"/v1/cache/quarantines/{case.pk}/appeal"
     assert signed_in(bob).post(path, {"text": "x"}).status == 403
