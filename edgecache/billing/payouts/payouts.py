@@ -30,6 +30,8 @@ log = structlog.get_logger(__name__)
 OPEN: Final = (Payout.State.DEBITED, Payout.State.SENT)
 # The row of Progress that is there while payouts wait for ``reconciliation``.
 RECONCILING: Final = "reconcile"
+# The reason of holds by quarantines.
+QUARANTINED: Final = "a node is quarantined"
 
 
 def request(organization_id: int, *, by: str, now: datetime) -> Payout:
@@ -115,6 +117,11 @@ def send(payout_id: UUID, *, now: datetime) -> Payout:
             return payout
         provider = sender_of(payout.method.kind)
         is_first = payout.attempts == 0
+        if is_first and Quarantine.undecided_of(payout.organization_id).exists():
+            # It was requested while the quarantine was recorded, each unseen by the other.
+            payout.hold_reason = QUARANTINED
+            payout.save(update_fields=["hold_reason"])
+            return payout
         payout.attempts += 1
         payout.save(update_fields=["attempts"])
     # Committed before the provider is asked: a later attempt knows that it may have paid.
@@ -166,11 +173,22 @@ def hold(payout_id: UUID, *, reason: str) -> Payout:
         is_released = payout.state in OPEN and payout.hold_reason and not reason
         if not is_released and (payout.state != Payout.State.DEBITED or payout.attempts):
             raise PayoutRefused("The payout has been sent.")
+        is_suspect = Quarantine.undecided_of(payout.organization_id).exists()
+        if is_released and is_suspect and not payout.attempts:
+            raise PayoutRefused("A node is quarantined: decide about it first.")
         payout.hold_reason = reason
         payout.save(update_fields=["hold_reason"])
         if not reason:
             _queue(payout)
         return payout
+
+
+def hold_unsent(organization_id: int) -> None:
+    """Hold an operator's payouts for a quarantine; what was sent cannot be stopped."""
+    rows = Payout.objects.filter(
+        organization_id=organization_id, state=Payout.State.DEBITED, attempts=0, hold_reason=""
+    )
+    rows.update(hold_reason=QUARANTINED)
 
 
 def reverse_unsent(organization_id: int, failure: str, *, actor: str, now: datetime) -> None:

@@ -15,7 +15,7 @@ from edgecache.api import client
 from edgecache.billing import holds
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.errors import AppealRefused, ForfeitRefused, QuarantineNotFound
-from edgecache.billing.models import Payout, Quarantine
+from edgecache.billing.models import Quarantine
 from edgecache.billing.money import credits_text
 from edgecache.billing.payouts import payouts
 from edgecache.billing.usage.progress import lock_progress
@@ -65,7 +65,7 @@ def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Q
         if row.forfeited_at or row.decision == Quarantine.Decision.GRANTED:
             raise ForfeitRefused("This was decided already.")
         # What was requested and not sent is not paid out: else it would escape, for good.
-        payouts.reverse_unsent(row.organization_id, "a node is quarantined", actor=actor, now=now)
+        payouts.reverse_unsent(row.organization_id, payouts.QUARANTINED, actor=actor, now=now)
         amount_ucr = holds.forfeit(
             row.organization_id,
             forfeitable_ucr(row),
@@ -182,11 +182,7 @@ def _record(event: dict[str, Any]) -> bool:
     )
     if not is_new:
         return False
-    # What was sent cannot be stopped any more.
-    waiting = Payout.objects.filter(
-        organization_id=row.organization_id, state=Payout.State.DEBITED, attempts=0, hold_reason=""
-    )
-    waiting.update(hold_reason=f"node {row.node_id} is quarantined")
+    payouts.hold_unsent(row.organization_id)
     notify_admins(row.organization_id, "node_quarantined", node=str(row.node_id), reason=row.reason)
     audit.add(
         None,

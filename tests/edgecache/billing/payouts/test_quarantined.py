@@ -8,13 +8,20 @@ from pytest_django import Settings
 
 from accounts.models import User
 from edgecache.billing import holds
+from edgecache.billing.errors import PayoutRefused
 from edgecache.billing.models import Payout, Quarantine
 from edgecache.billing.payouts import methods, payouts
 from edgecache.billing.quarantine import quarantines
 from tests.edgecache.api.brain import ScriptedBrain
 from tests.edgecache.billing.payouts.test_payouts import ACCOUNT, CENT, RESTED, Bank
 from tests.edgecache.billing.support import NOW, operator
-from tests.edgecache.billing.test_quarantines import brain, earned, event, listed, take
+from tests.edgecache.billing.test_quarantines import (
+    brain,
+    earned,
+    event,
+    listed,
+    take,
+)
 
 __all__ = ["brain", "earned"]
 
@@ -60,3 +67,17 @@ def test_a_requested_payout_does_not_escape_a_forfeiture(
     assert (state_of(payout), operator(place)) == ("reversed", (0, earned, earned))
     # What the other node earned can be requested anew.
     assert requested(place).amount_cents == earned // CENT
+
+
+def test_a_payout_that_is_requested_beside_the_record_of_a_quarantine_is_held(
+    brain: ScriptedBrain, place: int
+) -> None:
+    payout = requested(place)
+    quarantined(brain, place)
+    # As if each transaction had begun before the other was committed.
+    Payout.objects.update(hold_reason="")
+    assert payouts.send(payout.pk, now=RESTED).hold_reason == "a node is quarantined"
+    assert (state_of(payout), Bank.paid) == ("debited", {})
+    # Nor can staff let it go while they have not decided.
+    with pytest.raises(PayoutRefused, match="decide about it first"):
+        payouts.hold(payout.pk, reason="")
