@@ -30,8 +30,9 @@ log = structlog.get_logger(__name__)
 OPEN: Final = (Payout.State.DEBITED, Payout.State.SENT)
 # The row of Progress that is there while payouts wait for ``reconciliation``.
 RECONCILING: Final = "reconcile"
-# The reason of holds by quarantines.
+# Holds of quarantines, which end with them; those of older releases name the node.
 QUARANTINED: Final = "a node is quarantined"
+HELD_BEFORE: Final = "node [0-9a-f-]{36} is quarantined"
 
 
 def request(organization_id: int, *, by: str, now: datetime) -> Payout:
@@ -189,6 +190,14 @@ def hold_unsent(organization_id: int) -> None:
         organization_id=organization_id, state=Payout.State.DEBITED, attempts=0, hold_reason=""
     )
     rows.update(hold_reason=QUARANTINED)
+
+
+def release_cleared() -> None:
+    """Let payouts go on that quarantines held, where staff has decided about all of these."""
+    rows = Payout.objects.filter(hold_reason__regex=f"^({QUARANTINED}|{HELD_BEFORE})$")
+    for payout in rows.filter(state__in=OPEN):
+        if not Quarantine.undecided_of(payout.organization_id).exists():
+            hold(payout.pk, reason="")
 
 
 def reverse_unsent(organization_id: int, failure: str, *, actor: str, now: datetime) -> None:

@@ -33,6 +33,8 @@ EARNED: Final = """
 def record_new(*, now: datetime) -> int:
     """Record the brain's new quarantines, and those that ended; return how many are new.
 
+    Payouts that waited for quarantines which are decided by now go on.
+
     Raises CacheUnavailable.
     """
     with transaction.atomic():
@@ -50,6 +52,7 @@ def record_new(*, now: datetime) -> int:
             progress.updated_at = now
             progress.save(update_fields=["position", "updated_at"])
     _end(now=now)
+    payouts.release_cleared()
     return len(new)
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
 from accounts.models import User
@@ -14,9 +15,11 @@ from edgecache.billing.payouts import methods, payouts
 from edgecache.billing.quarantine import quarantines
 from tests.edgecache.api.brain import ScriptedBrain
 from tests.edgecache.billing.payouts.test_payouts import ACCOUNT, CENT, RESTED, Bank
-from tests.edgecache.billing.support import NOW, operator
+from tests.edgecache.billing.support import NODE, NOW, operator
 from tests.edgecache.billing.test_quarantines import (
+    OTHER_NODE,
     brain,
+    decide,
     earned,
     event,
     listed,
@@ -26,6 +29,7 @@ from tests.edgecache.billing.test_quarantines import (
 __all__ = ["brain", "earned"]
 
 BANK = f"{Bank.__module__}.Bank"
+SEND = "edgecache.billing.tasks.send_payout"
 MANUAL = "edgecache.billing.payouts.manual.Manual"
 
 
@@ -81,3 +85,41 @@ def test_a_payout_that_is_requested_beside_the_record_of_a_quarantine_is_held(
     # Nor can staff let it go while they have not decided.
     with pytest.raises(PayoutRefused, match="decide about it first"):
         payouts.hold(payout.pk, reason="")
+
+
+@pytest.mark.parametrize("is_approved", [True, False])
+def test_a_payout_goes_on_when_its_quarantine_is_over(
+    brain: ScriptedBrain, place: int, *, is_approved: bool
+) -> None:
+    payout = requested(place)
+    case = quarantined(brain, place)
+    payouts.send(payout.pk, now=RESTED)
+    if not is_approved:
+        quarantines.appeal(place, case.pk, "please", by="x", now=NOW)
+        decide(case, is_granted=True)
+    listed(brain, status="active" if is_approved else "quarantined")
+    queued = ProcrastinateJob.objects.filter(task_name=SEND).count()
+    quarantines.record_new(now=NOW)
+    assert ProcrastinateJob.objects.filter(task_name=SEND).count() == queued + 1
+    assert payouts.send(payout.pk, now=RESTED).state == "sent"
+
+
+def test_a_hold_of_an_older_release_ends_and_one_of_staff_does_not(
+    brain: ScriptedBrain, place: int
+) -> None:
+    payout = requested(place)
+    listed(brain)
+    for reason, then in ((f"node {NODE} is quarantined", ""), ("being checked", "being checked")):
+        Payout.objects.update(hold_reason=reason)
+        quarantines.record_new(now=NOW)
+        payout.refresh_from_db()
+        assert payout.hold_reason == then
+
+
+def test_a_payout_waits_for_all_quarantines(brain: ScriptedBrain, place: int) -> None:
+    payout = requested(place)
+    quarantined(brain, place)
+    second = event(place, 2) | {"node_id": str(OTHER_NODE)}
+    listed(brain, second, status="active")
+    quarantines.record_new(now=NOW)
+    assert payouts.send(payout.pk, now=RESTED).hold_reason == payouts.QUARANTINED
