@@ -56,8 +56,8 @@ INSERT_MEASUREMENT: Final[LiteralString] = """
         latencies = excluded.latencies
 """
 
-# Of a read: its tenant, bucket, node, client's address and bytes.
-IsCreditable = Callable[[Tenant, int, UUID, str, int], bool]
+# Of a read: its tenant, bucket, node, client's address, bytes and Unix time.
+IsCreditable = Callable[[Tenant, int, UUID, str, int, float], bool]
 
 
 class UsageKey(NamedTuple):
@@ -208,7 +208,8 @@ class Meters:
         if node_id is None:
             measure = self._open.own.get(bucket_id)
         else:
-            is_creditable = self._is_creditable(tenant, bucket_id, node_id, client, bytes_served)
+            read = (tenant, bucket_id, node_id, client, bytes_served, self._clock())
+            is_creditable = self._is_creditable(*read)
             measure = self._open.by_place.get((bucket_id, node_id, is_creditable))
         if measure is None:
             places = (tenant.organization_id, tenant.environment_pk, bucket_id, node_id)

@@ -3,7 +3,8 @@
 What comes from a network of the operator's own earns nothing: those that his nodes connect from or
 are reached at, and those of recent sessions of his organization's members, which the platform
 sends. What comes from elsewhere earns up to a limit for each client's network, bucket, node and
-hour. Reads beyond are charged as those that the platform serves itself.
+hour of the read; what is reported hours later earns nothing. Reads beyond are charged as those that
+the platform serves itself.
 """
 
 import hashlib
@@ -26,6 +27,9 @@ from platform_site.settings_table import Integer
 HOUR_S: Final = 3600
 ROWS: Final = 4
 COLUMNS: Final = 2**16
+# A read earns in its hour and the five after it. An honest worker sends a receipt within a minute,
+# or as soon as its brain answers again; one that waits could choose the hour that it counts in.
+HOURS_KEPT: Final = 6
 # Clients on the brain's own machine say nothing about who reads; on the Internet there are none.
 THIS_MACHINE: Final = "127.0.0.0/24"
 
@@ -56,7 +60,7 @@ class CreditLimits:
 
 
 class HourlyCounts:
-    """Hits and bytes by key in the running hour: 4 MiB, however many keys there are.
+    """Hits and bytes by key and hour: 4 MiB for each hour with reads, however many keys there are.
 
     A count-min sketch: never too low, and too high by little; its hash has a secret key, so that
     an operator cannot make others' keys collide. Source: Cormode & Muthukrishnan, "An improved data
@@ -65,26 +69,29 @@ class HourlyCounts:
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
-        self._hour = 0
-        self._forget()
+        self._hours: dict[int, tuple[array[int], array[int]]] = {}
 
-    def add(self, key: bytes, size: int, *, now: float) -> tuple[int, int]:
-        """Count one hit of so many bytes; return the hour's hits and bytes of its key."""
-        if int(now) // HOUR_S != self._hour:
-            self._hour = int(now) // HOUR_S
-            self._forget()
+    def add(self, key: bytes, size: int, *, hour: int, oldest: int) -> tuple[int, int]:
+        """Count one hit of so many bytes; return its hour's hits and bytes of its key.
+
+        hour: of the read. oldest: hours before it are forgotten.
+        """
+        if hour not in self._hours:
+            self._hours = {one: kept for one, kept in self._hours.items() if one >= oldest}
+            self._hours[hour] = _zeros(), _zeros()
+        all_hits, all_sizes = self._hours[hour]
         digest = hashlib.blake2b(key, key=self._secret, digest_size=2 * ROWS).digest()
         hits = sizes = 2**63
         for row in range(ROWS):
             place = row * COLUMNS + digest[2 * row] * 256 + digest[2 * row + 1]
-            self._hits[place] += 1
-            self._sizes[place] += size
-            hits, sizes = min(hits, self._hits[place]), min(sizes, self._sizes[place])
+            all_hits[place] += 1
+            all_sizes[place] += size
+            hits, sizes = min(hits, all_hits[place]), min(sizes, all_sizes[place])
         return hits, sizes
 
-    def _forget(self) -> None:
-        self._hits = array("Q", bytes(8 * ROWS * COLUMNS))
-        self._sizes = array("Q", bytes(8 * ROWS * COLUMNS))
+
+def _zeros() -> "array[int]":
+    return array("Q", bytes(8 * ROWS * COLUMNS))
 
 
 class OwnReads:
@@ -105,23 +112,32 @@ class OwnReads:
         self._counts = HourlyCounts()
 
     def is_creditable(
-        self, tenant: Tenant, bucket_id: int, node_id: UUID, client: str, size: int
+        self,
+        tenant: Tenant,
+        bucket_id: int,
+        node_id: UUID,
+        client: str,
+        size: int,
+        served_at: float,
     ) -> bool:
         """Count a read, and return True if its node's operator is credited for it.
 
-        client: an address, or a network as tickets have it.
+        client: an address, or a network as tickets have it. served_at: Unix seconds.
         """
         node = self._nodes.get(node_id)
         if node is None or node.organization_id in {None, tenant.organization_id}:
             # These earn nothing.
             return True
+        hour, oldest = int(served_at) // HOUR_S, int(self._clock()) // HOUR_S - HOURS_KEPT + 1
+        if hour < oldest:
+            return False
         operator = int(node.organization_id or 0)
         prefix = prefix_of(client)
         is_known = prefix and prefix != THIS_MACHINE
         if is_known and self._is_own(operator, node.endpoint, prefix):
             return False
         key = f"{bucket_id} {node_id.hex} {prefix}".encode()
-        hits, sizes = self._counts.add(key, size, now=self._clock())
+        hits, sizes = self._counts.add(key, size, hour=hour, oldest=oldest)
         return hits <= self._limits.hits and sizes <= self._limits.limit_bytes
 
     def _is_own(self, operator: int, endpoint: str, prefix: str) -> bool:

@@ -177,7 +177,8 @@ async def _count(
         ticket, served_at = one.ticket, one.served_at.timestamp()
         until = wrong_until.get(ticket.sha256)
         tenant = Tenant(ticket.organization_id, ticket.environment_pk)
-        read = (tenant, ticket.bucket_id, node_id, ticket.client_prefix, one.bytes_served)
+        client, size = ticket.client_prefix, one.bytes_served
+        read = (tenant, ticket.bucket_id, node_id, client, size, served_at)
         is_right = until is None or one.served_at > until
         key = UsageKey(
             *(ticket.organization_id, ticket.environment_pk, ticket.bucket_id, node_id),

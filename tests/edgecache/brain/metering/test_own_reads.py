@@ -10,7 +10,12 @@ from uuid import UUID
 import pytest
 
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.metering.own_reads import CreditLimits, HourlyCounts, OwnReads
+from edgecache.brain.metering.own_reads import (
+    HOURS_KEPT,
+    CreditLimits,
+    HourlyCounts,
+    OwnReads,
+)
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.http.addresses import prefix_of
 from edgecache.protocol.tickets import TicketKind
@@ -64,7 +69,8 @@ def judge(clock: Clock) -> OwnReads:
     ],
 )
 def test_reads_from_networks_of_the_operators_own_earn_nothing(client: str) -> None:
-    assert not judge(Clock()).is_creditable(ALICE, 1, NODE, client, 10)
+    clock = Clock()
+    assert not judge(clock).is_creditable(ALICE, 1, NODE, client, 10, clock.now)
 
 
 def test_a_rented_network_earns_up_to_a_limit_for_each_bucket_and_hour() -> None:
@@ -72,7 +78,8 @@ def test_a_rented_network_earns_up_to_a_limit_for_each_bucket_and_hour() -> None
     reads = judge(clock)
 
     def earned(client: str, times: int = 6, *, bucket: int = 1, size: int = 10) -> int:
-        return sum(reads.is_creditable(ALICE, bucket, NODE, client, size) for _ in range(times))
+        read = (ALICE, bucket, NODE, client, size, clock.now)
+        return sum(reads.is_creditable(*read) for _ in range(times))
 
     assert earned("192.0.2.1", 2) + earned("192.0.2.254", 4) == 3
     assert earned("192.0.3.1") == earned("192.0.2.1", bucket=2) == 3
@@ -82,20 +89,43 @@ def test_a_rented_network_earns_up_to_a_limit_for_each_bucket_and_hour() -> None
     clock.now += 3600
     assert earned("192.0.2.1") == 3
     # The platform's own nodes, and the operator's own buckets, are not counted at all.
-    assert all(reads.is_creditable(Tenant(OPERATOR, 1), 1, NODE, "192.0.2.1", 1) for _ in range(9))
-    assert all(reads.is_creditable(ALICE, 1, UUID(int=6), "192.0.2.1", 1) for _ in range(9))
+    for tenant, node in ((Tenant(OPERATOR, 1), NODE), (ALICE, UUID(int=6))):
+        read = (tenant, 1, node, "192.0.2.1", 1, clock.now)
+        assert all(reads.is_creditable(*read) for _ in range(9))
+
+
+def test_the_limit_is_of_the_hour_of_the_reads_whenever_they_are_redeemed() -> None:
+    clock = Clock()
+    reads, read_at, earned = judge(clock), clock.now, []
+    for _ in range(HOURS_KEPT + 2):
+        late = [reads.is_creditable(ALICE, 1, NODE, "192.0.2.1", 10, read_at) for _ in range(2)]
+        earned.append(sum(late))
+        clock.now += 3600
+        # What is read meanwhile has a limit of its own.
+        assert reads.is_creditable(ALICE, 1, NODE, "192.0.2.1", 10, clock.now)
+    assert earned == [2, 1, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_read_earns_until_five_hours_after_its_hour() -> None:
+    clock = Clock()
+    reads = judge(clock)
+    ages = range(HOURS_KEPT + 2)
+    earned = [
+        reads.is_creditable(ALICE, 1, NODE, "192.0.2.1", 10, clock.now - 3600 * age) for age in ages
+    ]
+    assert earned == [age < HOURS_KEPT for age in ages]
 
 
 def test_a_flood_of_networks_neither_hides_one_nor_takes_the_others_credit() -> None:
     counts = HourlyCounts()
     for _ in range(5):
-        counts.add(b"attacker", 10, now=0)
+        counts.add(b"attacker", 10, hour=1, oldest=0)
     for number in range(20_000):
-        counts.add(f"flood {number}".encode(), 10, now=0)
-    hits, size = counts.add(b"attacker", 10, now=0)
+        counts.add(f"flood {number}".encode(), 10, hour=1, oldest=0)
+    hits, size = counts.add(b"attacker", 10, hour=1, oldest=0)
     assert hits >= 6
     assert size >= 60
-    assert counts.add(b"reader", 10, now=0)[0] <= 3
+    assert counts.add(b"reader", 10, hour=1, oldest=0)[0] <= 3
 
 
 def test_prefixes_are_those_that_one_customer_has() -> None:
@@ -180,6 +210,23 @@ def test_a_quarantined_node_earns_nothing_for_receipts_that_it_kept(bare_cluster
     assert Internal(bare_cluster)("POST", f"/v1/nodes/{node.id}/approve").status == 200
     direct_reads(bare_cluster, node, "203.0.113.0/24", 40)
     assert credited(bare_cluster, ALICE.organization_id) == [(False, 1, 20), (True, 2, 50)]
+
+
+def test_each_hour_of_late_receipts_has_its_limit_and_older_ones_earn_nothing(
+    bare_cluster: Cluster,
+) -> None:
+    node = register(bare_cluster, organization_id=OPERATOR)
+    network, size = "203.0.113.0/24", 6 * 2**30
+    # After an outage: each hour alone is below 10 GiB.
+    direct_reads(bare_cluster, node, network, size, age_s=2 * 3600)
+    direct_reads(bare_cluster, node, network, size, age_s=4 * 3600)
+    # Kept until the platform no longer knows that the network was the operator's.
+    direct_reads(bare_cluster, node, network, 10, age_s=29 * 86_400)
+    assert credited(bare_cluster, ALICE.organization_id) == [
+        (False, 1, 10),
+        (True, 1, size),
+        (True, 1, size),
+    ]
 
 
 def direct_reads(
