@@ -29,7 +29,7 @@ def register(organization_id: int, body: Mapping[str, Any]) -> dict[str, Any]:
     """Register a worker of an organization; it needs the platform's approval before it serves.
 
     Returns the node with ``brain_url`` and ``node_secret``, which no later answer holds.
-    Raises NodeEndpointTaken and InvalidRequest.
+    Raises NodeEndpointTaken, InvalidRequest and, with too many that wait, CacheLimitReached.
     """
     fields = {**body, "organization_id": organization_id, "is_trusted": False}
     node: dict[str, Any] = client.call("POST", "/v1/nodes", body=fields)

@@ -2,11 +2,12 @@
 
 import secrets
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, LiteralString
 from uuid import UUID
 
 import structlog
 
+from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.errors import Invalid
 from edgecache.brain.json_errors import EndpointTaken, NodeNotFound, StateConflict
@@ -21,6 +22,20 @@ from platform_site.lib.ids import uuid7
 log = structlog.get_logger(__name__)
 
 SECRET_BYTES: Final = 32
+# Of each organization: every brain reads all nodes every two seconds.
+PENDING_LIMIT: Final = 100
+UNPROVED_DAYS: Final = 30
+
+COUNT_PENDING: Final[LiteralString] = (
+    "SELECT count(*) AS pending FROM brain_node"
+    " WHERE organization_id = %s AND status = 'pending' AND removed_at IS NULL"
+)
+REMOVE_UNPROVED: Final[LiteralString] = (
+    "UPDATE brain_node SET status = 'removed', status_reason = 'unproved', status_at = now(),"
+    " removed_at = now()"
+    " WHERE organization_id IS NOT NULL AND status = 'pending' AND proved_at IS NULL"
+    " AND created_at < now() - make_interval(days => %s)"
+)
 
 
 async def register(
@@ -29,16 +44,28 @@ async def register(
     """Create a node; return it and its credential, which is shown once and not stored.
 
     is_production: requires a public endpoint of organizations' nodes. Raises MalformedMessage with
-    every wrong field, EndpointTaken, DatabaseUnavailable.
+    every wrong field, EndpointTaken, StateConflict for too many that wait for approval,
+    DatabaseUnavailable.
     """
     secret = secrets.token_urlsafe(SECRET_BYTES)
     row = _read(body, secret_hash(secret), is_production=is_production)
     async with coherence.transaction(wait_for_acks=False) as change:
+        if row.status == "pending":
+            await _check_pending(change, row.organization_id)
         is_new = await node_rows.insert(change, row)
     if not is_new:
         raise EndpointTaken
     log.info("node_registered", node_id=str(row.id), region=row.region, status=row.status)
     return row, secret
+
+
+async def _check_pending(change: AnnouncingTransaction, organization_id: int | None) -> None:
+    # Requests at the same moment may pass it by their number.
+    found = await change.one(COUNT_PENDING, [organization_id])
+    if found is not None and found.pending >= PENDING_LIMIT:
+        raise StateConflict(
+            f"An organization has at most {PENDING_LIMIT} nodes that wait for approval."
+        )
 
 
 def _read(body: Fields, credential: bytes, *, is_production: bool) -> NodeRow:
@@ -99,6 +126,14 @@ async def remove(coherence: Coherence, node_id: UUID) -> None:
         )
         change.announce(node_rows.TOPIC, node_id.hex)
     log.info("node_removal_asked", node_id=str(node_id), status=status)
+
+
+async def remove_unproved(database: Database) -> None:
+    """Remove organizations' nodes that have not proved their endpoint in 30 days.
+
+    Their endpoints are free again. Raises DatabaseUnavailable.
+    """
+    await database.run(REMOVE_UNPROVED, [UNPROVED_DAYS])
 
 
 async def _locked(change: AnnouncingTransaction, node_id: UUID) -> NodeRow:

@@ -10,6 +10,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.metering import operator_networks, usage_lines
 from edgecache.brain.metering.receipts import KEPT_DAYS
 from edgecache.brain.metering.statistics import Statistics
+from edgecache.brain.nodes import registration
 
 HOUR_S: Final = 3600.0
 # After the full hour, so that all brains agree which hour is over.
@@ -46,6 +47,7 @@ class Upkeep(PeriodicTask):
         await operator_networks.forget(self._database)
         await self._statistics.roll_up()
         await self._database.run(OLD_RECEIPTS, [KEPT_DAYS])
+        await registration.remove_unproved(self._database)
         await self._database.run(OLD_NODES)
         await self._database.run(DEAD_BRAINS)
 
