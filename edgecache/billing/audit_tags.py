@@ -17,6 +17,10 @@ class BillingTag(AuditTag):
     ADMIN_PAYOUT_APPROVE = ("admin:payout:approve", "Staff let a held payout go on.")
     ADMIN_PAYOUT_CONFIRM = ("admin:payout:confirm", "Staff marked a payout by hand as paid.")
     ADMIN_PAYOUT_REVERSE = ("admin:payout:reverse", "Staff marked a payout by hand as failed.")
+    ADMIN_PAYOUT_RECORD = (
+        "admin:payout:record",
+        "Staff booked a payment of a provider's that was missing after a restore.",
+    )
     ADMIN_USAGE_REFUND = ("admin:usage:refund", "Staff refunded what a usage line cost.")
     ADMIN_RATE_SET = ("admin:rate:set", "Staff set a rate from a later hour on.")
     ADMIN_CREDITS_GRANT = ("admin:credits:grant", "Staff granted or booked credits.")

@@ -1,14 +1,36 @@
 """Payouts by hand: staff pays what ``runpayouts --csv`` lists and marks it as paid."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
+from django.db import transaction
+
+from edgecache.billing.errors import PayoutRefused
 from edgecache.billing.models import Payout
+from edgecache.billing.payouts import payouts, reconciliation
 from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
 from platform_site.lib.errors import FieldError, InvalidRequest
 
 MAX_ACCOUNT_CHARS: Final = 200
 SHOWN: Final = 4
+
+
+def settle(payout_id: UUID, answer: ProviderAnswer, *, now: datetime) -> Payout:
+    """Record what the bank did with a payout, as staff says; repeating it changes nothing.
+
+    Raises PayoutNotFound, and PayoutRefused for a provider's payout, which would be paid twice, and
+    for one that is held and said to be paid. One that waits since a restore may have been paid.
+    """
+    with transaction.atomic():
+        payout = payouts.locked(payout_id)
+        if payout.method.kind != reconciliation.BY_HAND:
+            raise PayoutRefused("Its provider reports what becomes of it.")
+        is_held = payout.hold_reason not in {"", reconciliation.REASON}
+        if is_held and payout.state in payouts.OPEN and answer.outcome == Outcome.CONFIRMED:
+            raise PayoutRefused("The payout is held: approve it first.")
+        return payouts.settle_answer(payout_id, answer, now=now)
 
 
 class Manual:

@@ -96,7 +96,7 @@ def cancel(organization_id: int, payout_id: UUID, *, by: str, now: datetime) -> 
     Raises PayoutNotFound, PayoutRefused.
     """
     with transaction.atomic():
-        payout = _locked(payout_id)
+        payout = locked(payout_id)
         if payout.organization_id != organization_id:
             raise PayoutNotFound
         if payout.state != Payout.State.DEBITED or payout.attempts:
@@ -113,7 +113,7 @@ def send(payout_id: UUID, *, now: datetime) -> Payout:
     Raises ProviderUnavailable, so that the job runs again, and PayoutNotFound.
     """
     with transaction.atomic():
-        payout = _locked(payout_id)
+        payout = locked(payout_id)
         if payout.state not in OPEN or payout.hold_reason:
             return payout
         provider = sender_of(payout.method.kind)
@@ -138,7 +138,7 @@ def settle_answer(payout_id: UUID, answer: ProviderAnswer, *, now: datetime) -> 
     Raises PayoutNotFound.
     """
     with transaction.atomic():
-        payout = _locked(payout_id)
+        payout = locked(payout_id)
         if payout.state not in OPEN:
             if answer.outcome == Outcome.REFUSED and payout.state == Payout.State.CONFIRMED:
                 # The provider took a payment back after it had confirmed it.
@@ -169,7 +169,7 @@ def hold(payout_id: UUID, *, reason: str) -> Payout:
     Raises PayoutNotFound, PayoutRefused.
     """
     with transaction.atomic():
-        payout = _locked(payout_id)
+        payout = locked(payout_id)
         # After a restore those on their way are held, too (reconciliation.py).
         is_released = payout.state in OPEN and payout.hold_reason and not reason
         if not is_released and (payout.state != Payout.State.DEBITED or payout.attempts):
@@ -210,6 +210,15 @@ def reverse_unsent(organization_id: int, failure: str, *, actor: str, now: datet
             _reverse(payout, failure, actor=actor, now=now)
 
 
+def locked(payout_id: UUID) -> Payout:
+    """Return a payout that no other transaction changes now. Raises PayoutNotFound."""
+    rows = Payout.objects.select_for_update(of=("self",)).select_related("method")
+    payout = rows.filter(pk=payout_id).first()
+    if payout is None:
+        raise PayoutNotFound
+    return payout
+
+
 def open_payouts() -> list[Payout]:
     """Return the payouts that are debited or sent, oldest first."""
     return list(Payout.objects.filter(state__in=OPEN).select_related("method").order_by("id"))
@@ -226,14 +235,6 @@ def _debit(method: PayoutMethod, cents: int, *, by: str) -> Payout:
         requested_by=by,
     )
     _move(Journal.Kind.PAYOUT, payout, AccountKind.PAYABLE, AccountKind.SENT, actor=by)
-    return payout
-
-
-def _locked(payout_id: UUID) -> Payout:
-    rows = Payout.objects.select_for_update(of=("self",)).select_related("method")
-    payout = rows.filter(pk=payout_id).first()
-    if payout is None:
-        raise PayoutNotFound
     return payout
 
 

@@ -8,21 +8,19 @@ from django.utils import timezone
 from accounts.audit import audit
 from edgecache.billing import debts
 from edgecache.billing.audit_tags import BillingTag
-from edgecache.billing.errors import PayoutRefused
 from edgecache.billing.models import Charge, Payout, UsageLine
 from edgecache.billing.money import credits_text
-from edgecache.billing.payouts import payouts
+from edgecache.billing.payouts import manual, payouts
 from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
 from platform_site.lib.admin.actions import ConfirmedAction, StaffAction
 
-BY_HAND: Final = "manual"
 CENTS: Final = 100
 
 
 def hold(confirmed: ConfirmedAction, payout: Payout) -> bool:
     """Stop a payout that was not sent yet. Raises PayoutRefused."""
     with transaction.atomic():
-        if _locked(payout).hold_reason:
+        if payouts.locked(payout.pk).hold_reason:
             return False
         payouts.hold(payout.pk, reason=confirmed.reason)
         _note(confirmed, BillingTag.ADMIN_PAYOUT_HOLD, payout)
@@ -32,7 +30,7 @@ def hold(confirmed: ConfirmedAction, payout: Payout) -> bool:
 def approve(confirmed: ConfirmedAction, payout: Payout) -> bool:
     """Let a held payout go on. Raises PayoutRefused."""
     with transaction.atomic():
-        if not _locked(payout).hold_reason:
+        if not payouts.locked(payout.pk).hold_reason:
             return False
         payouts.hold(payout.pk, reason="")
         _note(confirmed, BillingTag.ADMIN_PAYOUT_APPROVE, payout)
@@ -97,21 +95,11 @@ def _settle(
     confirmed: ConfirmedAction, payout: Payout, answer: ProviderAnswer, tag: BillingTag
 ) -> bool:
     with transaction.atomic():
-        row = _locked(payout)
-        if row.method.kind != BY_HAND:
-            raise PayoutRefused("Its provider reports what becomes of it.")
-        if row.state not in payouts.OPEN:
+        if payouts.locked(payout.pk).state not in payouts.OPEN:
             return False
-        if row.hold_reason and answer.outcome == Outcome.CONFIRMED:
-            raise PayoutRefused("The payout is held: approve it first.")
-        payouts.settle_answer(row.pk, answer, now=timezone.now())
+        manual.settle(payout.pk, answer, now=timezone.now())
         _note(confirmed, tag, payout)
     return True
-
-
-def _locked(payout: Payout) -> Payout:
-    rows = Payout.objects.select_for_update(of=("self",)).select_related("method")
-    return rows.get(pk=payout.pk)
 
 
 def _note(confirmed: ConfirmedAction, tag: BillingTag, payout: Payout) -> None:

@@ -14,16 +14,28 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from pytest_django import Settings
 
+from accounts.models import AuditEvent
 from edgecache import recompute as recompute_module
 from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.errors import JournalRefused
 from edgecache.billing.ledger import Posting
-from edgecache.billing.models import AccountKind, Journal, Progress, Rate, UsageLine
+from edgecache.billing.models import (
+    AccountKind,
+    Journal,
+    Payout,
+    PayoutMethod,
+    Progress,
+    Rate,
+    UsageLine,
+)
 from edgecache.billing.money import UCR_PER_CENT
-from edgecache.billing.payouts import methods, payouts
+from edgecache.billing.payouts import methods, payouts, reconciliation
 from edgecache.billing.usage import settlement
 from environments.models import Organization
+from tests.edgecache.billing.payouts.test_payouts import RESTED, Bank, bank, earn
 from tests.edgecache.billing.support import ALICE, NOW, OLGA, consumer, line, operator, store
+
+__all__ = ["bank"]
 
 
 def run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -151,6 +163,80 @@ def test_payouts_by_hand_are_listed_and_marked(
     assert run("runpayouts", "--paid", str(uuid4()), capsys=capsys)["error"]["code"] == (
         "payout_not_found"
     )
+
+
+@pytest.fixture
+def by_bank(bank: type[Bank]) -> Payout:
+    """Return a requested payout of a provider."""
+    earn(5 * UCR_PER_CENT * 100)
+    return payouts.request(OLGA, by="x", now=RESTED)
+
+
+def tags() -> list[str]:
+    """Return the tags of the audit trail, oldest first."""
+    return list(AuditEvent.objects.order_by("id").values_list("tag", flat=True))
+
+
+@pytest.mark.parametrize("times_sent", [0, 2])
+def test_a_payout_of_a_provider_is_not_marked_by_the_command(
+    by_bank: Payout, times_sent: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(times_sent):
+        payouts.send(by_bank.pk, now=RESTED)
+    for option in ("--failed", "--paid"):
+        said = run("runpayouts", option, str(by_bank.pk), capsys=capsys)
+        assert said["error"]["code"] == "payout_refused"
+    by_bank.refresh_from_db()
+    assert (by_bank.state, operator()) == ("confirmed" if times_sent else "debited", (0, 0, 0))
+    assert tags() == []
+
+
+def test_a_held_payout_is_not_marked_as_paid_but_after_a_restore(
+    by_bank: Payout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    PayoutMethod.objects.update(kind="manual")
+    words = ("runpayouts", "--paid", str(by_bank.pk))
+    run("runpayouts", "--hold", str(by_bank.pk), "--reason", "odd", capsys=capsys)
+    assert run(*words, capsys=capsys)["error"]["code"] == "payout_refused"
+    run("runpayouts", "--release", str(by_bank.pk), capsys=capsys)
+    reconciliation.begin()
+    assert run(*words, capsys=capsys)["payouts"] == []
+
+
+def test_commands_that_move_money_are_in_the_audit_trail(
+    organization: int, by_bank: Payout, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    PayoutMethod.objects.update(kind="manual")
+    run("grantcredits", str(organization), "1", "--reason", "x", "--dry-run", capsys=capsys)
+    for _ in range(2):
+        run(
+            "grantcredits",
+            str(organization),
+            "1",
+            "--reason",
+            "x",
+            "--reference",
+            "7",
+            capsys=capsys,
+        )
+    run("setrate", "hit", "5", "--from", "2100-01-01T00:00", capsys=capsys)
+    payout = str(by_bank.pk)
+    for option in ("--hold", "--release", "--paid", "--paid", "--failed", "--failed"):
+        run("runpayouts", option, payout, "--reason", "agreed", capsys=capsys)
+    paid = ("--record", str(OLGA), "--cents", "200", "--reference", "tr_9")
+    for _ in range(2):
+        run("runpayouts", *paid, capsys=capsys)
+    assert tags() == [
+        "admin:credits:grant",
+        "admin:rate:set",
+        "admin:payout:hold",
+        "admin:payout:approve",
+        "admin:payout:confirm",
+        "admin:payout:reverse",
+        "admin:payout:record",
+    ]
+    held = AuditEvent.objects.get(tag="admin:payout:hold")
+    assert (held.organization_id, held.actor, held.data["reason"]) == (OLGA, "command", "agreed")
 
 
 def test_an_exported_statement_is_recomputed_by_a_script_of_its_own(

@@ -6,8 +6,10 @@ from typing import Any
 
 from django.db import transaction
 
+from accounts.audit import audit
 from edgecache.billing import consumer_credits, ledger
-from edgecache.billing.models import AccountKind
+from edgecache.billing.audit_tags import BillingTag
+from edgecache.billing.models import AccountKind, Journal
 from edgecache.billing.money import LARGEST_UCR, UCR_PER_CREDIT, credits_text
 from environments.models import Organization
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
@@ -45,6 +47,8 @@ class Command(OpsCommand):
             else:
                 key = f"grant:{reference}"
                 journal = consumer_credits.grant(organization_id, amount_ucr, key=key, **words)
+            if journal is not None:
+                _note(journal, amount_ucr, options)
             balances = ledger.balances(organization_id)
             if options["dry_run"]:
                 transaction.set_rollback(True)
@@ -64,6 +68,22 @@ class Command(OpsCommand):
             f"{credits_text(paid_ucr)} paid credits."
         )
         return Outcome(facts, text if journal else f"{reference} was booked before. {text}")
+
+
+def _note(journal: Journal, amount_ucr: int, options: dict[str, Any]) -> None:
+    audit.add(
+        None,
+        BillingTag.ADMIN_CREDITS_GRANT,
+        organization_id=options["organization"],
+        actor="command",
+        data={
+            "amount_ucr": amount_ucr,
+            "is_paid": options["paid"],
+            "reference": options["reference"] or "",
+            "journal": str(journal.pk),
+            "reason": options["reason"][:300],
+        },
+    )
 
 
 def _ucr(text: str) -> int:

@@ -8,12 +8,15 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from django.db import transaction
 from django.utils import timezone
 
+from accounts.audit import audit
 from edgecache.api.command import table
 from edgecache.billing import holds
+from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import Payout
-from edgecache.billing.payouts import payouts, reconciliation
+from edgecache.billing.payouts import manual, payouts, reconciliation
 from edgecache.billing.payouts.providers import Outcome as Answer
 from edgecache.billing.payouts.providers import ProviderAnswer, ProviderUnavailable
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
@@ -22,6 +25,8 @@ COLUMNS: Final = (
     *("id", "organization_id", "method", "account", "amount_cents", "currency", "state"),
     *("attempts", "hold_reason", "created_at"),
 )
+ACTOR: Final = "command"
+STOPPED: Final = "stopped by staff"
 
 
 class Command(OpsCommand):
@@ -31,13 +36,16 @@ class Command(OpsCommand):
         "Release earnings whose hold is over, send the payouts that are due, ask providers about "
         "those that are on their way, and list what is open. Payouts by hand are listed with "
         "--csv, and marked with --paid or --failed once the bank has carried them out or refused "
-        "them. Repeating any of it pays nothing twice."
+        "them; what becomes of others, their provider reports. Repeating any of it pays "
+        "nothing twice."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         choice = parser.add_mutually_exclusive_group()
         choice.add_argument("--paid", type=UUID, metavar="ID", help="It has been paid by hand.")
-        choice.add_argument("--failed", type=UUID, metavar="ID", help="It cannot be paid.")
+        choice.add_argument(
+            "--failed", type=UUID, metavar="ID", help="It was not paid by hand, or came back."
+        )
         choice.add_argument("--hold", type=UUID, metavar="ID", help="Do not send it yet.")
         choice.add_argument("--release", type=UUID, metavar="ID", help="Send it after all.")
         choice.add_argument(
@@ -59,24 +67,19 @@ class Command(OpsCommand):
         )
         choice.add_argument("--dry-run", action="store_true", help="Only list.")
         choice.add_argument("--csv", action="store_true", help="Only list, as CSV with accounts.")
-        parser.add_argument("--reason", default="", help="For --failed and --hold.")
+        parser.add_argument(
+            "--reason", default="", help="For --failed and --hold; kept in the audit trail."
+        )
         parser.add_argument("--reference", default="", help="Of the bank, for --paid, --record.")
         parser.add_argument("--cents", type=int, default=0, help="For --record.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Carry out the decision, or run everything that is due."""
         now = timezone.now()
-        reason = options["reason"] or "stopped by staff"
-        if options["paid"]:
-            answer = ProviderAnswer(Answer.CONFIRMED, reference=options["reference"])
-            _require(payouts.settle_answer(options["paid"], answer, now=now), "confirmed")
-        elif options["failed"]:
-            answer = ProviderAnswer(Answer.REFUSED, failure=reason)
-            _require(payouts.settle_answer(options["failed"], answer, now=now), "reversed")
+        if options["paid"] or options["failed"]:
+            _settle(options, now)
         elif options["hold"] or options["release"]:
-            payouts.hold(
-                options["hold"] or options["release"], reason=reason if options["hold"] else ""
-            )
+            _hold(options)
         elif options["record"]:
             _record(options, now)
         elif options["reconcile"]:
@@ -97,12 +100,49 @@ def _record(options: dict[str, Any], now: datetime) -> None:
     if options["cents"] < 1 or not options["reference"]:
         raise Refused("record_incomplete", "Name --cents and --reference.")
     cents, reference = options["cents"], options["reference"]
-    payouts.record(options["record"], cents, reference=reference, by="staff", now=now)
+    with transaction.atomic():
+        payout = payouts.record(options["record"], cents, reference=reference, by="staff", now=now)
+        if payout.changed_at == now:
+            _note(BillingTag.ADMIN_PAYOUT_RECORD, payout, options["reason"])
 
 
-def _require(payout: Payout, state: str) -> None:
-    if payout.state != state:
-        raise Refused("payout_is_closed", f"The payout is {payout.state} already.")
+def _settle(options: dict[str, Any], now: datetime) -> None:
+    """Mark a payout by hand; once it is marked, saying so again changes nothing."""
+    reason = options["reason"] or STOPPED
+    if options["paid"]:
+        answer = ProviderAnswer(Answer.CONFIRMED, reference=options["reference"])
+        state, tag = Payout.State.CONFIRMED, BillingTag.ADMIN_PAYOUT_CONFIRM
+    else:
+        answer = ProviderAnswer(Answer.REFUSED, failure=reason)
+        state, tag = Payout.State.REVERSED, BillingTag.ADMIN_PAYOUT_REVERSE
+    with transaction.atomic():
+        payout = manual.settle(options["paid"] or options["failed"], answer, now=now)
+        if payout.state != state:
+            raise Refused("payout_is_closed", f"The payout is {payout.state} already.")
+        if payout.changed_at == now:
+            _note(tag, payout, options["reason"])
+
+
+def _hold(options: dict[str, Any]) -> None:
+    reason = (options["reason"] or STOPPED) if options["hold"] else ""
+    tag = BillingTag.ADMIN_PAYOUT_HOLD if options["hold"] else BillingTag.ADMIN_PAYOUT_APPROVE
+    with transaction.atomic():
+        payout = payouts.hold(options["hold"] or options["release"], reason=reason)
+        _note(tag, payout, options["reason"])
+
+
+def _note(tag: BillingTag, payout: Payout, reason: str) -> None:
+    audit.add(
+        None,
+        tag,
+        organization_id=payout.organization_id,
+        actor=ACTOR,
+        data={
+            "payout": str(payout.pk),
+            "amount_cents": payout.amount_cents,
+            "reason": reason[:300],
+        },
+    )
 
 
 def _row(payout: Payout) -> dict[str, Any]:

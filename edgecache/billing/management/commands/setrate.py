@@ -4,9 +4,12 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
+from accounts.audit import audit
 from edgecache.api.command import table
+from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import Rate, UsageKind
 from edgecache.billing.usage import rates
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
@@ -41,18 +44,27 @@ class Command(OpsCommand):
         if any(given):
             if not all(given):
                 raise Refused("incomplete", "Name the kind, the price and --from.")
-            rates.set_rate(
-                UsageKind(options["kind"]),
-                options["rate_ucr"],
-                begins_at=options["begins_at"],
-                now=timezone.now(),
-                is_dry_run=options["dry_run"],
-            )
+            with transaction.atomic():
+                _set(options)
         rows = [
             {"kind": row.kind, "rate_ucr": row.rate_ucr, "begins_at": row.begins_at.isoformat()}
             for row in Rate.objects.all()
         ]
         return Outcome({"rates": rows}, table(rows, COLUMNS))
+
+
+def _set(options: dict[str, Any]) -> None:
+    kind, rate_ucr, begins_at = (options[name] for name in COLUMNS)
+    rates.set_rate(
+        UsageKind(kind),
+        rate_ucr,
+        begins_at=begins_at,
+        now=timezone.now(),
+        is_dry_run=options["dry_run"],
+    )
+    if not options["dry_run"]:
+        data = {"kind": kind, "rate_ucr": rate_ucr, "begins_at": begins_at.isoformat()}
+        audit.add(None, BillingTag.ADMIN_RATE_SET, actor="command", data=data)
 
 
 def _moment(text: str) -> datetime:
