@@ -25,7 +25,7 @@ def settle(payout_id: UUID, answer: ProviderAnswer, *, now: datetime) -> Payout:
     """
     with transaction.atomic():
         payout = payouts.locked(payout_id)
-        if payout.method.kind != reconciliation.BY_HAND:
+        if payout.method.kind != payouts.BY_HAND:
             raise PayoutRefused("Its provider reports what becomes of it.")
         is_held = payout.hold_reason not in {"", reconciliation.REASON}
         if is_held and payout.state in payouts.OPEN and answer.outcome == Outcome.CONFIRMED:

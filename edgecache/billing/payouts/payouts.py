@@ -28,6 +28,7 @@ from platform_site.lib.jobs import job
 log = structlog.get_logger(__name__)
 
 OPEN: Final = (Payout.State.DEBITED, Payout.State.SENT)
+BY_HAND: Final = "manual"
 # The row of Progress that is there while payouts wait for ``reconciliation``.
 RECONCILING: Final = "reconcile"
 # Holds of quarantines, which end with them; those of older releases name the node.
@@ -164,7 +165,7 @@ def settle_answer(payout_id: UUID, answer: ProviderAnswer, *, now: datetime) -> 
 
 
 def hold(payout_id: UUID, *, reason: str) -> Payout:
-    """Stop a payout that was not sent yet; an empty reason lets it go on.
+    """Stop a payout that was not sent yet, or by hand; an empty reason lets it go on.
 
     Raises PayoutNotFound, PayoutRefused.
     """
@@ -172,7 +173,7 @@ def hold(payout_id: UUID, *, reason: str) -> Payout:
         payout = locked(payout_id)
         # After a restore those on their way are held, too (reconciliation.py).
         is_released = payout.state in OPEN and payout.hold_reason and not reason
-        if not is_released and (payout.state != Payout.State.DEBITED or payout.attempts):
+        if not is_released and not _can_be_stopped(payout):
             raise PayoutRefused("The payout has been sent.")
         is_suspect = Quarantine.undecided_of(payout.organization_id).exists()
         if is_released and is_suspect and not payout.attempts:
@@ -185,11 +186,13 @@ def hold(payout_id: UUID, *, reason: str) -> Payout:
 
 
 def hold_unsent(organization_id: int) -> None:
-    """Hold an operator's payouts for a quarantine; what was sent cannot be stopped."""
-    rows = Payout.objects.filter(
-        organization_id=organization_id, state=Payout.State.DEBITED, attempts=0, hold_reason=""
-    )
-    rows.update(hold_reason=QUARANTINED)
+    """Hold an operator's payouts for a quarantine; what a provider has cannot be stopped."""
+    with transaction.atomic():
+        rows = Payout.objects.select_for_update(of=("self",)).select_related("method")
+        for payout in rows.filter(organization_id=organization_id, state__in=OPEN, hold_reason=""):
+            if _can_be_stopped(payout):
+                payout.hold_reason = QUARANTINED
+                payout.save(update_fields=["hold_reason"])
 
 
 def release_cleared() -> None:
@@ -198,6 +201,12 @@ def release_cleared() -> None:
     for payout in rows.filter(state__in=OPEN):
         if not Quarantine.undecided_of(payout.organization_id).exists():
             hold(payout.pk, reason="")
+
+
+def waits_for_bank(organization_id: int) -> bool:
+    """True if staff alone knows whether a payout by hand was paid."""
+    rows = Payout.objects.filter(organization_id=organization_id, state__in=OPEN, attempts__gt=0)
+    return rows.filter(method__kind=BY_HAND).exists()
 
 
 def reverse_unsent(organization_id: int, failure: str, *, actor: str, now: datetime) -> None:
@@ -222,6 +231,12 @@ def locked(payout_id: UUID) -> Payout:
 def open_payouts() -> list[Payout]:
     """Return the payouts that are debited or sent, oldest first."""
     return list(Payout.objects.filter(state__in=OPEN).select_related("method").order_by("id"))
+
+
+def _can_be_stopped(payout: Payout) -> bool:
+    """True if no provider may have it; one by hand is ``sent`` while staff has yet to pay it."""
+    is_unsent = payout.state == Payout.State.DEBITED and not payout.attempts
+    return is_unsent or (payout.state in OPEN and payout.method.kind == BY_HAND)
 
 
 def _debit(method: PayoutMethod, cents: int, *, by: str) -> Payout:

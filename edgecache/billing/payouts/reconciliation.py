@@ -19,7 +19,6 @@ from edgecache.billing.payouts import payouts
 from edgecache.billing.payouts.providers import Outcome, ProviderUnavailable, sender_of
 
 REASON: Final = "restored from a backup: to be reconciled with the provider"
-BY_HAND: Final = "manual"
 
 
 def begin() -> int:
@@ -41,7 +40,7 @@ def ask_providers(*, now: datetime) -> list[Payout]:
     Payouts by hand wait for staff, who alone know.
     """
     for payout in _held():
-        if payout.method.kind == BY_HAND:
+        if payout.method.kind == payouts.BY_HAND:
             continue
         try:
             answer = sender_of(payout.method.kind).find(payout)

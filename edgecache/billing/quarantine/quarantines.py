@@ -60,13 +60,15 @@ def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Q
     """Take what a quarantined node earned, as far as it is not paid out.
 
     After a rejected appeal the amount may be 0, which closes the case.
-    Raises QuarantineNotFound, and ForfeitRefused: done before, an appeal was granted, or nothing is
-    left.
+    Raises QuarantineNotFound, and ForfeitRefused: done before, an appeal was granted, a payout by
+    hand may have been paid, or nothing is left.
     """
     with transaction.atomic():
         row = _locked(quarantine_id)
         if row.forfeited_at or row.decision == Quarantine.Decision.GRANTED:
             raise ForfeitRefused("This was decided already.")
+        if payouts.waits_for_bank(row.organization_id):
+            raise ForfeitRefused("Mark the operator's payout by hand as paid or as failed first.")
         # What was requested and not sent is not paid out: else it would escape, for good.
         payouts.reverse_unsent(row.organization_id, payouts.QUARANTINED, actor=actor, now=now)
         amount_ucr = holds.forfeit(

@@ -9,10 +9,12 @@ from pytest_django import Settings
 
 from accounts.models import User
 from edgecache.billing import holds
-from edgecache.billing.errors import PayoutRefused
-from edgecache.billing.models import Payout, Quarantine
-from edgecache.billing.payouts import methods, payouts
+from edgecache.billing.errors import ForfeitRefused, PayoutRefused
+from edgecache.billing.models import Payout, PayoutMethod, Quarantine
+from edgecache.billing.payouts import manual, methods, payouts
+from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
 from edgecache.billing.quarantine import quarantines
+from tests.commands import facts
 from tests.edgecache.api.brain import ScriptedBrain
 from tests.edgecache.billing.payouts.test_payouts import ACCOUNT, CENT, RESTED, Bank
 from tests.edgecache.billing.support import NODE, NOW, operator
@@ -123,3 +125,44 @@ def test_a_payout_waits_for_all_quarantines(brain: ScriptedBrain, place: int) ->
     listed(brain, second, status="active")
     quarantines.record_new(now=NOW)
     assert payouts.send(payout.pk, now=RESTED).hold_reason == payouts.QUARANTINED
+
+
+@pytest.fixture
+def by_hand(place: int) -> Payout:
+    """Return a payout that staff has to pay: it is ``sent`` at once."""
+    methods.replace(place, "manual", ACCOUNT, by="x", now=NOW)
+    return payouts.send(requested(place).pk, now=RESTED)
+
+
+def test_a_payout_by_hand_is_held_until_staff_pays_it(
+    brain: ScriptedBrain, place: int, by_hand: Payout
+) -> None:
+    quarantined(brain, place)
+    paid = ProviderAnswer(Outcome.CONFIRMED)
+    with pytest.raises(PayoutRefused, match="held"):
+        manual.settle(by_hand.pk, paid, now=RESTED)
+    (row,) = facts("runpayouts", "--csv")["payouts"]
+    assert (row["state"], row["hold_reason"]) == ("sent", "a node is quarantined")
+    # If the bank had paid it before, staff says so.
+    payouts.hold(by_hand.pk, reason="")
+    assert manual.settle(by_hand.pk, paid, now=RESTED).state == "confirmed"
+
+
+def test_a_payout_by_hand_is_marked_before_a_forfeiture(
+    brain: ScriptedBrain, place: int, by_hand: Payout, earned: int
+) -> None:
+    case = quarantined(brain, place)
+    with pytest.raises(ForfeitRefused, match="as paid or as failed"):
+        take(case)
+    manual.settle(by_hand.pk, ProviderAnswer(Outcome.REFUSED, failure="stopped"), now=RESTED)
+    assert take(case).forfeited_ucr == earned
+
+
+def test_staff_hold_a_payout_by_hand_but_none_that_a_provider_has(
+    place: int, by_hand: Payout
+) -> None:
+    assert payouts.hold(by_hand.pk, reason="odd").hold_reason == "odd"
+    PayoutMethod.objects.update(kind="bank")
+    payouts.hold(by_hand.pk, reason="")
+    with pytest.raises(PayoutRefused, match="has been sent"):
+        payouts.hold(by_hand.pk, reason="odd")
