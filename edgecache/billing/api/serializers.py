@@ -11,6 +11,9 @@ from edgecache.billing.money import LARGEST_UCR
 from platform_site.lib.api import StrictSerializer
 
 MAX_PERIOD: Final = timedelta(days=366)
+# Far from where dates end: what follows adds and subtracts days.
+EARLIEST: Final = date(2000, 1, 1)
+LATEST: Final = date(2999, 12, 31)
 DEFAULT: Final = timedelta(days=29)
 
 
@@ -73,6 +76,8 @@ class PeriodSerializer(StrictSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Fill in the defaults, and limit the span to a year."""
         until: date = attrs.get("until") or timezone.now().date()
+        if not EARLIEST <= until <= LATEST:
+            raise serializers.ValidationError({"until": "From 2000-01-01 to 2999-12-31."})
         since: date = attrs.get("since") or until - DEFAULT
         if not timedelta(0) <= until - since <= MAX_PERIOD:
             raise serializers.ValidationError({"since": "From one day to a year before `until`."})
