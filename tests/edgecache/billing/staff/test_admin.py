@@ -99,6 +99,12 @@ def test_staff_hold_approve_and_mark_a_payout_once(inside: Client, payout: Payou
     ]
 
 
+def test_the_operator_does_not_read_who_marked_a_payout(inside: Client, payout: Payout) -> None:
+    act(inside, "mark_paid", payout)
+    assert (payout.state, payout.reference) == ("confirmed", "by staff")
+    assert "@" in AuditEvent.objects.get(tag="admin:payout:confirm").actor
+
+
 def test_a_payout_of_a_provider_is_not_marked_by_hand(inside: Client, payout: Payout) -> None:
     PayoutMethod.objects.update(kind="stripe")
     assert "Its provider reports" in act(inside, "mark_paid", payout)
