@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
@@ -55,8 +56,10 @@ class SpendCapViewSet(BillingResource):
 
     def _change(self, cap_cents: int | None) -> None:
         now = timezone.now()
-        spend_caps.replace(self.organization_id, cap_cents, by=self.actor(), now=now)
-        states.refresh(self.organization_id, now=now)
+        # A cap that is removed alone would never be refreshed: what it stopped would stay so.
+        with transaction.atomic():
+            spend_caps.replace(self.organization_id, cap_cents, by=self.actor(), now=now)
+            states.refresh(self.organization_id, now=now)
 
     def _shown(self) -> dict[str, Any]:
         cap = spend_caps.current(self.organization_id)

@@ -202,6 +202,22 @@ def test_an_admin_sets_the_cap_and_members_read_it(alice: User, bob: User) -> No
     assert caller.get("/v1/balance").body["service"] == "ok"
 
 
+def test_a_cap_is_not_removed_without_what_follows(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cap(alice, 0) == "stopped"
+
+    def crash(*_: object, **__: object) -> None:
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(states, "refresh", crash)
+        assert signed_in(alice).call("DELETE", "/v1/balance/spend-cap").status == 500
+    assert spend_caps.current(alice.organization_id) is not None
+    assert signed_in(alice).call("DELETE", "/v1/balance/spend-cap").status == 204
+    assert states.current(alice.organization_id).status == "ok"
+
+
 def test_the_brain_learns_where_operators_members_come_from(
     alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
