@@ -77,11 +77,19 @@ def forfeit(
 
 
 def reinstate(
-    organization_id: int, most_ucr: int = LARGEST_UCR, /, *, key: str, reason: str, actor: str
+    organization_id: int,
+    most_ucr: int = LARGEST_UCR,
+    /,
+    *,
+    key: str,
+    reason: str,
+    actor: str,
+    forfeit_key: str = "",
 ) -> int:
     """Restore forfeited earnings after an appeal; return the sum in µcr, 0 if done before.
 
     most_ucr: no more than that; refunds may have taken some of it meanwhile.
+    forfeit_key: of the one journal that is undone; without it, all of them.
     Held earnings return to their hold with the time that was left. The amount returned to
     ``payable`` is at most what was forfeited from ``payable``.
     """
@@ -91,7 +99,7 @@ def reinstate(
         amount_ucr = min(ledger.balance(*forfeited), most_ucr)
         if not amount_ucr:
             return 0
-        payable_ucr = min(amount_ucr, _forfeited_after_the_hold(organization_id))
+        payable_ucr = min(amount_ucr, _forfeited_after_the_hold(organization_id, forfeit_key))
         journal = ledger.post(
             Journal.Kind.REINSTATEMENT,
             key,
@@ -106,12 +114,17 @@ def reinstate(
         return amount_ucr if journal is not None else 0
 
 
-def _forfeited_after_the_hold(organization_id: int) -> int:
-    """Return how much of an operator's forfeited earnings was payable, in µcr."""
+def _forfeited_after_the_hold(organization_id: int, forfeit_key: str) -> int:
+    """Return how much of an operator's forfeited earnings was payable, in µcr.
+
+    forfeit_key: '' for all; else that of one node, which must not end the hold of another's.
+    """
     kinds = (Journal.Kind.FORFEIT, Journal.Kind.REINSTATEMENT)
     entries = Entry.objects.filter(
         account__kind=AccountKind.PAYABLE,
         account__organization_id=organization_id,
         journal__kind__in=kinds,
     )
+    if forfeit_key:
+        entries = entries.filter(journal__key=forfeit_key)
     return max(0, -(entries.aggregate(total=Sum("amount_ucr"))["total"] or 0))

@@ -139,6 +139,7 @@ def decide(
                 row.organization_id,
                 row.forfeited_ucr,
                 key=f"reinstate:{row.pk}",
+                forfeit_key=f"forfeit:{row.pk}",
                 reason=reason,
                 actor=actor,
             )

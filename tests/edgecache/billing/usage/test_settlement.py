@@ -292,6 +292,23 @@ def test_earnings_are_forfeited_and_given_back() -> None:
     assert operator() == (0, 70, 0)
 
 
+def test_reinstated_earnings_keep_their_hold_beside_others_that_were_payable() -> None:
+    pay(1000)
+    later = NOW + timedelta(days=400)
+    for number, is_payable in ((1, True), (2, False)):
+        store(line(hits=1))
+        settlement.settle()
+        if is_payable:
+            holds.release(OLGA, now=later)
+        assert holds.forfeit(OLGA, key=f"case {number}", **STAFF) == 70
+    words = {"key": "appeal 2", "forfeit_key": "case 2", **STAFF}
+    assert holds.reinstate(OLGA, 70, **words) == 70
+    assert operator() == (70, 0, 70)
+    words = {"key": "appeal 1", "forfeit_key": "case 1", **STAFF}
+    assert holds.reinstate(OLGA, 70, **words) == 70
+    assert operator() == (70, 70, 0)
+
+
 def test_new_organizations_get_their_first_credits_once(settings: Settings) -> None:
     settings.BILLING = replace(settings.BILLING, welcome_credits=1)
     for _ in range(2):
