@@ -17,7 +17,7 @@ from django.db.models import Sum
 from accounts.delivery.links import console_link
 from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.errors import PaymentProviderUnavailable, TopUpsTooOften
-from edgecache.billing.models import AccountKind, PaymentReversal, TopUp
+from edgecache.billing.models import AccountKind, Journal, PaymentReversal, TopUp
 from edgecache.billing.money import UCR_PER_CENT
 from edgecache.billing.payouts.providers import ProviderUnavailable
 from edgecache.billing.topups.providers import Payment, provider
@@ -113,8 +113,8 @@ def given_back(key: str, payment: str, amount_cents: int) -> None:
 
 def _take_back(payment: str) -> None:
     with transaction.atomic():
-        top_up = TopUp.objects.select_for_update().filter(payment=payment).first()
-        if top_up is None:
+        # The ledger says what was booked, by hand as well.
+        if not Journal.objects.filter(key=f"top_up:{payment}").exists():
             # Not arrived yet, or a payment for something else.
             return
         rows = PaymentReversal.objects.filter(payment=payment)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from edgecache.billing import ledger
+from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.models import AccountKind, Journal, TopUp
 from edgecache.billing.money import UCR_PER_CENT
 from edgecache.billing.topups import topups
@@ -181,6 +181,17 @@ def test_what_is_given_back_is_taken_back_in_any_order(
         for index in (*order, *reversed(order)):
             assert delivered(*reports[index]).status == 204
         assert paid_cents(alice) - before == left, order
+
+
+def test_a_refund_of_a_payment_that_staff_booked_takes_its_credits(
+    stripe: Stripe, alice: User
+) -> None:
+    consumer_credits.top_up(
+        alice.organization_id, 2000 * UCR_PER_CENT, reference="pi_1", reason="x", actor="command"
+    )
+    for _ in range(2):
+        assert delivered(*refund(1500)).status == 204
+    assert paid_cents(alice) == 500
 
 
 def test_a_refund_of_another_payment_takes_nothing(
