@@ -226,7 +226,8 @@ def test_the_slowest_request_is_cancelled_at_the_limit(forwarded: CdnBucket) -> 
 
     def hold(asked: Asked) -> None:
         if asked.path == "/held":
-            assert go_on.wait(20)
+            # Longer than all waits before it together.
+            assert go_on.wait(100)
 
     forwarded.origin.said = {"POST /held": OriginAnswer(200), "POST /a": OriginAnswer(200)}
     forwarded.origin.meanwhile = hold
