@@ -42,7 +42,6 @@ def send_token(
 
     recovery_id: what the client holds, for the link in the mail.
     """
-    minutes = int(LIVES[recovery.channel].total_seconds() // 60)
     try:
         # A kind of its own: anybody starts recoveries, and must not use up what signs in.
         sent_codes.refuse_flood(
@@ -55,6 +54,12 @@ def send_token(
     except SendingTooOften:
         log.warning("recovery_not_sent", recovery=str(recovery.pk), reason="sending_too_often")
         return False
+    _queue(recovery, user, to, token, recovery_id)
+    return True
+
+
+def _queue(recovery: Recovery, user: User, to: str, token: str, recovery_id: str) -> None:
+    minutes = int(LIVES[recovery.channel].total_seconds() // 60)
     if recovery.channel == "sms":
         outbox.send_sms(
             to,
@@ -76,7 +81,6 @@ def send_token(
             user_id=user.pk,
             expires_at=recovery.expires_at,
         )
-    return True
 
 
 def mail_addresses(user: User, held: Holdings) -> list[str]:

@@ -63,7 +63,7 @@ def _count(
 ) -> tuple[str, str] | None:
     """Count a try; return the counter that lets it go on, None if all that it may use are slowed.
 
-    The account's, or else that of a device its owner has signed in from: whoever sends a request a
+    The account's, or else that of a device its owner has signed in from: a stranger who sends one a
     minute from elsewhere would keep the owner out for as long as they are sent.
     """
     free = settings.ACCOUNTS.logins_per_account

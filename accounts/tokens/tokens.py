@@ -136,7 +136,7 @@ def read(token: str, typ: TokenType, *, now: datetime, allow_expired: bool = Fal
 
 @lru_cache(maxsize=VERIFIED_TOKENS)
 def _read_access(token: str, _ring: tuple[str, ...], _service: str) -> tuple[Pointer, int, str]:
-    """Return what ``_read`` does, and the key, once for each access token, whoever sends it.
+    """Return what ``_read`` does, and the key, once for each access token, for any client.
 
     Kept under the keys and the name that it was verified with. A refused token is not kept.
     """

@@ -32,7 +32,7 @@ class Waiting(Generic[T]):
 
     @property
     def is_empty(self) -> bool:
-        """True if nobody waits here."""
+        """True if nothing waits here."""
         return not self.here and not self.below
 
     def add(self, key: ShareKey, item: T) -> None:
@@ -46,7 +46,7 @@ class Waiting(Generic[T]):
         at.here[item] = None
 
     def remove(self, key: ShareKey, item: T) -> None:
-        """Remove one, and the steps on which nobody waits any more."""
+        """Remove one, and the steps on which nothing waits any more."""
         if not key:
             del self.here[item]
             return

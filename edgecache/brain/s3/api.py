@@ -116,17 +116,8 @@ class ObjectApi:
             # Before the signature is checked: scripts are to read errors, too.
             rules = await self._cors.of_request(request)
             exchange.added = responses.headers_of(rules, scope.method, scope.headers)
-        identity = await authenticate(request, self._keys)
-        if identity is not None:
-            entry.access_key = identity.access_key
-            if is_platform_key(identity.access_key):
-                exchange.added = [*exchange.added, *HARMLESS]
-            use_share_of_organization(identity.tenant.organization_id)
-            # As it was authenticated: an empty header is none.
-            if not request.header("authorization"):
-                request = requests.with_query_headers(request)
-        context = RequestContext(parts, request, exchange, identity)
-        name, operation = operation_of(request)
+        context = await self._authenticated(request, exchange, entry)
+        name, operation = operation_of(context.request)
         entry.operation = name
         try:
             response = await operation(context)
@@ -138,6 +129,20 @@ class ObjectApi:
         # Without one the operation has sent the response itself.
         if response is not None:
             _send(exchange, response, entry.request_id)
+
+    async def _authenticated(
+        self, request: requests.S3Request, exchange: Exchange, entry: LogEntry
+    ) -> RequestContext:
+        identity = await authenticate(request, self._keys)
+        if identity is not None:
+            entry.access_key = identity.access_key
+            if is_platform_key(identity.access_key):
+                exchange.added = [*exchange.added, *HARMLESS]
+            use_share_of_organization(identity.tenant.organization_id)
+            # As it was authenticated: an empty header is none.
+            if not request.header("authorization"):
+                request = requests.with_query_headers(request)
+        return RequestContext(self._parts, request, exchange, identity)
 
     async def _preflight(self, scope: Scope, request: requests.S3Request) -> S3Response:
         responses.check_preflight(scope.headers)

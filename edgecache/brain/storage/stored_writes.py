@@ -134,19 +134,11 @@ async def write_all(
         (one,) = writes
         await commits.lock_keys(change, one.bucket.id, [one.key])
     begun = await _begin(change, writes)
-    for write in writes:
-        if write.name not in begun.free:
-            outcomes.contended.append(write)
-            continue
-        row = begun.current[write.name]
-        try:
-            check_conditions(row if row.etag is not None else None, write.conditions)
-            if write.conditions.upload:
-                await upload_rows.lock(change, write.conditions.upload)
-        except (PreconditionFailed, OriginMissing, UploadMissing) as exc:
-            outcomes.failed[write] = exc
-    left_out = {*outcomes.contended, *outcomes.failed}
-    ready = [write for write in writes if write not in left_out]
+    ready = [
+        write
+        for write in writes
+        if await _is_ready(change, write, begun, outcomes, wait_for_locks=wait_for_locks)
+    ]
     durable = await _place(store, [write for write in ready if not write.stored], outcomes)
     durable += await _record(change, store, [write for write in ready if write.stored], outcomes)
     await _write_rows(change, durable, begun, outcomes)
@@ -157,6 +149,32 @@ async def write_all(
     lost = [write.body.manifest.sha256 for write in writes if write not in outcomes.committed]
     await commits.release(change, lost)
     return outcomes
+
+
+async def _is_ready(
+    change: AnnouncingTransaction,
+    write: Write,
+    begun: "_Begun",
+    outcomes: Outcomes,
+    *,
+    wait_for_locks: bool,
+) -> bool:
+    """True if a write can go on; else note why not."""
+    row, upload = begun.current.get(write.name), write.conditions.upload
+    if write.name not in begun.free or row is None:
+        outcomes.contended.append(write)
+        return False
+    try:
+        check_conditions(row if row.etag is not None else None, write.conditions)
+        if upload and wait_for_locks:
+            await upload_rows.lock(change, upload)
+        elif upload and not await upload_rows.try_lock(change, upload):
+            outcomes.contended.append(write)
+            return False
+    except (PreconditionFailed, OriginMissing, UploadMissing) as exc:
+        outcomes.failed[write] = exc
+        return False
+    return True
 
 
 def check_conditions(current: Row | None, conditions: Conditions) -> None:

@@ -11,6 +11,7 @@ from edgecache.brain.storage.stores import stored_blobs
 
 # Waits for the parts that are being written, which hold the row.
 LOCK: Final = "SELECT 1 FROM brain_upload WHERE id = %s FOR UPDATE"
+TRY_LOCK: Final = LOCK + " SKIP LOCKED"
 # A statement of its own: it sees what was committed while the other one waited.
 IS_WRITTEN: Final = "SELECT 1 FROM brain_pendingwrite WHERE write_id = %s"
 DELETE: Final = "DELETE FROM brain_upload WHERE id = %s"
@@ -32,6 +33,11 @@ async def lock(connection: Connection, upload_id: str) -> None:
         raise UploadMissing
     if await connection.one(IS_WRITTEN, [write_id(upload_id)]) is not None:
         raise UploadBusy
+
+
+async def try_lock(connection: Connection, upload_id: str) -> bool:
+    """Do as ``lock`` without waiting; False if the upload is in use, or is not there."""
+    return await connection.one(TRY_LOCK, [upload_id]) is not None
 
 
 async def delete(connection: Connection, upload_id: str) -> list[str]:

@@ -43,7 +43,7 @@ PeerAddress = Any
 class Balance:
     """How many connections each process has that accepts from the same socket.
 
-    This one is of a process that shares its sockets with no other: nobody reads what it publishes.
+    This one is of a process that shares its sockets with no other: what it publishes is not read.
     """
 
     def set(self, count: int) -> None:

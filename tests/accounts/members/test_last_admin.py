@@ -59,7 +59,7 @@ def test_a_disabled_admin_is_none(
 def test_an_admin_who_cannot_sign_in_is_none(
     home: Organization, alice: User, method: str, body: Any, lost: dict[str, Any]
 ) -> None:
-    """Its address went to another person, or it is an invitation that nobody has accepted."""
+    """Its address went to another person, or its invitation was never accepted."""
     other = with_proven_address(member(home, "eve@example.com"))
     User.unscoped.filter(pk=other.pk).update(**lost)
     assert do(alice, alice, method, body).code == "last_admin"

@@ -94,7 +94,7 @@ def slow_down(settings: Settings) -> None:
     """Guess at the account from elsewhere, until a right password is not listened to either."""
     settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=1, logins_per_address=10_000)
     log_in(password="wrong password")
-    # The trusted device travels: nobody has signed in from the network that it is in now.
+    # The trusted device travels: no sign-in came from the network that it is in now.
     KnownDevice.unscoped.all().delete()
     # The wait after many more of them, so that it does not end while a test runs.
     Throttle.objects.update(blocked_until=timezone.now() + timedelta(minutes=15))

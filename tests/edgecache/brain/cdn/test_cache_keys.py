@@ -153,7 +153,7 @@ def test_a_url_is_named_by_query_and_spelling() -> None:
     }
     assert len(names) == 8
     assert max(map(len, names)) < 600
-    # Nobody can ask for the name of a long query.
+    # A client cannot ask for the name of a long query.
     digest = policy.variant(Target("k", "k", "a" * 2000), {}, ()).partition("#")[0]
     assert policy.variant(Target("k", "k", digest), {}, ()) not in names
 

@@ -1,4 +1,4 @@
-"""Whoever has a presigned URL cannot make it mean something else: it covers what it names."""
+"""A holder of a presigned URL cannot make it mean something else: it covers what it names."""
 
 import base64
 import hmac

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import psycopg
 import pytest
 
 from edgecache.brain.errors import OriginMissing, PreconditionFailed, UploadBusy, UploadMissing
@@ -10,7 +11,7 @@ from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.storage import upload_rows
 from edgecache.brain.values import BucketInfo, Conditions
 from platform_site.lib.ids import uuid7
-from tests.edgecache.brain.brains import Brain, Rows
+from tests.edgecache.brain.brains import CHARLIE, Brain, Rows
 from tests.edgecache.brain.http_origin import Asked, Gate
 from tests.edgecache.brain.s3.multipart.support import add_part, begin
 from tests.edgecache.brain.s3_origin import S3Origin
@@ -115,6 +116,26 @@ async def test_a_brain_that_ends_during_a_completion_leaves_an_upload_that_can_b
     await brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
 
     assert origin.store["k"].data == b"of parts"
+
+
+async def test_a_part_that_is_being_written_holds_up_its_own_upload_alone(
+    brain: Brain, rows: Rows
+) -> None:
+    bucket, theirs = await brain.bucket(), await brain.bucket("docs", CHARLIE)
+    upload = await begin(brain, bucket)
+
+    with psycopg.connect(rows.url) as part:
+        part.execute("SELECT 1 FROM brain_upload WHERE id = %s FOR KEY SHARE", [upload])
+        completion = asyncio.create_task(
+            brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
+        )
+        await asyncio.wait_for(
+            asyncio.gather(*(brain.put(theirs, f"k{n}", b"theirs") for n in range(4))), 5
+        )
+        assert not completion.done()
+
+    await completion
+    assert await brain.get(bucket, "k") == b"of parts"
 
 
 async def test_first_parts_of_a_number_that_come_together_leave_one_file(brain: Brain) -> None:
