@@ -47,6 +47,8 @@ HEURISTIC: Final = frozenset({200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 
 UNDERSTOOD: Final = frozenset(status.value for status in HTTPStatus) - {206, 304}
 # Responses of which a stale one may take the place (RFC 5861 §4).
 ERRORS: Final = frozenset({500, 502, 503, 504})
+# They say nothing of the content, so what is stored stays.
+TRANSIENT: Final = ERRORS | {429}
 # The directory keeps no larger head: it is held in memory.
 HEAD_LIMIT_CHARS: Final = 16_384
 # RFC 9111 §1.2.2: larger values count as this.

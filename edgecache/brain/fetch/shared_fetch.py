@@ -120,8 +120,8 @@ class SharedFetch:
                 async with driver.get(self.name[1], request.origin_request) as response:
                     self.cacheability = request.assess(response)
                     self._on_header(self)
-                    is_over = response.status in rules.ERRORS or self.cacheability.is_stored
-                    if request.replaced is not None and not is_over:
+                    keeps = self.cacheability.is_stored or response.status in rules.TRANSIENT
+                    if request.replaced is not None and not keeps:
                         await writer.forget(request.replaced)
                     if response.status == 304 and request.stale is not None:
                         self.complete(await self._confirmed(request.stale, writer))

@@ -49,6 +49,18 @@ def test_a_response_that_must_not_be_stored_ends_the_use_of_the_stale_one(
     assert cdn_bucket.get("/a").status == status
 
 
+def test_a_stale_response_is_used_on_while_the_origin_limits_requests(
+    cdn_bucket: CdnBucket,
+) -> None:
+    store(cdn_bucket, "stale-while-revalidate=600")
+    cdn_bucket.origin.said["/a"] = OriginAnswer(429, NO_STORE, b"too many")
+    before = cdn_bucket.asked("/a")
+    cdn_bucket.get("/a")
+    until(lambda: cdn_bucket.asked("/a") > before)
+    for _ in range(3):
+        assert cdn_bucket.get("/a").body == b"old"
+
+
 def test_a_confirmation_of_another_etag_confirms_nothing(cdn_bucket: CdnBucket) -> None:
     store(cdn_bucket, "must-revalidate")
 
