@@ -292,6 +292,16 @@ class BrainSettings:
             scale=2**20,
         ),
     ]
+    max_responses: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_RESPONSES",
+            "Responses of the CDN that are kept for one organization; the oldest make room.",
+            default=1_000_000,
+            minimum=1000,
+            maximum=2**31,
+        ),
+    ]
     replicas: Annotated[
         int,
         Integer(

@@ -85,9 +85,9 @@ class CachedObject(ObjectFields):
         ]
         indexes = [
             models.Index(
-                fields=["cached_at"],
-                condition=models.Q(variant__gt=""),
-                name="cached_variant_age",
+                fields=["bucket", "cached_at"],
+                condition=~models.Q(http={}),
+                name="cached_response_age",
             )
         ]
 

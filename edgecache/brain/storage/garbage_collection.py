@@ -14,7 +14,7 @@ import structlog
 from edgecache.brain.background import PeriodicTask, wait_for_wakeup
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
-from edgecache.brain.directory.expired import forget_expired
+from edgecache.brain.directory.expired import forget_excess, forget_expired
 from edgecache.brain.directory.purges import PendingPurge, PurgeCount, Purges
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.fetch.origin_writes import OriginWrites
@@ -32,6 +32,7 @@ log = structlog.get_logger(__name__)
 
 EVERY_S: Final = 5.0
 SWEEP_EVERY_S: Final = 3600.0
+TRIM_EVERY_S: Final = 600.0
 STEP_RELEASES: Final = 40
 STEP_TIMEOUT_S: Final = 30.0
 
@@ -81,7 +82,10 @@ OLD_LEASES: Final = "DELETE FROM brain_filllease WHERE expires_at < now() - inte
 
 
 class GarbageCollector(PeriodicTask):
-    """This brain's garbage collection; what it leaves another brain finds."""
+    """This brain's garbage collection; what it leaves another brain finds.
+
+    max_responses: of the CDN, for each organization.
+    """
 
     def __init__(
         self,
@@ -91,7 +95,10 @@ class GarbageCollector(PeriodicTask):
         purges: Purges,
         writes: OriginWrites,
         stores: Stores,
+        *,
+        max_responses: int,
     ) -> None:
+        self._max_responses = max_responses
         self._database = database
         self.stores = StoreCollector(database, staging, stores)
         self._coherence = coherence
@@ -104,7 +111,7 @@ class GarbageCollector(PeriodicTask):
         super().__init__(
             "garbage collection", self.round, lambda: wait_for_wakeup(self._wakeup, EVERY_S)
         )
-        self._sweep_at = 0.0
+        self._sweep_at = self._trim_at = 0.0
         coherence.subscribe("released", self._wakeup.set)
 
     async def round(self) -> None:
@@ -119,6 +126,9 @@ class GarbageCollector(PeriodicTask):
         await self.stores.round()
         await self.count_parts()
         await evict(self._staging, self._held)
+        if time.monotonic() > self._trim_at:
+            self._trim_at = time.monotonic() + TRIM_EVERY_S
+            await forget_excess(self._coherence, self._max_responses)
         if time.monotonic() > self._sweep_at:
             self._sweep_at = time.monotonic() + SWEEP_EVERY_S
             await upload_rows.remove_expired(self._database, self._staging)

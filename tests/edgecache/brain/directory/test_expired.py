@@ -1,54 +1,88 @@
-"""Responses of the CDN that expired long ago are forgotten, and nothing else."""
+"""Responses of the CDN that are of no use, or too many, are forgotten, and nothing else."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 
 from edgecache.brain.cdn.rules import StoredResponse
 from edgecache.brain.directory import commits, expired
-from edgecache.brain.directory.expired import forget_expired
-from edgecache.brain.values import Fields
-from tests.edgecache.brain.brains import Brain, Rows
+from edgecache.brain.directory.expired import forget_excess, forget_expired
+from edgecache.brain.values import BucketInfo, Fields
+from tests.edgecache.brain.brains import CHARLIE, Brain, Rows
 
 pytestmark = pytest.mark.slow
 
 DAY_S = 86_400
 ONE_DAY = StoredResponse(0.0, 0, DAY_S, 0, 0, False, "", "", (), ())
 
+Respond = Callable[[BucketInfo, str, int, StoredResponse], Awaitable[None]]
 
-async def test_what_could_be_used_a_week_ago_at_last_is_forgotten(
-    brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
-) -> None:
+
+@pytest.fixture
+def respond(brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> Respond:
+    """Return a function that stores a response of some days ago."""
     monkeypatch.setattr(expired, "STEP", 2)
-    bucket = await brain.bucket()
-    await brain.put(bucket, "object", b"bytes")
-    now = float(rows.value("SELECT extract(epoch FROM now())"))
-    for name, days, stored in (
-        ("old#", 9, ONE_DAY),
-        ("older#", 30, ONE_DAY),
-        ("oldest#", 300, ONE_DAY),
-        ("stale for long#", 9, replace(ONE_DAY, stale_if_error_s=9 * DAY_S)),
-        ("fresh for long#", 300, replace(ONE_DAY, lifetime_s=365 * DAY_S)),
-        ("recent#", 6, replace(ONE_DAY, lifetime_s=0)),
-    ):
+
+    async def store(bucket: BucketInfo, path: str, days: int, response: StoredResponse) -> None:
+        key, _, variant = path.partition("?")
         receiver = brain.staging.receive()
-        await receiver.write(name.encode())
+        await receiver.write(path.encode())
         staged = await receiver.finish()
-        http = replace(stored, at=now - days * DAY_S).as_json()
-        row = commits.VersionRow(
-            *(bucket.id, "k", name, staged.manifest, Fields(), "e"),
-            *((await brain.objects.head(bucket, "object")).last_modified, http),
-        )
+        at = rows.value("SELECT now() - make_interval(days => %s)", [days])
+        http = replace(response, at=at.timestamp()).as_json()
+        row = commits.VersionRow(bucket.id, key, variant, staged.manifest, Fields(), "e", at, http)
         async with brain.directory.coherence.transaction() as change:
             await commits.hold_blob(change, staged.manifest)
             await commits.write_cached(change, row)
         rows.run(
-            "UPDATE brain_cachedobject SET cached_at = now() - make_interval(days => %s)"
-            " WHERE variant = %s",
-            [days, name],
+            "UPDATE brain_cachedobject SET cached_at = %s WHERE key = %s AND variant = %s",
+            [at, key, variant],
         )
 
-    assert await forget_expired(brain.directory.coherence) == 3
+    return store
 
-    kept = rows.value("SELECT array_agg(variant ORDER BY variant) FROM brain_cachedobject")
-    assert kept == ["", "fresh for long#", "recent#", "stale for long#"]
+
+def paths(rows: Rows) -> list[str]:
+    """Return what the directory has."""
+    found = rows.all("SELECT concat_ws('?', key, nullif(variant, '')) FROM brain_cachedobject")
+    return sorted(path for (path,) in found)
+
+
+async def test_what_could_be_used_a_week_ago_at_last_is_forgotten(
+    brain: Brain, rows: Rows, respond: Respond
+) -> None:
+    bucket, other = await brain.bucket(), await brain.bucket("other")
+    await brain.put(bucket, "object", b"bytes")
+    rows.run("UPDATE brain_cachedobject SET cached_at = now() - interval '1 year'")
+    await respond(bucket, "k?old", 9, ONE_DAY)
+    await respond(bucket, "k?oldest", 300, ONE_DAY)
+    await respond(bucket, "without a query", 30, ONE_DAY)
+    await respond(other, "k?older", 30, ONE_DAY)
+    await respond(bucket, "k?stale for long", 9, replace(ONE_DAY, stale_if_error_s=9 * DAY_S))
+    await respond(bucket, "k?fresh for long", 300, replace(ONE_DAY, lifetime_s=365 * DAY_S))
+    await respond(bucket, "k?recent", 6, replace(ONE_DAY, lifetime_s=0))
+
+    assert await forget_expired(brain.directory.coherence) == 4
+
+    assert paths(rows) == ["k?fresh for long", "k?recent", "k?stale for long", "object"]
+
+
+async def test_an_organization_keeps_its_latest_responses(
+    brain: Brain, rows: Rows, respond: Respond
+) -> None:
+    bucket, second = await brain.bucket(), await brain.bucket("second")
+    neighbour = await brain.bucket(tenant=CHARLIE)
+    await brain.put(bucket, "object", b"bytes")
+    rows.run("UPDATE brain_cachedobject SET cached_at = now() - interval '1 year'")
+    for age in range(1, 6):
+        await respond(bucket, f"a{age}", age, ONE_DAY)
+        await respond(second, f"b{age}?query", age, ONE_DAY)
+    for age in range(6, 10):
+        await respond(neighbour, f"c{age}", age, ONE_DAY)
+
+    assert await forget_excess(brain.directory.coherence, 4) == 6
+
+    kept = ["a1", "a2", "b1?query", "b2?query", "c6", "c7", "c8", "c9", "object"]
+    assert paths(rows) == kept
+    assert await forget_excess(brain.directory.coherence, 4) == 0

@@ -1,4 +1,4 @@
-"""Find the CDN's responses that expired long ago; brains write meanwhile."""
+"""Find the CDN's responses of a bucket by their age; brains write meanwhile."""
 
 from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
@@ -15,9 +15,9 @@ class Migration(migrations.Migration):
         AddIndexConcurrently(
             model_name="cachedobject",
             index=models.Index(
-                condition=models.Q(("variant__gt", "")),
-                fields=["cached_at"],
-                name="cached_variant_age",
+                condition=models.Q(("http", {}), _negated=True),
+                fields=["bucket", "cached_at"],
+                name="cached_response_age",
             ),
         ),
     ]
