@@ -46,3 +46,11 @@ class Headers:
     def items(self) -> list[tuple[str, str]]:
         """Return all fields in their order."""
         return self._pairs
+
+
+def decoded(value: str) -> str:
+    """Return a value as UTF-8 if its bytes are valid UTF-8, else as it is."""
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeError:
+        return value

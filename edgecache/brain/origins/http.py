@@ -20,6 +20,7 @@ from edgecache.brain.origins.connections import TRY_AGAIN, Line, Reply, Request,
 from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
 from edgecache.brain.origins.headers import Pairs, answer_of
 from edgecache.brain.values import Conditions, Fields, Listing, StagedFile, check_url_key
+from edgecache.http.headers import decoded
 
 REDIRECTS: Final = 5
 REDIRECT: Final = frozenset({301, 302, 303, 307, 308})
@@ -71,7 +72,7 @@ class HttpDriver:
         It is sent without the credentials that the origin gave for reading: the client must not
         gain their rights. body: as long as the headers say.
         """
-        request = Request(method, url, _with_host(headers, url), body)
+        request = Request(method, url, _head(headers, url), body)
         async with exchange(self._line, request, repeats=False) as reply:
             yield reply
 
@@ -132,7 +133,7 @@ class HttpDriver:
         self, method: str, url: str, request: OriginRequest, *, has_rights: bool
     ) -> AsyncIterator[Reply]:
         """Send one request. has_rights: with the credentials that the origin was given."""
-        headers = _with_host(list(request.headers), url)
+        headers = _head(list(request.headers), url)
         if self._authorization and has_rights:
             headers = [pair for pair in headers if pair[0] != "authorization"]
             headers.append(("authorization", self._authorization))
@@ -153,8 +154,9 @@ def _is_dots(segment: str) -> bool:
     return segment.partition(";")[0] in {".", ".."}
 
 
-def _with_host(headers: list[tuple[str, str]], url: str) -> list[tuple[str, str]]:
-    return [("host", urlsplit(url).netloc), *headers]
+def _head(headers: list[tuple[str, str]], url: str) -> list[tuple[str, str]]:
+    named = [(name, decoded(value)) for name, value in headers]
+    return [("host", urlsplit(url).netloc), *named]
 
 
 def _site(url: str) -> tuple[str, str]:

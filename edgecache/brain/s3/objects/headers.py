@@ -19,6 +19,7 @@ from edgecache.brain.values import (
     Fields,
     ObjectVersion,
 )
+from edgecache.http.headers import decoded
 from edgecache.http.heads import http_date
 
 METADATA_LIMIT_BYTES: Final = 2048
@@ -72,13 +73,13 @@ def upload_fields(request: S3Request, bucket: BucketInfo) -> Fields:
             codings = [word.strip() for word in value.split(",")]
             value = ",".join(word for word in codings if word and word != "aws-chunked")
         if value:
-            kept[name] = _text(value)
+            kept[name] = decoded(value)
     if sum(map(len, kept.values())) > HEADER_LIMIT_BYTES:
         raise S3Error("MetadataTooLarge")
     tagging = tags.of_upload(request, bucket)
     if tagging:
         kept[TAGGING_HEADER] = tagging
-    return Fields(content_type=_text(content_type), headers=kept, metadata=metadata)
+    return Fields(content_type=decoded(content_type), headers=kept, metadata=metadata)
 
 
 def metadata_of(request: S3Request) -> dict[str, str]:
@@ -90,7 +91,7 @@ def metadata_of(request: S3Request) -> dict[str, str]:
     for name, value in request.headers.items():
         if name.startswith(METADATA_PREFIX):
             short = name.removeprefix(METADATA_PREFIX)
-            text = _text(value.strip())
+            text = decoded(value.strip())
             found[short] = f"{found[short]},{text}" if short in found else text
     size = sum(len(name) + len(value.encode()) for name, value in found.items())
     if size > METADATA_LIMIT_BYTES:
@@ -164,11 +165,3 @@ def encode_value(text: str) -> str:
 
 def _is_latin(text: str) -> bool:
     return not text or ord(max(text)) < 0x100
-
-
-def _text(value: str) -> str:
-    """Decode a header value: UTF-8 if its bytes are valid UTF-8."""
-    try:
-        return value.encode("latin-1").decode()
-    except UnicodeDecodeError:
-        return value

@@ -348,3 +348,10 @@ def test_requests_to_the_built_in_origin_are_not_forwarded(cluster: Cluster) -> 
     assert row["forwards_writes"] is True
     answer = send(cluster.url, "PUT", f"/p/{row['public_name']}/a", {}, b"x")
     assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_header_bytes_beyond_ascii_arrive_as_they_were_sent(forwarded: CdnBucket) -> None:
+    sent = "fr, *;x=é".encode().decode("latin-1")
+    forwarded.origin.said["POST /a"] = OriginAnswer(200, {"X-Own": sent}, b"")
+    assert forwarded.send("POST", "/a", accept_language=sent).headers["x-own"] == sent
+    assert forwarded.origin.asked[-1].headers["accept-language"] == sent
