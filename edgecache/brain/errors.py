@@ -7,6 +7,7 @@ BrainError
 ├── NoSuchOrigin           404
 ├── BucketExists           409
 ├── BucketNotEmpty         409
+├── LimitReached           409  the environment has as many of these as it may have
 ├── KeyRefused             400  a key that cannot be (NUL, too long, unspeakable to its origin)
 ├── PreconditionFailed     412
 ├── UploadMissing          404  a multipart upload that was completed or aborted meanwhile
@@ -143,6 +144,14 @@ class BucketExists(BrainError):
     code = "bucket_exists"
     status = 409
     sentence = "A bucket of this name exists."
+
+
+class LimitReached(BrainError):
+    """The environment has as many of these as it may have."""
+
+    code = "cache_limit_reached"
+    status = 409
+    sentence = "The environment has as many of these as it may have."
 
 
 class OriginExists(BrainError):

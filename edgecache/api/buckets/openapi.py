@@ -82,7 +82,11 @@ OPERATIONS: Final[Operations] = {
     "DELETE /v1/cache/access-keys/{access_key_id}": _operation(AccessKeyNotFound),
     "GET /v1/cache/buckets": _operation(response={"results": [BUCKET]}),
     "POST /v1/cache/buckets": _operation(
-        OriginNotFound, BucketTaken, request={"name": "assets", "is_public": True}, response=BUCKET
+        OriginNotFound,
+        BucketTaken,
+        CacheLimitReached,
+        request={"name": "assets", "is_public": True},
+        response=BUCKET,
     ),
     "GET /v1/cache/buckets/{bucket_name}": _operation(BucketNotFound, response=BUCKET),
     "PATCH /v1/cache/buckets/{bucket_name}": _operation(
@@ -107,7 +111,9 @@ OPERATIONS: Final[Operations] = {
     ),
     "DELETE /v1/cache/buckets/{bucket_name}/hosts/{host}": _operation(BucketNotFound, HostNotFound),
     "GET /v1/cache/origins": _operation(response={"results": [ORIGIN]}),
-    "POST /v1/cache/origins": _operation(OriginTaken, request=NEW_ORIGIN, response=ORIGIN),
+    "POST /v1/cache/origins": _operation(
+        OriginTaken, CacheLimitReached, request=NEW_ORIGIN, response=ORIGIN
+    ),
     "PATCH /v1/cache/origins/{origin_name}": _operation(
         OriginNotFound,
         request={"secret": {"access_key_id": "AKIAEXAMPLE2", "secret_access_key": "example"}},

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.directory import commits
+from edgecache.brain.directory import commits, environment_limits
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.directory.directory import BUCKET, bucket_of
 from edgecache.brain.errors import BucketExists, BucketNotEmpty, NoSuchBucket, NoSuchOrigin
@@ -92,10 +92,12 @@ class Buckets:
     ) -> BucketInfo:
         """Create a bucket. origin_id: of the same environment; None is the built-in origin.
 
-        The caller checks the name's form. Raises BucketExists, NoSuchOrigin, DatabaseUnavailable.
+        The caller checks the name's form.
+        Raises BucketExists, NoSuchOrigin, LimitReached, DatabaseUnavailable.
         """
         try:
             async with self._coherence.transaction() as change:
+                await environment_limits.check(change, "brain_bucket", tenant)
                 row = await change.one(
                     INSERT,
                     [
@@ -116,7 +118,7 @@ class Buckets:
         return bucket_of(row)
 
     async def change(self, tenant: Tenant, bucket_id: int, options: BucketOptions) -> BucketInfo:
-        """AnnouncingTransaction a bucket. Raises NoSuchBucket, DatabaseUnavailable."""
+        """Change a bucket. Raises NoSuchBucket, DatabaseUnavailable."""
         async with self._coherence.transaction() as change:
             row = await change.one(
                 UPDATE,

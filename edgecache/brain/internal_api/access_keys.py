@@ -2,14 +2,14 @@
 
 import secrets
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from edgecache.brain.database import Database
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.directory import environment_limits
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
-from edgecache.brain.json_errors import AccessKeyNotFound, StateConflict
+from edgecache.brain.json_errors import AccessKeyNotFound
 from edgecache.brain.s3.auth.access_keys import TOPIC
 from edgecache.protocol.fields import Fields
 from platform_site.lib.crypto import encrypt
@@ -20,7 +20,6 @@ ID_PREFIX: Final = "ZK"
 ID_RANDOM_CHARS: Final = 18
 SECRET_BYTES: Final = 30
 LABEL_CHARS: Final = 100
-KEYS_PER_ENVIRONMENT: Final = 1000
 
 LIST: Final = (
     "SELECT id AS access_key_id, label, access, created_at, last_used_at FROM brain_accesskey"
@@ -28,8 +27,7 @@ LIST: Final = (
 )
 INSERT: Final = (
     "INSERT INTO brain_accesskey (id, organization_id, environment_pk, secret, label, access)"
-    " SELECT %s, %s, %s, %s, %s, %s WHERE (SELECT count(*) FROM brain_accesskey"
-    " WHERE organization_id = %s AND environment_pk = %s) < %s"
+    " VALUES (%s, %s, %s, %s, %s, %s)"
     " RETURNING id AS access_key_id, label, access, created_at, last_used_at"
 )
 DELETE: Final = (
@@ -59,12 +57,12 @@ def routes(database: Database, coherence: Coherence) -> list[Route]:
         access = body.choice("access", Access) if body.is_given("access") else Access.WRITE
         body.finish()
         key_id, secret = new_pair()
-        row = await database.one(
-            INSERT, _values(tenant, key_id, secret, label=label, access=access)
-        )
-        if row is None:
-            raise StateConflict(f"An environment has at most {KEYS_PER_ENVIRONMENT} access keys.")
-        return JsonResponse({**row._asdict(), "secret_access_key": secret}, 201)
+        async with database.transaction() as change:
+            await environment_limits.check(change, "brain_accesskey", tenant)
+            values = [key_id, *tenant, encrypt(secret), label, access]
+            row = await change.one(INSERT, values)
+        found = {} if row is None else row._asdict()
+        return JsonResponse({**found, "secret_access_key": secret}, 201)
 
     async def delete(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
@@ -88,8 +86,3 @@ def new_pair() -> tuple[str, str]:
     """Return a fresh id and secret."""
     chars = (secrets.choice(ID_ALPHABET) for _ in range(ID_RANDOM_CHARS))
     return ID_PREFIX + "".join(chars), secrets.token_urlsafe(SECRET_BYTES)
-
-
-def _values(tenant: Tenant, key_id: str, secret: str, *, label: str, access: str) -> list[Any]:
-    mine = (tenant.organization_id, tenant.environment_pk)
-    return [key_id, *mine, encrypt(secret), label, access, *mine, KEYS_PER_ENVIRONMENT]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from psycopg import errors as postgres
@@ -11,10 +11,17 @@ from psycopg.types.json import Jsonb
 
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.directory import environment_limits
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import InUse, NoSuchOrigin, OriginExists
 from edgecache.brain.origins.config import OriginConfig, parse
 from platform_site.lib.crypto import encrypt
+
+INSERT: Final = (
+    "INSERT INTO brain_origin (organization_id, environment_pk, name, kind, config, secret)"
+    " VALUES (%s, %s, %s, %s, %s, %s)"
+    " RETURNING id, name, kind, config, secret <> '' AS has_secret, created_at"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +62,18 @@ class Catalog:
         config: Mapping[str, Any],
         secret: Mapping[str, Any] | None,
     ) -> OriginInfo:
-        """Make an origin; what it may say: ``origins.config``. The name's form is the caller's.
+        """Create an origin of the fields of ``origins.config``; the caller checks the name's form.
 
-        Raises Invalid with the fields, OriginExists, DatabaseUnavailable.
+        Raises Invalid with the fields, OriginExists, LimitReached, DatabaseUnavailable.
         """
         parsed = parse(kind, config, secret, allows_private=self._allows_private)
         try:
-            row = await self._database.one(
-                "INSERT INTO brain_origin"
-                " (organization_id, environment_pk, name, kind, config, secret)"
-                " VALUES (%s, %s, %s, %s, %s, %s)"
-                " RETURNING id, name, kind, config, secret <> '' AS has_secret, created_at",
-                [
-                    *(*tenant, name, parsed.kind),
-                    *(Jsonb(dict(parsed.config)), _kept(parsed)),
-                ],
-            )
+            async with self._database.transaction() as change:
+                await environment_limits.check(change, "brain_origin", tenant)
+                row = await change.one(
+                    INSERT,
+                    [*tenant, name, parsed.kind, Jsonb(dict(parsed.config)), _kept(parsed)],
+                )
         except postgres.UniqueViolation:
             raise OriginExists from None
         return OriginInfo(*(row or ()))
@@ -80,7 +83,7 @@ class Catalog:
     ) -> OriginInfo:
         """Replace an origin's credentials, which its next requests use; None makes it anonymous.
 
-        Where it is never changes: else who may change it could have the credentials sent elsewhere.
+        Its address never changes: a user could have the stored credentials sent elsewhere.
         Raises NoSuchOrigin, Invalid with the fields, DatabaseUnavailable.
         """
         whose = [*tenant, origin_id]

@@ -13,7 +13,6 @@ from edgecache.brain.s3.xml import Node, document, parse
 
 # Each client takes it for where buckets are; they are everywhere.
 REGION: Final = "us-east-1"
-BUCKET_LIMIT: Final = 1000
 PAGE_LIMIT: Final = 10_000
 BUCKETS: Final = (
     "SELECT name, created_at FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s"
@@ -59,11 +58,8 @@ async def create_bucket(context: RequestContext) -> S3Response:
         await parse(await read_xml(context), "CreateBucketConfiguration")
     if not is_bucket_name(request.bucket):
         raise S3Error("InvalidBucketName", extra={"BucketName": request.bucket[:255]})
-    buckets = context.parts.buckets
-    if len(await buckets.list(context.tenant)) >= BUCKET_LIMIT:
-        raise S3Error("TooManyBuckets")
     try:
-        await buckets.create(context.tenant, request.bucket)
+        await context.parts.buckets.create(context.tenant, request.bucket)
     except BucketExists:
         raise S3Error("BucketAlreadyOwnedByYou", extra={"BucketName": request.bucket}) from None
     return S3Response(headers=[("location", f"/{request.bucket}")])

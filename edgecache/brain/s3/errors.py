@@ -156,6 +156,7 @@ _BRAIN_ERRORS: Final[tuple[tuple[type[brain_errors.BrainError], str], ...]] = (
     (brain_errors.NoSuchBucket, "NoSuchBucket"),
     (brain_errors.BucketExists, "BucketAlreadyOwnedByYou"),
     (brain_errors.BucketNotEmpty, "BucketNotEmpty"),
+    (brain_errors.LimitReached, "TooManyBuckets"),
     (brain_errors.KeyRefused, "InvalidArgument"),
     (brain_errors.PreconditionFailed, "PreconditionFailed"),
     (brain_errors.TooManyParts, "QuotaExceeded"),

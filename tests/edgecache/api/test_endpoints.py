@@ -309,8 +309,8 @@ def test_with_the_cache_disabled_a_token_is_still_required(
 
 
 def test_a_limit_of_the_brain_is_a_conflict(brain: ScriptedBrain, alice: User) -> None:
-    detail = "An environment has at most 1000 access keys."
-    brain.say("POST /v1/access-keys", 409, {"code": "not_possible", "detail": detail})
+    detail = "An environment has at most 1,000 access keys."
+    brain.say("POST /v1/access-keys", 409, {"code": "cache_limit_reached", "detail": detail})
     answer = signed_in(alice).post("/v1/cache/access-keys", {"label": "one more"})
     assert (answer.status, answer.code) == (409, "cache_limit_reached")
     assert answer.body["detail"] == detail
