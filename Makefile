@@ -138,7 +138,7 @@ clients: $(VENV)/.dev  ## write what the clients take from docs/openapi.yaml
 	$(BIN)/python clients/python/tools/write_sync.py
 	$(BIN)/python clients/typescript/tools/build.py
 
-bench: $(VENV)/.dev  ## measure against the yardsticks; prints ratios
+bench: $(VENV)/.dev  ## measure against the baselines; prints ratios
 	$(BIN)/python -m platform_site.embedded exec --durable -- $(BIN)/python -m benchmarks
 
 # Each stamp is newer than the requirements it installed. `--no-deps`: a lock names everything, and older

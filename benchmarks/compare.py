@@ -39,7 +39,7 @@ class Ratios:
         """Return a line."""
         line = (
             f"throughput {self.rate:.2f} ({self.low:.2f} to {self.high:.2f}), "
-            f"p50 {self.p50:.2f} times, processor time {self.processor:.2f} times the yardstick's"
+            f"p50 {self.p50:.2f} times, processor time {self.processor:.2f} times the baseline's"
         )
         return f"{line}, {self.failed:.2%} refused" if self.failed else line
 
@@ -62,7 +62,7 @@ def compare(
     failed = sum(load.failures for load in loads) / sum(load.per_second * seconds for load in loads)
     if failed > MAX_FAILED:
         raise RuntimeError(f"{failed:.1%} of the requests failed")
-    rates = [mine.per_second / yardstick.per_second for (mine, _), (yardstick, _) in rows]
+    rates = [mine.per_second / baseline.per_second for (mine, _), (baseline, _) in rows]
     return Ratios(
         rate=statistics.median(rates),
         low=min(rates),

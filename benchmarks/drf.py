@@ -1,4 +1,4 @@
-"""The second yardstick: a view of djangorestframework with simplejwt, as their documents have it.
+"""The second baseline: a view of djangorestframework with simplejwt, as their documents have it.
 
 ``/whoami`` answers the bearer of an access token, whose user simplejwt reads with one query;
 ``/token`` makes a user and a token, and is asked once.

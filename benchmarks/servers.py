@@ -37,7 +37,7 @@ class Shape:
         return f"{name}, {self.workers} x {self.threads}{lanes}, {connections}"
 
 
-YARDSTICK = Shape("gthread", threads=8)
+BASELINE = Shape("gthread", threads=8)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class Round:
 def measure(_identity: dict[str, str], *, rounds: int, seconds: float) -> None:
     """Run all servers and print a table for each size."""
     if not Path(_nginx()).exists():
-        print("skipped: nginx, the yardstick, is not installed")
+        print("skipped: nginx, the baseline, is not installed")
         return
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zonal-bench-")))

@@ -89,14 +89,14 @@ def _compare(
     server = (worker.port, worker.process.pid if worker.process else 0)
     ratios: dict[str, list[tuple[float, ...]]] = {"own": [], "direct": []}
     for _ in range(rounds + 1):
-        yardstick = _round(nginx, plain, seconds)
+        baseline = _round(nginx, plain, seconds)
         for kind, row in ratios.items():
             one = _round(server, _requests(worker, content, kind, seconds), seconds)
             row.append(
                 (
-                    one.per_second / yardstick.per_second,
-                    one.p95_ms / yardstick.p95_ms,
-                    one.cpu_us / yardstick.cpu_us,
+                    one.per_second / baseline.per_second,
+                    one.p95_ms / baseline.p95_ms,
+                    one.cpu_us / baseline.cpu_us,
                 )
             )
     for kind, row in ratios.items():

@@ -1,6 +1,6 @@
-"""The cost of a request compared with two yardsticks, as ratios of throughput.
+"""The cost of a request compared with two baselines, as ratios of throughput.
 
-The yardsticks run on gunicorn's own threaded worker with eight threads in each of two processes,
+The baselines run on gunicorn's own threaded worker with eight threads in each of two processes,
 the platform as in production.
 """
 
@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from benchmarks.compare import Target, compare
 from benchmarks.load import request, run
 from benchmarks.prepare import development_token, tokens
-from benchmarks.servers import PLATFORM, YARDSTICK, RunningServer, Shape, serve
+from benchmarks.servers import BASELINE, PLATFORM, RunningServer, Shape, serve
 from benchmarks.sql.idle import held_statements
 
 STATEMENT = json.dumps({"query": "SELECT 1"}).encode()
@@ -27,19 +27,19 @@ HELD_CONNECTIONS = 200
 
 @contextmanager
 def _servers(identity: Mapping[str, str], development: str) -> Iterator[tuple[RunningServer, ...]]:
-    """Run the platform and the yardsticks."""
+    """Run the platform and the baselines."""
     session = {"BENCH_SESSION": identity["session"]}
     organization = {"ZAUTH_DEV_ORG_ID": development}
     with ExitStack() as stack:
         yield (
             stack.enter_context(serve(PLATFORM, Shape(), probe="/readyz", **organization)),
-            stack.enter_context(serve("benchmarks.bare", YARDSTICK, probe="/", **session)),
-            stack.enter_context(serve("benchmarks.drf", YARDSTICK, probe="/")),
+            stack.enter_context(serve("benchmarks.bare", BASELINE, probe="/", **session)),
+            stack.enter_context(serve("benchmarks.drf", BASELINE, probe="/")),
         )
 
 
 def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Alternate Zonal and the yardsticks for some rounds; print medians of the ratios."""
+    """Alternate Zonal and the baselines for some rounds; print medians of the ratios."""
     callers = tokens(TENANTS)
     others = tokens(HELD_TENANTS)
     development, organization_id = development_token()
@@ -50,11 +50,11 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
         first = [request("POST", "/v1/sql", STATEMENT, token) for token in (*callers, *others)]
         run(zonal.port, first, connections=2, seconds=10)
 
-        def show(name: str, ours: list[bytes], yardstick: Target, *numbers: int) -> None:
+        def show(name: str, ours: list[bytes], baseline: Target, *numbers: int) -> None:
             for connections in numbers:
                 ratios = compare(
                     Target(zonal, ours),
-                    yardstick,
+                    baseline,
                     connections=connections,
                     rounds=rounds,
                     seconds=seconds,

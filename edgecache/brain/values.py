@@ -39,7 +39,7 @@ class Manifest:
 class StagedFile:
     """Bytes received whole and synced to disk, under a temporary name.
 
-    It must be passed to ``objects.put``, ``staging.keep_part`` or ``staging.discard``.
+    It must be passed to ``ObjectCache.put``, ``staging.keep_part`` or ``staging.discard``.
     """
 
     path: Path
@@ -86,7 +86,8 @@ class ObjectVersion:
     generation: 0 if the directory does not have it (an origin's response to ``head``).
     sha256: empty while its bytes are being fetched, and if only the origin has them.
     size: bytes, or -1 while it is unknown.
-    etag: without quotes. http: the origin's answer as RFC 9111 needs it (pull buckets), else empty.
+    etag: without quotes. http: the origin's answer as RFC 9111 needs it, of buckets with an HTTP
+    origin; else empty.
     crc32: of all bytes, unsigned; None where only the origin knows them.
     """
 

@@ -1,4 +1,4 @@
-"""Audits of delivery: spot checks of what operators' nodes deliver, at random times.
+"""Audits of delivery: test reads of what operators' nodes deliver, at random times.
 
 The number of checks: a node that alters a share s of what it delivers passes n checks with the
 probability (1 - s)^n. For 1 % that is below 5 % from 299 checks on.

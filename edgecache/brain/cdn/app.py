@@ -1,8 +1,9 @@
 """Plain HTTP for public buckets: ``/p/{public_name}/{key}``, or a bucket's own host (RFC 9111).
 
-Of a client's request the origin gets only what the key holds (``keys``), so no stored response
-belongs to one client. Its responses are handed on as they are, errors and redirects too. Unsafe
-methods are refused, unless the bucket's owner allows to forward them (``forwarding``).
+The origin gets only those parts of a client's request that the key has (``cache_keys``), so a
+stored response never belongs to one client. The origin's responses are passed on unchanged, errors
+and redirects too. Unsafe methods are refused, unless the bucket's owner allows to forward them
+(``forwarding``).
 """
 
 import re

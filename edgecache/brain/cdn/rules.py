@@ -3,8 +3,8 @@
 A shared cache. Sources: RFC 9111 (storage, freshness, age, Vary, invalidation), RFC 5861 and RFC
 9111 §4.2.4 (stale-while-revalidate, stale-if-error), RFC 9213 (CDN-Cache-Control). Times are Unix
 seconds.
-Of a client's request the origin gets what the key holds (``keys``), so no stored response belongs
-to one client.
+The origin gets only those parts of a client's request that the key has (``cache_keys``), so a
+stored response never belongs to one client.
 """
 
 import re

@@ -70,7 +70,7 @@ class CachedObject(ObjectFields):
     """The directory: what the cache may answer with, until it is purged or goes stale.
 
     generation: from one sequence for all; a new one for each version of a key.
-    http: the origin's answer as RFC 9111 needs it (pull buckets), else empty.
+    http: the origin's answer as RFC 9111 needs it (buckets with an HTTP origin), else empty.
     variant: the secondary key that Vary asks for, else empty.
     """
 
