@@ -4,7 +4,8 @@ An identity is (provider, subject). An e-mail address is compared only to keep t
 
 - An account with a verified address stays its owner's: the owner signs in to it and links.
 - An account with an unverified address may have been created by someone else in advance. All that
-  lets its creator in is removed before the mailbox's owner gets it.
+  lets its creator in is removed before the mailbox's owner gets it. If it has a second factor, only
+  its address moves: the mailbox's owner gets a new account (``accounts.reclaim.address_release``).
 - An address that the provider has not verified, or created itself (Apple's relay), matches nothing.
 
 Source: A. Sudhodanan, A. Paverd: Pre-hijacked accounts (USENIX Security 2022).
@@ -16,6 +17,7 @@ from typing import Final
 
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
+from django.utils.module_loading import import_string
 
 from accounts import limits
 from accounts.audit import audit
@@ -27,7 +29,7 @@ from accounts.oauth.errors import EmailMissing, EmailUnverified
 from accounts.oauth.models import Identity
 from accounts.oauth.organization_matching import OrganizationMatch
 from accounts.oauth.providers.profile import Profile
-from accounts.reclaim import account_reclaim
+from accounts.reclaim import account_reclaim, address_release
 from accounts.signin import credentials, signup
 from environments import environments
 from platform_site.lib.principals import PlatformRequest
@@ -88,8 +90,14 @@ def match(request: PlatformRequest, profile: Profile, *, now: datetime) -> Accou
         return AccountMatch(_create_user(request, profile, now=now))
     if profile.is_private_email:
         raise EmailTaken
-    was_used = local.last_login is not None
-    return AccountMatch(_reclaim(request, local, profile, now=now), is_reclaimed=was_used)
+    user = _lock_unverified(local)
+    if import_string(settings.SECOND_FACTOR_CHECK)(user.pk):
+        address_release.release(user, now=now)
+        return AccountMatch(_create_user(request, profile, now=now))
+    account_reclaim.strip_unproven(user, request=request, now=now)
+    user = lock(user)
+    identities.attach(request, user, profile, now=now)
+    return AccountMatch(user, is_reclaimed=local.last_login is not None)
 
 
 def _linked_user(identity: Identity, profile: Profile, *, now: datetime) -> User:
@@ -100,17 +108,17 @@ def _linked_user(identity: Identity, profile: Profile, *, now: datetime) -> User
     return user
 
 
-def _reclaim(request: PlatformRequest, local: User, profile: Profile, *, now: datetime) -> User:
-    """Transfer an account with an unverified address to the owner of the mailbox."""
+def _lock_unverified(local: User) -> User:
+    """Return the locked account if its address is unverified.
+
+    Raises AccountExists, AccountDisabled.
+    """
     user = lock(local)
     if not user.is_active:
         raise AccountDisabled(user)
     # Staff accounts are created by an operator, who knows the person.
     if user.email_verified_at is not None or user.is_staff:
         raise AccountExists(user)
-    account_reclaim.strip_unproven(user, request=request, now=now)
-    user = lock(user)
-    identities.attach(request, user, profile, now=now)
     return user
 
 

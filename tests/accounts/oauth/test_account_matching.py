@@ -141,22 +141,39 @@ def test_unexpired_session_the_attackers_session_is_ended(
     assert mine.get("/v1/whoami").status == 200
 
 
-def test_trojan_identifier_the_attackers_identity_and_factor_are_removed(
+def test_trojan_identifier_the_attackers_identity_is_removed(
     google: GoogleServer,
 ) -> None:
     stranger = squatter()
     google.person = GooglePerson(sub="trojan", email="stranger@example.org")
     assert OAuthFlow("google").link(stranger).body["status"] == "linked"
-    with_totp(User.unscoped.get())
     google.person = GooglePerson()
     answer = OAuthFlow("google").sign_in()
     assert answer.body["status"] == "authenticated"
     assert [identity.subject for identity in Identity.unscoped.all()] == [google.person.sub]
-    assert Caller().holding(answer).get("/v1/auth/2fa/status").body["enabled"] is False
     # The stranger's own Google account is a new user again.
     google.person = GooglePerson(sub="trojan", email="stranger@example.org")
     other = Caller().holding(OAuthFlow("google").sign_in()).get("/v1/whoami").body
     assert other["email"] == "stranger@example.org"
+
+
+def test_trojan_identifier_an_account_with_a_factor_loses_its_address_only(
+    google: GoogleServer,
+) -> None:
+    squatter()
+    holder = with_totp(User.unscoped.get())
+    answer = OAuthFlow("google").sign_in()
+    assert answer.body["status"] == "authenticated"
+    assert "account_reclaimed" not in str(answer.body)
+    mine = Caller().holding(answer)
+    assert mine.get("/v1/whoami").body["email"] == "dora@example.com"
+    assert mine.get("/v1/whoami").body["user_id"] != str(holder.user.pk)
+    assert mine.get("/v1/auth/2fa/status").body["enabled"] is False
+    # Its holder, who may have mistyped an address, keeps the data, and may give another address.
+    kept = User.unscoped.get(pk=holder.user.pk)
+    assert (kept.email, kept.organization_id) == ("", holder.user.organization_id)
+    assert holder.caller.get("/v1/environments").status == 403
+    assert holder.caller.get("/v1/auth/2fa/status").body["enabled"] is True
 
 
 def test_unexpired_email_change_the_attackers_pending_change_is_removed(
