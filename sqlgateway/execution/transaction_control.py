@@ -20,7 +20,7 @@ MENTIONS: Final = re.compile(
     r"\b(?:ABORT|BEGIN|COMMIT|END|PREPARE|ROLLBACK|START)\b", re.IGNORECASE
 )
 # A routine can commit, called by a text or by the block of a DO.
-CALLS: Final = re.compile(r"\bCALL\b|\bDO\b.*\bCOMMIT\b", re.IGNORECASE | re.DOTALL)
+COMMITTING: Final = re.compile(r"\b(?:CALL|COMMIT)\b", re.IGNORECASE)
 ROUTINES: Final = frozenset({"FUNCTION", "PROCEDURE"})
 
 
@@ -36,7 +36,7 @@ def first_control(text: str) -> int:
 
 def may_commit(text: str) -> bool:
     """True if a routine that a text runs may commit what it has written so far."""
-    if CALLS.search(text) is None:
+    if COMMITTING.search(text) is None:
         return False
     return any(words[0] in {"CALL", "DO"} for words in _beginnings(text))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sqlgateway.execution.tokens import tokens
-from sqlgateway.execution.transaction_control import first_control
+from sqlgateway.execution.transaction_control import first_control, may_commit
 
 MEBIBYTE = 2**20
 FUNCTION = "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql BEGIN ATOMIC {}; END"
@@ -62,3 +62,19 @@ def test_the_first_transaction_control_is_found(text: str, number: int) -> None:
 def test_a_hostile_text_is_read_in_one_pass(text: str) -> None:
     """Each of them would take minutes if what was read in vain were read again."""
     assert "".join(token.text for token in tokens(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        ("DO $$ BEGIN COMMIT; END $$", True),
+        ("SELECT 1; call p()", True),
+        ("DO $$ BEGIN CALL p(); END $$", True),
+        ("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING; SELECT 'COMMIT'", False),
+        ("DO $$ BEGIN PERFORM 1; END $$", False),
+        ("SELECT '" + "DO " * (MEBIBYTE // 3) + "'", False),
+    ],
+    ids=["do", "call", "nested", "conflict", "none", "many"],
+)
+def test_a_routine_that_may_commit_is_found_in_one_pass(text: str, may: bool) -> None:
+    assert may_commit(text) is may
