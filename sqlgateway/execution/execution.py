@@ -56,7 +56,7 @@ class Execution:
         self._boundary = boundary or RequestBoundary(request)
         self._cancellation = cancellation or Cancellation()
         self._canceller = EarlyCanceller(session)
-        self._looks_late = self._is_lost = self._is_over = False
+        self._looks_late = self._is_lost = self._is_over = self._is_inside = False
         self.outcome = Outcome()
 
     def run(self) -> Outcome:
@@ -112,6 +112,9 @@ class Execution:
             return False
         if self.outcome.has_committed:
             return not self._is_over
+        if self._is_inside:
+            # PostgreSQL lets no routine commit in a transaction that somebody has opened before.
+            return False
         is_undone = isinstance(error, errors.QueryTimeout | errors.QueryCancelled)
         is_undone = is_undone or bool(error.extra.get("retryable"))
         return is_undone and any(may_commit(each.text) for each in self._request.texts)
@@ -155,6 +158,7 @@ class Execution:
         begins = session.status == pq.TransactionStatus.IDLE
         self._canceller.is_read_only = begins and session.starts_read_only
         self._boundary.open(session)
+        self._is_inside = session.status != pq.TransactionStatus.IDLE
         for number, sql_text in enumerate(request.texts, start=1):
             yield from runner.run(
                 sql_text,

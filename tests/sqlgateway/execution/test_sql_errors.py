@@ -223,3 +223,19 @@ def test_a_procedure_that_committed_may_have_kept_something(alice: Caller) -> No
     assert (late.code, late.body["outcome"]) == ("query_timeout", "unknown")
     assert (raised.body["retryable"], raised.body["outcome"]) == (False, "unknown")
     assert alice.value("SELECT count(*) FROM t") == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"queries": [{"query": "CALL p()"}]}, {"query": "CALL p()", "isolation": "serializable"}],
+    ids=["batch", "isolation"],
+)
+def test_a_procedure_in_a_transaction_of_the_gateway_cannot_commit(
+    alice: Caller, body: dict[str, Any]
+) -> None:
+    alice.sql("CREATE PROCEDURE p() LANGUAGE plpgsql AS $$ BEGIN RAISE SQLSTATE '40001'; END $$")
+
+    answer = alice.post(body)
+
+    assert (answer.status, answer.body["retryable"]) == (409, True)
+    assert "outcome" not in answer.body
