@@ -24,12 +24,13 @@ def write_id(upload_id: str) -> uuid.UUID:
     return uuid.uuid5(uuid.NAMESPACE_OID, upload_id)
 
 
-async def lock(connection: Connection, upload_id: str) -> None:
+async def lock(connection: Connection, upload_id: str, *, waits: bool = True) -> None:
     """Let nothing else end an upload before this transaction ends.
 
-    Raises UploadMissing; UploadBusy: a write to an origin completes it.
+    Raises UploadMissing, without ``waits`` also for one whose parts are being written; UploadBusy:
+    a write to an origin completes it.
     """
-    if await connection.one(LOCK, [upload_id]) is None:
+    if await connection.one(LOCK if waits else TRY_LOCK, [upload_id]) is None:
         raise UploadMissing
     if await connection.one(IS_WRITTEN, [write_id(upload_id)]) is not None:
         raise UploadBusy
@@ -41,16 +42,21 @@ async def try_lock(connection: Connection, upload_id: str) -> bool:
 
 
 async def delete(connection: Connection, upload_id: str) -> list[str]:
-    """Delete an upload and its parts; return the files to be removed after the commit."""
+    """Delete an upload and its parts; return the files to be removed after the commit.
+
+    ``lock`` came before: a part that got its row in between would make the commit fail.
+    """
     gone = await connection.all(stored_blobs.DELETE_PARTS, [[upload_id]])
     await connection.run(DELETE, [upload_id])
     return [row.file for row in gone]
 
 
-async def remove(database: Database, staging: Staging, upload_id: str) -> None:
-    """Delete an upload and its parts. Raises UploadMissing, UploadBusy, DatabaseUnavailable."""
+async def remove(
+    database: Database, staging: Staging, upload_id: str, *, waits: bool = True
+) -> None:
+    """Delete an upload and its parts. Raises as ``lock`` does, and DatabaseUnavailable."""
     async with database.transaction() as connection:
-        await lock(connection, upload_id)
+        await lock(connection, upload_id, waits=waits)
         files = await delete(connection, upload_id)
     await staging.drop_parts(files)
 
@@ -58,6 +64,7 @@ async def remove(database: Database, staging: Staging, upload_id: str) -> None:
 async def remove_expired(database: Database, staging: Staging) -> None:
     """Delete some of the uploads that were not completed in a week. Raises DatabaseUnavailable."""
     for row in await database.all(EXPIRED, [MAX_EXPIRED]):
-        # Its client may have ended it, or completes it now.
+        # Its client may have ended it, completes it now or writes parts: these must not keep garbage
+        # collection, which is everybody's, from going on.
         with suppress(UploadMissing, UploadBusy):
-            await remove(database, staging, row.id)
+            await remove(database, staging, row.id, waits=False)

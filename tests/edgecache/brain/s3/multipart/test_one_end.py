@@ -11,7 +11,7 @@ from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.storage import upload_rows
 from edgecache.brain.values import BucketInfo, Conditions
 from platform_site.lib.ids import uuid7
-from tests.edgecache.brain.brains import CHARLIE, Brain, Rows
+from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, until
 from tests.edgecache.brain.http_origin import Asked, Gate
 from tests.edgecache.brain.s3.multipart.support import add_part, begin
 from tests.edgecache.brain.s3_origin import S3Origin
@@ -99,6 +99,36 @@ async def test_while_an_upload_is_completed_at_an_origin_nothing_else_ends_it(
         await upload_rows.remove(brain.database, brain.staging, upload)
 
 
+async def test_a_part_that_comes_at_the_end_of_a_completion_ends_with_the_upload(
+    brain: Brain, origin: S3Origin, rows: Rows
+) -> None:
+    bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
+    upload = await begin(brain, bucket)
+    gate = Gate()
+
+    async def slowly(asked: Asked) -> None:
+        await gate.wait()
+        await origin._answer(asked)
+
+    origin.handler = slowly
+    write = asyncio.create_task(
+        brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
+    )
+    await gate.came.wait()
+    with psycopg.connect(rows.url) as part:
+        part.execute("SELECT 1 FROM brain_upload WHERE id = %s FOR KEY SHARE", [upload])
+        part.execute(
+            "INSERT INTO brain_uploadpart (file, size, etag, checksums, upload_id, number)"
+            " VALUES ('late', 1, 'e', '{}', %s, 2)",
+            [upload],
+        )
+        gate.opened.set()
+        await until(lambda: bool(rows.all("SELECT FROM pg_locks WHERE NOT granted")))
+
+    await write
+    assert rows.value("SELECT count(*) FROM brain_uploadpart") == 0
+
+
 async def test_a_brain_that_ends_during_a_completion_leaves_an_upload_that_can_be_completed(
     brain: Brain, origin: S3Origin, rows: Rows
 ) -> None:
@@ -161,3 +191,18 @@ async def test_uploads_that_were_not_completed_in_a_week_are_removed(
 
     assert rows.value("SELECT array_agg(id) FROM brain_upload") == [recent]
     assert not list((brain.staging.root / "parts").iterdir())
+
+
+async def test_an_expired_upload_whose_parts_are_being_written_waits_for_the_next_time(
+    brain: Brain, rows: Rows
+) -> None:
+    bucket = await brain.bucket()
+    busy = await begin(brain, bucket)
+    await begin(brain, bucket)
+    rows.run("UPDATE brain_upload SET created_at = now() - interval '8 days'")
+
+    with psycopg.connect(rows.url) as part:
+        part.execute("SELECT 1 FROM brain_upload WHERE id = %s FOR KEY SHARE", [busy])
+        await asyncio.wait_for(upload_rows.remove_expired(brain.database, brain.staging), 5)
+
+    assert rows.value("SELECT array_agg(id) FROM brain_upload") == [busy]
