@@ -165,12 +165,13 @@ async def _is_ready(
         outcomes.contended.append(write)
         return False
     try:
-        check_conditions(row if row.etag is not None else None, write.conditions)
+        # Before its conditions: an upload that has ended may be why they do not hold.
         if upload and wait_for_locks:
             await upload_rows.lock(change, upload)
         elif upload and not await upload_rows.try_lock(change, upload):
             outcomes.contended.append(write)
             return False
+        check_conditions(row if row.etag is not None else None, write.conditions)
     except (PreconditionFailed, OriginMissing, UploadMissing) as exc:
         outcomes.failed[write] = exc
         return False

@@ -47,6 +47,17 @@ async def test_a_second_completion_does_not_bring_back_what_was_overwritten(
     assert not list((brain.staging.root / "parts").iterdir())
 
 
+async def test_a_second_completion_with_a_condition_is_told_that_the_upload_has_ended(
+    brain: Brain, bucket: BucketInfo
+) -> None:
+    upload = await begin(brain, bucket)
+    once = Conditions(if_none_match=True, upload=upload)
+    await brain.put(bucket, "k", b"of parts", conditions=once)
+
+    with pytest.raises(UploadMissing):
+        await brain.put(bucket, "k", b"of parts", conditions=once)
+
+
 async def test_an_aborted_upload_becomes_no_object(brain: Brain, bucket: BucketInfo) -> None:
     upload = await begin(brain, bucket)
     await upload_rows.remove(brain.database, brain.staging, upload)
