@@ -46,25 +46,34 @@ PARTS: Final = (
     "SELECT number, file, size, etag, checksums, created_at, store_id FROM brain_uploadpart"
     " WHERE upload_id = %s AND number > %s ORDER BY number LIMIT %s"
 )
-# The next upload, and its group: its key up to the delimiter.
+# The next key, and its group: the key up to the delimiter.
 _NEXT: Final = (
-    "SELECT u.key, u.id, u.created_at, u.checksum_algorithm, u.checksum_type, CASE"
+    "SELECT u.key, CASE"
     " WHEN %(delimiter)s::text <> '' AND strpos(substr(u.key, %(skip)s), %(delimiter)s) > 0"
     " THEN left(u.key, %(skip)s - 1 + strpos(substr(u.key, %(skip)s), %(delimiter)s)"
     " + length(%(delimiter)s) - 1) END AS grouped FROM brain_upload u"
     " WHERE u.bucket_id = %(bucket)s AND u.key >= %(prefix)s AND u.key <= %(last)s"
-    ' AND u.key >= given.key AND (u.key > given.key OR u.id > given.id COLLATE "C")'
-    ' ORDER BY u.key, u.id COLLATE "C" LIMIT 1'
 )
-# One index step for each upload or group: a group's uploads are skipped, however many there are.
+_FIRST: Final = (
+    ' AND u.key >= %(key)s AND (u.key > %(key)s OR u.id > %(id)s COLLATE "C")'
+    " ORDER BY u.key LIMIT 1"
+)
+# One index step for each key or group, however many uploads there are of it; then those of keys.
 PAGE: Final = (
-    "WITH RECURSIVE walk AS (SELECT found.*, 1 AS place FROM"  # noqa: S608 - literals alone
-    ' (SELECT %(key)s::text COLLATE "C" AS key, %(id)s::text COLLATE "C" AS id) given,'
-    " LATERAL (" + _NEXT + ") found UNION ALL SELECT found.*, given.place + 1 FROM"
-    " (SELECT coalesce(grouped || %(leap)s, key) AS key,"
-    " CASE WHEN grouped IS NULL THEN id ELSE '' END AS id, place FROM walk"
-    " WHERE place < %(limit)s) given, LATERAL (" + _NEXT + ") found)"
-    " SELECT * FROM walk ORDER BY place"
+    "WITH RECURSIVE walk AS (SELECT found.*, 1 AS place FROM ("  # noqa: S608 - literals alone
+    + _NEXT
+    + _FIRST
+    + ") found UNION ALL SELECT found.*, given.place + 1 FROM"
+    " (SELECT coalesce(grouped || %(leap)s, key) AS key, place FROM walk"
+    " WHERE place < %(limit)s) given, LATERAL ("
+    + _NEXT
+    + " AND u.key > given.key ORDER BY u.key LIMIT 1) found)"
+    " SELECT one.*, walk.grouped FROM walk, LATERAL"
+    " (SELECT u.key, u.id, u.created_at, u.checksum_algorithm, u.checksum_type"
+    " FROM brain_upload u WHERE u.bucket_id = %(bucket)s AND u.key = walk.key"
+    ' AND (u.key <> %(key)s OR u.id > %(id)s COLLATE "C") ORDER BY u.id COLLATE "C"'
+    " LIMIT CASE WHEN walk.grouped IS NULL THEN %(limit)s ELSE 1 END) one"
+    ' ORDER BY walk.place, one.id COLLATE "C" LIMIT %(limit)s'
 )
 
 
