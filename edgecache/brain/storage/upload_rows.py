@@ -64,7 +64,7 @@ async def remove(
 async def remove_expired(database: Database, staging: Staging) -> None:
     """Delete some of the uploads that were not completed in a week. Raises DatabaseUnavailable."""
     for row in await database.all(EXPIRED, [MAX_EXPIRED]):
-        # Its client may have ended it, completes it now or writes parts: these must not keep garbage
-        # collection, which is everybody's, from going on.
+        # Its client may have ended it, complete it now or write parts: garbage collection, which is
+        # everybody's, does not wait for that.
         with suppress(UploadMissing, UploadBusy):
             await remove(database, staging, row.id, waits=False)

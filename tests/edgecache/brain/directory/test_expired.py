@@ -23,6 +23,7 @@ Respond = Callable[[BucketInfo, str, int, StoredResponse], Awaitable[None]]
 def respond(brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> Respond:
     """Return a function that stores a response of some days ago."""
     monkeypatch.setattr(expired, "STEP", 2)
+    monkeypatch.setattr(expired, "READ", 3)
 
     async def store(bucket: BucketInfo, path: str, days: int, response: StoredResponse) -> None:
         key, _, variant = path.partition("?")
