@@ -27,7 +27,7 @@ from sqlgateway import metrics
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 from sqlgateway.execution import shared_counts
 from sqlgateway.execution.limits import is_fair
-from sqlgateway.execution.running import Running, Slot
+from sqlgateway.execution.running_counts import RunningCounts, Slot
 from sqlgateway.execution.shared_counts import SharedCounts
 
 log = structlog.get_logger(__name__)
@@ -62,7 +62,7 @@ class Admission:
     def __init__(self, counts: SharedCounts | None = None) -> None:
         """Admit requests; counts: those of all processes, by default this process's."""
         self._counts = counts or shared_counts.current()
-        self._running = Running(self._counts)
+        self._running = RunningCounts(self._counts)
         self._lock = threading.Lock()
         # Organizations that use their extra slot to end a transaction.
         self._ending: set[int] = set()
@@ -128,7 +128,7 @@ class Admission:
         with waiting():
             turn.wait(settings.SQL.queue_wait_ms / 1000)
         with self._lock:
-            # It may have been granted, or become free, at the moment the wait ended.
+            # A slot may have been granted, or become free, when the wait ended.
             if turn.slot is None:
                 self._give_to(scope.organization_id)
             if turn.slot is None:
@@ -168,7 +168,7 @@ class Admission:
                 with self._lock:
                     self._poll(woken, is_due=is_due)
             except Exception:
-                # Without this thread requests would wait in vain.
+                # Without this thread waiting requests would never get a slot.
                 log.exception("sql_admission_failed")
             if is_due:
                 looked_at = time.monotonic()
@@ -182,8 +182,8 @@ class Admission:
             self._give()
 
     def _give(self) -> None:
-        """Assign the free slots to the requests that wait, one to each organization in turn."""
-        # An organization that could not take a slot cannot take one later in this loop.
+        """Assign the free slots to waiting requests, one to each organization in turn."""
+        # An organization that could not take a slot does not get one later in this loop.
         organizations = [each for each in self._waiting if each not in self._held_back]
         while organizations:
             organizations = [each for each in organizations if self._give_one(each)]
@@ -202,7 +202,7 @@ class Admission:
             scope = Scope(organization_id, environment_pk)
             if not self._running.may_run(scope):
                 continue
-            # Both go behind those that have waited longer for their turn.
+            # Both move behind those that have waited for longer.
             queues.move_to_end(environment_pk)
             self._waiting.move_to_end(organization_id)
             turn = queue[0]
@@ -235,7 +235,7 @@ class Admission:
     def _may_wait(self, scope: Scope) -> bool:
         """True if the queue has a place for the scope's next request.
 
-        Not behind slow statements: it would wait in vain, in a place that others could use.
+        A request behind slow statements has none: it would time out in a place that others need.
         """
         limits = settings.SQL
         if self._running.is_behind_slow(scope):
@@ -261,9 +261,9 @@ class Admission:
         return turn
 
     def _announce(self, organization_id: int) -> None:
-        """Publish which requests wait and are within their limits.
+        """Publish which waiting requests are within their limits.
 
-        So that other processes leave slots to them.
+        Other processes then reserve slots for them.
         """
         self._held_back.discard(organization_id)
         for environment_pk, queue in self._queues(organization_id).items():

@@ -65,9 +65,9 @@ class ExpiringSet:
 
 
 def is_fair(own: int, *, taken: int, of: int) -> bool:
-    """True if an organization that holds some places may take another.
+    """True if an organization may take another slot. own: those that it holds.
 
-    The fewer are free, the fewer it may hold: for a second place more than a quarter must be free,
-    for a third more than half. A first one is always granted while there is any.
+    To take a second slot, more than a quarter of all slots must be free; to take a third, more than
+    half. A first slot is granted while any is free.
     """
     return own * max(of // 4, 1) < of - taken

@@ -1,4 +1,4 @@
-"""What runs and waits in each web process for each organization, readable by all of them.
+"""Running and waiting SQL requests of each organization, shared by all web processes.
 
 Memory that the processes share, with a row for each. Only a row's own process writes it, and the
 parent once that has ended: no lock is needed, and none can be left behind by a process that is
@@ -21,8 +21,8 @@ ENTRY: Final = struct.Struct("Qd")
 NONE: Final = ORGANIZATION.pack(0)
 # Wakeups that a process reads in one call.
 MAX_WAKEUPS_PER_READ: Final = 256
-# An organization is written times this odd number, modulo 2**64, which tells all of them apart: a
-# search through free entries passes over them six times as fast as for a number full of zeros.
+# An organization's id is stored multiplied by this odd number, modulo 2**64, which is reversible. A
+# search passes over free entries, which are zero, six times as fast as for an id of many zeros.
 SPREAD: Final = 0x9E3779B97F4A7C15
 SPREAD_INVERSE: Final = pow(SPREAD, -1, 2**64)
 
@@ -108,8 +108,9 @@ def _written(organization_id: int) -> bytes:
 class SharedCounts:
     """The tables of all processes, and a pipe for each process.
 
-    running, waiting: since when each of an organization's requests does. served: the two
-    organizations of which each process let a request run last, and when. row: this process's.
+    running, waiting: an entry for each request, with the time at which it began to run or wait.
+    served: the two organizations that each process served last, and when.
+    row: the row of this process.
     """
 
     def __init__(self, processes: int, requests: int) -> None:

@@ -8,7 +8,7 @@ from contextvars import copy_context
 import pytest
 
 from platform_site.lib.principals import Scope
-from sqlgateway.execution import admission, limits, running
+from sqlgateway.execution import admission, limits, running_counts
 from sqlgateway.execution.admission import Admission
 from sqlgateway.execution.shared_counts import SharedCounts
 
@@ -63,6 +63,6 @@ class Clock:
 def stop_time(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the time by which requests are admitted from now on."""
     clock = Clock()
-    for module in (admission, limits, running):
+    for module in (admission, limits, running_counts):
         monkeypatch.setattr(module, "time", clock)
     return clock
