@@ -1,8 +1,8 @@
 """After a restore: payouts wait until each is reconciled with its provider.
 
 What was paid since the backup is not known here: its amount looks payable, and a payout that was
-on its way may have arrived. So every open one is held, and none can be requested, until staff says
-that both sides agree.
+on its way may have arrived, or have been reversed and paid as part of another one. So every open
+one is held, and none is sent or can be requested, until staff says that both sides agree.
 """
 
 from datetime import datetime
@@ -16,9 +16,16 @@ from django.utils import timezone
 from edgecache.billing.errors import PayoutRefused
 from edgecache.billing.models import Payout, Progress
 from edgecache.billing.payouts import payouts
-from edgecache.billing.payouts.providers import Outcome, ProviderUnavailable, sender_of
+from edgecache.billing.payouts.providers import (
+    Outcome,
+    ProviderAnswer,
+    ProviderUnavailable,
+    sender_of,
+)
 
 REASON: Final = "restored from a backup: to be reconciled with the provider"
+# To the operator, who requests it anew.
+NOT_PAID: Final = "It had not been paid when the platform was restored from a backup."
 
 
 def begin() -> int:
@@ -31,13 +38,16 @@ def begin() -> int:
         # As if each had been sent: from now on the provider is asked before it is sent.
         rows = Payout.objects.filter(state__in=payouts.OPEN)
         rows.update(attempts=Greatest("attempts", Value(1)))
-        return rows.filter(hold_reason="").update(hold_reason=REASON)
+        # Holds of staff stay; those of quarantines would end by themselves, and send the payout.
+        held = rows.filter(hold_reason__regex=f"^({payouts.QUARANTINED}|{payouts.HELD_BEFORE}|)$")
+        return held.update(hold_reason=REASON)
 
 
 def ask_providers(*, now: datetime) -> list[Payout]:
-    """Settle what providers know, release what they do not; return what still waits.
+    """Settle what providers know, reverse what they do not; return what still waits.
 
-    Payouts by hand wait for staff, who alone know.
+    What was not paid is payable again, less what staff records as paid since. Payouts by hand wait
+    for staff, who alone know.
     """
     for payout in _held():
         if payout.method.kind == payouts.BY_HAND:
@@ -46,10 +56,9 @@ def ask_providers(*, now: datetime) -> list[Payout]:
             answer = sender_of(payout.method.kind).find(payout)
         except ProviderUnavailable:
             continue
+        if answer.outcome == Outcome.UNKNOWN:
+            answer = ProviderAnswer(Outcome.REFUSED, failure=NOT_PAID)
         with transaction.atomic():
-            if answer.outcome == Outcome.UNKNOWN:
-                payouts.hold(payout.pk, reason="")
-                continue
             payouts.settle_answer(payout.pk, answer, now=now)
             Payout.objects.filter(pk=payout.pk).update(hold_reason="")
     return _held()

@@ -20,12 +20,10 @@ def _restored(payout: Payout) -> Payout:
     return Payout.objects.get(pk=payout.pk)
 
 
-@pytest.mark.parametrize("was_sent", [True, False])
-def test_a_restored_payout_is_paid_once(bank: type[Bank], *, was_sent: bool) -> None:
+def test_a_restored_payout_that_was_paid_is_confirmed(bank: type[Bank]) -> None:
     earn(250 * CENT)
     payout = requested()
-    if was_sent:
-        payouts.send(payout.pk, now=RESTED)
+    payouts.send(payout.pk, now=RESTED)
     _restored(payout)
     # Neither the task nor the operator moves it.
     assert payouts.send(payout.pk, now=RESTED).state == Payout.State.DEBITED
@@ -33,11 +31,43 @@ def test_a_restored_payout_is_paid_once(bank: type[Bank], *, was_sent: bool) -> 
         payouts.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
     assert refused("runpayouts", "--reconciled")[1]["code"] == "payout_refused"
 
-    [open_now] = facts("runpayouts", "--reconcile")["payouts"] or [None]
-    assert (open_now is None) == was_sent
-    payouts.send(payout.pk, now=RESTED)
-    assert bank.paid == {payout.pk: 250}
+    assert facts("runpayouts", "--reconcile")["payouts"] == []
+    payout.refresh_from_db()
+    assert (payout.state, bank.paid) == (Payout.State.CONFIRMED, {payout.pk: 250})
     assert operator() == (0, 0, 0)
+
+
+@pytest.mark.parametrize("hold_reason", ["", payouts.QUARANTINED])
+def test_what_was_reversed_and_paid_since_the_backup_is_not_paid_again(
+    bank: type[Bank], hold_reason: str
+) -> None:
+    earn(250 * CENT)
+    # The operator cancelled it after the backup, and was paid by another payout, which is lost.
+    payout = requested()
+    Payout.objects.update(hold_reason=hold_reason)
+    assert reconciliation.begin() == 1
+    payouts.release_cleared()
+
+    assert facts("runpayouts", "--reconcile")["payouts"] == []
+    payouts.send(payout.pk, now=RESTED)
+    payout.refresh_from_db()
+    assert (payout.state, bank.paid, operator()) == ("reversed", {}, (0, 250 * CENT, 0))
+    facts("runpayouts", "--record", str(OLGA), "--cents", "250", "--reference", "tr_9")
+    facts("runpayouts", "--reconciled")
+    with pytest.raises(PayoutRefused, match="0 cents are payable"):
+        requested()
+
+
+def test_a_hold_of_staff_outlasts_a_restore(bank: type[Bank]) -> None:
+    earn(250 * CENT)
+    payout = requested()
+    payouts.hold(payout.pk, reason="being checked")
+    assert reconciliation.begin() == 0
+    [row] = facts("runpayouts", "--reconcile")["payouts"]
+    assert (row["hold_reason"], payouts.send(payout.pk, now=RESTED).state) == (
+        "being checked",
+        "debited",
+    )
 
 
 def test_no_payout_is_requested_before_all_is_accounted_for(bank: type[Bank]) -> None:

@@ -51,7 +51,8 @@ class Command(OpsCommand):
         choice.add_argument(
             "--reconcile",
             action="store_true",
-            help="After a restore: ask providers about the payouts that were on their way.",
+            help="After a restore: ask providers about the payouts that were on their way; "
+            "what they do not know is payable again.",
         )
         choice.add_argument(
             "--reconciled",
