@@ -1,15 +1,15 @@
 """Earnings are held for a while before they can be paid out."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import Q, Sum
 
 from edgecache.billing import ledger
 from edgecache.billing.ledger import Posting
-from edgecache.billing.models import Account, AccountKind, Entry, Journal
+from edgecache.billing.models import Account, AccountKind, Entry, Journal, Payout
 from edgecache.billing.money import LARGEST_UCR
 
 DAY: Final = timedelta(days=1)
@@ -50,6 +50,28 @@ def release(organization_id: int, *, now: datetime) -> int:
             ],
         )
         return amount_ucr
+
+
+def paid_until(organization_id: int) -> datetime:
+    """Return the time up to which an operator's earnings were paid out, the oldest first.
+
+    A payout takes what the releases before it made payable; what was held then, it left.
+    """
+    paid = Payout.objects.filter(organization_id=organization_id).exclude(
+        Q(state=Payout.State.REVERSED) | Q(state=Payout.State.DEBITED, attempts=0)
+    )
+    last = paid.order_by("-created_at").first()
+    releases = Journal.objects.filter(
+        kind=Journal.Kind.RELEASE,
+        entries__account__kind=AccountKind.PAYABLE,
+        entries__account__organization_id=organization_id,
+    )
+    if last is not None:
+        releases = releases.filter(posted_at__lte=last.created_at)
+    release = releases.order_by("-posted_at").first()
+    if last is None or release is None:
+        return datetime.min.replace(tzinfo=UTC)
+    return release.posted_at - settings.BILLING.hold_days * DAY
 
 
 def forfeit(

@@ -48,7 +48,7 @@ def _record(confirmed: ConfirmedAction, tag: BillingTag, row: Quarantine) -> Non
 def _label(row: Quarantine) -> str:
     return (
         f"{row}, organization {row.organization_id}: "
-        f"earned {credits_text(quarantines.forfeitable_ucr(row))} credits that were not forfeited, "
+        f"earned {credits_text(quarantines.forfeitable_ucr(row))} credits that are not paid out, "
         f"forfeited {credits_text(row.forfeited_ucr)}"
     )
 

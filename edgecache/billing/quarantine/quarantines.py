@@ -15,7 +15,7 @@ from edgecache.api import client
 from edgecache.billing import holds
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.errors import AppealRefused, ForfeitRefused, QuarantineNotFound
-from edgecache.billing.models import Quarantine
+from edgecache.billing.models import Journal, Quarantine
 from edgecache.billing.money import credits_text
 from edgecache.billing.payouts import payouts
 from edgecache.billing.usage.progress import lock_progress
@@ -24,9 +24,14 @@ from platform_site.lib.principals import PlatformRequest
 
 PAGE: Final = 500
 EARNED: Final = """
-    SELECT coalesce(sum(s.share), 0)::bigint
-    FROM billing_usageline l JOIN billing_linestate s ON s.line_id = l.id
-    WHERE l.operator_id = %s AND l.node_id = %s
+    SELECT coalesce(sum(share.ucr), 0)::bigint
+    FROM billing_usageline l
+    CROSS JOIN LATERAL (
+        SELECT journal_id, share_ucr AS ucr FROM billing_charge WHERE line_id = l.id
+        UNION ALL
+        SELECT journal_id, share_ucr FROM billing_adjustment WHERE charge_id = l.id) share
+    JOIN billing_journal j ON j.id = share.journal_id
+    WHERE l.operator_id = %s AND l.node_id = %s AND j.posted_at > %s
 """
 
 
@@ -95,13 +100,16 @@ def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Q
 
 
 def forfeitable_ucr(row: Quarantine) -> int:
-    """Return what a node earned and was not forfeited before; of that, part may be paid out."""
-    with connection.cursor() as cursor:
-        cursor.execute(EARNED, [row.organization_id, row.node_id])
-        earned_ucr = int(cursor.fetchone()[0])
+    """Return what a node earned and was neither paid out nor forfeited before."""
     same = Quarantine.objects.filter(node_id=row.node_id, organization_id=row.organization_id)
-    taken = same.exclude(decision=Quarantine.Decision.GRANTED)
-    return max(earned_ucr - sum(taken.values_list("forfeited_ucr", flat=True)), 0)
+    taken = same.exclude(decision=Quarantine.Decision.GRANTED).values_list("pk", flat=True)
+    forfeits = Journal.objects.filter(key__in=[f"forfeit:{pk}" for pk in taken])
+    since = max(
+        [holds.paid_until(row.organization_id), *forfeits.values_list("posted_at", flat=True)]
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(EARNED, [row.organization_id, row.node_id, since])
+        return max(int(cursor.fetchone()[0]), 0)
 
 
 def appeal(

@@ -58,7 +58,7 @@ class Command(OpsCommand):
             raise Refused(
                 "not_confirmed",
                 f"{decision}: node {row.node_id} of organization {row.organization_id}, with "
-                f"{most} credits earned and {credits_text(row.forfeited_ucr)} taken. Add --yes.",
+                f"{most} credits unpaid and {credits_text(row.forfeited_ucr)} taken. Add --yes.",
             )
         with transaction.atomic():
             now = timezone.now()

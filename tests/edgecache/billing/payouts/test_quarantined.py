@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from procrastinate.contrib.django.models import ProcrastinateJob
@@ -14,11 +15,13 @@ from edgecache.billing.models import Payout, PayoutMethod, Quarantine
 from edgecache.billing.payouts import manual, methods, payouts
 from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
 from edgecache.billing.quarantine import quarantines
+from edgecache.billing.usage import settlement
 from tests.commands import facts
 from tests.edgecache.api.brain import ScriptedBrain
 from tests.edgecache.billing.payouts.test_payouts import ACCOUNT, CENT, RESTED, Bank
-from tests.edgecache.billing.support import NODE, NOW, operator
+from tests.edgecache.billing.support import NODE, NOW, line, operator, store
 from tests.edgecache.billing.test_quarantines import (
+    CONSUMER,
     OTHER_NODE,
     brain,
     decide,
@@ -47,6 +50,13 @@ def place(alice: User, settings: Settings, earned: int) -> int:
     return alice.organization_id
 
 
+def serve(place: int, node: UUID) -> None:
+    """Let a node earn as much as each did before."""
+    served = {"operator_id": place, "bytes_served": 10**9, "node_id": str(node)}
+    store(line(CONSUMER, **served))
+    settlement.settle()
+
+
 def requested(place: int) -> Payout:
     return payouts.request(place, by="x", now=RESTED)
 
@@ -73,6 +83,48 @@ def test_a_requested_payout_does_not_escape_a_forfeiture(
     assert (state_of(payout), operator(place)) == ("reversed", (0, earned, earned))
     # What the other node earned can be requested anew.
     assert requested(place).amount_cents == earned // CENT
+
+
+def confirmed(place: int) -> Payout:
+    """Request a payout and let the bank pay it."""
+    payout = requested(place)
+    for _ in range(2):
+        payouts.send(payout.pk, now=RESTED)
+    return payout
+
+
+def test_what_was_paid_out_is_not_taken_from_other_nodes(
+    brain: ScriptedBrain, place: int, earned: int
+) -> None:
+    assert state_of(confirmed(place)) == "confirmed"
+    serve(place, OTHER_NODE)
+    case = quarantined(brain, place)
+    with pytest.raises(ForfeitRefused, match="no earnings that are not paid out"):
+        take(case)
+    # What the node earns after the payout is its own to lose.
+    serve(place, NODE)
+    assert take(case).forfeited_ucr == earned
+    assert operator(place) == (earned, 2 * earned % CENT, earned)
+
+
+def test_a_payout_that_came_back_is_taken_as_if_it_had_not_been_paid(
+    brain: ScriptedBrain, place: int, earned: int
+) -> None:
+    payout = confirmed(place)
+    refusal = ProviderAnswer(Outcome.REFUSED, failure="returned")
+    payouts.settle_answer(payout.pk, refusal, now=RESTED)
+    assert take(quarantined(brain, place)).forfeited_ucr == earned
+
+
+def test_what_a_payout_left_in_the_hold_is_taken(
+    brain: ScriptedBrain, place: int, earned: int, settings: Settings
+) -> None:
+    settings.BILLING = replace(settings.BILLING, hold_days=30)
+    serve(place, NODE)
+    confirmed(place)
+    assert operator(place)[0] == earned
+    assert take(quarantined(brain, place)).forfeited_ucr >= earned
+    assert operator(place)[0] == 0
 
 
 def test_a_payout_that_is_requested_beside_the_record_of_a_quarantine_is_held(
