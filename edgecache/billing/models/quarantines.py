@@ -9,7 +9,8 @@ from platform_site.lib.ids import uuid7
 class Quarantine(models.Model):
     """A quarantine of an operator's node, which serves nothing until it is approved again.
 
-    event: the brain's number of it. organization_id: the operator's. ended_at: when the node was
+    event: the brain's number of it, which a brain that was restored from a backup gives again; node
+    and began_at are unique. organization_id: the operator's. ended_at: when the node was
     approved again; it stays empty if the node is removed. forfeited_ucr: what staff took of what
     the node earned. decision: about the appeal; rejecting it forfeits nothing by itself. Payouts of
     the operator wait while the quarantine is open: not ended, not forfeited and no appeal granted.
@@ -22,7 +23,7 @@ class Quarantine(models.Model):
         REJECTED = "rejected"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    event = models.BigIntegerField(unique=True)
+    event = models.BigIntegerField()
     node_id = models.UUIDField()
     organization_id = models.BigIntegerField()
     reason = models.CharField(max_length=255)
@@ -45,9 +46,10 @@ class Quarantine(models.Model):
 
     class Meta:
         constraints = [
+            models.UniqueConstraint(fields=["node_id", "began_at"], name="quarantine_once"),
             models.CheckConstraint(
                 condition=models.Q(forfeited_ucr__gte=0), name="quarantine_forfeit_not_negative"
-            )
+            ),
         ]
         indexes = [models.Index(fields=["organization_id", "id"], name="quarantine_of_operator")]
 

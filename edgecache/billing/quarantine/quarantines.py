@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+import structlog
+from django.conf import settings
 from django.db import connection, transaction
 
 from accounts.audit import audit
@@ -15,12 +17,14 @@ from edgecache.api import client
 from edgecache.billing import holds
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.errors import AppealRefused, ForfeitRefused, QuarantineNotFound
-from edgecache.billing.models import Journal, Quarantine
+from edgecache.billing.models import Journal, Progress, Quarantine
 from edgecache.billing.money import credits_text
 from edgecache.billing.payouts import payouts
 from edgecache.billing.usage.progress import lock_progress
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.principals import PlatformRequest
+
+log = structlog.get_logger(__name__)
 
 PAGE: Final = 500
 EARNED: Final = """
@@ -44,18 +48,16 @@ def record_new(*, now: datetime) -> int:
     """
     with transaction.atomic():
         progress = lock_progress("quarantines")
-        answer = client.call(
-            "GET",
-            "/v1/quarantines",
-            query={"after": progress.position, "limit": PAGE},
-            disabled={"quarantines": []},
-        )
-        events: list[dict[str, Any]] = answer["quarantines"]
+        # From the last one that is known on, to see that the brain still has it.
+        events = _events_after(max(progress.position - 1, 0))
+        if progress.position and settings.CACHE.is_enabled and not _is_known(events, progress):
+            # A brain's database from a backup: what it numbers anew may never pass the position.
+            log.error("billing_brain_counts_quarantines_anew", position=progress.position)
+            progress.position, events = 0, _events_after(0)
         new = [row for row in events if _record(row)]
-        if events:
-            progress.position = events[-1]["id"]
-            progress.updated_at = now
-            progress.save(update_fields=["position", "updated_at"])
+        progress.position = events[-1]["id"] if events else progress.position
+        progress.updated_at = now
+        progress.save(update_fields=["position", "updated_at"])
     _end(now=now)
     payouts.release_cleared()
     return len(new)
@@ -184,14 +186,33 @@ def record(
     )
 
 
+def _events_after(position: int) -> list[dict[str, Any]]:
+    answer = client.call(
+        "GET",
+        "/v1/quarantines",
+        query={"after": position, "limit": PAGE},
+        disabled={"quarantines": []},
+    )
+    events: list[dict[str, Any]] = answer["quarantines"]
+    return events
+
+
+def _is_known(events: list[dict[str, Any]], progress: Progress) -> bool:
+    """True if the first event is the one that was recorded last."""
+    if not events or events[0]["id"] != progress.position:
+        return False
+    began_at = datetime.fromisoformat(events[0]["began_at"])
+    return Quarantine.objects.filter(node_id=events[0]["node_id"], began_at=began_at).exists()
+
+
 def _record(event: dict[str, Any]) -> bool:
     row, is_new = Quarantine.objects.get_or_create(
-        event=event["id"],
+        node_id=UUID(event["node_id"]),
+        began_at=datetime.fromisoformat(event["began_at"]),
         defaults={
-            "node_id": UUID(event["node_id"]),
+            "event": event["id"],
             "organization_id": event["organization_id"],
             "reason": event["reason"],
-            "began_at": datetime.fromisoformat(event["began_at"]),
         },
     )
     if not is_new:

@@ -55,7 +55,7 @@ def event(organization_id: int, number: int = 1) -> dict[str, Any]:
         "node_id": str(NODE),
         "organization_id": organization_id,
         "reason": "wrong bytes for 3 blobs in 300 looks",
-        "began_at": NOW.isoformat(),
+        "began_at": (NOW + timedelta(minutes=number)).isoformat(),
     }
 
 
@@ -118,6 +118,30 @@ def test_the_operator_is_mailed_once_and_sees_why(
     assert (shown["node_id"], shown["state"]) == (str(NODE), "open")
     assert shown["reason"] == "wrong bytes for 3 blobs in 300 looks"
     assert AuditEvent.objects.filter(tag="sync:node:quarantine").count() == 1
+
+
+@pytest.mark.parametrize("count", [1, 3], ids=["fewer events", "more events"])
+def test_a_brain_from_a_backup_that_numbers_events_anew_is_followed(
+    brain: ScriptedBrain, alice: User, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    place = alice.organization_id
+    events = [event(place, number) for number in (1, 2)]
+    called = client.call
+
+    def call(method: str, path: str, **words: Any) -> Any:
+        if path != "/v1/quarantines":
+            return called(method, path, **words)
+        return {"quarantines": [one for one in events if one["id"] > words["query"]["after"]]}
+
+    listed(brain)
+    monkeypatch.setattr(client, "call", call)
+    assert quarantines.record_new(now=NOW) == 2
+    # The backup was made before both; these have their numbers.
+    events[:] = [event(place, 10 + number) | {"id": number} for number in range(1, count + 1)]
+    assert [quarantines.record_new(now=NOW) for _ in range(2)] == [count, 0]
+    events.append(event(place, 20) | {"id": count + 1})
+    assert quarantines.record_new(now=NOW) == 1
+    assert mails(alice) == ["node_quarantined"] * (count + 3)
 
 
 def test_payouts_wait_until_staff_has_decided(
