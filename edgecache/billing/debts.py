@@ -90,7 +90,10 @@ SELECT coalesce(sum(granted_ucr), 0)::bigint, coalesce(sum(paid_ucr), 0)::bigint
 FROM billing_adjustment WHERE journal_id = %s
 """
 SHARES: Final[LiteralString] = """
-SELECT l.operator_id, sum(a.share_ucr)::bigint
+SELECT l.operator_id, sum(a.share_ucr)::bigint,
+    coalesce(sum(a.share_ucr) FILTER (WHERE EXISTS (SELECT FROM billing_quarantine q
+        WHERE q.organization_id = l.operator_id AND q.node_id = l.node_id
+            AND q.forfeited_at >= l.used_at AND q.decision <> 'granted')), 0)::bigint
 FROM billing_adjustment a JOIN billing_usageline l ON l.id = a.charge_id
 WHERE a.journal_id = %s AND a.share_ucr <> 0 GROUP BY 1
 """
@@ -199,8 +202,8 @@ def _post(journal: Journal, organization_id: int) -> int | None:
 def _shares(journal: Journal) -> Iterator[Posting]:
     """Yield the entries for the operators of a journal's lines, and the platform's against them.
 
-    What is taken back comes from what was forfeited, then from what is held, then from what is
-    payable, which may fall below zero: later earnings make up for it.
+    What is taken back of a node whose earnings were forfeited comes from these. The rest comes from
+    what is held, then from what is payable, which may fall below zero: later earnings make up.
     """
     with connection.cursor() as cursor:
         cursor.execute(SHARES, [journal.pk])
@@ -208,18 +211,18 @@ def _shares(journal: Journal) -> Iterator[Posting]:
     ledger.locked(
         [
             (kind, operator)
-            for operator, _ in changes
+            for operator, _, _ in changes
             for kind in (AccountKind.HELD, AccountKind.FORFEITED)
         ]
     )
-    for operator, share in changes:
+    for operator, share, forfeited in changes:
         yield Posting(AccountKind.FEES, None, -share)
         if share > 0:
             yield Posting(AccountKind.HELD, operator, share)
             continue
         left = -share
-        for kind in (AccountKind.FORFEITED, AccountKind.HELD):
-            taken = min(left, ledger.balance(kind, operator))
+        for kind, most in ((AccountKind.FORFEITED, max(-forfeited, 0)), (AccountKind.HELD, left)):
+            taken = min(left, most, ledger.balance(kind, operator))
             left -= taken
             yield Posting(kind, operator, -taken)
         yield Posting(AccountKind.PAYABLE, operator, -left)

@@ -14,10 +14,10 @@ from pytest_django import Settings
 
 from accounts.models import AuditEvent, Delivery, User
 from edgecache.api import client
-from edgecache.billing import consumer_credits, ledger
+from edgecache.billing import consumer_credits, debts, ledger
 from edgecache.billing.errors import AppealRefused, ForfeitRefused, PayoutRefused
 from edgecache.billing.ledger import Posting
-from edgecache.billing.models import AccountKind, Journal, Payout, Quarantine
+from edgecache.billing.models import AccountKind, Journal, Payout, Quarantine, UsageLine
 from edgecache.billing.money import UCR_PER_CENT
 from edgecache.billing.payouts import methods, payouts
 from edgecache.billing.quarantine import quarantines
@@ -220,6 +220,35 @@ def test_an_appeal_that_is_granted_returns_what_was_forfeited(
         with pytest.raises(AppealRefused):
             decide(case, is_granted=is_granted)
     assert operator(alice.organization_id) == (2 * earned, 0, 0)
+
+
+def refund(node: UUID) -> None:
+    """Refund what a node served."""
+    (pk,) = UsageLine.objects.filter(node_id=node).values_list("pk", flat=True)
+    debts.refund(CONSUMER, [pk], key=f"fault {node}", reason="x", actor="x")
+
+
+def test_a_refund_of_another_node_leaves_what_was_forfeited(
+    case: Quarantine, alice: User, earned: int
+) -> None:
+    place = alice.organization_id
+    take(case)
+    refund(OTHER_NODE)
+    assert operator(place) == (0, 0, earned)
+    quarantines.appeal(place, case.pk, "please", by="x", now=NOW)
+    decide(case, is_granted=True)
+    assert operator(place) == (earned, 0, 0)
+    # Nothing is forfeited any more.
+    refund(NODE)
+    assert operator(place) == (0, 0, 0)
+
+
+def test_a_refund_of_the_node_itself_takes_what_was_forfeited(
+    case: Quarantine, alice: User, earned: int
+) -> None:
+    take(case)
+    refund(NODE)
+    assert operator(alice.organization_id) == (earned, 0, 0)
 
 
 def test_an_appeal_that_is_rejected_changes_no_balance(
