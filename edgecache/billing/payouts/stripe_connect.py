@@ -6,7 +6,9 @@ transfer's idempotency key, which Stripe forgets after a day, and its group, whi
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
+from uuid import UUID
 
 import stripe
 import structlog
@@ -146,6 +148,23 @@ def _answer(transfers: Sequence[stripe.Transfer | None], payout: Payout) -> Prov
     return ProviderAnswer(Outcome.UNKNOWN)
 
 
+def payout_of(transfer: Mapping[str, Any]) -> Payout | None:
+    """Return what a transfer paid: by its group, or as staff recorded it after a restore."""
+    with suppress(ValueError):
+        rows = Payout.objects.select_related("method")
+        group = UUID(transfer["transfer_group"] or "")
+        payout = rows.filter(pk=group, method__kind=KIND).first()
+        if payout is not None:
+            return payout if matches(transfer, payout) else None
+    # Those of the platform itself have their own group, and attempts.
+    return Payout.objects.filter(
+        attempts=0,
+        reference=transfer["id"],
+        amount_cents=transfer["amount"],
+        currency__iexact=transfer["currency"],
+    ).first()
+
+
 def matches(transfer: Mapping[str, Any], payout: Payout) -> bool:
     """True if a transfer is a payout's: its amount, its account and its group."""
     names = ("object", "amount", "currency", "destination", "transfer_group")
@@ -153,7 +172,8 @@ def matches(transfer: Mapping[str, Any], payout: Payout) -> bool:
         "transfer",
         payout.amount_cents,
         payout.currency.lower(),
-        payout.method.details["account"],
+        # Of an organization that was erased it is not kept.
+        payout.method.details.get("account", transfer.get("destination")),
         str(payout.pk),
     ]
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-from uuid import UUID
 
 import orjson
 import stripe
@@ -11,10 +10,9 @@ from django.conf import settings
 from django.utils import timezone
 
 from edgecache.billing.errors import WebhookRefused
-from edgecache.billing.models import Payout
 from edgecache.billing.payouts import payouts
 from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
-from edgecache.billing.payouts.stripe_connect import REVERSED, matches
+from edgecache.billing.payouts.stripe_connect import REVERSED, payout_of
 from edgecache.billing.topups import topups
 from edgecache.billing.topups.providers import Payment
 from platform_site.lib.errors import MalformedJson
@@ -58,19 +56,16 @@ def _is_ours(event: Facts) -> bool:
 
 
 def _transfer_reversed(transfer: Facts) -> None:
-    try:
-        payout_id = UUID(transfer["transfer_group"] or "")
-    except ValueError:
-        return
-    rows = Payout.objects.select_related("method").filter(pk=payout_id, method__kind="stripe")
-    payout = rows.first()
-    if payout is None or not matches(transfer, payout):
+    payout = payout_of(transfer)
+    if payout is None:
+        # Possibly of a payout that a restore lost: staff compares what providers paid.
+        log.error("billing_reversal_of_unknown_transfer", transfer=transfer["id"])
         return
     if not transfer["reversed"]:
-        log.error("billing_transfer_partly_reversed", payout=str(payout_id))
+        log.error("billing_transfer_partly_reversed", payout=str(payout.pk))
         return
     answer = ProviderAnswer(Outcome.REFUSED, reference=transfer["id"], failure=REVERSED)
-    payouts.settle_answer(payout_id, answer, now=timezone.now())
+    payouts.settle_answer(payout.pk, answer, now=timezone.now())
 
 
 def _session_paid(session: Facts) -> None:

@@ -4,12 +4,13 @@ import traceback
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from pytest_django import Settings
 
 from accounts.models import User
-from edgecache.billing import conf, ledger
+from edgecache.billing import conf, ledger, organization_removal
 from edgecache.billing.ledger import Posting
 from edgecache.billing.models import AccountKind, Journal, Payout, PayoutMethod
 from edgecache.billing.money import UCR_PER_CENT
@@ -18,6 +19,7 @@ from edgecache.billing.payouts.providers import ProviderUnavailable
 from edgecache.billing.payouts.stripe_connect import StripeConnect
 from platform_site.env import Env, SettingError
 from tests.cast import signed_in
+from tests.commands import facts
 from tests.edgecache.billing.stripe.server import ACCOUNT, KEY, WEBHOOK_SECRET, Stripe
 from tests.edgecache.billing.stripe.support import delivered, own
 from tests.edgecache.billing.support import NOW, OLGA, operator
@@ -231,6 +233,32 @@ def test_a_reversal_that_is_heard_of_before_the_transfer_counts_as_well(
     assert reversed_at_stripe(stripe) == 204
     assert payouts.send(payout.pk, now=RESTED).state == "reversed"
     assert (len(stripe.transfers), operator()) == (1, (0, EARNED, 0))
+
+
+def test_a_reversal_for_an_erased_organization_is_booked(stripe: Stripe, payout: Payout) -> None:
+    payouts.send(payout.pk, now=RESTED)
+    organization_removal.on_organization_erased(OLGA)
+    assert reversed_at_stripe(stripe) == 204
+    payout.refresh_from_db()
+    assert (payout.state, operator()) == ("reversed", (0, EARNED, 0))
+
+
+def test_a_reversal_of_a_payment_that_staff_recorded_is_booked(
+    stripe: Stripe, payout: Payout, caplog: pytest.LogCaptureFixture
+) -> None:
+    # The payout is from before the backup, which has not got the one that was paid.
+    payouts.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
+    lost = {"id": "tr_9", "object": "transfer", "amount": 2500, "currency": "usd"}
+    lost |= {"destination": "acct_1Former", "transfer_group": str(uuid4()), "reversed": True}
+    assert delivered("transfer.reversed", lost).status == 204
+    assert (operator(), "unknown_transfer" in caplog.text) == ((0, EARNED, 0), True)
+
+    facts("runpayouts", "--record", str(OLGA), "--cents", "2500", "--reference", "tr_9")
+    assert operator() == (0, 0, 0)
+    for _ in range(2):
+        assert delivered("transfer.reversed", lost).status == 204
+    assert Payout.objects.get(reference="tr_9").state == "reversed"
+    assert (operator(), ledger.balance(AccountKind.CASH, None)) == ((0, EARNED, 0), 0)
 
 
 @pytest.mark.parametrize(
