@@ -24,6 +24,8 @@ PAGE_LINES: Final = 5000
 # Tolerated difference between the brain's clock and this one.
 SKEW: Final = timedelta(minutes=5)
 OLDEST: Final = timedelta(days=40)
+# The row of Progress whose time is that at which the brain's database was from a backup.
+WENT_BACK: Final = "brain_went_back"
 QUANTITIES: Final[Mapping[UsageKind, str]] = {
     UsageKind.HIT: "hits",
     UsageKind.MISS: "misses",
@@ -62,7 +64,7 @@ def import_usage(*, now: datetime, is_complete: bool = False) -> ImportResult:
     """
     done = import_other(now=now, is_complete=is_complete)
     while True:
-        position, page = _next_page(is_complete=is_complete)
+        position, page = _next_page(now=now, is_complete=is_complete)
         if page["lines"]:
             done += _import_page(position, page, now=now)
         # What is used meanwhile makes new lines: the next run takes them.
@@ -95,26 +97,58 @@ def store(page: Mapping[str, Any], *, now: datetime) -> tuple[int, int]:
     _check_sums(page)
     # Settling takes lines by their id: ids must become visible in order.
     lock_progress("settle")
-    good: list[UsageLine] = []
+    good: dict[UUID, list[UsageLine]] = {}
+    given: dict[UUID, Mapping[str, Any]] = {}
     rejected: list[RejectedLine] = []
     known = _known(page)
     for line in page["lines"]:
         if line.get("line_id") in known:
             continue
         try:
-            good += _read(line, now=now)
+            parts = list(_read(line, now=now))
+            good[parts[0].line_id], given[parts[0].line_id] = parts, line
         except (ValueError, KeyError, TypeError) as exc:
-            reason = str(exc) or type(exc).__name__
-            log.warning("billing_usage_line_rejected", reason=reason)
-            line_id = str(line.get("line_id", ""))[:64]
-            rejected.append(RejectedLine(line_id=line_id, reason=reason[:64], line=dict(line)))
-    new = {(line.line_id, line.kind): line for line in good}
-    UsageLine.objects.bulk_create(new.values())
+            rejected.append(_rejected(line, str(exc) or type(exc).__name__))
+    again = _counted_again(good, now=now)
+    rejected += [_rejected(given[line_id], "charged_before_restore") for line_id in again]
+    new = [one for line_id, lines in good.items() if line_id not in again for one in lines]
+    UsageLine.objects.bulk_create(new)
     RejectedLine.objects.bulk_create(rejected, ignore_conflicts=True)
     return len(new), len(rejected)
 
 
-def _next_page(*, is_complete: bool) -> tuple[int, Mapping[str, Any]]:
+def _rejected(line: Mapping[str, Any], reason: str) -> RejectedLine:
+    log.warning("billing_usage_line_rejected", reason=reason)
+    line_id = str(line.get("line_id", ""))[:64]
+    return RejectedLine(line_id=line_id, reason=reason[:64], line=dict(line))
+
+
+def _counted_again(good: Mapping[UUID, list[UsageLine]], *, now: datetime) -> set[UUID]:
+    """Return the lines of hours, buckets and nodes that were charged before the brain went back.
+
+    What it had counted when the backup was made becomes lines anew, with other ids, and so does the
+    storage of an hour. What was used after the restore in the same hour is not charged, either.
+    """
+    row = Progress.objects.filter(pk=WENT_BACK, updated_at__gt=now - OLDEST).first()
+    lines = [one for parts in good.values() for one in parts]
+    if row is None or not lines:
+        return set()
+    charged = UsageLine.objects.filter(
+        organization_id__in={one.organization_id for one in lines},
+        used_at__in={one.used_at for one in lines},
+        created_at__lte=row.updated_at,
+    ).values_list("kind", "used_at", "bucket_id", "node_id", "is_creditable")
+    places = set(charged)
+
+    def place(one: UsageLine) -> tuple[Any, ...]:
+        return one.kind, one.used_at, one.bucket_id, one.node_id, one.is_creditable
+
+    return {
+        line_id for line_id, parts in good.items() if any(place(one) in places for one in parts)
+    }
+
+
+def _next_page(*, now: datetime, is_complete: bool) -> tuple[int, Mapping[str, Any]]:
     """Return the position, and the page that begins with the line of this position."""
     row = Progress.objects.filter(pk="import").first()
     position = row.position if row is not None else 0
@@ -124,6 +158,7 @@ def _next_page(*, is_complete: bool) -> tuple[int, Mapping[str, Any]]:
         # Lines that are here already change nothing.
         log.error("billing_brain_counts_lines_anew", position=position)
         Progress.objects.filter(pk="import", position=position).update(position=0)
+        Progress.objects.update_or_create(name=WENT_BACK, defaults={"updated_at": now})
         position, page = 0, _page_after(0, is_complete=is_complete)
     return position, page
 

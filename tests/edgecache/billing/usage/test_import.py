@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.utils import timezone
 
 from edgecache.api import client
 from edgecache.billing import tasks
-from edgecache.billing.models import Charge, UsageLine
+from edgecache.billing.models import Charge, RejectedLine, UsageLine
 from edgecache.billing.usage import settlement, usage_import
 from tests.edgecache.billing.support import consumer, line, page, store
 
@@ -67,6 +68,37 @@ def test_a_brain_that_numbers_its_lines_anew_is_read_from_the_start(
     # Each of the two questions makes a line.
     assert imported() == restored + 2
     assert imported() == 1
+
+
+def test_a_brain_from_a_backup_charges_nothing_again(brain: Brain) -> None:
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0)
+
+    def count(**fields: Any) -> None:
+        fields |= {"used_at": hour.isoformat(), "id": len(brain.lines) + 1}
+        brain.lines.append(line(**fields))
+
+    def charged(kind: str) -> list[int]:
+        rows = UsageLine.objects.filter(kind=kind, used_at=hour).order_by("pk")
+        return [int(row.quantity) for row in rows]
+
+    count(hits=5, bucket_id=6)
+    count(hits=250, misses=2)
+    count(storage_byte_hours="7", node_id=None)
+    assert imported() == 5
+    # Of these the backup has the first, and what was counted of the second by then.
+    del brain.lines[1:]
+    count(hits=100)
+    count(storage_byte_hours="7", node_id=None)
+    # What was not charged, it charges, and what is used from then on.
+    count(hits=3, node_id=str(UUID(int=78)))
+    count(misses=4, node_id=None)
+    imported()
+    count(hits=6, node_id=str(UUID(int=78)))
+    imported()
+    assert charged("hit") == [5, 250, 3, 6]
+    assert (charged("miss"), charged("storage")) == ([2, 4], [7])
+    reasons = RejectedLine.objects.values_list("reason", flat=True)
+    assert list(reasons) == ["charged_before_restore"] * 2
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1, 0), (1, 2, 2, 1, 0)])
