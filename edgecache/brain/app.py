@@ -21,6 +21,7 @@ from edgecache.brain.directory.purges import Purges
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.internal_api.app import internal_api
+from edgecache.brain.metering.hourly_counts import HourlyCounts
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.metering.own_reads import OwnReads
@@ -68,7 +69,7 @@ class Wiring:
         """Make the parts; nothing is opened yet."""
         self.settings = settings
         self._make_storage()
-        self._make_nodes()
+        self._make_nodes(place.memory.credited)
         self._make_reads()
         self._make_objects()
         self.siblings = Siblings(
@@ -95,7 +96,7 @@ class Wiring:
         limit = PartsLimit(self.database, settings.uploads)
         self.upload_parts = Parts(self.staging, self.stores, limit)
 
-    def _make_nodes(self) -> None:
+    def _make_nodes(self, credited: HourlyCounts) -> None:
         settings = self.settings
         region_map = RegionMap(settings.geography.coordinates)
         self.locator = Locator(settings.geography, region_map)
@@ -124,7 +125,8 @@ class Wiring:
         reader = Reader(self.tickets, self.worker_client, settings.audits.vantages)
         self.audits = Audits(self.database, self.directory, self.nodes, reader, settings.audits)
         self.networks = OperatorNetworks(self.database)
-        self.own_reads = OwnReads(self.nodes, self.networks, settings.credit_limits)
+        limits = settings.credit_limits
+        self.own_reads = OwnReads(self.nodes, self.networks, limits, credited)
 
     def _make_reads(self) -> None:
         self.hot_objects = HotObjects(

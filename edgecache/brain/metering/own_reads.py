@@ -7,10 +7,7 @@ hour of the read; what is reported hours later earns nothing. Reads beyond are c
 the platform serves itself.
 """
 
-import hashlib
-import secrets
 import time
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,17 +16,12 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.metering.hourly_counts import HOUR_S, HOURS_KEPT, HourlyCounts
 from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.http.addresses import NETWORKS_KEPT, prefix_of
 from platform_site.settings_table import Integer
 
-HOUR_S: Final = 3600
-ROWS: Final = 4
-COLUMNS: Final = 2**16
-# A read earns in its hour and the five after it. An honest worker sends a receipt within a minute,
-# or as soon as its brain answers again; one that waits could choose the hour that it counts in.
-HOURS_KEPT: Final = 6
 # Clients on the brain's own machine say nothing about who reads; on the Internet there are none.
 THIS_MACHINE: Final = "127.0.0.0/24"
 
@@ -59,49 +51,18 @@ class CreditLimits:
     ]
 
 
-class HourlyCounts:
-    """Hits and bytes by key and hour: 4 MiB for each hour with reads, however many keys there are.
-
-    A count-min sketch: never too low, and too high by little; its hash has a secret key, so that
-    an operator cannot make others' keys collide. Source: Cormode & Muthukrishnan, "An improved data
-    stream summary" (2005).
-    """
-
-    def __init__(self) -> None:
-        self._secret = secrets.token_bytes(32)
-        self._hours: dict[int, tuple[array[int], array[int]]] = {}
-
-    def add(self, key: bytes, size: int, *, hour: int, oldest: int) -> tuple[int, int]:
-        """Count one hit of so many bytes; return its hour's hits and bytes of its key.
-
-        hour: of the read. oldest: hours before it are forgotten.
-        """
-        if hour not in self._hours:
-            self._hours = {one: kept for one, kept in self._hours.items() if one >= oldest}
-            self._hours[hour] = _zeros(), _zeros()
-        all_hits, all_sizes = self._hours[hour]
-        digest = hashlib.blake2b(key, key=self._secret, digest_size=2 * ROWS).digest()
-        hits = sizes = 2**63
-        for row in range(ROWS):
-            place = row * COLUMNS + digest[2 * row] * 256 + digest[2 * row + 1]
-            all_hits[place] += 1
-            all_sizes[place] += size
-            hits, sizes = min(hits, all_hits[place]), min(sizes, all_sizes[place])
-        return hits, sizes
-
-
-def _zeros() -> "array[int]":
-    return array("Q", bytes(8 * ROWS * COLUMNS))
-
-
 class OwnReads:
-    """One brain's judgement what reads through operators' nodes earn."""
+    """One brain's judgement what reads through operators' nodes earn.
+
+    counts: of all its processes.
+    """
 
     def __init__(
         self,
         nodes: Nodes,
         networks: OperatorNetworks,
         limits: CreditLimits,
+        counts: HourlyCounts,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -109,7 +70,7 @@ class OwnReads:
         self._networks = networks
         self._limits = limits
         self._clock = clock
-        self._counts = HourlyCounts()
+        self._counts = counts
 
     def is_creditable(
         self,
@@ -137,7 +98,7 @@ class OwnReads:
         if is_known and self._is_own(operator, node.endpoint, prefix):
             return False
         key = f"{bucket_id} {node_id.hex} {prefix}".encode()
-        hits, sizes = self._counts.add(key, size, hour=hour, oldest=oldest)
+        hits, sizes = self._counts.add(key, size, hour=hour)
         return hits <= self._limits.hits and sizes <= self._limits.limit_bytes
 
     def _is_own(self, operator: int, endpoint: str, prefix: str) -> bool:

@@ -2,7 +2,7 @@
 
 Each process writes its own part alone, so that no lock is needed, and none can be left behind by a
 process that is killed. The part outlives its process: the next one in the same place goes on with
-what it finds there.
+what it finds there. Only the counts of what operators are credited for are written by all.
 """
 
 import mmap
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from edgecache.brain.metering.hourly_counts import HourlyCounts
 from edgecache.http.server.acceptor import Balance
 from platform_site.lib.web.connection_counts import CLOSED, ConnectionCounts
 
@@ -34,6 +35,7 @@ class SharedMemory:
     def __init__(self, processes: int) -> None:
         self.processes = processes
         self._counts = {port: ConnectionCounts(processes) for port in PORTS}
+        self.credited = HourlyCounts()
         self._bytes = mmap.mmap(-1, processes * PART_BYTES)
 
     def counts(self, port: str) -> ConnectionCounts:

@@ -2,7 +2,8 @@
 
 import http.client
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -10,20 +11,19 @@ from uuid import UUID
 import pytest
 
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.metering.own_reads import (
-    HOURS_KEPT,
-    CreditLimits,
-    HourlyCounts,
-    OwnReads,
-)
+from edgecache.brain.metering.hourly_counts import HOURS_KEPT, HourlyCounts
+from edgecache.brain.metering.own_reads import CreditLimits, OwnReads
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.http.addresses import prefix_of
 from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.brain.support import ClusterRows, FakeWorker, Internal, register, run_worker
 from tests.edgecache.cluster import Cluster, Keys, until
 from tests.edgecache.conftest import connect
+from tests.processes import connections_of
 
 OPERATOR = 4242
+# By then every process of a brain knows a new node.
+LEARNED_S = 4.0
 ALICE = Tenant(1, 11)
 NODE = UUID(int=5)
 LIMITS = CreditLimits(hits=3, limit_bytes=1000)
@@ -55,7 +55,7 @@ class Clock:
 
 def judge(clock: Clock) -> OwnReads:
     known: Any = Operators()
-    return OwnReads(known, known, LIMITS, clock=clock)
+    return OwnReads(known, known, LIMITS, HourlyCounts(), clock=clock)
 
 
 @pytest.mark.parametrize(
@@ -119,13 +119,13 @@ def test_a_read_earns_until_five_hours_after_its_hour() -> None:
 def test_a_flood_of_networks_neither_hides_one_nor_takes_the_others_credit() -> None:
     counts = HourlyCounts()
     for _ in range(5):
-        counts.add(b"attacker", 10, hour=1, oldest=0)
+        counts.add(b"attacker", 10, hour=1)
     for number in range(20_000):
-        counts.add(f"flood {number}".encode(), 10, hour=1, oldest=0)
-    hits, size = counts.add(b"attacker", 10, hour=1, oldest=0)
+        counts.add(f"flood {number}".encode(), 10, hour=1)
+    hits, size = counts.add(b"attacker", 10, hour=1)
     assert hits >= 6
     assert size >= 60
-    assert counts.add(b"reader", 10, hour=1, oldest=0)[0] <= 3
+    assert counts.add(b"reader", 10, hour=1)[0] <= 3
 
 
 def test_prefixes_are_those_that_one_customer_has() -> None:
@@ -141,23 +141,61 @@ def keys(bare_cluster: Cluster) -> Keys:
 @pytest.fixture
 def public(bare_cluster: Cluster, keys: Keys) -> Iterator[str]:
     """Return the path of a public object that one operator's node holds."""
-    worker = run_worker(bare_cluster, "own", organization_id=OPERATOR)
-    store = connect(keys, bare_cluster.url)
-    made = bare_cluster.call(
-        "POST", f"/v1/buckets?{keys.scope}", {"name": "docs", "is_public": True}
-    )
+    with published(bare_cluster, keys) as path:
+        yield path
+
+
+@contextmanager
+def published(cluster: Cluster, keys: Keys) -> Iterator[str]:
+    """Run an operator's node that holds a public object; yield its path."""
+    worker = run_worker(cluster, "own", organization_id=OPERATOR)
+    store = connect(keys, cluster.url)
+    made = cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": "docs", "is_public": True})
     store.put_object(Bucket="docs", Key="key", Body=b"x" * 1000)
     store.close()
-    rows = ClusterRows(bare_cluster.database_url)
+    rows = ClusterRows(cluster.database_url)
     until(lambda: bool(rows.value("SELECT count(*) FROM brain_location")))
     yield f"/{made['public_name']}/key"
     worker.kill()
 
 
-def read_from(cluster: Cluster, source: str, path: str) -> None:
-    connection = http.client.HTTPConnection(
+@pytest.mark.slow
+def test_the_processes_of_a_brain_count_together(start: Callable[..., Cluster]) -> None:
+    cluster = start(variables={"ZBRAIN_PROCESSES": "2", "ZCACHE_CREDIT_HITS": "5"})
+    until(lambda: '"event":"brain_started"' in cluster.log)
+    keys = cluster.tenant()
+    with published(cluster, keys) as path, ExitStack() as stack:
+        opened = [connection_from("127.0.6.7", cluster) for _ in range(12)]
+        for connection in opened:
+            stack.callback(connection.close)
+            connection.connect()
+        pids = cluster.brain_processes()
+        until(lambda: all(connections_of(pid, cluster.port) > 2 for pid in pids))
+        made, end = 0, time.monotonic() + LEARNED_S
+        while time.monotonic() < end:
+            for connection in opened:
+                made += 1
+                connection.request("GET", path)
+                assert connection.getresponse().read() == b"x" * 1000
+
+        def hits() -> int:
+            lines = Internal(cluster)("GET", "/v1/usage").body["lines"]
+            return sum(one["hits"] for one in lines if one["environment_pk"] == keys.environment_pk)
+
+        # Each process writes its counts every ten seconds.
+        until(lambda: hits() == made)
+        counted = credited(cluster, keys.organization_id)
+        assert sum(line[1] for line in counted if line[0]) == 5
+
+
+def connection_from(source: str, cluster: Cluster) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection(
         "127.0.0.1", cluster.port, timeout=10, source_address=(source, 0)
     )
+
+
+def read_from(cluster: Cluster, source: str, path: str) -> None:
+    connection = connection_from(source, cluster)
     connection.request("GET", path)
     answer = connection.getresponse()
     assert (answer.status, len(answer.read())) == (200, 1000)
