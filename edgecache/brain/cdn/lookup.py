@@ -13,7 +13,7 @@ import structlog
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.cdn import cache_status, rules
 from edgecache.brain.cdn.assessment import CONFIRMED, Assessment
-from edgecache.brain.cdn.cache_keys import Target
+from edgecache.brain.cdn.cache_keys import AUTHORIZATION, Target
 from edgecache.brain.cdn.negative_responses import (
     BODY_LIMIT_BYTES,
     NegativeResponses,
@@ -153,14 +153,16 @@ class Lookup:
         status = cache_status.hit(ttl_s=round(found.until - time.monotonic()))
         return LookupResult(found.version, None, found.stored, status, found.body)
 
-    async def fetch(self, request: CdnRequest, *, above: int = 0) -> LookupResult:
+    async def fetch(
+        self, request: CdnRequest, *, above: int = 0, replaced: ObjectVersion | None = None
+    ) -> LookupResult:
         """Fetch from the origin, whatever is stored.
 
-        above: a generation whose bytes are lost. Raises as ``find`` does.
+        above: a generation whose bytes are lost. replaced: what is stored. Raises as ``find`` does.
         """
         if request.only_if_cached:
             raise NotCached
-        opened, attempt = await self._fetch(request, None, None, above=above)
+        opened, attempt = await self._fetch(request, replaced, None, above=above)
         result = self._result(opened, attempt, why="uri-miss")
         fetch = opened.fetch
         is_shared = fetch is not None and fetch.cacheability.is_shared
@@ -191,8 +193,9 @@ class Lookup:
         try:
             opened, attempt = await self._fetch(request, version, stored)
         except OriginChanged:
-            # The key was purged or changed before the revalidation was stored.
-            return await self.fetch(request)
+            # The key was purged or changed before the revalidation was stored, or it confirms
+            # another response.
+            return await self.fetch(request, replaced=version)
         except OriginError as exc:
             if not rules.serves_on_error(stored, now=time.time()):
                 raise
@@ -291,7 +294,9 @@ class Lookup:
         policy, target = request.policy, request.target
         sent = policy.sent(request.fields, known)
         conditions = rules.conditions(stored) if stored is not None else []
-        replaced, stale = stale, stale if conditions else None
+        # What one client's credentials get says nothing of what is stored for all.
+        replaced = None if AUTHORIZATION in sent else stale
+        stale = stale if conditions else None
         assess = Assessment(
             policy=policy,
             target=target,

@@ -80,6 +80,37 @@ def test_a_confirmation_of_another_etag_confirms_nothing(cdn_bucket: CdnBucket) 
     assert (got.status, got.body, got.headers["etag"]) == (200, b"new", '"2"')
 
 
+def test_what_must_not_be_stored_ends_a_response_that_was_confirmed_wrongly(
+    cdn_bucket: CdnBucket,
+) -> None:
+    store(cdn_bucket, "stale-while-revalidate=600")
+
+    def confirm_another(asked: object) -> None:
+        conditional = "if-none-match" in getattr(asked, "headers", {})
+        cdn_bucket.origin.said["/a"] = (
+            OriginAnswer(304, {"ETag": '"2"'}, b"")
+            if conditional
+            else OriginAnswer(200, NO_STORE, b"new")
+        )
+
+    cdn_bucket.origin.meanwhile = confirm_another
+    cdn_bucket.get("/a")
+    until(lambda: cdn_bucket.get("/a").body == b"new")
+
+
+def test_what_one_clients_credentials_get_ends_nothing_that_all_get(
+    cdn_bucket: CdnBucket,
+) -> None:
+    path = f"/v1/buckets/{cdn_bucket.bucket_id}?{cdn_bucket.scope}"
+    cdn_bucket.cluster.call("PATCH", path, {"forwarded_headers": ["authorization"]})
+    store(cdn_bucket, "public, stale-if-error=600")
+    cdn_bucket.origin.said["/a"] = OriginAnswer(401, NO_STORE, b"who?")
+    assert cdn_bucket.get("/a", authorization="Basic wrong").status == 401
+
+    cdn_bucket.origin.said["/a"] = OriginAnswer(503, {}, b"down")
+    assert cdn_bucket.get("/a").body == b"old"
+
+
 def test_an_origin_cannot_tell_nginx_to_send_something_else(cdn_bucket: CdnBucket) -> None:
     said = {"X-Accel-Redirect": "/.zonal-store/x", "X-Accel-Buffering": "no", "X-Own": "yes"}
     cdn_bucket.origin.said["/a"] = OriginAnswer(200, {**said, "Cache-Control": "max-age=60"})
