@@ -30,8 +30,9 @@ NOT_RESTORED: Final = re.compile(r"(PUBLICATION|SUBSCRIPTION|EVENT TRIGGER) - (?
 LEFT_OUT: Final = re.compile(
     r"(ACL|COMMENT|SECURITY LABEL) (pg_catalog|information_schema) "
     r"|(ACL|COMMENT|SECURITY LABEL) - (SCHEMA (public|zonal)|LANGUAGE|EXTENSION|DATABASE)\b"
-    # The platform's own schema: no tenant may own what is in it.
-    rf"|SCHEMA - (public|zonal) |{TYPES} zonal |DATABASE|EXTENSION - plpgsql"
+    # The platform's own schema: no tenant may own what is in it. A name and an owner follow: "TABLE
+    # DATA zonal zr_abc" is the table zonal of a tenant's schema DATA.
+    rf"|SCHEMA - (public|zonal) |{TYPES} zonal \S+ \S|DATABASE|EXTENSION - plpgsql"
     r"|SUBSCRIPTION|PUBLICATION|EVENT TRIGGER"
     rf"|TRIGGER \S+ .*{GUARD} "
 )
