@@ -30,17 +30,22 @@ def choose(
     """Return the nodes for further replicas, best first.
 
     copies: wanted in total. held_by: nodes that have one already; they count, and the others
-    differ from them in operator and region if possible.
+    differ from them in operator and region if possible. Overloaded nodes come last rather than
+    never: beside a large empty node, all others may count as overloaded.
     """
     known = list(candidates)
     holders = [row for row in known if row.id in held_by]
-    free = [row for row in within_bound(known) if row.id not in held_by]
-    ranked = sorted(free, key=lambda row: _score(sha256, row), reverse=True)
+    bounded = within_bound(known)
+    within = {row.id for row in bounded}
+    others = [row for row in known if row.id not in within and row.capacity_bytes > 0]
     chosen: list[NodeRow] = []
-    while ranked and len(holders) + len(chosen) < copies:
-        best = _most_different(ranked, [*holders, *chosen])
-        ranked.remove(best)
-        chosen.append(best)
+    for rows in (bounded, others):
+        free = [row for row in rows if row.id not in held_by]
+        ranked = sorted(free, key=lambda row: _score(sha256, row), reverse=True)
+        while ranked and len(holders) + len(chosen) < copies:
+            best = _most_different(ranked, [*holders, *chosen])
+            ranked.remove(best)
+            chosen.append(best)
     return chosen
 
 

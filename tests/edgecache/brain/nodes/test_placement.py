@@ -85,3 +85,13 @@ def test_on_an_almost_empty_cluster_no_node_is_too_full() -> None:
 
 def test_a_node_without_capacity_gets_no_objects() -> None:
     assert choose(blob(1), [node(1, capacity_bytes=0), node(2)], 1) == [node(2)]
+
+
+def test_beside_a_large_empty_node_the_others_hold_further_copies() -> None:
+    full = [node(1, used_bytes=6 * GIB), node(2, used_bytes=6 * GIB)]
+    new = node(3, capacity_bytes=200 * GIB)
+
+    for n in range(100):
+        chosen = choose(blob(n), [*full, new], 2)
+        assert len(chosen) == 2
+        assert chosen[0] == new

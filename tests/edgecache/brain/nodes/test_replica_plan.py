@@ -75,6 +75,12 @@ def test_an_excess_copy_is_deleted() -> None:
     assert not made.fetches
 
 
+def test_one_excess_copy_is_deleted_however_full_its_holders_are() -> None:
+    full = [node(number, used_bytes=9 * 2**30) for number in (1, 2)]
+    made = look(blob(1, 2, 3), *full, node(3))
+    assert len(made.drops) == 1
+
+
 def test_a_hot_object_keeps_its_third_copy() -> None:
     assert not look(blob(1, 2, 3, is_hot=True), node(1), node(2), node(3))
 
