@@ -238,6 +238,23 @@ def test_a_dead_process_leaves_its_delivery_to_another(alice: User, receiver: Re
     assert WebhookDelivery.unscoped.get().state == "delivered"
 
 
+@pytest.mark.parametrize("lost", ["body", "secret"])
+def test_what_cannot_be_decrypted_fails_and_stops_no_other(
+    alice: User, charlie: User, receiver: Receiver, lost: str
+) -> None:
+    bad, good = added(alice, receiver.url("/bad")), added(charlie, receiver.url("/good"))
+    unreadable, sent = send_test(alice, bad), send_test(charlie, good)
+    if lost == "body":
+        WebhookDelivery.unscoped.filter(endpoint_id=bad["id"]).update(body="x")
+    else:
+        WebhookEndpoint.unscoped.filter(pk=bad["id"]).update(secret="x")
+    # It comes first, and alone.
+    assert deliveries.claim(1, now=timezone.now())[0].url == good["url"]
+    shown = delivery(alice, bad, unreadable)
+    assert (shown["state"], shown["last_error"]) == ("failed", "unreadable")
+    assert delivery(charlie, good, sent)["state"] == "sending"
+
+
 def test_an_endpoint_that_fails_for_days_is_switched_off_with_a_mail(
     alice: User, bob: User, receiver: Receiver
 ) -> None:
