@@ -32,6 +32,10 @@ log = logging.getLogger(__name__)
 MAX_CONCURRENT_JOBS: Final = 2
 # A job that has ended is reported after this, with those that have ended meanwhile.
 REPORT_S: Final = 0.5
+# The least that another worker has to send, after a while in which it has to begin: it may be a
+# stranger's, and one that sends a byte now and then would hold up all jobs.
+BEGIN_S: Final = 10.0
+BYTES_PER_S: Final = 64 << 10
 
 
 class SourceFailed(Exception):
@@ -139,13 +143,16 @@ async def _fetch(node: Node, job: Job, source: JobSource) -> None:
     address, fields = Address(source.url), {TICKET_HEADER: source.ticket}
     head = request_head(address, "GET", object_path(job.sha256), fields)
     try:
-        connection = await node.client.request(address, head, partial(_check, job.size))
-        try:
-            await receive(node, _pieces(connection), job.sha256, job.size)
-        finally:
-            node.client.release(address, connection)
+        async with asyncio.timeout(BEGIN_S + job.size / BYTES_PER_S):
+            connection = await node.client.request(address, head, partial(_check, job.size))
+            try:
+                await receive(node, _pieces(connection), job.sha256, job.size)
+            finally:
+                node.client.release(address, connection)
     except RequestFailed as failure:
         raise SourceFailed(failure.reason) from failure
+    except TimeoutError as error:
+        raise SourceFailed("too_slow") from error
     except WrongBytes as error:
         node.counters.add("wrong_bytes")
         raise SourceFailed("wrong_bytes") from error

@@ -4,6 +4,7 @@ import os
 import socket
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 
 from edgecache.protocol.jobs import Job, JobDone, JobKind, JobSource
 from edgecache.protocol.tickets import TicketKind
+from edgecache.worker.sync.jobs import BEGIN_S, MAX_CONCURRENT_JOBS
 from tests.edgecache.worker.brain import FakeBrain
 from tests.edgecache.worker.running import Worker, altered, name
 from tests.ports import free_port
@@ -35,13 +37,16 @@ def source(brain: FakeBrain, workers: Callable[..., Worker]) -> Iterator[Worker]
 class BadSource:
     """A server in a worker's place that sends the same response on every connection.
 
-    gate: it does not respond before.
+    gate: it does not respond before. drips: it sends a byte every second after that.
     """
 
-    def __init__(self, answer: bytes, gate: threading.Event | None = None) -> None:
+    def __init__(
+        self, answer: bytes, gate: threading.Event | None = None, *, drips: bool = False
+    ) -> None:
         """Listen."""
         self._answer = answer
         self._gate = gate
+        self._drips = drips
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.asked = 0
         threading.Thread(target=self._serve, daemon=True).start()
@@ -61,6 +66,9 @@ class BadSource:
                 if self._gate is not None:
                     self._gate.wait(20)
                 client.sendall(self._answer)
+                while self._drips:
+                    client.sendall(b"x")
+                    time.sleep(1)
 
 
 def whole(body: bytes, length: int | None = None, status: str = "200 OK") -> bytes:
@@ -195,3 +203,17 @@ def test_a_file_that_is_wrong_is_removed_when_the_brain_suspects_it(worker: Work
 
     assert not file.exists()
     worker.brain.wait_for(lambda: name(CONTENT) not in worker.brain.held())
+
+
+def test_sources_that_drip_hold_up_no_other_jobs_for_long(worker: Worker) -> None:
+    worker.put(b"mine")
+    drips = [BadSource(whole(b"", 1000), drips=True) for _ in range(MAX_CONCURRENT_JOBS)]
+    worker.brain.jobs = [
+        Job(place, JobKind.REPLICATE, name(b"%d" % place), 1000, (drip.offer,))
+        for place, drip in enumerate(drips, 1)
+    ] + [Job(9, JobKind.DELETE, name(b"mine"), 4)]
+
+    worker.brain.wait_for(lambda: 9 in worker.brain.done, timeout_s=BEGIN_S + 5)
+
+    assert worker.brain.done[1] == JobDone(1, ok=False, error="too_slow")
+    assert worker.incoming() == []
