@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import psycopg
 import structlog
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from sqlgateway.errors import EngineUnavailable
@@ -18,8 +19,13 @@ log = structlog.get_logger(__name__)
 def retire(database: Database, *, roles: Sequence[str]) -> None:
     """Keep the database that the row named before the change for SQL_RETIRED_KEEP_HOURS.
 
-    roles: those to drop with it; none where they live on.
+    roles: those to drop with it; none where they live on. Where they end, what was kept there
+    before for their sake drops them, too: the last one can.
     """
+    if roles:
+        # unscoped: of the row's own environment
+        kept = RetiredDatabase.unscoped.filter(environment_id=database.environment_id)
+        kept.filter(cluster=database.cluster).update(roles=list(roles))
     RetiredDatabase.unscoped.create(  # unscoped: the row's own tenant is written
         organization_id=database.organization_id,
         environment_id=database.environment_id,
@@ -31,7 +37,7 @@ def retire(database: Database, *, roles: Sequence[str]) -> None:
 
 
 def drop_due(*, now: datetime) -> int:
-    """Drop what was kept long enough; return how many. Unreachable servers are tried later."""
+    """Drop what was kept long enough; return how many. What fails is tried later."""
     due = RetiredDatabase.unscoped.filter(drop_after__lte=now)  # unscoped: housekeeping
     return _drop(due)
 
@@ -55,8 +61,8 @@ def _drop(rows: QuerySet[RetiredDatabase]) -> int:
     for retired in rows.select_related("cluster"):
         try:
             _drop_one(retired)
-        except EngineUnavailable:
-            log.warning("sql_retired_not_dropped", retired=retired.pk)
+        except (EngineUnavailable, psycopg.Error) as exc:
+            log.warning("sql_retired_not_dropped", retired=retired.pk, kind=type(exc).__name__)
         else:
             count += 1
     return count
@@ -66,5 +72,13 @@ def _drop_one(retired: RetiredDatabase) -> None:
     # unscoped: by name; a database that is in use must never be dropped here
     in_use = Database.unscoped.filter(cluster=retired.cluster, dbname=retired.dbname)
     if not in_use.exists():
-        tenant_databases.drop_named(retired.cluster, retired.dbname, retired.roles)
+        roles = [] if _are_roles_in_use(retired) else retired.roles
+        tenant_databases.drop_named(retired.cluster, retired.dbname, roles)
     retired.delete()
+
+
+def _are_roles_in_use(retired: RetiredDatabase) -> bool:
+    """True if the environment has come back to the cluster, or is about to."""
+    there = Q(cluster=retired.cluster) | Q(moving_to=retired.cluster)
+    # unscoped: of the row's own environment
+    return Database.unscoped.filter(there, environment_id=retired.environment_id).exists()

@@ -8,6 +8,7 @@ the rest; after it the new place is valid, and the old database is only kept for
 import time
 from typing import Final
 
+import psycopg
 import structlog
 from django.db import transaction
 from django.db.models import QuerySet
@@ -116,7 +117,7 @@ def try_roll_back(database: Database) -> None:
     """Undo it if the servers answer; otherwise ``recover`` does."""
     try:
         roll_back(database)
-    except EngineUnavailable:
+    except (EngineUnavailable, psycopg.Error):
         log.warning("sql_switch_not_rolled_back", database=database.pk)
 
 
@@ -126,9 +127,9 @@ def recover() -> None:
         try:
             with exclusive(database):
                 roll_back(database)
-        except (Busy, EngineUnavailable):
-            # It is under way, or a server is unreachable and the next call tries again.
-            log.info("sql_switch_not_recovered", database=database.pk)
+        except (Busy, EngineUnavailable, psycopg.Error) as exc:
+            # It is under way, or a server does not play along and the next call tries again.
+            log.info("sql_switch_not_recovered", database=database.pk, kind=type(exc).__name__)
 
 
 def _settle_commits(database: Database) -> None:

@@ -2,16 +2,26 @@
 
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
 from sqlgateway import tasks
+from sqlgateway.connection import cache
 from sqlgateway.models import Cluster, Database, RetiredDatabase
-from sqlgateway.provisioning import clusters, moves, provisioning, retirement, switching
+from sqlgateway.provisioning import (
+    clusters,
+    moves,
+    provisioning,
+    retirement,
+    switching,
+    tenant_databases,
+)
 from sqlgateway.provisioning.copying import CopyFailed
 from sqlgateway.provisioning.locks import exclusive
 from tests.commands import facts, help_of, refused
@@ -183,6 +193,62 @@ def test_a_move_whose_process_was_killed_is_undone(
     there = "SELECT count(*) FROM pg_database WHERE datname = %s"
     with clusters.administer(clusters.address_of(target)) as server:
         assert server.execute(there, [alice.database.dbname]).fetchone() == (0,)
+
+
+def test_an_environment_moves_back_to_where_it_was_restored(
+    alice: Caller, second: Cluster, tmp_path: Path
+) -> None:
+    """The database that the restore replaced is kept there, and belongs to the same roles."""
+    alice.sql("CREATE TABLE t AS SELECT 1 AS id")
+    origin, organization = alice.database.cluster, str(alice.scope.organization_id)
+    target = Cluster.objects.exclude(pk=origin.pk).get()
+    file = str(tmp_path / "live.dump")
+    facts("dumpenvironment", organization, "live", file)
+    facts("restoreenvironment", organization, "live", file)
+    _move(alice, target.name)
+
+    _move(alice, origin.name)
+
+    assert alice.value("SELECT id FROM t") == 1
+    RetiredDatabase.unscoped.update(drop_after=timezone.now())
+    assert retirement.drop_due(now=timezone.now()) == 2
+    # Roles that are in use stay and log in, and none is left where it went.
+    cache.CACHE.clear()
+    assert alice.value("SELECT id FROM t") == 1
+    assert _roles_at(target, alice) == 0
+    _move(alice, target.name)
+    RetiredDatabase.unscoped.update(drop_after=timezone.now())
+    assert retirement.drop_due(now=timezone.now()) == 1
+    assert _roles_at(origin, alice) == 0
+
+
+def _roles_at(cluster: Cluster, someone: Caller) -> int:
+    roles = list(someone.database.roles.values())
+    with clusters.administer(clusters.address_of(cluster)) as server:
+        query = "SELECT count(*) FROM pg_roles WHERE rolname = ANY(%s)"
+        return sum(count for (count,) in server.execute(query, [roles]))
+
+
+def test_a_move_that_cannot_be_undone_yet_stops_no_other(
+    alice: Caller, charlie: Caller, second: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for someone in (alice, charlie):
+        someone.value("SELECT 1")
+        Database.unscoped.filter(pk=someone.database.pk).update(
+            state=Database.State.MOVING, moving_to=second, moving_dbname=someone.database.dbname
+        )
+    bad, drop = alice.database.dbname, tenant_databases.drop_named
+
+    def refuse(cluster: Cluster, dbname: str, roles: list[str]) -> None:
+        if dbname == bad:
+            raise psycopg.errors.ObjectInUse
+        drop(cluster, dbname, roles)
+
+    monkeypatch.setattr(tenant_databases, "drop_named", refuse)
+    switching.recover()
+    assert charlie.database.moving_to is None
+    assert alice.database.moving_to == second
+    assert {each.database.state for each in (alice, charlie)} == {Database.State.ACTIVE}
 
 
 def test_a_copy_that_differs_is_not_used(
