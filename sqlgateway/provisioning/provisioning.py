@@ -12,8 +12,16 @@ from sqlgateway import tasks
 from sqlgateway.connection import cache
 from sqlgateway.errors import CloneFailed, DatabaseNotReady, EngineUnavailable
 from sqlgateway.models import Database, OrganizationQuota
-from sqlgateway.provisioning import clones, quotas, retirement, stock, tenant_databases
+from sqlgateway.provisioning import (
+    clones,
+    quotas,
+    retirement,
+    stock,
+    switching,
+    tenant_databases,
+)
 from sqlgateway.provisioning.capacity import emptiest
+from sqlgateway.provisioning.locks import Busy, exclusive
 from sqlgateway.provisioning.placements import CACHE, Placement, placement_of, quota_row_of
 from sqlgateway.provisioning.request_limits import RequestLimits
 
@@ -85,7 +93,7 @@ def on_environment_deleted(environment_pk: int) -> None:
 def on_environment_dropped(environment_pk: int) -> None:
     """Drop an environment's database, its roles and its row; safe to repeat.
 
-    Raises EngineUnavailable, so that the task tries again.
+    Raises EngineUnavailable, so that the task tries again; also while it is copied somewhere.
     """
     CACHE.forget(environment_pk)
     retirement.drop_of_environment(environment_pk)
@@ -96,6 +104,16 @@ def on_environment_dropped(environment_pk: int) -> None:
     )
     if database is None:
         return
+    try:
+        with exclusive(database):
+            # Its unfinished copy, of which only the row knows.
+            switching.roll_back(database)
+            _drop(database)
+    except Busy:
+        raise EngineUnavailable("The database is being moved, cloned or restored.") from None
+
+
+def _drop(database: Database) -> None:
     # First the state: after a crash the row shows what was intended.
     database.state = Database.State.DROPPED
     database.save(update_fields=["state"])

@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from sqlgateway import tasks
 from sqlgateway.connection import cache
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database, RetiredDatabase
 from sqlgateway.provisioning import (
     clusters,
@@ -215,15 +216,15 @@ def test_an_environment_moves_back_to_where_it_was_restored(
     # Roles that are in use stay and log in, and none is left where it went.
     cache.CACHE.clear()
     assert alice.value("SELECT id FROM t") == 1
-    assert _roles_at(target, alice) == 0
+    assert _roles_at(target, alice.database) == 0
     _move(alice, target.name)
     RetiredDatabase.unscoped.update(drop_after=timezone.now())
     assert retirement.drop_due(now=timezone.now()) == 1
-    assert _roles_at(origin, alice) == 0
+    assert _roles_at(origin, alice.database) == 0
 
 
-def _roles_at(cluster: Cluster, someone: Caller) -> int:
-    roles = list(someone.database.roles.values())
+def _roles_at(cluster: Cluster, database: Database) -> int:
+    roles = list(database.roles.values())
     with clusters.administer(clusters.address_of(cluster)) as server:
         query = "SELECT count(*) FROM pg_roles WHERE rolname = ANY(%s)"
         return sum(count for (count,) in server.execute(query, [roles]))
@@ -287,6 +288,33 @@ def test_an_environment_that_is_deleted_while_it_moves_stays_deleted(
     assert refused("moveenvironment", *arguments)[1]["code"] == "database_not_active"
     assert alice.database.state == Database.State.SUSPENDED
     assert alice.sql("SELECT 1").status == 404
+
+
+def test_an_environment_is_dropped_with_the_copy_that_a_killed_move_left(
+    alice: Caller, second: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice.sql("CREATE TABLE t AS SELECT 1 AS id")
+    database = alice.database
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(moves, "copy_database", killed)
+        patched.setattr(switching, "try_roll_back", lambda _: None)
+        with pytest.raises(KeyboardInterrupt):
+            moves.move(database, second)
+    provisioning.on_environment_deleted(alice.scope.environment_pk)
+    with exclusive(database), pytest.raises(EngineUnavailable):
+        provisioning.on_environment_dropped(alice.scope.environment_pk)
+
+    provisioning.on_environment_dropped(alice.scope.environment_pk)
+
+    assert not Database.unscoped.filter(pk=database.pk).exists()
+    there = "SELECT count(*) FROM pg_database WHERE datname = %s"
+    with clusters.administer(clusters.address_of(second)) as server:
+        assert server.execute(there, [database.dbname]).fetchone() == (0,)
+    assert _roles_at(second, database) == 0
 
 
 def test_a_drained_cluster_moves_its_environments(alice: Caller, second: Cluster) -> None:
