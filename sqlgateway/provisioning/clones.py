@@ -12,7 +12,7 @@ from environments.errors import EnvironmentNotReady, QuotaExceeded
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import capacity, quotas, stock, tenant_databases
+from sqlgateway.provisioning import capacity, quotas, retirement, stock, tenant_databases
 from sqlgateway.provisioning.copying import CopyFailed
 from sqlgateway.provisioning.copying.copying import copy_database
 from sqlgateway.provisioning.locks import Busy, exclusive
@@ -106,8 +106,7 @@ def _fill(row: Database) -> None:
     if source is None or source.state != Database.State.ACTIVE:
         raise DatabaseNotReady
     if not _takes_databases(row.cluster):
-        row.cluster = capacity.emptiest(major=source.cluster.server_version // 10_000)
-        row.save(update_fields=["cluster"])
+        _place_elsewhere(row, major=source.cluster.server_version // 10_000)
     # Triggers that a lock kept from being dropped.
     quotas.release(source)
     tenant_databases.create(row)
@@ -129,6 +128,16 @@ def _fill(row: Database) -> None:
                 data={"from": source.environment.slug},
             )
     CACHE.forget(row.environment_id)
+
+
+def _place_elsewhere(row: Database, *, major: int) -> None:
+    """Choose another cluster; what an earlier attempt has left at the former one is dropped."""
+    target = capacity.emptiest(major=major)
+    with transaction.atomic():
+        if row.copy_attempts > 1:
+            retirement.retire(row, roles=list(row.roles.values()), keep_hours=0)
+        row.cluster = target
+        row.save(update_fields=["cluster"])
 
 
 def _own(row: Database) -> QuerySet[Database]:

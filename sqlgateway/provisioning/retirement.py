@@ -16,8 +16,8 @@ from sqlgateway.provisioning import tenant_databases
 log = structlog.get_logger(__name__)
 
 
-def retire(database: Database, *, roles: Sequence[str]) -> None:
-    """Keep the database that the row named before the change for SQL_RETIRED_KEEP_HOURS.
+def retire(database: Database, *, roles: Sequence[str], keep_hours: int | None = None) -> None:
+    """Keep the database that the row named before the change, by default SQL_RETIRED_KEEP_HOURS.
 
     roles: those to drop with it; none where they live on. Where they end, what was kept there
     before for their sake drops them, too: the last one can.
@@ -26,13 +26,14 @@ def retire(database: Database, *, roles: Sequence[str]) -> None:
         # unscoped: of the row's own environment
         kept = RetiredDatabase.unscoped.filter(environment_id=database.environment_id)
         kept.filter(cluster=database.cluster).update(roles=list(roles))
+    hours = settings.SQL.retired_keep_hours if keep_hours is None else keep_hours
     RetiredDatabase.unscoped.create(  # unscoped: the row's own tenant is written
         organization_id=database.organization_id,
         environment_id=database.environment_id,
         cluster=database.cluster,
         dbname=database.dbname,
         roles=list(roles),
-        drop_after=timezone.now() + timedelta(hours=settings.SQL.retired_keep_hours),
+        drop_after=timezone.now() + timedelta(hours=hours),
     )
 
 

@@ -13,8 +13,8 @@ from environments.models import Environment
 from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.errors import DatabaseNotReady
-from sqlgateway.models import Database
-from sqlgateway.provisioning import clones, provisioning, tenant_databases
+from sqlgateway.models import Cluster, Database
+from sqlgateway.provisioning import clones, clusters, provisioning, tenant_databases
 from sqlgateway.provisioning.copying import CopyFailed
 from tests.sqlgateway.provisioning.test_moves import check_copy, furnish
 from tests.sqlgateway.support import Caller
@@ -113,3 +113,30 @@ def test_a_clone_that_fails_is_tried_again_and_then_given_up(
     provisioning.on_environment_deleted(staging.scope.environment_pk)
     provisioning.on_environment_dropped(staging.scope.environment_pk)
     assert Database.unscoped.get().environment_id == alice.scope.environment_pk
+
+
+def test_a_clone_that_goes_elsewhere_leaves_nothing_where_it_failed(
+    alice: Caller, second: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice.sql("CREATE TABLE t AS SELECT 1 AS id")
+    staging = _clone(alice)
+    database = staging.database
+
+    def fail(*_: Any) -> None:
+        raise CopyFailed("No.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(clones, "copy_database", fail)
+        with pytest.raises(DatabaseNotReady):
+            _run_jobs()
+    Cluster.objects.filter(pk=database.cluster_id).update(state="draining")
+    _run_jobs()
+
+    assert staging.database.cluster_id != database.cluster_id
+    tasks.drop_retired(0)
+    there = "SELECT count(*) FROM pg_database WHERE datname = %s"
+    roles = "SELECT count(*) FROM pg_roles WHERE rolname = ANY(%s)"
+    with clusters.administer(clusters.address_of(database.cluster)) as server:
+        assert server.execute(there, [database.dbname]).fetchone() == (0,)
+        assert server.execute(roles, [list(database.roles.values())]).fetchone() == (0,)
+    assert staging.value("SELECT id FROM t") == 1
