@@ -1,5 +1,6 @@
 """Which cluster gets the next database."""
 
+from collections.abc import Collection
 from typing import Any
 
 from django.db.models import Count, F, FloatField, Q, QuerySet
@@ -27,16 +28,20 @@ def has_room(cluster: Cluster) -> bool:
     return with_counts().filter(pk=cluster.pk, placed__lt=F("capacity")).exists()
 
 
-def emptiest(*, major: int = 0) -> Cluster:
+def emptiest(*, major: int = 0, without: Collection[int] = ()) -> Cluster:
     """Return the open cluster with the smallest share of its capacity in use.
 
-    major: the oldest version of PostgreSQL that will do.
+    major: the oldest version of PostgreSQL that will do. without: keys of clusters that will not.
     Concurrent callers may exceed a capacity by one each: it is a plan, not a limit of the server.
     Raises EngineUnavailable when every open cluster is full.
     """
-    with_room = with_counts().filter(
-        state=Cluster.State.OPEN,
-        placed__lt=F("capacity"),
+    with_room = (
+        with_counts()
+        .filter(
+            state=Cluster.State.OPEN,
+            placed__lt=F("capacity"),
+        )
+        .exclude(pk__in=without)
     )
     if major:
         with_room = with_room.filter(server_version__gte=major * 10_000)

@@ -6,6 +6,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from sqlgateway import hardening
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import names, tenant_databases
 from sqlgateway.provisioning.capacity import emptiest
@@ -35,17 +36,22 @@ def refill(wanted: int | None = None) -> int:
 
     Databases left unfinished by a crash come first. Several calls may run at once, each with its
     own rows.
-    Raises EngineUnavailable.
+    Raises EngineUnavailable if a cluster does not answer, after the others have their databases.
     """
     made = 0
-    while _finish_one():
+    away: set[int] = set()
+    while _finish_one(away):
         made += 1
     goal = settings.SQL.stock if wanted is None else wanted
     while _missing(goal) > 0:
-        new_row(emptiest()).save(force_insert=True)
-        if not _finish_one():
+        target = emptiest(without=away)
+        new_row(target).save(force_insert=True)
+        if _finish_one(away):
+            made += 1
+        elif target.pk not in away:
             break
-        made += 1
+    if away:
+        raise EngineUnavailable("A cluster does not answer.")
     return made
 
 
@@ -80,16 +86,25 @@ def _missing(goal: int) -> int:
     return goal - size()
 
 
-def _finish_one() -> bool:
-    """Finish one unclaimed row that no other process works on; False without one."""
-    with transaction.atomic():
-        rows = Database.unscoped.select_related("cluster").filter(  # unscoped: no tenant yet
-            state=Database.State.PREPARING, environment=None, cluster__state=Cluster.State.OPEN
-        )
-        database = rows.select_for_update(skip_locked=True, of=("self",)).order_by("id").first()
-        if database is None:
-            return False
-        tenant_databases.create(database)
-        database.state = Database.State.STOCK
-        database.save(update_fields=["state", "hardening"])
-    return True
+def _finish_one(away: set[int]) -> bool:
+    """Finish one unclaimed row that no other process works on; False without one.
+
+    away: keys of clusters that did not answer; one that does not now is added.
+    """
+    while True:
+        with transaction.atomic():
+            rows = Database.unscoped.select_related("cluster").filter(  # unscoped: no tenant yet
+                state=Database.State.PREPARING, environment=None, cluster__state=Cluster.State.OPEN
+            )
+            rows = rows.exclude(cluster__in=away).select_for_update(skip_locked=True, of=("self",))
+            database = rows.order_by("id").first()
+            if database is None:
+                return False
+            try:
+                tenant_databases.create(database)
+            except EngineUnavailable:
+                away.add(database.cluster_id)
+                continue
+            database.state = Database.State.STOCK
+            database.save(update_fields=["state", "hardening"])
+            return True

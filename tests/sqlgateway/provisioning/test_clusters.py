@@ -133,3 +133,17 @@ def test_an_unknown_cluster_is_refused_and_a_missing_url_is_a_wrong_call(
 ) -> None:
     assert misused("addcluster", "second") == 2
     assert refused("draincluster", "nonesuch")[1]["code"] == "cluster_not_found"
+
+
+def test_a_cluster_that_does_not_answer_leaves_the_stock_to_the_others(
+    databases: None, second: Cluster
+) -> None:
+    stock.new_row(second).save(force_insert=True)
+    second.url = "postgresql://nobody:x@127.0.0.1:1/postgres"
+    second.save()
+    for _ in range(2):
+        with pytest.raises(EngineUnavailable):
+            stock.refill(2)
+
+    assert stock.size() == 2
+    assert Database.unscoped.filter(cluster=second).count() == 1
