@@ -17,7 +17,7 @@ from sqlgateway.audit_tags import SqlTag
 from sqlgateway.models import Database
 from sqlgateway.provisioning import names, quotas, switching, tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.copying import CopyFailed, archives, privileges, programs
+from sqlgateway.provisioning.copying import CopyFailed, archives, grantees, privileges, programs
 from sqlgateway.provisioning.copying.archives import Contents
 from sqlgateway.provisioning.copying.reading import exported_snapshot, reading_role
 from sqlgateway.provisioning.locks import Busy, exclusive
@@ -102,9 +102,10 @@ def fill_new(database: Database, file: Path) -> None:
 def _dump(database: Database, file: Path) -> None:
     address = address_of(database.cluster)
     with (
-        reading_role(address, database) as reader,
         administer(address, database.dbname) as inside,
+        # First: what the reader is granted for the dump must not be in it.
         exported_snapshot(inside) as snapshot,
+        reading_role(address, database) as reader,
     ):
         programs.dump_to(file, reader, snapshot=snapshot, major=_major(database))
 
@@ -141,7 +142,8 @@ def _fill(arrival: Database, file: Path, contents: Contents, *, all_to_admin: bo
     )
     programs.restore_from(file, admin, contents.objects, major=major)
     if not all_to_admin:
-        programs.restore_from(file, admin, contents.privileges, major=major)
+        with grantees.stand_ins(address, arrival.dbname, file, contents, major=major):
+            programs.restore_from(file, admin, contents.privileges, major=major)
 
 
 def _refuse_too_large(arrival: Database) -> None:

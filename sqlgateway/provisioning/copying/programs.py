@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -107,23 +108,41 @@ def dump_into(
 
 def restore_from(file: Path, target: Session, entries: Sequence[str], *, major: int) -> None:
     """Restore entries of a dump, in its order, as the target's role. Raises CopyFailed."""
-    with tempfile.TemporaryFile() as words, tempfile.NamedTemporaryFile("w") as listed:
-        listed.writelines(f"{entry};\n" for entry in entries)
-        listed.flush()
-        command = [*_restore(target, major), f"--use-list={listed.name}", str(file)]
+    with tempfile.TemporaryFile() as words, _listed(entries) as listed:
+        command = [*_restore(target, major), f"--use-list={listed}", str(file)]
         _finish([_start(command, target, words)], words)
+
+
+def print_entries(file: Path, entries: Sequence[str], *, major: int) -> str:
+    """Return the SQL of entries of a dump, which may be hostile: to look at. Raises CopyFailed."""
+    with _listed(entries) as listed:
+        return _printed([f"--use-list={listed}", "--file=-", str(file)], major)
 
 
 def list_archive(file: Path, *, major: int) -> list[str]:
     """Return the lines of a dump's table of contents. Raises CopyFailed."""
-    command = [str(folder(major) / "pg_restore"), "--list", str(file)]
-    with tempfile.TemporaryFile() as words, tempfile.TemporaryFile() as listed:
+    return _printed(["--list", str(file)], major).splitlines()
+
+
+@contextmanager
+def _listed(entries: Sequence[str]) -> Iterator[str]:
+    """Yield the name of a file that lists entries of a dump."""
+    with tempfile.NamedTemporaryFile("w") as listed:
+        listed.writelines(f"{entry};\n" for entry in entries)
+        listed.flush()
+        yield listed.name
+
+
+def _printed(options: Sequence[str], major: int) -> str:
+    """Return what pg_restore prints. Raises CopyFailed."""
+    command = [str(folder(major) / "pg_restore"), *options]
+    with tempfile.TemporaryFile() as words, tempfile.TemporaryFile() as printed:
         process = subprocess.Popen(  # noqa: S603 - our own program, and a path of an operator
-            command, env={"LC_ALL": "C"}, cwd="/", stdout=listed, stderr=words
+            command, env={"LC_ALL": "C"}, cwd="/", stdout=printed, stderr=words
         )
         _finish([process], words)
-        listed.seek(0)
-        return listed.read().decode(errors="replace").splitlines()
+        printed.seek(0)
+        return printed.read().decode(errors="replace")
 
 
 def _dump(source: Session, snapshot: str, major: int) -> list[str]:

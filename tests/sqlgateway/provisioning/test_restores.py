@@ -11,7 +11,8 @@ from pytest_django.fixtures import Settings
 from sqlgateway.models import RetiredDatabase
 from sqlgateway.provisioning import restores, switching, tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.copying import programs
+from sqlgateway.provisioning.copying import archives, grantees, programs
+from sqlgateway.provisioning.copying.reading import reading_role
 from tests.commands import facts, refused
 from tests.sqlgateway.support import Caller, as_provisioner
 
@@ -86,6 +87,53 @@ def test_a_dump_brings_the_data_back_and_what_was_closed_stays_closed(
     assert (kept.dbname, kept.roles) == (before, [])
     with pytest.raises(psycopg.OperationalError, match="not currently accepting"):
         psycopg.connect(alice.database.cluster.url, dbname=before)
+
+
+CLOSED = """
+    CREATE TABLE hidden AS SELECT 1 AS id;
+    REVOKE ALL ON hidden FROM CURRENT_USER, PUBLIC, {operator}, {reader};
+"""
+
+
+def _close_a_table(someone: Caller) -> None:
+    someone.value("SELECT 1")
+    roles = {str(role): name for role, name in someone.database.roles.items()}
+    assert someone.sql(CLOSED.format(**roles)).status == 200
+
+
+def test_what_an_admin_took_from_itself_is_restored_and_stays_closed(
+    alice: Caller, tmp_path: Path
+) -> None:
+    _close_a_table(alice)
+    file = _dump(alice, tmp_path / "live.dump")
+    assert b"hidden" in file.read_bytes()
+    major = alice.database.cluster.server_version // 10_000
+    contents = archives.read_contents(file, alice.database.admin_role, major=major)
+    text = programs.print_entries(file, contents.privileges, major=major)
+    assert set(grantees.NAME.findall(text)) <= set(alice.database.roles.values())
+
+    _restore(alice, file)
+
+    assert alice.sql("SELECT id FROM hidden").body["sqlstate"] == "42501"
+    assert alice.value("SELECT count(*) FROM pg_class WHERE relname = 'hidden'") == 1
+
+
+def test_a_dump_that_names_the_reader_of_another_one_is_restored(
+    alice: Caller, tmp_path: Path
+) -> None:
+    _close_a_table(alice)
+    address = address_of(alice.database.cluster)
+    with reading_role(address, alice.database) as other:
+        file = _dump(alice, tmp_path / "live.dump")
+
+    _restore(alice, file)
+
+    assert alice.sql("SELECT id FROM hidden").body["sqlstate"] == "42501"
+    acl = "SELECT relacl::text FROM pg_class WHERE relname = 'hidden'"
+    assert other.user not in alice.value(acl)
+    with administer(address) as server:
+        roles = "SELECT count(*) FROM pg_roles WHERE rolname = %s"
+        assert server.execute(roles, [other.user]).fetchone() == (0,)
 
 
 def test_the_clients_of_postgresql_are_enough(
