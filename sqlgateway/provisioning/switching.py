@@ -100,6 +100,12 @@ def roll_back(database: Database) -> None:
     cluster, dbname = database.moving_to, database.moving_dbname
     if cluster is None:
         return
+    undone_since = timezone.now()
+    # From here on a process that lost its lock, with its connection, cannot switch any more.
+    if not _same_row(database).update(moving_since=undone_since):
+        database.refresh_from_db()
+        return
+    database.moving_since = undone_since
     if database.state == Database.State.MOVING:
         tenant_databases.set_open(database, is_open=True)
         tenant_databases.set_login(database, allowed=True)

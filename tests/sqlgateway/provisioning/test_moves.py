@@ -11,6 +11,7 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
+from platform_site.lib.commands import Refused
 from sqlgateway import tasks
 from sqlgateway.connection import cache
 from sqlgateway.errors import EngineUnavailable
@@ -250,6 +251,32 @@ def test_a_move_that_cannot_be_undone_yet_stops_no_other(
     assert charlie.database.moving_to is None
     assert alice.database.moving_to == second
     assert {each.database.state for each in (alice, charlie)} == {Database.State.ACTIVE}
+
+
+def test_a_switch_that_comes_while_it_is_undone_is_refused(
+    alice: Caller, second: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a restart of the control database, which ends the lock, but not the move."""
+    alice.sql("CREATE TABLE t AS SELECT 1 AS id")
+    origin, switch, set_open = alice.database.cluster, switching.switch, tenant_databases.set_open
+
+    def undo_meanwhile(database: Database, *arguments: Any, stopped_at: float) -> int:
+        def come_late(*_: object, is_open: bool) -> None:
+            monkeypatch.setattr(tenant_databases, "set_open", set_open)
+            with pytest.raises(Refused):
+                switch(database, *arguments, stopped_at=stopped_at)
+            set_open(database, is_open=is_open)
+
+        monkeypatch.setattr(tenant_databases, "set_open", come_late)
+        switching.roll_back(Database.unscoped.get(pk=database.pk))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(switching, "switch", undo_meanwhile)
+    with pytest.raises(KeyboardInterrupt):
+        moves.move(alice.database, second)
+
+    assert (alice.database.state, alice.database.cluster) == (Database.State.ACTIVE, origin)
+    assert alice.value("SELECT id FROM t") == 1
 
 
 def test_a_copy_that_differs_is_not_used(
