@@ -74,7 +74,7 @@ class Location(Table):
 class NodeJob(Table):
     """Work for a node, which asks for it: delete or verify a blob, or fetch one from another.
 
-    attempts: how often it failed; after each it waits longer.
+    attempts: how often it was handed out; after each failure it waits longer.
     """
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, db_index=False)

@@ -23,7 +23,9 @@ INSERT: Final[LiteralString] = """
 # The bucket is one of those that refer to the bytes: a ticket names a tenant.
 TAKE: Final[LiteralString] = """
     WITH taken AS (
-        UPDATE brain_nodejob SET not_before = clock_timestamp() + make_interval(secs => %s)
+        -- Counted here, since a node may never say what came of it.
+        UPDATE brain_nodejob SET attempts = least(attempts + 1, 1000),
+            not_before = clock_timestamp() + make_interval(secs => %s)
         WHERE id IN (SELECT id FROM brain_nodejob
                      WHERE node_id = %s AND not_before <= clock_timestamp()
                      ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)
@@ -40,12 +42,12 @@ TAKE: Final[LiteralString] = """
     ORDER BY taken.id
 """
 POSTPONE: Final[LiteralString] = """
-    UPDATE brain_nodejob SET attempts = attempts + 1,
-        not_before = clock_timestamp() + make_interval(secs => %s * (2 ^ attempts))
+    UPDATE brain_nodejob
+    SET not_before = clock_timestamp() + make_interval(secs => %s * (2 ^ greatest(attempts - 1, 0)))
     WHERE id = ANY(%s) AND node_id = %s
 """
 GIVE_UP: Final[LiteralString] = """
-    DELETE FROM brain_nodejob WHERE id = ANY(%s) AND node_id = %s AND attempts >= %s
+    DELETE FROM brain_nodejob WHERE id = ANY(%s) AND node_id = %s AND attempts > %s
 """
 # In the order in which others lock them (``directory.KEEP_REPLICAS``).
 FINISH: Final[LiteralString] = """

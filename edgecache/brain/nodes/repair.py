@@ -40,13 +40,16 @@ DRAIN_LIMIT_S: Final = 3600.0
 CLEAR_STEP: Final = 5000
 MAX_BUCKETS_CHECKED: Final = 50
 
-# All blobs by hash, with their holders, running transfers and the buckets that refer to them.
+# All blobs by hash, with their holders, running transfers, the buckets that refer to them, and the
+# nodes that were asked for a transfer three times.
 BYTES: Final[LiteralString] = """
     SELECT blob.sha256, blob.size, coalesce(blob.hot_until > now(), false) AS is_hot,
            ARRAY(SELECT node_id FROM brain_location WHERE blob_id = blob.sha256) AS holders,
            ARRAY(SELECT node_id FROM brain_nodejob
-                 WHERE sha256 = blob.sha256 AND kind = 'replicate') AS coming,
-           named.bucket_id, named.organizations, named.is_public
+                 WHERE sha256 = blob.sha256 AND kind = 'replicate' AND attempts < 3) AS coming,
+           named.bucket_id, named.organizations, named.is_public,
+           ARRAY(SELECT node_id FROM brain_nodejob
+                 WHERE sha256 = blob.sha256 AND kind = 'replicate' AND attempts >= 3) AS failing
     FROM brain_blob blob
     CROSS JOIN LATERAL (
         SELECT min(c.bucket_id) AS bucket_id,

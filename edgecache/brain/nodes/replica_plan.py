@@ -35,6 +35,7 @@ class BlobReplicas:
 
     coming: nodes that were asked to fetch it. bucket_id: one that refers to it, None if none does.
     organizations: owners of the buckets that refer to it. is_public: one of these buckets is.
+    failing: nodes that were asked to fetch it again and again, and have not: others are asked.
     """
 
     sha256: bytes
@@ -45,6 +46,7 @@ class BlobReplicas:
     bucket_id: int | None
     organizations: list[int]
     is_public: bool
+    failing: list[UUID] = field(default_factory=list)
 
     def may_be_on(self, node: NodeRow) -> bool:
         """True if a node may hold it, for one of the buckets that refer to it."""
@@ -108,7 +110,8 @@ def _plan_one(
     wanted = copies.hot if row.is_hot else copies.usual
     if len(good) + len(coming) < wanted:
         counted = good | coming
-        able = [node for node in nodes.values() if node.id in counted | online]
+        usable = counted | online.difference(row.failing)
+        able = [node for node in nodes.values() if node.id in usable]
         able = [node for node in able if row.may_be_on(node)]
         chosen = choose(row.sha256, able, wanted, held_by=counted)
         if readable:

@@ -10,6 +10,7 @@ from tests.edgecache.brain.support import (
     register,
 )
 from tests.edgecache.cluster import Cluster
+from tests.waiting import wait_until
 
 
 def test_a_job_is_issued_once_a_minute_until_it_is_done(
@@ -53,6 +54,29 @@ def test_a_failing_job_is_retried_later_and_finally_dropped(
     assert waits[-1] > 100
 
 
+def test_a_copy_that_a_node_never_fetches_is_fetched_by_another(
+    bare_cluster: Cluster, cluster_rows: ClusterRows, put: Put
+) -> None:
+    """The node lives and takes its jobs, and says nothing of them."""
+    blob = put(b"two copies")
+    holder, silent = register(bare_cluster, port=9101), register(bare_cluster, port=9102)
+    holder.beat()
+    silent.beat()
+    holder.hold((blob, 10))
+    for _ in range(3):
+        cluster_rows.run("UPDATE brain_nodejob SET not_before = now()")
+        wait_until(lambda: silent.say("jobs", method="GET").body["jobs"])
+
+    other = register(bare_cluster, port=9103)
+
+    def is_asked() -> bool:
+        for node in (holder, silent, other):
+            node.beat()
+        return bool(other.say("jobs", method="GET").body["jobs"])
+
+    wait_until(is_asked)
+
+
 def test_a_node_cannot_end_another_node_s_job(
     bare_cluster: Cluster, cluster_rows: ClusterRows
 ) -> None:
@@ -91,8 +115,8 @@ def test_many_jobs_are_ended_by_one_message(
     said[1] |= {"ok": False, "error": "disk_full"}
     assert node.say("jobs/done", {"jobs": said}).status == 200
 
-    left = "SELECT id, attempts FROM brain_nodejob WHERE kind <> 'replicate' ORDER BY id"
-    assert cluster_rows.all(left) == [(ids[0], 1), (ids[-1], 0)]
+    left = "SELECT id, not_before > now() FROM brain_nodejob WHERE kind <> 'replicate' ORDER BY id"
+    assert cluster_rows.all(left) == [(ids[0], True), (ids[-1], False)]
     assert node.id in cluster_rows.holders(blob)
     # To say it again is harmless.
     assert node.say("jobs/done", {"jobs": said}).status == 200

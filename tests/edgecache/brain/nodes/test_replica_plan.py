@@ -54,6 +54,11 @@ def test_a_pending_copy_on_a_lost_node_does_not_count() -> None:
     assert made.fetches == [(UUID(int=2), HASH)]
 
 
+def test_where_a_node_never_fetches_its_copy_another_one_does() -> None:
+    made = look(blob(1, failing=[UUID(int=2)]), node(1), node(2), node(3))
+    assert made.fetches == [(UUID(int=3), HASH)]
+
+
 def test_a_draining_node_is_read_from_but_does_not_count() -> None:
     made = look(blob(1), node(1, status="draining"), node(2))
     assert made.fetches == [(UUID(int=2), HASH)]
