@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 import psycopg
 import structlog
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -69,17 +70,28 @@ def _drop(rows: QuerySet[RetiredDatabase]) -> int:
     return count
 
 
+def is_kept_at(cluster: Cluster, environment_pk: int | None) -> bool:
+    """True if a database of an environment is kept on a cluster, which needs the roles there."""
+    # unscoped: by key
+    rows = RetiredDatabase.unscoped.filter(cluster=cluster, environment_id=environment_pk)
+    return rows.exists()
+
+
 def _drop_one(retired: RetiredDatabase) -> None:
+    cluster, roles = retired.cluster, list(retired.roles)
     # unscoped: by name; a database that is in use must never be dropped here
-    in_use = Database.unscoped.filter(cluster=retired.cluster, dbname=retired.dbname)
-    if not in_use.exists():
-        roles = [] if _are_roles_in_use(retired) else retired.roles
-        tenant_databases.drop_named(retired.cluster, retired.dbname, roles)
-    retired.delete()
+    in_use = Database.unscoped.filter(cluster=cluster, dbname=retired.dbname)
+    with transaction.atomic():
+        retired.delete()
+        if _is_used_at(cluster, retired.environment_id):
+            roles = []
+        if not in_use.exists():
+            tenant_databases.drop_named(cluster, retired.dbname, roles)
 
 
-def _are_roles_in_use(retired: RetiredDatabase) -> bool:
-    """True if the environment has come back to the cluster, or is about to."""
-    there = Q(cluster=retired.cluster) | Q(moving_to=retired.cluster)
-    # unscoped: of the row's own environment
-    return Database.unscoped.filter(there, environment_id=retired.environment_id).exists()
+def _is_used_at(cluster: Cluster, environment_pk: int) -> bool:
+    """True if an environment needs its roles on a cluster, or is about to."""
+    there = Q(cluster=cluster) | Q(moving_to=cluster)
+    # unscoped: by key
+    rows = Database.unscoped.filter(there, environment_id=environment_pk)
+    return rows.exists() or is_kept_at(cluster, environment_pk)

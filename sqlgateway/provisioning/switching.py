@@ -111,7 +111,9 @@ def roll_back(database: Database) -> None:
         tenant_databases.set_login(database, allowed=True)
         _same_row(database).update(state=Database.State.ACTIVE)
     if cluster.pk != database.cluster_id:
-        tenant_databases.drop_named(cluster, dbname, list(database.roles.values()))
+        is_kept = retirement.is_kept_at(cluster, database.environment_id)
+        roles = [] if is_kept else list(database.roles.values())
+        tenant_databases.drop_named(cluster, dbname, roles)
     elif dbname != database.dbname:
         tenant_databases.drop_named(cluster, dbname, [])
     _same_row(database).update(**NOT_MOVING)

@@ -154,17 +154,12 @@ def set_passwords(database: Database) -> None:
 def drop_named(cluster: Cluster, dbname: str, roles: Sequence[str]) -> None:
     """Drop a database and roles that no row describes any more; safe to repeat.
 
-    A role that another kept database still needs stays, without a login.
     Raises EngineUnavailable.
     """
     with administer(address_of(cluster)) as connection:
         _drop_database(connection, dbname)
         for name in roles:
-            role = sql.Identifier(name)
-            try:
-                connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(role))
-            except psycopg.errors.DependentObjectsStillExist:
-                connection.execute(sql.SQL("ALTER ROLE {} NOLOGIN").format(role))
+            connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(name)))
 
 
 def ensure_template(address: Address) -> None:
