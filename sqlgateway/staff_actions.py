@@ -70,7 +70,7 @@ def _move(cluster: Cluster, confirmed: ConfirmedAction, database: Database) -> b
     if database.state != Database.State.ACTIVE or database.organization_id is None:
         raise Conflict(f"The database is {database.state}: only an active one can be moved.")
     with transaction.atomic():
-        if not tasks.queue_move(database.pk, cluster.pk):
+        if not tasks.queue_move(database, cluster):
             return False
         audit.record_staff(
             confirmed.request,

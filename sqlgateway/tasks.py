@@ -9,6 +9,7 @@ from procrastinate.jobs import JobDeferrer
 
 from accounts.audit import audit
 from platform_site.lib.commands import Refused
+from platform_site.lib.jobs import long_job_lock
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.interactive import retention as transaction_retention
@@ -54,9 +55,11 @@ def clone_database(database_pk: int) -> None:
     clones.run(database_pk)
 
 
-def queue_clone(database_pk: int) -> None:
+def queue_clone(database_pk: int, organization_id: int) -> None:
     """Queue ``clone_database`` unless it waits already."""
-    job = clone_database.configure(queueing_lock=f"sqlgateway_clone:{database_pk}")
+    job = clone_database.configure(
+        lock=long_job_lock(organization_id), queueing_lock=f"sqlgateway_clone:{database_pk}"
+    )
     try:
         # A separate transaction: the refusal of a second job must not break the caller's.
         with transaction.atomic():
@@ -79,10 +82,13 @@ def move_database(database_pk: int, cluster_pk: int) -> None:
         _audit_refusal(SqlTag.DATABASE_MOVE, database, exc, cluster=cluster.name)
 
 
-def queue_move(database_pk: int, cluster_pk: int) -> bool:
+def queue_move(database: Database, cluster: Cluster) -> bool:
     """Queue ``move_database``; False if a move of the database waits already."""
-    job = move_database.configure(queueing_lock=f"sqlgateway_move:{database_pk}")
-    return _queued(job, database_pk=database_pk, cluster_pk=cluster_pk)
+    job = move_database.configure(
+        lock=long_job_lock(database.organization_id or 0),
+        queueing_lock=f"sqlgateway_move:{database.pk}",
+    )
+    return _queued(job, database_pk=database.pk, cluster_pk=cluster.pk)
 
 
 @app.task
@@ -139,8 +145,8 @@ def end_old_sessions(timestamp: int) -> None:
 @app.task(queueing_lock="sqlgateway_recover_copies")
 def recover_copies(timestamp: int) -> None:
     """Go on with clones, and undo moves, whose process was killed."""
-    for database_pk in clones.unfinished():
-        queue_clone(database_pk)
+    for database_pk, organization_id in clones.unfinished():
+        queue_clone(database_pk, organization_id)
     switching.recover()
 
 

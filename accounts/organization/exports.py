@@ -29,12 +29,11 @@ from environments.models import Organization
 from platform_site.lib import archives
 from platform_site.lib.archives import ArchiveRefused
 from platform_site.lib.errors import PlatformError
+from platform_site.lib.jobs import LONG_JOBS
 
 State = OrganizationExport.State
 OPEN: Final = (State.QUEUED, State.RUNNING)
-# Exports read whole databases for minutes: no more than this concurrently, and mails go on beside
-# them.
-MAX_CONCURRENT_EXPORTS: Final = 2
+MAX_CONCURRENT_EXPORTS: Final = LONG_JOBS
 FULL_RETRY_S: Final = 3600
 # Of one organization, so that none takes all the disk there is for them.
 MAX_READY_EXPORTS: Final = 2

@@ -9,6 +9,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 
 from accounts.models import OrganizationExport
 from accounts.organization import deletion, exports
+from platform_site.lib.jobs import long_job_lock
 
 
 @app.periodic(cron="23 * * * *")
@@ -33,7 +34,7 @@ def delete_organization(organization_id: int) -> None:
 
 def queue_export(row: OrganizationExport) -> None:
     """Queue the writing of an export, in the caller's transaction."""
-    lock = f"organization_export:{row.organization_id % exports.MAX_CONCURRENT_EXPORTS}"
+    lock = long_job_lock(row.organization_id)
     write_export.configure(lock=lock).defer(export_id=str(row.pk))
 
 

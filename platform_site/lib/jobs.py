@@ -11,6 +11,9 @@ from procrastinate.tasks import configure_task
 # The worker's command replaces the app's connector by a connection pool of its own: a job deferred
 # through the app would be committed before the task's own rows, or in spite of their rollback.
 _MANAGER: Final = JobManager(DjangoConnector())
+# Half of a worker's places: these jobs take minutes, or an hour where a tenant wants it, and mails
+# go on beside them.
+LONG_JOBS: Final = 2
 
 
 def job(name: str, *, at: datetime | None = None, queueing_lock: str | None = None) -> JobDeferrer:
@@ -21,3 +24,11 @@ def job(name: str, *, at: datetime | None = None, queueing_lock: str | None = No
     return configure_task(
         name=name, job_manager=_MANAGER, schedule_at=at, queueing_lock=queueing_lock
     )
+
+
+def long_job_lock(organization_id: int) -> str:
+    """Return the lock of a job that copies whole databases; those of one lock wait for each other.
+
+    So few run at once in all workers, however many one organization has begun.
+    """
+    return f"long_job:{organization_id % LONG_JOBS}"

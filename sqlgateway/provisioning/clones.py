@@ -74,10 +74,10 @@ def run(database_pk: int) -> None:
         log.info("sql_clone_runs_already", database=database_pk)
 
 
-def unfinished() -> list[int]:
-    """Return the keys of the rows that are yet to be filled."""
+def unfinished() -> list[tuple[int, int]]:
+    """Return the rows that are yet to be filled: their keys, and whose they are."""
     rows = Database.unscoped.filter(state=Database.State.COPYING)  # unscoped: for all tenants
-    return list(rows.values_list("pk", flat=True))
+    return list(rows.values_list("pk", "organization_id"))
 
 
 def _takes_databases(cluster: Cluster) -> bool:

@@ -129,7 +129,7 @@ def on_environment_cloned(organization_id: int, source_pk: int, environment_pk: 
     """
     row = clones.prepare(organization_id, source_pk, environment_pk)
     if row is not None:
-        tasks.queue_clone(row.pk)
+        tasks.queue_clone(row.pk, organization_id)
 
 
 def state_of(environment_pk: int) -> str:

@@ -4,9 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import connection
 from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
+from accounts.delivery.outbox import send_mail
 from environments import environments
 from environments.errors import EnvironmentNotFound, EnvironmentNotReady
 from environments.models import Environment
@@ -20,6 +22,8 @@ from tests.sqlgateway.provisioning.test_moves import check_copy, furnish
 from tests.sqlgateway.support import Caller
 
 pytestmark = pytest.mark.provisions
+
+NOTICE = {"account": "b…", "at": "today", "security_link": "https://zonal.example/"}
 
 
 def _clone(someone: Caller, name: str = "staging", source: str = "live") -> Caller:
@@ -140,3 +144,29 @@ def test_a_clone_that_goes_elsewhere_leaves_nothing_where_it_failed(
         assert server.execute(there, [database.dbname]).fetchone() == (0,)
         assert server.execute(roles, [list(database.roles.values())]).fetchone() == (0,)
     assert staging.value("SELECT id FROM t") == 1
+
+
+def test_clones_of_one_organization_leave_places_of_the_task_worker_to_mails(
+    alice: Caller,
+) -> None:
+    alice.value("SELECT 1")
+    for number in range(4):
+        _clone(alice, f"staging-{number}")
+    send_mail("bob@example.com", "password_changed", NOTICE, organization_id=None)
+
+    started = _take_jobs(places=4)
+
+    assert started.count("sqlgateway.tasks.clone_database") == 1
+    assert "accounts.delivery.deliver" in started
+
+
+def _take_jobs(places: int) -> list[str]:
+    """Return the tasks that a worker with so many places begins."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT procrastinate_register_worker_v1()")
+        ((worker,),) = cursor.fetchall()
+        started = []
+        for _ in range(places):
+            cursor.execute("SELECT task_name FROM procrastinate_fetch_job_v2(NULL, %s)", [worker])
+            started += [str(name) for (name,) in cursor.fetchall() if name]
+    return started
