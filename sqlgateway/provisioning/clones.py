@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import psycopg
 import structlog
 from django.db import transaction
 from django.db.models import QuerySet
@@ -96,9 +97,18 @@ def _attempt(row: Database) -> None:
     except (CopyFailed, EngineUnavailable, DatabaseNotReady) as exc:
         # The sentence of CopyFailed names the tenant's objects.
         log.warning("sql_clone_failed", database=row.pk, kind=type(exc).__name__)
+        _end_sessions(row)
         if row.copy_attempts < MAX_ATTEMPTS:
             raise DatabaseNotReady from None
         _own(row).update(state=Database.State.FAILED)
+
+
+def _end_sessions(row: Database) -> None:
+    """End what an attempt has left at work: a server goes on without its client."""
+    try:
+        tenant_databases.set_login(row, allowed=False)
+    except (EngineUnavailable, psycopg.Error) as exc:
+        log.warning("sql_clone_not_ended", database=row.pk, kind=type(exc).__name__)
 
 
 def _fill(row: Database) -> None:

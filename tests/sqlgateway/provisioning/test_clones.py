@@ -20,6 +20,7 @@ from sqlgateway.provisioning import clones, clusters, provisioning, tenant_datab
 from sqlgateway.provisioning.copying import CopyFailed
 from tests.sqlgateway.provisioning.test_moves import check_copy, furnish
 from tests.sqlgateway.support import Caller
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.provisions
 
@@ -144,6 +145,30 @@ def test_a_clone_that_goes_elsewhere_leaves_nothing_where_it_failed(
         assert server.execute(there, [database.dbname]).fetchone() == (0,)
         assert server.execute(roles, [list(database.roles.values())]).fetchone() == (0,)
     assert staging.value("SELECT id FROM t") == 1
+
+
+SLOW = """
+    CREATE FUNCTION slow() RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1; END';
+    CREATE MATERIALIZED VIEW m AS SELECT public.slow() AS x;
+    CREATE OR REPLACE FUNCTION slow() RETURNS int LANGUAGE plpgsql AS 'BEGIN LOOP END LOOP; END';
+"""
+
+
+def test_a_clone_that_takes_too_long_runs_on_nowhere(alice: Caller, settings: Settings) -> None:
+    """The copy computes what the tenant's materialized views say."""
+    settings.SQL = replace(settings.SQL, copy_timeout_s=2)
+    assert alice.sql(SLOW).status == 200
+    staging = _clone(alice)
+    with pytest.raises(DatabaseNotReady):
+        _run_jobs()
+
+    running = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
+    with clusters.administer(clusters.address_of(staging.database.cluster)) as server:
+
+        def is_over() -> bool:
+            return server.execute(running, [staging.database.dbname]).fetchone() == (0,)
+
+        wait_until(is_over)
 
 
 def test_clones_of_one_organization_leave_places_of_the_task_worker_to_mails(
