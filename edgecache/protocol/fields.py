@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any, ClassVar, Final, Self, TypeVar, get_type_hints
 from uuid import UUID
 
@@ -18,6 +19,8 @@ T = TypeVar("T")
 
 INTEGER_LIMIT: Final = 1 << 63
 TEXT_LIMIT: Final = 2048
+# Of a message; the next ones are not looked for: a hostile message may have a hundred thousand.
+ERRORS_NAMED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ def _refuse_constant(name: str) -> None:
 class Fields:
     """The fields of one JSON object; every method takes one, and ``finish`` says what was wrong.
 
-    A method gives a harmless value for a wrong field, so that all wrong ones are found in one go:
+    A method gives a harmless value for a wrong field, so that many wrong ones are found in one go:
     nothing it gave may be used before ``finish`` returned.
     """
 
@@ -159,6 +162,8 @@ class Fields:
             fields = Fields(value, f"{self._at(name)}[{index}]")
             found.append(read(fields))
             self.errors += fields.errors
+            if self._has_enough_errors:
+                break
         return tuple(found)
 
     def values(
@@ -170,6 +175,8 @@ class Fields:
             converted = read(value)
             if converted is None:
                 self.wrong(f"{name}[{index}]", message, None)
+                if self._has_enough_errors:
+                    break
             else:
                 found.append(converted)
         return tuple(found)
@@ -195,9 +202,13 @@ class Fields:
             raise MalformedMessage(self.errors)
 
     def refuse_unknown(self) -> None:
-        """Record an error for each field that was not read."""
-        for name in sorted(self._left):
+        """Record an error for each field that was not read, or for some of very many."""
+        for name in sorted(islice(self._left, ERRORS_NAMED)):
             self.wrong(name[:64], "is not a field", None, code="unknown")
+
+    @property
+    def _has_enough_errors(self) -> bool:
+        return len(self.errors) >= ERRORS_NAMED
 
     def _list(self, name: str, limit: int) -> list[Any]:
         value = self._take(name)

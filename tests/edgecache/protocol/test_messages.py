@@ -142,6 +142,24 @@ def test_all_wrong_and_unknown_fields_are_named_together() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("message", "body"),
+    [
+        (Heartbeat, {f"unknown{number}": 1 for number in range(1000)}),
+        (Heartbeat, {"problems": [1] * 16} | {f"unknown{number}": 1 for number in range(99)}),
+        (Receipts, {"receipts": [{f"unknown{number}": 1 for number in range(99)}] * 500}),
+        (Inventory, {"removed": ["x"] * 1000}),
+    ],
+)
+def test_of_a_message_that_is_wrong_everywhere_some_fields_are_named(
+    message: Any, body: dict[str, Any]
+) -> None:
+    """A hostile node's message must not hold up the brain for each of its fields."""
+    with pytest.raises(MalformedMessage) as refused:
+        message.read(Fields(body))
+    assert 20 <= len(refused.value.errors) < 60
+
+
 def test_a_field_inside_a_list_is_named_by_its_path() -> None:
     line = {"ticket": "t", "bytes_served": 1, "served_at": 2}
     value = {"receipts": [line, line | {"bytes_served": -1, "tip": 5}]}
