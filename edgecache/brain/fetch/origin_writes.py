@@ -16,7 +16,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.directory.commits import VersionRow
-from edgecache.brain.errors import DatabaseUnavailable
+from edgecache.brain.errors import DatabaseUnavailable, NoSuchBucket
 from edgecache.brain.origins.driver import Driver
 from edgecache.brain.storage import upload_rows
 from edgecache.brain.storage.staging import Staging
@@ -25,6 +25,7 @@ from platform_site.lib.ids import uuid7
 
 log = structlog.get_logger(__name__)
 
+HOLD_BUCKET: Final = "SELECT 1 FROM brain_bucket WHERE id = %s FOR KEY SHARE"
 BEGIN: Final = (
     "WITH noted AS (INSERT INTO brain_pendingwrite (write_id, bucket_id, key, brain_id)"
     " SELECT %s, b.id, key, %s FROM brain_bucket b, unnest(%s::text[]) key WHERE b.id = %s)"
@@ -128,6 +129,9 @@ class OriginWrites:
         with ExitStack() as on_failure:
             async with self._database.transaction() as connection:
                 if upload:
+                    # In the order of the bucket's deletion: the record refers to the bucket.
+                    if await connection.one(HOLD_BUCKET, [bucket.id]) is None:
+                        raise NoSuchBucket
                     await upload_rows.lock(connection, upload)
                 self.active.add(write_id)
                 on_failure.callback(self.active.discard, write_id)

@@ -140,6 +140,23 @@ async def test_a_part_that_comes_at_the_end_of_a_completion_ends_with_the_upload
     assert rows.value("SELECT count(*) FROM brain_uploadpart") == 0
 
 
+async def test_a_completion_waits_for_the_end_of_its_bucket_without_a_deadlock(
+    brain: Brain, origin: S3Origin, rows: Rows
+) -> None:
+    bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
+    upload = await begin(brain, bucket)
+    with psycopg.connect(rows.url) as deletion:
+        deletion.execute("SELECT 1 FROM brain_bucket WHERE id = %s FOR UPDATE", [bucket.id])
+        write = asyncio.create_task(
+            brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
+        )
+        await until(lambda: bool(rows.all("SELECT FROM pg_locks WHERE NOT granted")))
+        deletion.execute("SELECT 1 FROM brain_upload WHERE id = %s FOR UPDATE NOWAIT", [upload])
+
+    await write
+    assert origin.store["k"].data == b"of parts"
+
+
 async def test_a_brain_that_ends_during_a_completion_leaves_an_upload_that_can_be_completed(
     brain: Brain, origin: S3Origin, rows: Rows
 ) -> None:
