@@ -235,10 +235,14 @@ class Staging:
         return self.root / "parts" / name
 
     async def drop_parts(self, names: list[str]) -> None:
-        """Remove parts."""
+        """Remove parts, whose rows are gone: the sweep finds those that a bad disk keeps."""
         for name in names:
-            await self.run(self.part_path(name).unlink, missing_ok=True)
-            self.budget.give_back_part(name)
+            try:
+                await self.run(self.part_path(name).unlink, missing_ok=True)
+            except OSError as exc:
+                log.warning("part_not_removed", part=name, error=exc.strerror)
+            else:
+                self.budget.give_back_part(name)
 
     async def _pause(self) -> None:
         if self._has_failed:

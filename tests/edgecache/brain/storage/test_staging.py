@@ -151,3 +151,12 @@ def open_files(folder: Path) -> set[str]:
         if target.parent == folder:
             found.add(target.name)
     return found
+
+
+async def test_a_part_that_cannot_be_removed_keeps_no_other_part(staging: Staging) -> None:
+    # The rows are gone, so that a caller can do nothing about it.
+    staging.part_path("bad").mkdir(parents=True)
+    good = staging.part_path("good")
+    good.write_bytes(b"x")
+    await staging.drop_parts(["bad", "good"])
+    assert not good.exists()
