@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from edgecache.http.machine import files_allowed
+from edgecache.runtime.resource_limits import files_allowed
 from platform_site import settings
 from platform_site.lib.web.connection_counts import CLOSED, ConnectionCounts
 from platform_site.web_server.takeover import take_over

@@ -55,10 +55,10 @@ from edgecache.brain.storage.stores.managed import ManagedStore
 from edgecache.brain.storage.stores.registry import Stores
 from edgecache.brain.workers_api.app import workers_api
 from edgecache.http.exchange import App
-from edgecache.http.machine import connections_allowed
 from edgecache.http.server.server import Server
-from edgecache.http.shares import Shares
-from edgecache.http.turns import LoopTurns
+from edgecache.runtime.resource_limits import connections_allowed
+from edgecache.runtime.shares import Shares
+from edgecache.runtime.turns import LoopTurns
 from platform_site.lib.ids import uuid7
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import structlog
 
 from edgecache.brain.errors import DatabaseUnavailable
-from edgecache.http.futures import retrieve
+from edgecache.runtime.futures import retrieve
 
 log = structlog.get_logger(__name__)
 

@@ -20,8 +20,8 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.errors import DatabaseBusy, DatabaseUnavailable
 from edgecache.brain.fair_share import SHARE_KEY
-from edgecache.http.futures import retrieve
-from edgecache.http.shares import Shares
+from edgecache.runtime.futures import retrieve
+from edgecache.runtime.shares import Shares
 
 # Rows come as named tuples whose fields the statement decides.
 Row = Any

@@ -12,8 +12,8 @@ from typing import Final, Generic, TypeVar
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.fair_share import SHARE_KEY
-from edgecache.http.futures import retrieve
-from edgecache.http.shares import ShareKey
+from edgecache.runtime.futures import retrieve
+from edgecache.runtime.shares import ShareKey
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

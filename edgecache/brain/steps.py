@@ -10,8 +10,8 @@ from typing import Final, TypeVar
 
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fair_share import SHARE_KEY
-from edgecache.http.shares import Shares
-from edgecache.http.threads import ENDLESS
+from edgecache.runtime.shares import Shares
+from edgecache.runtime.threads import ENDLESS
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -18,9 +18,9 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
-from edgecache.http.futures import retrieve
-from edgecache.http.shares import ShareKey
-from edgecache.http.threads import FairThreads
+from edgecache.runtime.futures import retrieve
+from edgecache.runtime.shares import ShareKey
+from edgecache.runtime.threads import FairThreads
 
 P = ParamSpec("P")
 T = TypeVar("T")

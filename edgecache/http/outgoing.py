@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from edgecache.http.shares import ShareKey
+from edgecache.runtime.shares import ShareKey
 
 HEAD_LIMIT_BYTES: Final = 16_384
 NEVER: Final = float("inf")

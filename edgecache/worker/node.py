@@ -13,12 +13,12 @@ from functools import partial
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from edgecache.http.client import HttpClient
-from edgecache.http.futures import retrieve
 from edgecache.http.server.acknowledged import AcknowledgementWatch
-from edgecache.http.shares import ShareKey, Shares
-from edgecache.http.threads import FairThreads
 from edgecache.protocol.heartbeats import Problem
-from edgecache.protocol.verified_files import FileState
+from edgecache.runtime.futures import retrieve
+from edgecache.runtime.shares import ShareKey, Shares
+from edgecache.runtime.threads import FairThreads
+from edgecache.runtime.verified_files import FileState
 from edgecache.worker.clock import BrainClock
 from edgecache.worker.counters import Counters
 from edgecache.worker.options import Options

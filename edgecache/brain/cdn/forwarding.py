@@ -24,12 +24,12 @@ from edgecache.brain.origins.connections import Reply
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.values import StagedFile, check_url_key
 from edgecache.http.exchange import BODYLESS, Exchange
-from edgecache.http.futures import retrieve
 from edgecache.http.headers import Headers
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.scope import Scope
 from edgecache.http.server.limits import NEVER
-from edgecache.http.shares import Shares
+from edgecache.runtime.futures import retrieve
+from edgecache.runtime.shares import Shares
 
 BODY_LIMIT_BYTES: Final = 8 * 2**20
 # Of all buckets together; one organization gets a fifth at most.

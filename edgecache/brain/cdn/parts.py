@@ -9,7 +9,7 @@ from edgecache.brain.nodes.client_region import Locator
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage.staging import Staging
-from edgecache.http.shares import Shares
+from edgecache.runtime.shares import Shares
 
 
 class CdnParts(Protocol):

@@ -8,8 +8,8 @@ import structlog
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.fair_share import SHARE_KEY
-from edgecache.http.threads import Busy, FairThreads
-from edgecache.protocol.verified_files import (
+from edgecache.runtime.threads import Busy, FairThreads
+from edgecache.runtime.verified_files import (
     MAX_FILES,
     FileState,
     VerifiedFiles,

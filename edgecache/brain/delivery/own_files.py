@@ -15,9 +15,9 @@ from edgecache.brain.delivery.local_files import LocalFiles
 from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.brain.storage.staging import Staging
 from edgecache.http.files import FileBody
-from edgecache.http.threads import FairThreads
-from edgecache.protocol.hot import OBJECT_LIMIT_BYTES
-from edgecache.protocol.verified_files import FileState, state_of
+from edgecache.runtime.hot_cache import OBJECT_LIMIT_BYTES
+from edgecache.runtime.threads import FairThreads
+from edgecache.runtime.verified_files import FileState, state_of
 
 # Smaller ones that are popular are in memory.
 MIN_BYTES: Final = OBJECT_LIMIT_BYTES

@@ -15,7 +15,7 @@ from edgecache.brain.directory.directory import Directory
 from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.values import BucketInfo, ObjectVersion
-from edgecache.protocol.fair_cache import FairCache
+from edgecache.runtime.fair_cache import FairCache
 
 # Each takes about 3 KiB; with a long key, or more headers than most, three times that.
 ENTRY_LIMIT: Final = 4096

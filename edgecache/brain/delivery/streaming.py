@@ -29,7 +29,7 @@ from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.outgoing import RequestFailed
-from edgecache.protocol.hot import Hot
+from edgecache.runtime.hot_cache import HotCache
 
 # Sent in one piece, and checked before: another source can still replace wrong bytes.
 SMALL_BYTES: Final = 2**18
@@ -83,7 +83,7 @@ class Streamer:
         """on_read: called with each delivery of bytes, however they are sent."""
         self.offload = offload
         self._own_files = own_files
-        self.hot = Hot()
+        self.hot = HotCache()
         self._directory = directory
         self._worker_reads = worker_reads
         self._meters = meters

@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.joined_reads import JoinedReads
-from edgecache.http.futures import retrieve
+from edgecache.runtime.futures import retrieve
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from edgecache.http.futures import retrieve
+from edgecache.runtime.futures import retrieve
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -24,7 +24,7 @@ from edgecache.brain.fetch.shared_place import SharedPlace
 from edgecache.brain.origins.driver import PLAIN, Driver, OriginRequest, OriginResponse, version_at
 from edgecache.brain.storage.staging import READ_BYTES, Receiver, Staging
 from edgecache.brain.values import ObjectVersion
-from edgecache.http.futures import retrieve
+from edgecache.runtime.futures import retrieve
 from platform_site.lib import tracing
 
 log = structlog.get_logger(__name__)

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from edgecache.http.futures import retrieve
-from edgecache.http.shares import ShareKey, Shares
+from edgecache.runtime.futures import retrieve
+from edgecache.runtime.shares import ShareKey, Shares
 
 
 class SharedPlace:

@@ -32,8 +32,8 @@ from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.addresses import network_of
-from edgecache.http.machine import connections_allowed, files_allowed, memory_bytes
-from edgecache.http.shares import ShareKey, Shares
+from edgecache.runtime.resource_limits import connections_allowed, files_allowed, memory_bytes
+from edgecache.runtime.shares import ShareKey, Shares
 
 # One organization gets half of the places at most, one bucket a quarter, an anonymous client less.
 SPARE: Final = 1

@@ -8,11 +8,11 @@ from typing import BinaryIO, Final
 
 from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.http.client import RUNNING_LIMIT, Address, HttpClient, TooManyRequests, request_head
-from edgecache.http.machine import connections_allowed
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
-from edgecache.http.shares import Shares
 from edgecache.protocol.batches import BATCH_PATH
 from edgecache.protocol.names import NONCE_PARAMETER, PROVE_PATH, TICKET_HEADER, object_path
+from edgecache.runtime.resource_limits import connections_allowed
+from edgecache.runtime.shares import Shares
 from platform_site.lib import tracing
 
 CONNECT_TIMEOUT_S: Final = 2.0

@@ -8,7 +8,7 @@ from typing import Final
 
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.nodes.replica_plan import ReplicaRequest
-from edgecache.http.shares import ShareKey, Shares
+from edgecache.runtime.shares import ShareKey, Shares
 
 # Objects waiting for replication; further ones are found by repair.
 WAITING: Final = 20_000

@@ -13,13 +13,13 @@ from edgecache.brain.fair_share import PLATFORM
 from edgecache.brain.process.sockets import UNIX
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import App
-from edgecache.http.machine import connections_allowed
 from edgecache.http.scope import Scope
 from edgecache.http.server.acceptor import Balance
 from edgecache.http.server.limits import Limits
 from edgecache.http.server.server import Server, by_network, tls_context
-from edgecache.http.shares import ShareKey
-from edgecache.http.turns import LoopTurns
+from edgecache.runtime.resource_limits import connections_allowed
+from edgecache.runtime.shares import ShareKey
+from edgecache.runtime.turns import LoopTurns
 
 log = structlog.get_logger(__name__)
 

@@ -23,8 +23,8 @@ from edgecache.brain.process.takeover import Successor, inherited, report_ready
 from edgecache.brain.siblings.mailboxes import Mailboxes
 from edgecache.brain.siblings.place import Place
 from edgecache.brain.siblings.shared_memory import SharedMemory
-from edgecache.http.machine import share_memory
 from edgecache.http.server.server import tls_context
+from edgecache.runtime.resource_limits import share_memory
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.supervisor.child import die_with
 

@@ -13,7 +13,7 @@ from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.http.addresses import network_of
 from edgecache.http.scope import Scope
-from edgecache.http.shares import ShareKey
+from edgecache.runtime.shares import ShareKey
 
 CDN_PREFIX: Final = "/p/"
 # Of all versions of signatures, in the Authorization header or in the query.

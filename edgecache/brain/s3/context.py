@@ -14,7 +14,7 @@ from edgecache.brain.s3.requests import S3Request, is_bucket_name
 from edgecache.brain.s3.xml import CONTENT_TYPE
 from edgecache.brain.values import BucketInfo
 from edgecache.http.exchange import Exchange
-from edgecache.http.shares import ShareKey
+from edgecache.runtime.shares import ShareKey
 
 
 class Identity(NamedTuple):

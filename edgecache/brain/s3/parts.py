@@ -18,7 +18,7 @@ from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.s3.auth.platform_keys import PlatformKeys
 from edgecache.brain.storage.parts import Parts
 from edgecache.brain.storage.staging import Staging
-from edgecache.http.shares import Shares
+from edgecache.runtime.shares import Shares
 
 # Bodies of XML, which are parsed in memory; an organization gets a quarter at most.
 XML_BYTES: Final = 64 * 2**20

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Self
 
-from edgecache.http.machine import processors
+from edgecache.runtime.resource_limits import processors
 from platform_site.settings_table import Integer
 
 # Each keeps a directory and caches of its own: more do not help a usual brain.

@@ -6,7 +6,7 @@ from typing import Final
 
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.values import Manifest
-from edgecache.http.shares import Shares
+from edgecache.runtime.shares import Shares
 
 # A larger body goes through a file: it would be in memory for as long as its client takes.
 BUFFERED_BYTES: Final = 2**20

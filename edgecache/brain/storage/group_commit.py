@@ -24,8 +24,8 @@ from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.storage.stored_writes import Outcomes, Write, write_all
 from edgecache.brain.storage.stores.stored_blobs import NewBlob
 from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
-from edgecache.http.futures import retrieve
-from edgecache.http.shares import Shares
+from edgecache.runtime.futures import retrieve
+from edgecache.runtime.shares import Shares
 
 # Writes that wait for a lock, each with a connection of its own. One organization gets three.
 ALONE: Final = 4

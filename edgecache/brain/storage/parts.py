@@ -14,7 +14,7 @@ from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.managed import RESTORED_BYTES, delete_quietly
 from edgecache.brain.storage.stores.registry import Stores
 from edgecache.brain.values import BucketInfo, StagedFile
-from edgecache.http.shares import Shares
+from edgecache.runtime.shares import Shares
 
 # Absent, unreadable, too short.
 DAMAGED: Final = frozenset({errno.ENOENT, errno.EIO})

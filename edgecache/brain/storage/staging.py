@@ -40,8 +40,8 @@ from edgecache.brain.storage.syncing import (
     write_whole,
 )
 from edgecache.brain.values import StagedFile
-from edgecache.http.shares import Shares
-from edgecache.http.threads import ENDLESS, FairThreads
+from edgecache.runtime.shares import Shares
+from edgecache.runtime.threads import ENDLESS, FairThreads
 
 log = structlog.get_logger(__name__)
 

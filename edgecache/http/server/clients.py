@@ -7,7 +7,7 @@ from typing import Final
 
 from edgecache.http.server.acceptor import Balance
 from edgecache.http.server.registry import Client
-from edgecache.http.shares import Shares
+from edgecache.runtime.shares import Shares
 
 LOCAL: Final = frozenset(("127.0.0.1", "::1"))
 # Before a connection is refused for want of a place.

@@ -16,7 +16,7 @@ from edgecache.http.server.limits import NEVER
 from edgecache.http.server.registry import Registry
 from edgecache.http.server.request_bounds import HEADER_LIMIT, BodyBounds, HeadRefused, RequestHead
 from edgecache.http.server.response_writer import ResponseWriter
-from edgecache.http.turns import Leave
+from edgecache.runtime.turns import Leave
 
 log = logging.getLogger(__name__)
 

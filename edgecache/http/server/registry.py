@@ -6,7 +6,7 @@ from typing import Protocol
 from edgecache.http.exchange import App
 from edgecache.http.scope import Scope
 from edgecache.http.server.limits import Limits
-from edgecache.http.turns import Leave
+from edgecache.runtime.turns import Leave
 
 
 class Client(Protocol):

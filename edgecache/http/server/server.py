@@ -17,15 +17,15 @@ from typing import Final
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import App
 from edgecache.http.heads import response_head
-from edgecache.http.machine import files_allowed
 from edgecache.http.scope import Scope
 from edgecache.http.server.acceptor import Acceptor, Balance, PeerAddress, refuse
 from edgecache.http.server.clients import Clients
 from edgecache.http.server.connection import Connection
 from edgecache.http.server.limits import Limits
 from edgecache.http.server.registry import Client
-from edgecache.http.shares import ShareKey
-from edgecache.http.turns import Leave, LoopTurns
+from edgecache.runtime.resource_limits import files_allowed
+from edgecache.runtime.shares import ShareKey
+from edgecache.runtime.turns import Leave, LoopTurns
 
 log = logging.getLogger(__name__)
 

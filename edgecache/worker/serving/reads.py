@@ -13,11 +13,11 @@ from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.scope import Scope
-from edgecache.http.shares import ShareKey
 from edgecache.protocol.names import NODE_HEADER, TICKET_HEADER, TICKET_PARAMETER
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 from edgecache.protocol.tickets import Refusal, Ticket, TicketKind, TicketRefused
-from edgecache.protocol.verified_files import FileState, state_of
+from edgecache.runtime.shares import ShareKey
+from edgecache.runtime.verified_files import FileState, state_of
 from edgecache.worker.node import Node
 from edgecache.worker.serving.refusals import (
     Refused,

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from edgecache.protocol.hot import Hot
 from edgecache.protocol.names import OBJECTS, object_file, parse_sha256
-from edgecache.protocol.verified_files import FileState, VerifiedFiles, state_of
+from edgecache.runtime.hot_cache import HotCache
+from edgecache.runtime.verified_files import FileState, VerifiedFiles, state_of
 
 INCOMING: Final = "incoming"
 LOCK: Final = "lock"
@@ -42,7 +42,7 @@ class Files:
         Raises FolderInUse, OSError.
         """
         self.folder = folder
-        self.hot = Hot()
+        self.hot = HotCache()
         self.verified = VerifiedFiles()
         self._objects = folder / OBJECTS
         self._incoming = folder / INCOMING

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from edgecache.protocol.tickets import LEEWAY_S, LIFETIME_LIMIT_S
-from edgecache.protocol.verified_files import FileState
+from edgecache.runtime.verified_files import FileState
 from edgecache.worker.store import eviction, inventory
 from edgecache.worker.store.eviction import footprint
 from edgecache.worker.store.files import Files

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from edgecache.http.shares import ShareKey, Shares
 from edgecache.protocol.receipts import ReceiptLine
 from edgecache.protocol.tickets import LEEWAY_S, REPLAY_FACTOR, Refusal, Ticket, TicketRefused
+from edgecache.runtime.shares import ShareKey, Shares
 from edgecache.worker.store.inventory import Reader
 
 # Further tickets wait for the next write. An organization gets half of them, a bucket a third, one

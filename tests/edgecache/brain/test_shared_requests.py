@@ -27,8 +27,8 @@ FORWARDS = 15
 # A machine's own limits would take thousands of clients to fill.
 NARROW = f"""
 import runpy
-from edgecache.http import machine
-machine.connections_allowed = lambda: {RUNNING}
+from edgecache.runtime import resource_limits
+resource_limits.connections_allowed = lambda: {RUNNING}
 from edgecache.brain.cdn import forwarding
 forwarding.FORWARDS = {FORWARDS}
 runpy.run_module("edgecache.brain", run_name="__main__")

@@ -15,7 +15,7 @@ from edgecache.http.files import AT_ONCE_BYTES, FileBody
 from edgecache.http.scope import Scope
 from edgecache.http.server import server as servers
 from edgecache.http.server.limits import Limits
-from edgecache.http.threads import FairThreads
+from edgecache.runtime.threads import FairThreads
 from tests.edgecache.brain.certificates import issue
 from tests.edgecache.http.support import App, connected, run, serving
 

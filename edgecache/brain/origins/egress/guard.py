@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any, Final
 
 from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
-from edgecache.http.futures import retrieve
-from edgecache.http.shares import Shares
+from edgecache.runtime.futures import retrieve
+from edgecache.runtime.shares import Shares
 from platform_site.lib.web.public_addresses import Address, Network, is_allowed, is_port_allowed
 
 Answers = list[tuple[Any, ...]]

@@ -19,7 +19,7 @@ from edgecache.brain.storage.staging import NO_ROOM
 from edgecache.brain.storage.stores.places import places
 from edgecache.brain.storage.stores.store import Body, ListedFile
 from edgecache.brain.storage.syncing import sync_folder, write_whole
-from edgecache.http.threads import FairThreads
+from edgecache.runtime.threads import FairThreads
 
 log = structlog.get_logger(__name__)
 

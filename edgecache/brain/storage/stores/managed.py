@@ -28,7 +28,7 @@ from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
 from edgecache.brain.storage.stores.stored_blobs import BlobLocation, NewBlob
 from edgecache.brain.values import BucketInfo, Manifest, ObjectVersion, StagedFile
-from edgecache.http.shares import Shares
+from edgecache.runtime.shares import Shares
 
 log = structlog.get_logger(__name__)
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from edgecache.brain.errors import Overloaded
-from edgecache.http.shares import Shares
+from edgecache.runtime.shares import Shares
 
 # An organization gets two thirds, one of its buckets half.
 SPARE: Final = 0.5

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from edgecache.protocol.hot import OBJECT_LIMIT_BYTES
+from edgecache.runtime.hot_cache import OBJECT_LIMIT_BYTES
 from tests.edgecache.brain.cdn.conftest import CdnBucket
 from tests.edgecache.brain.cdn.test_caching import until
 from tests.edgecache.brain.s3.raw import Signer

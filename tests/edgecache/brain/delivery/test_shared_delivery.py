@@ -29,7 +29,7 @@ from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.http.client import Address
 from edgecache.http.files import FileBody
-from edgecache.protocol.verified_files import VerifiedFiles, state_of
+from edgecache.runtime.verified_files import VerifiedFiles, state_of
 from tests.edgecache.brain.brains import until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
@@ -193,7 +193,7 @@ async def verifying(
 
     monkeypatch.setattr(VerifiedFiles, "verify_path", held)
     monkeypatch.setattr(local_files, "is_settled", lambda *_, **__: True)
-    monkeypatch.setattr("edgecache.protocol.verified_files.SETTLED_NS", 0)
+    monkeypatch.setattr("edgecache.runtime.verified_files.SETTLED_NS", 0)
     files = LocalFiles()
     yield files
     gate.set()

@@ -9,9 +9,9 @@ import pytest
 
 from edgecache.brain.fetch import singleflight
 from edgecache.brain.fetch.singleflight import SPARE, bodies_allowed
-from edgecache.http import machine
-from edgecache.http.machine import connections_allowed, files_allowed
-from edgecache.http.shares import Shares
+from edgecache.runtime import resource_limits
+from edgecache.runtime.resource_limits import connections_allowed, files_allowed
+from edgecache.runtime.shares import Shares
 from tests.edgecache.brain.brains import until
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 from tests.edgecache.brain.s3.raw import Signer
@@ -118,7 +118,7 @@ async def test_a_thousand_wait_at_little_cost_while_another_organization_is_serv
 
 def fits(files: int, memory: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """Check that a machine's limits fit its open files; return how many of a bucket may wait."""
-    for each in (machine, singleflight):
+    for each in (resource_limits, singleflight):
         monkeypatch.setattr(each, "files_allowed", lambda: files)
         monkeypatch.setattr(each, "memory_bytes", lambda: memory)
     clients = connections_allowed.__wrapped__()
@@ -126,7 +126,7 @@ def fits(files: int, memory: int, monkeypatch: pytest.MonkeyPatch) -> int:
     bodies = bodies_allowed()
     # A client, and its fetch; two files of each body.
     assert 2 * clients + 2 * bodies <= 0.95 * files
-    assert clients * machine.CONNECTION_BYTES <= memory
+    assert clients * resource_limits.CONNECTION_BYTES <= memory
     assert bodies * singleflight.BODY_BYTES <= memory
     shares = Shares(clients, refusal=RuntimeError, spare=SPARE)
     waiting = 0

@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError
 from cryptography.fernet import Fernet
 
 from edgecache.brain.nodes.hot_objects import HOT_READS
-from edgecache.protocol.hot import OBJECT_LIMIT_BYTES
+from edgecache.runtime.hot_cache import OBJECT_LIMIT_BYTES
 from tests.edgecache.brain.support import (
     ClusterRows,
     Internal,

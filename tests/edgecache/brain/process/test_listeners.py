@@ -15,7 +15,7 @@ from edgecache.brain.process.listeners import Listeners, port_server
 from edgecache.brain.process.sockets import open_sockets
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import Scope
-from edgecache.http.turns import LoopTurns
+from edgecache.runtime.turns import LoopTurns
 from platform_site.embedded.errors import PortTakenError, StartError
 from tests.edgecache.http.support import ask
 from tests.ports import free_port

@@ -13,7 +13,7 @@ import pytest
 from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
 from edgecache.http.scope import Scope
-from edgecache.http.threads import FairThreads
+from edgecache.runtime.threads import FairThreads
 from tests.edgecache.http.support import App, run, serving
 
 SIZE = 24 << 20

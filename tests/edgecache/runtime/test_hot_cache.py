@@ -2,7 +2,7 @@
 
 import hashlib
 
-from edgecache.protocol.hot import ENTRY_BYTES, OBJECT_LIMIT_BYTES, SEEN_LIMIT, Hot
+from edgecache.runtime.hot_cache import ENTRY_BYTES, OBJECT_LIMIT_BYTES, SEEN_LIMIT, HotCache
 
 CONTENT = b"hot" * 1000
 
@@ -12,7 +12,7 @@ def sha(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()
 
 
-def offer(hot: Hot, content: bytes, *, times: int = 2, organization_id: int = 1) -> None:
+def offer(hot: HotCache, content: bytes, *, times: int = 2, organization_id: int = 1) -> None:
     """Read bytes this many times."""
     for _ in range(times):
         hot.offer(
@@ -21,7 +21,7 @@ def offer(hot: Hot, content: bytes, *, times: int = 2, organization_id: int = 1)
 
 
 def test_an_object_read_once_does_not_evict_one_read_often() -> None:
-    hot = Hot(limit_bytes=3000 + ENTRY_BYTES)
+    hot = HotCache(limit_bytes=3000 + ENTRY_BYTES)
     offer(hot, CONTENT)
     offer(hot, b"once" * 500, times=1)
 
@@ -30,7 +30,7 @@ def test_an_object_read_once_does_not_evict_one_read_often() -> None:
 
 
 def test_the_least_recently_used_object_is_evicted() -> None:
-    hot = Hot(limit_bytes=2000 + 2 * ENTRY_BYTES)
+    hot = HotCache(limit_bytes=2000 + 2 * ENTRY_BYTES)
     first, second, third = (bytes([number]) * 1000 for number in range(3))
     offer(hot, first)
     offer(hot, second)
@@ -41,7 +41,7 @@ def test_the_least_recently_used_object_is_evicted() -> None:
 
 
 def test_a_hot_object_stays_while_another_organization_reads_many() -> None:
-    hot = Hot(limit_bytes=10 * (8 + ENTRY_BYTES))
+    hot = HotCache(limit_bytes=10 * (8 + ENTRY_BYTES))
     mine = b"12345678"
     offer(hot, mine, organization_id=1)
     for number in range(1000):
@@ -52,7 +52,7 @@ def test_a_hot_object_stays_while_another_organization_reads_many() -> None:
 
 
 def test_an_object_read_twice_comes_in_while_another_organization_reads_many() -> None:
-    hot = Hot()
+    hot = HotCache()
     mine = b"12345678"
     offer(hot, mine, times=1, organization_id=1)
     for number in range(SEEN_LIMIT + 1):
@@ -63,7 +63,7 @@ def test_an_object_read_twice_comes_in_while_another_organization_reads_many() -
 
 
 def test_many_tiny_objects_do_not_exceed_the_limit() -> None:
-    hot = Hot(limit_bytes=10 * (1 + ENTRY_BYTES))
+    hot = HotCache(limit_bytes=10 * (1 + ENTRY_BYTES))
     tiny = [bytes([number]) for number in range(100)]
     for content in tiny:
         offer(hot, content)
@@ -72,7 +72,7 @@ def test_many_tiny_objects_do_not_exceed_the_limit() -> None:
 
 
 def test_bytes_that_do_not_match_their_hash_are_not_stored() -> None:
-    hot = Hot()
+    hot = HotCache()
     for _ in range(3):
         hot.offer(sha(CONTENT), bytearray(b"x" * 3000), organization_id=1, drops=hot.drops)
 
@@ -80,7 +80,7 @@ def test_bytes_that_do_not_match_their_hash_are_not_stored() -> None:
 
 
 def test_large_objects_are_not_stored() -> None:
-    hot = Hot()
+    hot = HotCache()
     large = bytes(OBJECT_LIMIT_BYTES + 1)
     offer(hot, large)
 
@@ -88,7 +88,7 @@ def test_large_objects_are_not_stored() -> None:
 
 
 def test_an_object_dropped_during_a_read_is_not_stored() -> None:
-    hot = Hot()
+    hot = HotCache()
     offer(hot, CONTENT, times=1)
     drops = hot.drops
     hot.drop(sha(CONTENT))
@@ -98,7 +98,7 @@ def test_an_object_dropped_during_a_read_is_not_stored() -> None:
 
 
 def test_a_dropped_object_frees_its_memory() -> None:
-    hot = Hot(limit_bytes=3000 + ENTRY_BYTES)
+    hot = HotCache(limit_bytes=3000 + ENTRY_BYTES)
     for number in range(5):
         content = bytes([number]) * 3000
         offer(hot, content)

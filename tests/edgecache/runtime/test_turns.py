@@ -11,8 +11,8 @@ from edgecache.http.exchange import Exchange
 from edgecache.http.scope import Scope
 from edgecache.http.server.connection import Connection
 from edgecache.http.server.server import Server
-from edgecache.http.shares import ShareKey
-from edgecache.http.turns import BEGUN_PER_ITERATION_ALONE, LoopTurns
+from edgecache.runtime.shares import ShareKey
+from edgecache.runtime.turns import BEGUN_PER_ITERATION_ALONE, LoopTurns
 from tests.edgecache.http.support import run, serving
 
 CROWD = 100

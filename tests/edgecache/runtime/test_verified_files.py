@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.protocol import verified_files
-from edgecache.protocol.verified_files import VerifiedFiles, state_of
+from edgecache.runtime import verified_files
+from edgecache.runtime.verified_files import VerifiedFiles, state_of
 
 CONTENT = os.urandom(3 * verified_files.PIECE_BYTES + 7)
 NAME = hashlib.sha256(CONTENT).digest()

@@ -1,21 +1,21 @@
-"""Small objects that are asked for again and again: in memory, and known to be what they should."""
+"""A memory cache of small objects that are read often; their bytes are verified on the way in."""
 
 import hashlib
 import threading
 from typing import Final
 
-from edgecache.protocol.fair_cache import FairCache
+from edgecache.runtime.fair_cache import FairCache
 
 LIMIT_BYTES: Final = 64 << 20
 OBJECT_LIMIT_BYTES: Final = 128 << 10
-# What an object takes beside its bytes: tiny ones without end must not fill the memory.
+# Memory of an entry besides its bytes, so that many tiny objects cannot exceed the limit.
 ENTRY_BYTES: Final = 352
-# Hashes that were read lately; the second time an object comes in.
+# Hashes of recent reads: an object is taken in when it is read a second time.
 SEEN_LIMIT: Final = 16_384
 
 
-class Hot:
-    """The hottest small objects of one process, in fair parts for their organizations.
+class HotCache:
+    """The most read small objects of one process, in fair parts for their organizations.
 
     Bytes are compared with their hash before they are stored, so reads from memory are correct
     even if the disk has changed them since. A caller that removes a file has to ``drop`` it here.

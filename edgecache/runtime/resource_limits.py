@@ -1,4 +1,4 @@
-"""What this machine allows a process: open files and memory."""
+"""How many open files, processors and how much memory this process may use."""
 
 import contextlib
 import os
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final
 
 FILES_WANTED: Final = 65_536
-# Of one client: what it has sent and what it has not taken yet.
+# Memory for one client: bytes that it has sent, and bytes that it has not read yet.
 CONNECTION_BYTES: Final = 2**20
 MIN_CONNECTIONS: Final = 64
 MAX_CONNECTIONS: Final = 16_384
-# Of a container, which may have less than its machine: of version 2, and of version 1.
+# Memory limits of a container, by cgroups of version 2 and 1; they may be below the machine's.
 CONTAINER_LIMITS: Final = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),

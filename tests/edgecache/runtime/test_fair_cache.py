@@ -1,6 +1,6 @@
 """A cache that organizations share: each keeps its part, and nobody more while others want it."""
 
-from edgecache.protocol.fair_cache import IDLE_S, FairCache
+from edgecache.runtime.fair_cache import IDLE_S, FairCache
 
 
 class Clock:

@@ -1,4 +1,4 @@
-"""Results that perhaps nobody takes."""
+"""Futures whose result may be ignored."""
 
 import asyncio
 from typing import Any

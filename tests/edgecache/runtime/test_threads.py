@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from edgecache.http.threads import Busy, FairThreads
+from edgecache.runtime.threads import Busy, FairThreads
 
 ALICE, BOB = (1,), (2,)
 
