@@ -21,6 +21,7 @@ from accounts.errors import (
     InvitationGone,
     InvitationNotFound,
     InvitingTooOften,
+    SessionRevoked,
     TooManyInvitations,
 )
 from accounts.models import Invitation, User
@@ -70,10 +71,12 @@ def refuse_flood(organization_id: int, email: str, *, now: datetime) -> None:
 def invite(organization_id: int, offer: Offer, *, host: Host, now: datetime) -> Invitation:
     """Offer a place; an open invitation of the address is replaced, its token void.
 
-    Raises TooManyInvitations (409).
+    Raises TooManyInvitations (409), SessionRevoked (401) for a host who was disabled or demoted
+    meanwhile.
     """
     with transaction.atomic():
         organization = _lock_organization(organization_id)
+        _lock_host(organization_id, host)
         _open_ones(organization_id).filter(email__iexact=offer.email).update(revoked_at=now)
         _make_room(organization_id, now)
         is_taken = credentials.find(offer.email) is not None
@@ -99,6 +102,16 @@ def invite_member(member: User, *, host: Host, now: datetime) -> Invitation:
 def _lock_organization(organization_id: int) -> Organization:
     # Two invitations of one address at once take turns, and so the cap holds, too.
     return Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
+
+
+def _lock_host(organization_id: int, host: Host) -> None:
+    """Wait for a change of who invites: it ends the invitations that it finds, and no later one."""
+    if host.user_id is None:
+        return
+    users = User.scoped.within_organization(organization_id).select_for_update(no_key=True)
+    user: User | None = users.filter(pk=host.user_id, is_active=True).first()
+    if user is None or "admin" not in (*user.roles, *user.derived_roles):
+        raise SessionRevoked
 
 
 def _make_room(organization_id: int, now: datetime) -> None:

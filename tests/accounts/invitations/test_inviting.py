@@ -264,6 +264,24 @@ def test_the_invitations_of_a_disabled_admin_with_derived_roles_are_revoked(
     assert accept(token).code == "invitation_gone"
 
 
+@pytest.mark.parametrize("changes", [{"roles": ["reader"]}, {"disabled": True}])
+def test_an_admin_who_is_demoted_or_disabled_meanwhile_invites_nobody(
+    home: Organization, alice: User, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    eve = member(home, "eve@example.com")
+    caller, admin = signed_in(eve), signed_in(with_proven_address(alice))
+
+    def change_then(*_: Any, **__: Any) -> None:
+        assert admin.call("PATCH", f"/v1/members/{eve.pk}", changes).status == 200
+
+    # Between the check of the session and the invitation.
+    monkeypatch.setattr("accounts.invitations.invitations.refuse_flood", change_then)
+    answer = caller.post(PATH, {"email": "eve2@example.com", "roles": ["admin"]})
+    assert (answer.status, answer.code) == (401, "session_revoked")
+    assert not Invitation.unscoped.exists()
+    assert not inbox.messages("mail", "invitation")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_one_address_invited_many_times_at_once_has_one_open_invitation(alice: User) -> None:
     caller = signed_in(alice)
