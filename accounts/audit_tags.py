@@ -152,7 +152,10 @@ class AccountTag(AuditTag):
         "Staff let a user try again at once, after wrong passwords or codes.",
     )
     ADMIN_DELIVERY_RETRY = ("admin:delivery:retry", "Staff had a mail or a text sent again.")
-    ADMIN_SESSION_CREATE = ("admin:session:create", "Staff signed in to the admin by a passkey.")
+    ADMIN_SESSION_CREATE = (
+        "admin:session:create",
+        "Staff signed in to the admin, or somebody was refused there: see the outcome.",
+    )
     ADMIN_SESSION_DELETE = ("admin:session:delete", "Staff ended a user's sessions in the admin.")
     SYNC_DOMAIN_LAPSE = (
         "sync:domain:lapse",

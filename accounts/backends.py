@@ -1,16 +1,19 @@
 """Sign-in to Django's admin: the same check and limits as the API's login, counted apart."""
 
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.contrib.auth.backends import BaseBackend
 from django.http import HttpRequest
 from django.utils import timezone
 
+from accounts.audit_tags import AccountTag
+from accounts.errors import InvalidCredentials
 from accounts.models import User
-from accounts.signin import credentials, metrics
+from accounts.signin import credentials, metrics, signin
 from accounts.signin.signin import origin_of
 from platform_site.lib.errors import PlatformError
+from platform_site.lib.principals import PlatformRequest
 
 
 class StaffBackend(BaseBackend):
@@ -35,9 +38,15 @@ class StaffBackend(BaseBackend):
                     now=timezone.now(),
                     counter="admin login",
                 )
+                if user.is_staff:
+                    return user
+                raise InvalidCredentials
+        except InvalidCredentials:
+            tag = AccountTag.ADMIN_SESSION_CREATE
+            signin.note_refused(cast(PlatformRequest, request), username, tag=tag)
         except PlatformError:
-            return None
-        return user if user.is_staff else None
+            pass
+        return None
 
     def get_user(self, user_id: UUID) -> User | None:
         """Return the user of an admin session; a disabled one is signed out at once."""

@@ -175,12 +175,14 @@ def _note(
     audit.record_user(request, AccountTag.SESSION_CREATE, attempt.user, outcome=outcome, **data)
 
 
-def note_refused(request: PlatformRequest, email: str) -> None:
+def note_refused(
+    request: PlatformRequest, email: str, *, tag: AccountTag = AccountTag.SESSION_CREATE
+) -> None:
     """Record a refused login; for an unknown address too, so that both take the same time."""
     user = credentials.find(email)
     audit.add(
         request,
-        AccountTag.SESSION_CREATE,
+        tag,
         outcome="refused",
         organization_id=user.organization_id if user else None,
         actor_id=user.pk if user else None,

@@ -9,6 +9,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.forms import AuthenticationForm
 
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.models import User
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import PlatformRequest
@@ -43,8 +45,10 @@ class StaffLoginForm(AuthenticationForm):  # type: ignore[misc]  # unfold ships 
         cleaned: dict[str, Any] = super().clean()
         user = self.get_user()
         if user is not None:
-            prove(self.request, user, cleaned.get("code", ""))
+            code = cleaned.get("code", "")
+            prove(self.request, user, code)
             note_proven(self.request, user)
+            _record(self.request, user, code, outcome="success")
         return cleaned
 
 
@@ -76,12 +80,13 @@ def prove(request: HttpRequest, user: User, code: str) -> None:
         raise ValidationError(exc.title) from exc
     # Raised outside of the transaction, so that the count stays.
     if not is_right:
+        _record(request, user, code, outcome="refused")
         raise ValidationError("The code is wrong.")
 
 
 def _check(request: PlatformRequest, user: User, code: str) -> bool:
     held = holdings.holdings_of(user.pk, lock=True)
-    method = "totp" if code.strip().isdigit() else "backup_codes"
+    method = _method_of(code)
     factor = held.factors.get(method)
     if not held.proper or factor is None or method not in held.askable:
         message = "Set up an authenticator app or a passkey in the console first: /console/security"
@@ -93,3 +98,17 @@ def _check(request: PlatformRequest, user: User, code: str) -> bool:
         return True
     throttle.count(factor, now)
     return False
+
+
+def _method_of(code: str) -> str:
+    return "totp" if code.strip().isdigit() else "backup_codes"
+
+
+def _record(request: HttpRequest, user: User, code: str, *, outcome: str) -> None:
+    audit.record_user(
+        cast(PlatformRequest, request),
+        AccountTag.ADMIN_SESSION_CREATE,
+        user,
+        outcome=outcome,
+        method=_method_of(code),
+    )

@@ -10,7 +10,7 @@ from accounts.models import AuditEvent, Session, User
 from environments.models import Organization
 from tests import inbox
 from tests.cast import PASSWORD, Caller, member, session_of
-from tests.staff import create_staff, enter, staff_client
+from tests.staff import EMAIL, create_staff, enter, staff_client
 from tests.twofactor.holder import with_totp
 from twofactor.models import Factor
 
@@ -78,6 +78,31 @@ def test_guesses_at_the_admins_login_do_not_slow_the_api_login(home: Organizatio
             client.post("/admin/login/", guess)
         answer = Caller().post("/v1/auth/login", {"email": owner.email, "password": PASSWORD})
     assert answer.status == 200
+
+
+def test_who_enters_the_admin_or_is_refused_is_audited(
+    monkeypatch: pytest.MonkeyPatch, alice: User
+) -> None:
+    create_staff(monkeypatch, EMAIL)
+    staff = User.unscoped.get(email=EMAIL)
+    holder = with_totp(staff)
+    client = Client()
+    enter(client, holder.code(), "wrong one")
+    enter(client, "000000")
+    enter(client, holder.code())
+    client.post("/admin/login/", {"username": alice.email, "password": PASSWORD, "code": "000000"})
+    client.post("/admin/login/", {"username": "no@example.com", "password": "x", "code": "000000"})
+
+    events = AuditEvent.objects.filter(tag="admin:session:create").order_by("id")
+    assert [(event.actor, event.outcome, event.data.get("method")) for event in events] == [
+        (EMAIL, "refused", None),
+        (EMAIL, "refused", "totp"),
+        (EMAIL, "success", "totp"),
+        (alice.email, "refused", None),
+        ("", "refused", None),
+    ]
+    assert events[2].organization_id == staff.organization_id
+    assert events[2].address == "127.0.0.1"
 
 
 def test_the_password_alone_does_not_enter(monkeypatch: pytest.MonkeyPatch) -> None:
