@@ -30,6 +30,13 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     list_filter_submit = True
     list_fullwidth = True
 
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Refuse a filter by a column that is not shown: the rows found would tell its value."""
+        name = lookup.partition("__")[0]
+        columns = {field.name for field in self.opts.concrete_fields}
+        hidden = {*(self.exclude or ())} | (columns - {*self.fields} if self.fields else set())
+        return name not in hidden and bool(super().lookup_allowed(lookup, value, request))
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return False: rows are not added here."""
         return False

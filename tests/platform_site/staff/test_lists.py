@@ -48,6 +48,32 @@ def test_a_list_is_searched_and_takes_as_many_queries_for_30_rows_as_for_3(
     assert inside.post(f"{path}{row.pk}/delete/", {"post": "yes"}).status_code == 403
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "accounts/user/?password__startswith=argon2",
+        "accounts/user/?password__gt=a",
+        "accounts/webhookendpoint/?url__startswith=https",
+        "accounts/invitation/?digest__startswith=a",
+        "twofactor/factor/?secret__startswith=a",
+        "billing/payoutmethod/?details__account__startswith=DE",
+        "sqlgateway/cluster/?url_secret__startswith=a",
+        "sqlgateway/database/?secrets__startswith=a",
+        "sqlgateway/database/?cluster__url_secret__startswith=a",
+    ],
+)
+def test_no_filter_tells_what_a_column_that_is_not_shown_holds(inside: Client, query: str) -> None:
+    assert inside.get(f"/admin/{query}").status_code == 400
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["accounts/user/?is_staff__exact=1&email=x", "sqlgateway/database/?cluster__id__exact=1"],
+)
+def test_a_shown_column_is_filtered_by(inside: Client, query: str) -> None:
+    assert inside.get(f"/admin/{query}").status_code == 200
+
+
 def test_every_entry_of_the_sidebar_leads_somewhere(inside: Client) -> None:
     page = inside.get(reverse("admin:accounts_user_changelist")).content.decode()
     sidebar = page.partition('id="nav-sidebar-apps"')[2].partition("</nav>")[0]
