@@ -65,6 +65,24 @@ def test_switching_changes_every_tab(visitor: Visitor) -> None:
     assert Session.unscoped.filter(ended_at=None).get().environment.slug == "sandbox"
 
 
+def test_a_tab_that_stays_calls_nothing_in_the_other_environment(visitor: Visitor) -> None:
+    sign_up(visitor)
+    other = visitor.context.new_page()
+    other.goto(f"{visitor.base}/console/sql")
+    expect(other.locator(".where")).to_have_text("live")
+    # As while files are uploaded: the browser asks, and the visitor stays.
+    other.evaluate("addEventListener('beforeunload', (event) => event.preventDefault())")
+    other.locator(".where").click()
+    other.on("dialog", lambda dialog: dialog.dismiss())
+    visitor.page.locator("#environment-menu summary").click()
+    visitor.press("sandbox")
+    expect(visitor.page.locator("#environment-menu summary")).to_contain_text("sandbox")
+
+    other.get_by_role("button", name="Run", exact=True).click()
+    expect(other.locator("#sql-problem")).to_contain_text("Reload this page")
+    expect(other.locator(".where")).to_have_text("live")
+
+
 def test_escape_closes_the_menu(visitor: Visitor) -> None:
     sign_up(visitor)
     summary = visitor.page.locator("#environment-menu summary")

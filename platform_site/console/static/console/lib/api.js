@@ -4,7 +4,7 @@
  * request of the console; the browser adds the origin.
  */
 
-import { Cancelled, problemOf, unreachable } from "./problem.js";
+import { Cancelled, outdated, problemOf, unreachable } from "./problem.js";
 import { upload } from "./upload.js";
 
 /** Problems that mean the sign-in is over. */
@@ -19,6 +19,12 @@ const handlers = { stepUp: null, signedOut: null, emailRequired: null };
 let refreshing = null;
 /** How often the tokens were refreshed. */
 let refreshes = 0;
+let isOutdated = false;
+
+/** Refuse every call from now on, until the page is loaded anew. */
+export function callNothing() {
+  isOutdated = true;
+}
 
 /**
  * Set the handlers for a call that needs a recent proof, for the end of the sign-in, and for an
@@ -118,6 +124,7 @@ export async function list(path) {
  * @param {Options} [options]
  */
 async function send(method, path, body, { headers: own = {}, signal, progressed } = {}) {
+  if (isOutdated) throw outdated();
   const isJson = body !== undefined && !(body instanceof Blob);
   /** @type {Record<string, string>} */
   const headers = { "X-Zonal-Console": "1", Accept: "application/json" };

@@ -53,6 +53,12 @@ export async function problemOf(answer) {
   }
 }
 
+/** A page that shows another user or environment than its calls would go to. */
+export function outdated() {
+  const title = "In another tab the environment or the user was changed. Reload this page to go on.";
+  return new Problem(0, { code: "outdated", title });
+}
+
 /** No answer at all. */
 export function unreachable() {
   const title = "The service cannot be reached. Check your connection and try again.";

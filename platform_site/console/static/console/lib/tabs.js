@@ -4,6 +4,8 @@
  * `sandbox` while its queries went to `live` would be a trap.
  */
 
+import { callNothing } from "./api.js";
+
 const channel = new BroadcastChannel("zonal-console");
 
 /** Have the other tabs loaded anew. */
@@ -11,7 +13,14 @@ export function tellOthers() {
   channel.postMessage("changed");
 }
 
-/** Load this tab anew when another one changes who or where it is. */
+/**
+ * Load this tab anew when another one changes who or where it is. It may stay, as while files are
+ * uploaded and the visitor wants to wait for them: it calls nothing any more, since what it shows is
+ * not where its calls would go.
+ */
 export function listen() {
-  channel.addEventListener("message", () => location.reload());
+  channel.addEventListener("message", () => {
+    callNothing();
+    location.reload();
+  });
 }
