@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from accounts.models import Session, User
 from sqlgateway.models import SavedQuery
@@ -123,6 +123,35 @@ def test_a_running_query_is_cancelled_in_the_database(sql: Visitor) -> None:
     assert answered.value.json()["code"] == "query_cancelled"
     expect(sql.page.locator("#result-summary")).to_have_text("Cancelled.")
     expect(sql.page.get_by_role("button", name="Run", exact=True)).to_be_visible()
+
+
+def test_what_is_cancelled_without_a_network_is_not_said_to_be_cancelled(sql: Visitor) -> None:
+    kept: list[Route] = []
+
+    def carry_out(route: Route) -> None:
+        """Run the statement, and lose the answer."""
+        route.fetch()
+        kept.append(route)
+
+    run_sql(sql, "CREATE TABLE lakes (id int)")
+    expect(sql.page.locator("#result-summary")).to_contain_text("CREATE TABLE")
+    sql.page.route("**/v1/sql", carry_out)
+    sql.page.route("**/v1/sql/*-*", lambda route: route.abort())
+    run_sql(sql, "INSERT INTO lakes VALUES (1)")
+    sql.press("Cancel")
+    summary = sql.page.locator("#result-summary")
+    expect(summary).to_contain_text("It may have been carried out")
+    sql.page.unroute_all()
+    sql.page.route("**/v1/sql", lambda route: route.abort())
+    sql.press("Run")
+    problem = sql.page.locator("#sql-problem")
+    expect(problem).to_contain_text("cannot be reached")
+    expect(problem).to_contain_text("It may have been carried out")
+    sql.page.unroute_all()
+    run_sql(sql, "SELECT count(*) FROM lakes")
+    expect(sql.page.get_by_role("grid", name="Rows").get_by_role("row").nth(1)).to_contain_text("1")
+    # The browser's lines about the requests that were lost.
+    sql.faults.clear()
 
 
 def test_the_plan_of_the_statement_at_the_cursor_is_a_tree(sql: Visitor) -> None:

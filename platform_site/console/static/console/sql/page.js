@@ -15,11 +15,13 @@ import { Editor } from "./editor.js";
 import { bindExports } from "./exports.js";
 import { bindHistory, showHistory } from "./history.js";
 import { Results } from "./results.js";
-import { Run } from "./run.js";
+import { GivenUp, Run } from "./run.js";
 import { SavedQueries } from "./saved.js";
 import { showSchema } from "./schema_tree.js";
 
 const FIRST = "-- Ctrl + Enter runs the selection, or everything.\nSELECT version();\n";
+/** Where no answer came. */
+const UNKNOWN = "It may have been carried out: look before you run it again.";
 /** Statements that only read, as far as their first word says. */
 const READS = /^\s*(?:--[^\n]*\n|\/\*[\s\S]*?\*\/|\s)*(?:select|values|table)\b/i;
 /** Statements after which the schema may be another one. */
@@ -74,7 +76,7 @@ await openPage(async (who) => {
       results.show(answer);
       if (answer.results.some((result) => CHANGES_SCHEMA.test(result.command))) loadSchema().catch(tell);
     } catch (error) {
-      results.say(error instanceof Cancelled ? "Cancelled." : "");
+      results.say(endOf(error));
       if (!(error instanceof Cancelled)) refuse(part, error);
     } finally {
       // One that was being looked for has come up meanwhile.
@@ -139,9 +141,16 @@ function showProblem(text) {
   if (text) show(byId("result-empty"), false);
 }
 
+/** @param {unknown} error that ended a run */
+function endOf(error) {
+  if (error instanceof GivenUp) return `Not waited for any more. ${UNKNOWN}`;
+  return error instanceof Cancelled ? "Cancelled." : "";
+}
+
 /** @param {unknown} error */
 function failure(error) {
   if (!(error instanceof Problem)) return sentenceOf(error);
+  if (error.code === "unreachable") return `${error.sentence} ${UNKNOWN}`;
   const { line, column, detail, title, hint, sqlstate, outcome } = error.content;
   const place = line ? `Line ${line}, column ${column}: ` : "";
   const said = [`${place}${detail || title}`, hint && `Hint: ${hint}`, outcome && `The transaction: ${outcome}.`];

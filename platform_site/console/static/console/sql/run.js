@@ -4,6 +4,9 @@
 import { call } from "../lib/api.js";
 import { Cancelled, Problem } from "../lib/problem.js";
 
+/** Nobody waits for the answer any more, which would have said whether it was carried out. */
+export class GivenUp extends Cancelled {}
+
 const TICK_MS = 100;
 const PATH = "/v1/sql";
 
@@ -31,7 +34,7 @@ export class Run {
    * Run a text.
    * @param {object} body of POST /v1/sql
    * @returns {Promise<Answer>}
-   * @throws {Problem | Cancelled}
+   * @throws {Problem | Cancelled} GivenUp where nobody knows what became of it
    */
   async start(body) {
     const current = { id: crypto.randomUUID(), abort: new AbortController() };
@@ -49,6 +52,7 @@ export class Run {
       };
     } catch (error) {
       if (error instanceof Problem && error.code === "query_cancelled") throw new Cancelled();
+      if (current.abort.signal.aborted) throw new GivenUp();
       throw error;
     } finally {
       clearInterval(timer);
