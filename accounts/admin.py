@@ -183,7 +183,8 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
     list_display = ("at", "tag", "outcome", "actor", organization, "environment_id", "address")
     list_filter = (by_values("outcome", ("success", "refused", "pending", "denied")),)
-    search_fields = ("=tag", "=actor", "=organization_id", "=address", "=request_id")
+    search_fields = ("=tag", "=actor", "=address", "=request_id")
+    number_fields = ("organization_id",)
     search_help_text = "Tag, actor, organization's number, network address or request id: exactly"
     ordering = ("-id",)
 

@@ -116,7 +116,8 @@ class UsageLineAdmin(ActionsAdmin):
 
     list_display = ("used_at", organization, "bucket_name", "kind", "quantity", "operator_id")
     list_filter = ("kind",)
-    search_fields = ("=line_id", "=organization_id", "=operator_id")
+    search_fields = ("=line_id",)
+    number_fields = ("organization_id", "operator_id")
     search_help_text = "Id of the line, or number of the consumer or operator"
     staff_actions = LINE_ACTIONS
     ordering = ("-id",)

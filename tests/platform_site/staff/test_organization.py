@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.models import ApiKey, Session, User
+from accounts.models import ApiKey, AuditEvent, Session, User
 from environments import request_activity
 from environments.models import Environment, Organization, RequestHour
 from sqlgateway.models import Database
@@ -75,6 +75,25 @@ def test_its_queries_do_not_grow_with_what_it_has(inside: Client, alice: User) -
     for model in (User, Session, ApiKey, Environment, Database, RequestHour):
         rows.add(model, 20, owners=owners)
     assert queries() == few <= 20
+
+
+def test_the_lists_behind_it_are_read_by_an_index(inside: Client, alice: User) -> None:
+    number = alice.organization_id
+    paths = [link for _, _, link in cards(inside, number).values() if "/edgecache/" not in link]
+    paths += [f"/admin/accounts/auditevent/?q={number}", f"/admin/billing/usageline/?q={number}"]
+    for path in filter(None, paths):
+        with CaptureQueriesContext(connection) as captured:
+            assert inside.get(path.replace("&amp;", "&")).status_code == 200
+        # As text, every row is compared.
+        assert not any("UPPER(" in query["sql"] for query in captured), path
+
+
+def test_a_number_that_is_searched_for_finds_its_rows(inside: Client) -> None:
+    AuditEvent.objects.create(tag="a:b:c", organization_id=7)
+    AuditEvent.objects.create(tag="a:b:c", organization_id=77)
+    for number, found in [("7", 1), (" 77 ", 1), ("8", 0), ("9" * 30, 0)]:
+        page = inside.get("/admin/accounts/auditevent/", {"q": number})
+        assert page.context["cl"].result_count == found
 
 
 def test_what_is_no_organization_has_no_page(inside: Client) -> None:
