@@ -65,7 +65,40 @@ def test_credits_are_granted_and_booked_once(
     assert consumer(organization) == (500_000, 500_000, 0)
 
 
-@pytest.mark.parametrize("amount", ["0", "-1", "NaN", "x", "0.0000001", "1e30"])
+@pytest.mark.parametrize("kind", [(), ("--paid",)])
+def test_a_reference_of_other_credits_is_refused(
+    organization: int, kind: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else a script takes credits for booked that nobody has."""
+    other = Organization.objects.create(name="Charlie's").pk
+    rest = ("--reason", "x", "--reference", "invoice 7", *kind)
+    assert run("grantcredits", str(organization), "5", *rest, capsys=capsys)["posted"]
+    for words in [(str(organization), "6"), (str(other), "5")]:
+        said = run("grantcredits", *words, *rest, capsys=capsys)
+        assert said["error"]["code"] == "reference_taken"
+    assert not run("grantcredits", str(organization), "5", *rest, capsys=capsys)["posted"]
+    assert sum(consumer(organization)) == 5_000_000
+    assert consumer(other) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--reason", ""),
+        ("--reason", "x" * 301),
+        ("--reason", "a\0b"),
+        ("--reference", ""),
+        ("--reference", "x" * 101),
+        ("--reference", "a\0b"),
+    ],
+)
+def test_credits_need_words_that_can_be_kept(organization: int, option: str, text: str) -> None:
+    words = ["grantcredits", str(organization), "5", "--reason", "x", "--reference", "r"]
+    with pytest.raises(CommandError, match="printable characters"):
+        call_command(*words, option, text)
+
+
+@pytest.mark.parametrize("amount", ["0", "-1", "NaN", "x", "0.0000001", "1e30", "1e999999"])
 def test_an_amount_that_is_none_is_refused(
     organization: int, amount: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,19 +1,23 @@
 """``manage.py grantcredits``: grant or book credits of an organization."""
 
-from argparse import ArgumentParser
-from decimal import Decimal, InvalidOperation
-from typing import Any
+from argparse import ArgumentParser, ArgumentTypeError
+from decimal import Decimal
+from typing import Any, Final
 
 from django.db import transaction
 
 from accounts.audit import audit
+from accounts.management import operators
 from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.audit_tags import BillingTag
-from edgecache.billing.models import AccountKind, Journal
+from edgecache.billing.models import AccountKind, Entry, Journal
 from edgecache.billing.money import LARGEST_UCR, UCR_PER_CREDIT, credits_text
 from environments.models import Organization
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 from platform_site.lib.ids import uuid7
+
+# As in the admin.
+REFERENCE_CHARS: Final = 100
 
 
 class Command(OpsCommand):
@@ -21,15 +25,20 @@ class Command(OpsCommand):
 
     help = (
         "Grant credits to an organization, or with --paid book credits that it has paid for: only "
-        "paid credits earn operators a share. With the same --reference it is done once."
+        "paid credits earn operators a share. With the same --reference it is done once; it is "
+        "refused for another organization or amount."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("organization", type=int, help="Id of the organization.")
         parser.add_argument("credits", help="How many credits, such as 100000 or 0.5.")
-        parser.add_argument("--reason", required=True, help="Kept with the journal.")
+        parser.add_argument(
+            "--reason", required=True, type=operators.reason, help="Kept with the journal."
+        )
         parser.add_argument("--paid", action="store_true", help="They were paid for.")
-        parser.add_argument("--reference", help="Unique; of the payment, for example.")
+        parser.add_argument(
+            "--reference", type=_reference, help="Unique; of the payment, for example."
+        )
         parser.add_argument("--dry-run", action="store_true", help="Check, and keep nothing.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
@@ -38,15 +47,8 @@ class Command(OpsCommand):
             raise Refused("organization_not_found", "There is no such organization.")
         amount_ucr = _ucr(options["credits"])
         reference = options["reference"] or str(uuid7())
-        words = {"reason": options["reason"], "actor": "command"}
         with transaction.atomic():
-            if options["paid"]:
-                journal = consumer_credits.top_up(
-                    organization_id, amount_ucr, reference=reference, **words
-                )
-            else:
-                key = f"grant:{reference}"
-                journal = consumer_credits.grant(organization_id, amount_ucr, key=key, **words)
+            journal = _post(options, amount_ucr, reference)
             if journal is not None:
                 _note(journal, amount_ucr, options)
             balances = ledger.balances(organization_id)
@@ -70,6 +72,24 @@ class Command(OpsCommand):
         return Outcome(facts, text if journal else f"{reference} was booked before. {text}")
 
 
+def _post(options: dict[str, Any], amount_ucr: int, reference: str) -> Journal | None:
+    """Book the credits; None if they were booked before. Raises Refused for a used reference."""
+    organization_id = options["organization"]
+    words = {"reason": options["reason"], "actor": "command"}
+    if options["paid"]:
+        key = f"top_up:{reference}"
+        journal = consumer_credits.top_up(organization_id, amount_ucr, reference=reference, **words)
+    else:
+        key = f"grant:{reference}"
+        journal = consumer_credits.grant(organization_id, amount_ucr, key=key, **words)
+    if journal is None:
+        before = Entry.objects.filter(journal__key=key, amount_ucr=amount_ucr)
+        if not before.filter(account__organization_id=organization_id).exists():
+            message = f"{reference} was booked for another organization or with another amount."
+            raise Refused("reference_taken", message)
+    return journal
+
+
 def _note(journal: Journal, amount_ucr: int, options: dict[str, Any]) -> None:
     audit.add(
         None,
@@ -81,7 +101,7 @@ def _note(journal: Journal, amount_ucr: int, options: dict[str, Any]) -> None:
             "is_paid": options["paid"],
             "reference": options["reference"] or "",
             "journal": str(journal.pk),
-            "reason": options["reason"][:300],
+            "reason": options["reason"],
         },
     )
 
@@ -89,8 +109,15 @@ def _note(journal: Journal, amount_ucr: int, options: dict[str, Any]) -> None:
 def _ucr(text: str) -> int:
     try:
         amount = Decimal(text) * UCR_PER_CREDIT
-    except InvalidOperation:
+    except ArithmeticError:
         amount = Decimal(0)
-    if not amount.is_finite() or amount != int(amount) or not 0 < amount <= LARGEST_UCR:
+    if not amount.is_finite() or not 0 < amount <= LARGEST_UCR or amount != int(amount):
         raise Refused("amount_refused", "The credits must be positive, with at most six decimals.")
     return int(amount)
+
+
+def _reference(text: str) -> str:
+    """Return a reference; an empty one is a script's unset variable, and would not be unique."""
+    if not 0 < len(text) <= REFERENCE_CHARS or not text.isprintable():
+        raise ArgumentTypeError(f"a reference has 1 to {REFERENCE_CHARS} printable characters")
+    return text
