@@ -151,6 +151,7 @@ class AccountTag(AuditTag):
         "admin:user:unlock",
         "Staff let a user try again at once, after wrong passwords or codes.",
     )
+    CLI_DELIVERY_RETRY = ("cli:delivery:retry", "An operator had a mail or a text sent again.")
     ADMIN_DELIVERY_RETRY = ("admin:delivery:retry", "Staff had a mail or a text sent again.")
     ADMIN_SESSION_CREATE = (
         "admin:session:create",

@@ -23,6 +23,7 @@ class SqlTag(AuditTag):
     ADMIN_QUOTA_SET = ("admin:quota:set", "Staff set the organization's own limits.")
     CLI_QUOTA_SET = ("cli:quota:set", "An operator set the organization's own limits.")
     DATABASE_RESTORE = ("sql:database:restore", "A database was replaced by a dump.")
+    CLI_DATABASE_DUMP = ("cli:database:dump", "An operator wrote a database to a file.")
     DATABASE_CLONE = ("sql:database:clone", "A database was filled with a copy of another one.")
     EXTENSION_INSTALL = ("sql:extension:install", "An extension was installed in a database.")
     EXTENSION_REMOVE = ("sql:extension:remove", "An extension was removed from a database.")

@@ -29,3 +29,8 @@ class CacheTag(AuditTag):
     ADMIN_NODE_APPROVE = ("admin:node:approve", "Staff approved a worker node.")
     ADMIN_NODE_QUARANTINE = ("admin:node:quarantine", "Staff put a worker node into quarantine.")
     ADMIN_NODE_DRAIN = ("admin:node:drain", "Staff began to drain a worker node.")
+    CLI_NODE_APPROVE = ("cli:node:approve", "An operator approved a worker node.")
+    CLI_NODE_QUARANTINE = ("cli:node:quarantine", "An operator put a worker node into quarantine.")
+    CLI_NODE_DRAIN = ("cli:node:drain", "An operator began to drain a worker node.")
+    CLI_NODE_DELETE = ("cli:node:delete", "An operator removed a worker node.")
+    CLI_CACHE_PURGE = ("cli:cache:purge", "An operator purged cached objects.")

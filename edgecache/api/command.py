@@ -1,11 +1,37 @@
-"""Shared by the cache's commands: the choice of the environment, and tables."""
+"""Shared by the cache's commands: the choice of the environment, decisions, and tables."""
 
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+from accounts.audit import audit
+from edgecache.api import nodes
+from edgecache.api.audit_tags import CacheTag
 from environments import environments
 from platform_site.lib.principals import Scope
+
+DECISION_TAGS: Final = {
+    "approve": CacheTag.CLI_NODE_APPROVE,
+    "quarantine": CacheTag.CLI_NODE_QUARANTINE,
+    "drain": CacheTag.CLI_NODE_DRAIN,
+    "remove": CacheTag.CLI_NODE_DELETE,
+}
+
+
+def decide(node_id: str, decision: str) -> None:
+    """Carry out an operator's decision about a node, and record it. Raises NodeNotFound."""
+    node = nodes.read(node_id)
+    if decision == "remove":
+        nodes.discard(node_id)
+    else:
+        nodes.decide(node_id, decision)
+    audit.add(
+        None,
+        DECISION_TAGS[decision],
+        organization_id=node["organization_id"],
+        actor="command",
+        data={"node_id": node["node_id"]},
+    )
 
 
 def add_environment(parser: ArgumentParser) -> None:

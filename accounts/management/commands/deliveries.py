@@ -5,9 +5,12 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Count
 from django.utils import timezone
 
+from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.delivery import maintenance
 from accounts.models import Delivery
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
@@ -56,7 +59,7 @@ class Command(OpsCommand):
         queued = 0
         for delivery in failed.filter(kind=kind) if kind else failed:
             try:
-                maintenance.retry(delivery, now=timezone.now())
+                _retry(delivery)
             except maintenance.NotRetryable as exc:
                 self.stderr.write(f"{delivery.pk}: {exc}.")
             else:
@@ -69,10 +72,22 @@ def _retried(key: UUID) -> Outcome:
     if delivery is None:
         raise Refused("delivery_not_found", f"There is no delivery {key}.")
     try:
-        maintenance.retry(delivery, now=timezone.now())
+        _retry(delivery)
     except maintenance.NotRetryable as exc:
         raise Refused("not_retryable", f"{key} cannot be retried: {exc}.") from exc
     return Outcome({"queued": 1}, f"{key} is queued.")
+
+
+def _retry(delivery: Delivery) -> None:
+    """Attempt it again now, and record that. Raises NotRetryable."""
+    with transaction.atomic():
+        maintenance.retry(delivery, now=timezone.now())
+        audit.add(
+            None,
+            AccountTag.CLI_DELIVERY_RETRY,
+            organization_id=delivery.organization_id,
+            data={"delivery": str(delivery.pk), "template": delivery.template},
+        )
 
 
 def _shown(options: dict[str, Any]) -> Outcome:

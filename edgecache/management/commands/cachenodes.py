@@ -3,8 +3,8 @@
 from argparse import ArgumentParser
 from typing import Any, Final
 
-from edgecache.api import nodes, staff_overview
-from edgecache.api.command import table
+from edgecache.api import staff_overview
+from edgecache.api.command import decide, table
 from platform_site.lib.commands import OpsCommand, Outcome
 
 COLUMNS: Final = (
@@ -30,7 +30,7 @@ class Command(OpsCommand):
         """Apply the decision, then list."""
         for decision in ("approve", "quarantine"):
             if options[decision]:
-                nodes.decide(options[decision], decision)
+                decide(options[decision], decision)
         rows = staff_overview.all_nodes()
         text = table(rows, COLUMNS) if rows else "No node is registered."
         return Outcome({"nodes": rows}, text)

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from edgecache.api import nodes
+from edgecache.api.command import decide
 from platform_site.lib.commands import OpsCommand, Outcome
 
 
@@ -22,9 +22,6 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> Outcome:
         node_id = options["node_id"]
-        if options["remove"]:
-            nodes.discard(node_id)
-        else:
-            nodes.decide(node_id, "drain")
+        decide(node_id, "remove" if options["remove"] else "drain")
         status = "removed" if options["remove"] else "draining"
         return Outcome({"node_id": node_id, "status": status}, f"{node_id} is {status}.")

@@ -3,8 +3,11 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from accounts.audit import audit
 from edgecache.api import objects
+from edgecache.api.audit_tags import CacheTag
 from edgecache.api.command import add_environment, scope_of
+from environments import environments
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 
@@ -32,7 +35,19 @@ class Command(OpsCommand):
             raise Refused("nothing_named", "Name objects, --prefix or --all.")
         if options["preview"]:
             body["preview"] = True
-        counts = objects.purge(scope_of(options), body)
+        scope = scope_of(options)
+        counts = objects.purge(scope, body)
+        if not options["preview"]:
+            audit.add(
+                None,
+                CacheTag.CLI_CACHE_PURGE,
+                organization_id=scope.organization_id,
+                environment_id=environments.find(
+                    scope.organization_id, options["environment"]
+                ).slug,
+                actor="command",
+                data=counts,
+            )
         text = "{objects_purged} objects, {bytes_freed} bytes, {nodes_affected} nodes.".format(
             **counts
         )

@@ -4,7 +4,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from accounts.audit import audit
 from platform_site.lib.commands import OpsCommand, Outcome
+from sqlgateway.audit_tags import SqlTag
 from sqlgateway.management.operators import add_environment, database_of
 from sqlgateway.provisioning import restores
 
@@ -27,6 +29,14 @@ class Command(OpsCommand):
         """Dump it."""
         database = database_of(options)
         size_bytes = restores.dump(database, Path(options["file"]).absolute())
+        audit.add(
+            None,
+            SqlTag.CLI_DATABASE_DUMP,
+            organization_id=database.organization_id,
+            environment_id=database.environment.slug,
+            actor="command",
+            data={"database": database.pk, "size_bytes": size_bytes},
+        )
         facts = {
             "org_id": options["organization"],
             "environment": options["environment"],

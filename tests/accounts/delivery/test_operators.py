@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from accounts import checks
 from accounts.delivery import notices
-from accounts.models import Delivery, User
+from accounts.models import AuditEvent, Delivery, User
 from platform_site.staff.login import PROVEN
 from tests.accounts.delivery.support import CODE, run
 
@@ -74,6 +74,9 @@ def test_all_failed_deliveries_are_retried(code_mail: Delivery, code_sms: Delive
     assert command("--retry-failed", "--kind", "mail") == "1 queued.\n"
     assert command("--retry-failed") == "1 queued.\n"
     assert command("--retry-failed") == "0 queued.\n"
+    events = AuditEvent.objects.filter(tag="cli:delivery:retry").order_by("id")
+    assert [event.data["delivery"] for event in events] == [str(code_mail.pk), str(code_sms.pk)]
+    assert events[0].organization_id == code_mail.organization_id
 
 
 def test_a_refused_retry_reports_the_reason(code_mail: Delivery) -> None:

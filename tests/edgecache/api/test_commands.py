@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from accounts.models import User
+from accounts.models import AuditEvent, User
 from edgecache.api.lifecycle.removal import on_environment_dropped
 from environments import environments
 from tests.edgecache.api.brain import METRICS, STATUS, ScriptedBrain
@@ -21,6 +21,12 @@ def said(*arguments: str, **options: Any) -> str:
     out = StringIO()
     call_command(*arguments, stdout=out, stderr=StringIO(), **options)
     return out.getvalue()
+
+
+def recorded() -> list[tuple[str, int | None, Any]]:
+    """Return what the audit trail says that operators did."""
+    events = AuditEvent.objects.filter(tag__startswith="cli:").order_by("id")
+    return [(event.tag, event.organization_id, event.data) for event in events]
 
 
 def test_cachestatus_prints_text_or_json(brain: ScriptedBrain) -> None:
@@ -38,21 +44,28 @@ def test_an_unavailable_brain_is_reported_with_an_exit_code(
     assert caught.value.returncode == 1
 
 
+@pytest.mark.django_db
 def test_cachenodes_lists_and_approves(brain: ScriptedBrain) -> None:
     brain.say("GET /v1/nodes", 200, {"nodes": [node(MINE, 7)]})
+    brain.say(f"GET /v1/nodes/{MINE}", 200, node(MINE, 7))
     brain.say(f"POST /v1/nodes/{MINE}/approve", 200, {})
     assert "eu-central" in said("cachenodes")
     said("cachenodes", "--approve", MINE)
     assert brain.last("POST").path == f"/v1/nodes/{MINE}/approve"
+    assert recorded() == [("cli:node:approve", 7, {"node_id": MINE})]
     with pytest.raises(CommandError, match="no such node"):
         call_command("cachenodes", "--approve", "nonsense")
 
 
+@pytest.mark.django_db
 def test_drainnode_drains_or_removes(brain: ScriptedBrain) -> None:
+    brain.say(f"GET /v1/nodes/{MINE}", 200, node(MINE, 7))
     brain.say(f"POST /v1/nodes/{MINE}/drain", 200, {})
     brain.say(f"DELETE /v1/nodes/{MINE}", 204, None)
     assert "draining" in said("drainnode", MINE)
     assert "removed" in said("drainnode", MINE, "--remove")
+    tags = [tag for tag, *_ in recorded()]
+    assert tags == ["cli:node:drain", "cli:node:delete"]
 
 
 def test_purgecache_acts_in_one_environment(brain: ScriptedBrain, alice: User) -> None:
@@ -65,7 +78,9 @@ def test_purgecache_acts_in_one_environment(brain: ScriptedBrain, alice: User) -
         "environment_pk": place.pk,
         "keys": ["media/a", "media/b"],
     }
+    assert recorded() == [("cli:cache:purge", alice.organization_id, COUNTS)]
     said("purgecache", whose, "--environment=sandbox", "--prefix=media/", "--preview")
+    assert len(recorded()) == 1
     assert brain.last("POST").body["preview"] is True
     with pytest.raises(CommandError, match="--all"):
         call_command("purgecache", whose)

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from pytest_django.fixtures import Settings
 
+from accounts.models import AuditEvent
 from sqlgateway.models import RetiredDatabase
 from sqlgateway.provisioning import restores, switching, tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
@@ -219,6 +220,14 @@ def test_a_restore_whose_process_was_killed_is_undone(
 
     assert alice.value("SELECT id FROM items") == 1
     assert as_provisioner(DATABASES, admin) == [(1,)]
+
+
+def test_a_dump_is_audited(alice: Caller, tmp_path: Path) -> None:
+    alice.value("SELECT 1")
+    _dump(alice, tmp_path / "live.dump")
+    event = AuditEvent.objects.get(tag="cli:database:dump")
+    assert (event.organization_id, event.environment_id) == (alice.scope.organization_id, "live")
+    assert event.data["database"] == alice.database.pk
 
 
 def test_a_dump_never_replaces_a_file(alice: Caller, tmp_path: Path) -> None:
