@@ -6,11 +6,11 @@ import pytest
 from playwright.sync_api import Page, expect
 from procrastinate.contrib.django.models import ProcrastinateJob
 
-from accounts.models import User
+from accounts.models import Session, User
 from environments.models import Environment
 from sqlgateway.tasks import clone_database
 from tests.platform_site.console.browser import Visitor
-from tests.platform_site.console.journeys import run_sql, sign_up
+from tests.platform_site.console.journeys import age_proofs, run_sql, sign_up
 from tests.platform_site.console.layout import ON_BOTH_SIZES, hold
 
 pytestmark = [
@@ -98,6 +98,25 @@ def test_the_environment_that_one_is_in_can_be_deleted(visitor: Visitor) -> None
     visitor.press("Delete environment")
     expect(visitor.page.locator("#environment-menu summary")).to_contain_text("sandbox")
     expect(visitor.page.locator(".worlds > li")).to_have_count(2)
+
+
+def test_a_deletion_that_is_given_up_leaves_the_session_where_it_was(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.go("/console/environments")
+    create(visitor, "staging")
+    visitor.press("Switch to it: staging")
+    expect(visitor.page.locator("#environment-menu summary")).to_contain_text("staging")
+    visitor.settle()
+    age_proofs()
+    visitor.press("Delete: staging")
+    visitor.fill("Type its id to confirm", "staging")
+    visitor.press("Delete environment")
+    expect(visitor.page.locator("#step-up")).to_be_visible()
+    visitor.page.locator("#step-up-cancel").click()
+    expect(visitor.page.locator("#step-up")).to_be_hidden()
+    visitor.settle()
+    expect(visitor.page.locator("#environment-menu summary")).to_contain_text("staging")
+    assert Session.unscoped.get(ended_at=None).environment.slug == "staging"
 
 
 def test_readers_see_environments_and_change_none(visit: Callable[..., Visitor]) -> None:

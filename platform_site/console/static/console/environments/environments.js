@@ -156,9 +156,26 @@ function bindDelete(who) {
     const isCurrent = chosen.id === who.environment.id;
     // The session would end with the environment: it goes on in the built-in one.
     if (isCurrent) await post("/v1/auth/switch", { environment: "sandbox" });
-    await call("DELETE", `${PATH}/${encodeURIComponent(chosen.id)}`);
+    try {
+      await call("DELETE", `${PATH}/${encodeURIComponent(chosen.id)}`);
+    } catch (error) {
+      if (isCurrent) await goBack(chosen);
+      throw error;
+    }
     reload();
   });
+}
+
+/**
+ * Let the session go on where the page says that it is; where that fails, show where it is.
+ * @param {Place} place
+ */
+async function goBack(place) {
+  try {
+    await post("/v1/auth/switch", { environment: place.id });
+  } catch {
+    reload();
+  }
 }
 
 /** @param {string} from an environment to copy, or empty */
