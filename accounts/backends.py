@@ -29,6 +29,7 @@ class StaffBackend(BaseBackend):
         """Return the staff user whose e-mail and password these are, else None."""
         if request is None or not username or not password:
             return None
+        user: User | None = None
         try:
             with metrics.counting_refusals("admin"):
                 user = credentials.verify(
@@ -38,14 +39,14 @@ class StaffBackend(BaseBackend):
                     now=timezone.now(),
                     counter="admin login",
                 )
-                if user.is_staff:
-                    return user
-                raise InvalidCredentials
         except InvalidCredentials:
-            tag = AccountTag.ADMIN_SESSION_CREATE
-            signin.note_refused(cast(PlatformRequest, request), username, tag=tag)
-        except PlatformError:
             pass
+        except PlatformError:
+            return None
+        if user is not None and user.is_staff:
+            return user
+        tag = AccountTag.ADMIN_SESSION_CREATE
+        signin.note_refused(cast(PlatformRequest, request), username, tag=tag)
         return None
 
     def get_user(self, user_id: UUID) -> User | None:
