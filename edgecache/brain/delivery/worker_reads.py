@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -12,7 +13,7 @@ from edgecache.brain.delivery.delivery import Delivery, Source
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import DatabaseUnavailable, Overloaded
-from edgecache.brain.nodes.client import BlobPart, WorkerClient
+from edgecache.brain.nodes.client import STALL_S, BlobPart, WorkerClient
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
@@ -20,6 +21,11 @@ from edgecache.http.client import TooManyRequests
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 
 log = structlog.get_logger(__name__)
+
+# A node that sends less is replaced in the middle of a read, as one that sends nothing.
+SLOWEST_BYTES_PER_S: Final = 64 << 10
+# The pace is measured anew after so many: a fast beginning earns no pause.
+PACE_BYTES: Final = 256 << 10
 
 
 class WorkerReads:
@@ -72,8 +78,18 @@ class WorkerReads:
         async with self._request(
             delivery, source, check, started, waits_for_body=False, has_no_timeout=has_begun
         ) as connection:
+            waited_s, received_bytes = 0.0, 0
             while check.position < check.end:
-                data = check.accept(await connection.piece())
+                asked_at = time.perf_counter()
+                piece = await connection.piece()
+                # The client may take its time: only what the node takes counts.
+                waited_s += time.perf_counter() - asked_at
+                received_bytes += len(piece)
+                if waited_s > STALL_S + received_bytes / SLOWEST_BYTES_PER_S:
+                    raise RequestFailed("too_slow")
+                if received_bytes >= PACE_BYTES:
+                    waited_s, received_bytes = 0.0, 0
+                data = check.accept(piece)
                 if data:
                     yield data
             self._nodes.record_right_bytes(source.node_id, delivery.sha256)

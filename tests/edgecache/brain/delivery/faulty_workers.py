@@ -65,6 +65,16 @@ def stalls_midway(passage: Passage) -> None:
     passage.stopping.wait(30)
 
 
+def drips(passage: Passage) -> None:
+    """Send half, and then a byte every second."""
+    half = len(passage.body) // 2
+    passage.send(passage.head + passage.body[:half])
+    for number in range(half, len(passage.body)):
+        if passage.stopping.wait(1):
+            return
+        passage.send(passage.body[number : number + 1])
+
+
 def stalls_before(passage: Passage) -> None:
     """Log nothing."""
     passage.stopping.wait(30)

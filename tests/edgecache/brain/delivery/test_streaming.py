@@ -214,6 +214,12 @@ def test_a_stalled_worker_is_replaced_by_another(faulty: FaultyCluster) -> None:
     assert faulty.get("large") == LARGE
 
 
+def test_workers_that_drip_are_replaced(faulty: FaultyCluster) -> None:
+    faulty.break_workers(faulty_workers.drips, faulty_workers.drips)
+    assert faulty.get("large") == LARGE
+    assert '"reason":"too_slow' in faulty.cluster.log
+
+
 def test_another_worker_continues_where_one_died(faulty: FaultyCluster) -> None:
     faulty.break_workers(faulty_workers.dies_midway, faulty_workers.dies_midway)
     ranges: list[bytes] = []
