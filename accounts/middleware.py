@@ -16,7 +16,7 @@ from platform_site.lib import problems
 from platform_site.lib.errors import PlatformError, TokenInvalid
 from platform_site.lib.pages import API
 from platform_site.lib.principals import PlatformRequest, Principal
-from platform_site.lib.web import clients
+from platform_site.lib.web import client_presence
 
 Authenticator = Callable[[PlatformRequest, str], Principal | None]
 
@@ -48,7 +48,7 @@ class PrincipalMiddleware:
                 raise
             return problems.respond(request, error)
         if request.principal is not None:
-            clients.belongs_to(request.principal.organization_id)
+            client_presence.set_organization(request.principal.organization_id)
             structlog.contextvars.bind_contextvars(
                 organization_id=request.principal.organization_id,
                 environment=request.principal.environment_id,

@@ -23,7 +23,7 @@ from gunicorn.http import wsgi  # type: ignore[import-untyped]  # it has no type
 from gunicorn.http.body import LengthReader  # type: ignore[import-untyped]  # it has no types
 from gunicorn.workers import gthread  # type: ignore[import-untyped]  # it has no types
 
-from platform_site.lib.web import clients
+from platform_site.lib.web import client_presence
 from platform_site.lib.web.compute_slots import MAX_HOLD_S, ComputeSlots
 from platform_site.lib.web.connection_counts import CLOSED, ConnectionCounts
 from platform_site.lib.web.pace import PACES_KEY
@@ -308,7 +308,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             conn.hand_over()
             self._shares.release_memory(conn)
             keeps = self.handle(conn)
-            conn.caller = clients.organization()
+            conn.caller = client_presence.organization()
         finally:
             has_more = keeps is True and conn.take_back()
             if keeps is True and self.alive and not (has_more or conn.is_stream):

@@ -19,7 +19,7 @@ import psycopg
 import structlog
 from django.conf import settings
 
-from platform_site.lib.web import clients
+from platform_site.lib.web import client_presence
 from sqlgateway.connection.administrator import Administrator
 from sqlgateway.connection.tenant_connection import TenantConnection
 
@@ -68,7 +68,7 @@ class Watchdog:
         """Watch a request until its deadline (time.monotonic), or until its client goes away."""
         watch = Watch(session)
         self._push(deadline, self._cancel, watch)
-        client_fd = clients.client_fd()
+        client_fd = client_presence.client_fd()
         if client_fd is not None:
             session.watch_client(client_fd, partial(self._abandon, watch))
         return watch

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from platform_site.lib.web.clients import GONE
+from platform_site.lib.web.client_presence import GONE
 from platform_site.lib.web.compute_slots import SHORT_WAIT_MS, waiting
 from sqlgateway.connection.protocol import READY, is_whole_answer
 

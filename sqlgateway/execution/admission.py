@@ -21,7 +21,7 @@ from django.conf import settings
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.metrics.publishing import add_publisher
 from platform_site.lib.principals import Scope
-from platform_site.lib.web import clients
+from platform_site.lib.web import client_presence
 from platform_site.lib.web.compute_slots import waiting
 from sqlgateway import metrics
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
@@ -134,7 +134,7 @@ class Admission:
             if turn.slot is None:
                 self._remove(scope, turn)
                 raise self._refusal(scope)
-        if clients.is_gone():
+        if client_presence.is_gone():
             self._leave(scope, turn.slot)
             metrics.REFUSED.labels("client_gone").inc()
             raise QueryCancelled("The client went away.")

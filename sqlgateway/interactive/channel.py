@@ -34,7 +34,7 @@ from django.conf import settings
 from django.db import connections
 
 from platform_site.lib import crypto
-from platform_site.lib.web import clients
+from platform_site.lib.web import client_presence
 from platform_site.lib.web.compute_slots import waiting
 
 Message = Mapping[str, Any]
@@ -111,7 +111,9 @@ def ask(
             link.settimeout(timeout_s)
             _send(link, PROOF, {"nonce": nonce})
             _send(link, QUESTION, {**question, "nonce": nonce, "reply_nonce": reply_nonce})
-            _wait_for_answer(link, timeout_s, clients.client_fd() if watches_client else None)
+            _wait_for_answer(
+                link, timeout_s, client_presence.client_fd() if watches_client else None
+            )
             answer = _receive(link, answer_limit(), timeout_s=timeout_s)
             return _open(answer, ANSWER, reply_nonce)
     except UNREADABLE as exc:
@@ -124,7 +126,7 @@ def _wait_for_answer(link: socket.socket, timeout_s: float, client_fd: int | Non
     poll = select.poll()
     poll.register(link, select.POLLIN)
     if client_fd is not None:
-        poll.register(client_fd, clients.GONE)
+        poll.register(client_fd, client_presence.GONE)
     with waiting():
         ready = poll.poll(timeout_s * 1000)
     if ready and all(fd == client_fd for fd, _ in ready):
@@ -209,7 +211,7 @@ class _Handler(socketserver.BaseRequestHandler):
         except UNREADABLE:
             return
         # The statement's watchdog looks at it.
-        clients.answer_to(link)
+        client_presence.set_client_socket(link)
         answer = self.server.answer(question)
         link.settimeout(FRAME_S)
         _send(link, ANSWER, {**answer, "nonce": question["reply_nonce"]})

@@ -16,7 +16,7 @@ from platform_site.lib.ids import uuid7
 from platform_site.lib.logs import line_logger
 from platform_site.lib.metrics import http
 from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web import clients
+from platform_site.lib.web import client_presence
 from platform_site.lib.web.compute_slots import waiting
 
 log = line_logger("zonal.request", settings.LOG_FORMAT, settings.LOG_LEVEL)
@@ -37,7 +37,7 @@ class RequestMiddleware:
         request = cast(PlatformRequest, http_request)
         request.request_id = _request_id(request)
         # gunicorn's name for it; a test client has none.
-        clients.answer_to(request.META.get("gunicorn.socket"))
+        client_presence.set_client_socket(request.META.get("gunicorn.socket"))
         started = time.perf_counter()
         structlog.contextvars.bind_contextvars(request_id=request.request_id)
         try:

@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import Scope
-from platform_site.lib.web import clients
+from platform_site.lib.web import client_presence
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 from sqlgateway.execution import running_counts
 from sqlgateway.execution.admission import Admission
@@ -266,9 +266,9 @@ def test_a_request_whose_client_left_the_queue_does_not_run(runner: Runner) -> N
     ours, theirs = socket.socketpair()
     runner.start(ALICE, "a1")
     with ours, theirs:
-        clients.answer_to(ours)
+        client_presence.set_client_socket(ours)
         left = runner.start(ALICE, "a2")
-        clients.answer_to(None)
+        client_presence.set_client_socket(None)
         theirs.close()
         runner.end("a1")
 

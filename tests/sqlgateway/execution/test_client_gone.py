@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from platform_site.lib.web import clients
+from platform_site.lib.web import client_presence
 from tests.sqlgateway.support import Caller, backends_of
 
 
@@ -14,10 +14,10 @@ from tests.sqlgateway.support import Caller, backends_of
 def client() -> Iterator[socket.socket]:
     """Return the client's end of the connection that this thread answers to."""
     ours, theirs = socket.socketpair()
-    clients.answer_to(ours)
+    client_presence.set_client_socket(ours)
     with ours, theirs:
         yield theirs
-    clients.answer_to(None)
+    client_presence.set_client_socket(None)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_write_of_a_client_that_is_gone_is_rolled_back(
     alice.sql("CREATE TABLE t (id int)")
     client.close()
     answer = alice.sql("INSERT INTO t VALUES (1); SELECT pg_sleep(60)")
-    clients.answer_to(None)
+    client_presence.set_client_socket(None)
 
     assert answer.code == "query_cancelled"
     assert alice.value("SELECT count(*) FROM t") == 0

@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings
 
 from platform_site.lib import crypto
-from platform_site.lib.web import clients
+from platform_site.lib.web import client_presence
 from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.outcomes import Outcome
 from sqlgateway.interactive import channel
@@ -66,7 +66,7 @@ def test_a_client_that_goes_away_takes_its_forwarded_statement_with_it(admin: Ca
     with (
         here,
         patch.object(Channel, "is_own", return_value=False),
-        patch.object(clients, "client_fd", _only_of_this_thread(here)),
+        patch.object(client_presence, "client_fd", _only_of_this_thread(here)),
         patch.object(Execution, "run", hang_up_first),
     ):
         answer = ours.run("SELECT pg_sleep(60)")
@@ -79,7 +79,7 @@ def test_a_client_that_goes_away_takes_its_forwarded_statement_with_it(admin: Ca
 
 def _only_of_this_thread(client: socket.socket) -> Callable[[], int | None]:
     """Return what says which client this thread answers to; the channel's threads have theirs."""
-    real, here = clients.client_fd, threading.get_ident()
+    real, here = client_presence.client_fd, threading.get_ident()
     return lambda: client.fileno() if threading.get_ident() == here else real()
 
 
@@ -91,7 +91,7 @@ def test_a_commit_is_heard_to_its_end_by_a_client_that_went_away(admin: Caller) 
     with (
         here,
         patch.object(Channel, "is_own", return_value=False),
-        patch.object(clients, "client_fd", _only_of_this_thread(here)),
+        patch.object(client_presence, "client_fd", _only_of_this_thread(here)),
     ):
         assert ours.commit().body["state"] == "committed"
     assert sql(admin, "SELECT id FROM items") == [[1]]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from platform_site.lib.web import clients
+from platform_site.lib.web import client_presence
 
 
 @pytest.fixture
@@ -13,19 +13,19 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Return the server's and the client's end of a connection that is answered to."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        clients.answer_to(ours)
+        client_presence.set_client_socket(ours)
         yield ours, theirs
-        clients.answer_to(None)
+        client_presence.set_client_socket(None)
 
 
 def test_a_client_is_gone_when_it_closes(ends: tuple[socket.socket, socket.socket]) -> None:
-    assert not clients.is_gone()
+    assert not client_presence.is_gone()
     ends[1].close()
-    assert clients.is_gone()
+    assert client_presence.is_gone()
 
 
 def test_a_client_is_gone_when_this_server_closes(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
     ends[0].close()
-    assert clients.is_gone()
+    assert client_presence.is_gone()

@@ -13,7 +13,7 @@ _socket: ContextVar[socket.socket | None] = ContextVar("client_socket", default=
 _organization: ContextVar[int | None] = ContextVar("client_organization", default=None)
 
 
-def answer_to(client: socket.socket | None) -> None:
+def set_client_socket(client: socket.socket | None) -> None:
     """Name the socket of the client that this thread answers from now on.
 
     It holds beyond the view, since a streamed body is made after it, until the thread's next
@@ -23,7 +23,7 @@ def answer_to(client: socket.socket | None) -> None:
     _organization.set(None)
 
 
-def belongs_to(organization_id: int | None) -> None:
+def set_organization(organization_id: int | None) -> None:
     """Name the organization that the client turned out to act for."""
     _organization.set(organization_id)
 
