@@ -12,7 +12,7 @@ from edgecache.brain.errors import StoreMissing
 from platform_site.backup import manifest
 from platform_site.backup.archive import Archive
 from platform_site.backup.manifest import Altered, Manifest, OtherFormat, OtherKeys
-from platform_site.backup.object_transfer import read_names
+from platform_site.backup.object_upload import read_names
 from platform_site.backup.sealing import Digest
 from platform_site.backup.work import Say
 from platform_site.lib.commands import Refused

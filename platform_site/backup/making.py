@@ -12,7 +12,7 @@ from typing import Any, Final
 import psycopg
 from django.conf import settings
 
-from platform_site.backup import catalogue, control, manifest, object_transfer, sealing
+from platform_site.backup import catalogue, control, manifest, object_upload, sealing
 from platform_site.backup.archive import Archive
 from platform_site.backup.manifest import Manifest
 from platform_site.backup.sealing import Digest
@@ -61,10 +61,10 @@ def make(archive: Archive, work: Work, say: Say, *, only: int | None = None) -> 
     else:
         plan = _begin(archive, work, kind, only, say)
     failed = _environments(archive, work, plan, say)
-    moved = object_transfer.TransferResult()
+    moved = object_upload.TransferResult()
     if kind == PLATFORM:
-        moved = object_transfer.upload(archive, work, catalogue.known_objects(archive), say)
-        object_transfer.finish_lists(archive, work, f"backups/{plan.id}", moved)
+        moved = object_upload.upload(archive, work, catalogue.known_objects(archive), say)
+        object_upload.finish_lists(archive, work, f"backups/{plan.id}", moved)
     made = Manifest(
         id=plan.id,
         kind=plan.kind,
@@ -116,8 +116,8 @@ def _begin(archive: Archive, work: Work, kind: str, only: int | None, say: Say) 
         major = control.major_of(found["default"].connection)
         environments = _plan_environments(found["default"].connection, only)
         if kind == PLATFORM:
-            brain = found[object_transfer.brain_alias()]
-            objects, object_bytes = object_transfer.write_list(brain.connection, work)
+            brain = found[object_upload.brain_alias()]
+            objects, object_bytes = object_upload.write_list(brain.connection, work)
             for alias, snapshot in found.items():
                 say(f"Dumping the control database ({alias}).")
                 put(f"{alias}.dump.age", _dumped(snapshot, work))

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
-from platform_site.backup import control, object_return, point_in_time, restore_checks
+from platform_site.backup import control, object_download, point_in_time, restore_checks
 from platform_site.backup.archive import Archive
 from platform_site.backup.manifest import Manifest
 from platform_site.backup.restore_checks import SCHEMA, RestorePlan
@@ -64,10 +64,10 @@ def restore(
     restore_checks.fetch(archive, found, "objects.age", identities, listed)
     with progress.step(INERT) as is_due:
         if is_due:
-            result.lost_objects = object_return.forget_absent(listed)
+            result.lost_objects = object_download.forget_absent(listed)
             result.payouts_waiting = point_in_time.hold_payouts()
     _environments(archive, checked, identities, folder, progress, result, say)
-    result.objects = object_return.download(archive, found, listed, identities, folder, say)
+    result.objects = object_download.download(archive, found, listed, identities, folder, say)
     progress.end(found)
     return result
 

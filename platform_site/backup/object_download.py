@@ -15,7 +15,7 @@ from edgecache.brain.storage.stores.archived_bytes import Bytes, Target
 from platform_site.backup import catalogue, control, manifest, sealing
 from platform_site.backup.archive import Archive, fetch_to
 from platform_site.backup.manifest import Manifest
-from platform_site.backup.object_transfer import MAX_CONCURRENT_OBJECTS, batches, brain_alias
+from platform_site.backup.object_upload import MAX_CONCURRENT_OBJECTS, batches, brain_alias
 from platform_site.backup.sealing import Digest, Identity, NotOpened
 from platform_site.backup.work import Say
 from platform_site.lib.commands import Refused
