@@ -1,4 +1,4 @@
-"""Secrets that are mailed and kept only as digests: tokens in links, and codes to type."""
+"""Secrets that are mailed and stored only as digests: tokens in links, and codes to type."""
 
 import hashlib
 import hmac
@@ -7,15 +7,14 @@ from typing import Final
 
 from django.conf import settings
 
+from platform_site.lib import base32
 from platform_site.lib.crypto import keyed_digest
 
 TOKEN_BYTES: Final = 32
-# Longer than any token of ours.
+# Longer than every token that is issued.
 MAX_TOKEN_CHARS: Final = 200
-# Crockford's base32: no letter that could be read as another one, or as a digit.
-ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 CODE_CHARS: Final = 8
-# As people type it, with blanks and dashes.
+# Blanks and dashes are allowed anywhere.
 CODE_PATTERN: Final = rf"^[\s-]*([0-9A-Za-z][\s-]*){{{CODE_CHARS}}}$"
 
 
@@ -25,28 +24,27 @@ def new_token() -> str:
 
 
 def token_digest(purpose: str, token: str) -> str:
-    """Return what is kept of a token. It is too long to guess, so that its digest needs no key."""
+    """Return the digest of a token, without a key: a token is too long to be guessed."""
     return hashlib.sha256(f"{purpose}\0{token}".encode()).hexdigest()
 
 
 def new_code() -> str:
     """Return 40 random bits as ``ABCD-EFGH``, to be typed."""
-    code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_CHARS))
+    code = base32.random_text(CODE_CHARS)
     return f"{code[:4]}-{code[4:]}"
 
 
 def canonical_code(code: str) -> str:
-    """Return a typed code as ``ABCD-EFGH``, whatever its case, blanks and dashes; '' for none."""
-    plain = "".join(code.split()).replace("-", "").upper()
-    # Crockford's spelling: what is easily taken for another one counts as that.
-    plain = plain.replace("O", "0").replace("I", "1").replace("L", "1")
-    if len(plain) != CODE_CHARS or not set(plain) <= set(ALPHABET):
+    """Return a typed code as ``ABCD-EFGH``; '' if it is not a code."""
+    # Crockford: letters that look like a digit are read as that digit.
+    plain = base32.plain(code).replace("O", "0").replace("I", "1").replace("L", "1")
+    if not base32.is_plain(plain, length=CODE_CHARS):
         return ""
     return f"{plain[:4]}-{plain[4:]}"
 
 
 def code_digest(purpose: str, *binding: object, code: str) -> str:
-    """Return what is kept of a code: keyed, since it is short, and bound to what it is for."""
+    """Return the keyed digest of a code, bound to its purpose and subject."""
     return keyed_digest(settings.ACCOUNTS.mfa_keys[0], purpose, *binding, code).hex()
 
 

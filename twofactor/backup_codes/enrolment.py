@@ -1,24 +1,23 @@
-"""Backup codes: ten, shown once, each good once; a new set voids every earlier one."""
+"""Backup codes: ten, shown once, each valid once; a new set invalidates all earlier codes."""
 
-import secrets
 from datetime import datetime
 from typing import Final
 
 from accounts.models import User
+from platform_site.lib import base32
 from twofactor.backup_codes.factor import FACTOR
 from twofactor.models import BackupCode, Factor
 from twofactor.stored_secrets import digest, digests
 
 PURPOSE: Final = "backup code"
 NUMBER: Final = 10
-# Crockford's base32: no I, L, O, U, so that a code survives being read aloud or off paper.
-ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 GROUPS: Final = 4
 GROUP_CHARS: Final = 4
+CODE_CHARS: Final = GROUPS * GROUP_CHARS
 
 
 def is_available() -> bool:
-    """Return True: codes need nothing of this installation."""
+    """Return True: backup codes need no configuration."""
     return True
 
 
@@ -35,28 +34,22 @@ def generate(user: User, *, now: datetime) -> list[str]:
     BackupCode.objects.filter(factor=locked).delete()
     codes = [_code() for _ in range(NUMBER)]
     BackupCode.objects.bulk_create(
-        BackupCode(factor=locked, digest=code_digest(locked, plain(code))) for code in codes
+        BackupCode(factor=locked, digest=code_digest(locked, base32.plain(code))) for code in codes
     )
     return codes
 
 
 def _code() -> str:
-    chars = [secrets.choice(ALPHABET) for _ in range(GROUPS * GROUP_CHARS)]
-    return "-".join(
-        "".join(chars[start : start + GROUP_CHARS]) for start in range(0, len(chars), GROUP_CHARS)
-    )
-
-
-def plain(code: str) -> str:
-    """Return a code without its dashes and blanks, in capitals."""
-    return "".join(code.split()).replace("-", "").upper()
+    chars = base32.random_text(CODE_CHARS)
+    groups = (chars[start : start + GROUP_CHARS] for start in range(0, CODE_CHARS, GROUP_CHARS))
+    return "-".join(groups)
 
 
 def code_digest(factor: Factor, code: str) -> str:
-    """Return what is kept of a code."""
+    """Return the digest that is stored of a code."""
     return digest(PURPOSE, factor.pk, code)
 
 
 def code_digests(factor: Factor, code: str) -> list[str]:
-    """Return what may have been kept of a code, under this key or an earlier one."""
+    """Return the possible digests of a code: under the current key and under earlier ones."""
     return digests(PURPOSE, factor.pk, code)

@@ -1,10 +1,11 @@
-"""Backup codes as proof: each once, also under concurrency."""
+"""Verification of backup codes: each is accepted once, also under concurrency."""
 
 from datetime import datetime
 
 from accounts.delivery import notices
+from platform_site.lib import base32
 from platform_site.lib.principals import PlatformRequest
-from twofactor.backup_codes.enrolment import ALPHABET, GROUP_CHARS, GROUPS, code_digests, plain
+from twofactor.backup_codes.enrolment import CODE_CHARS, code_digests
 from twofactor.errors import MalformedCode
 from twofactor.factors import throttle
 from twofactor.factors.contract import ChallengeAnswer, Question
@@ -12,7 +13,7 @@ from twofactor.models import BackupCode, Factor
 
 
 def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
-    """Set up nothing: the user has the codes."""
+    """Prepare nothing: the user has the codes."""
     return Question()
 
 
@@ -29,8 +30,8 @@ def check(
 
     Raises MalformedCode for characters outside the alphabet and for another length.
     """
-    code = plain(answer.code)
-    if len(code) != GROUPS * GROUP_CHARS or not set(code) <= set(ALPHABET):
+    code = base32.plain(answer.code)
+    if not base32.is_plain(code, length=CODE_CHARS):
         message = "Sixteen letters and digits, as on the list."
         raise MalformedCode.for_field("code", message, code="malformed")
     unused = BackupCode.objects.filter(
