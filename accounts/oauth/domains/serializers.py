@@ -14,14 +14,6 @@ class ClaimSerializer(StrictSerializer):
     role = serializers.ChoiceField(choices=["operator", "reader"], required=False, default="reader")
 
 
-class RecordSerializer(serializers.Serializer[Domain]):
-    """A DNS record to add."""
-
-    type = serializers.CharField()
-    name = serializers.CharField()
-    value = serializers.CharField()
-
-
 class DomainSerializer(serializers.ModelSerializer[Domain]):
     """A claimed domain; ``record`` proves it, and has to remain in DNS."""
 
