@@ -6,7 +6,7 @@ caller's transaction, and finds the user's row locked (but for ``user_removed``)
     trust_ended        the password was changed, or the user disabled: whatever lets in without it
                        or waits to do so, ends (trusted devices, sign-ins under way)
     account_reclaimed  the account goes to its proven owner: what its maker left in it is removed
-    factors_stripped   and so are the second factors
+    factors_reset   and so are the second factors
     user_removed       the user is about to be deleted; called before its row is locked
 """
 
@@ -16,7 +16,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-Event = Literal["trust_ended", "account_reclaimed", "factors_stripped", "user_removed"]
+Event = Literal["trust_ended", "account_reclaimed", "factors_reset", "user_removed"]
 
 
 def run_hooks(event: Event, user_id: UUID) -> None:

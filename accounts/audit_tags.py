@@ -61,7 +61,7 @@ class AccountTag(AuditTag):
         "api:email:release",
         "An unverified address was taken from an account with a second factor.",
     )
-    USER_STRIP = (
+    USER_RESET_UNVERIFIED = (
         "api:user:strip",
         "An unverified account was reclaimed by the owner of its mailbox.",
     )

@@ -11,7 +11,7 @@ from accounts.audit_tags import AccountTag
 from accounts.errors import InvalidCredentials
 from accounts.models import User
 from accounts.signin import credentials, metrics, signin
-from accounts.signin.signin import origin_of
+from accounts.signin.signin import request_source
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import PlatformRequest
 
@@ -35,7 +35,7 @@ class StaffBackend(BaseBackend):
                 user = credentials.verify(
                     username,
                     password,
-                    origin=origin_of(request),
+                    source=request_source(request),
                     now=timezone.now(),
                     counter="admin login",
                 )

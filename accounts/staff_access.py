@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from accounts import account_lifecycle, limits
+from accounts import account_lifecycle, rate_limits
 from accounts.api_keys import api_keys
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
@@ -86,8 +86,8 @@ def end_sessions(confirmed: ConfirmedAction, user: User) -> bool:
 def unlock_password(user: User) -> bool:
     """Forget the wrong passwords of a user's address; True if there were any."""
     account = folded(user.email)
-    of_login = limits.reset("login", account)
-    of_admin = limits.reset("admin login", account)
+    of_login = rate_limits.reset("login", account)
+    of_admin = rate_limits.reset("admin login", account)
     return of_login or of_admin
 
 

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
-from accounts import limits
+from accounts import rate_limits
 from accounts.api_keys import api_keys
 from accounts.audit import trail
 from accounts.invitations import invitations
@@ -35,6 +35,6 @@ def forget_expired(timestamp: int) -> None:
     api_keys.forget_old(now=now)
     known_devices.forget_old(now=now)
     proofs.forget_old(now=now)
-    limits.forget_old(now=now)
+    rate_limits.forget_old(now=now)
     trail.prune(retention_days=settings.ACCOUNTS.audit_retention_days, now=now)
     Session.unscoped.filter(ends_at__lt=now - KEEP_ENDED).delete()  # unscoped: housekeeping

@@ -165,11 +165,11 @@ LIFECYCLE_HOOKS: Final = {
     "account_reclaimed": [
         "accounts.oauth.identities.on_account_reclaimed",
         "accounts.oauth.domains.verification.on_account_reclaimed",
-        "recovery.steps.account_access.on_account_reclaimed",
+        "recovery.steps.access_end.on_account_reclaimed",
         *(["edgecache.api.lifecycle.removal.on_account_reclaimed"] if HAS_CACHE else []),
         *(["edgecache.billing.payouts.methods.on_account_reclaimed"] if HAS_CACHE else []),
     ],
-    "factors_stripped": ["twofactor.account_hooks.on_factors_stripped"],
+    "factors_reset": ["twofactor.account_hooks.on_factors_reset"],
     "user_removed": ["twofactor.account_hooks.on_user_removed"],
     # Takes the organization's id, while its members are still there; safe to repeat.
     "organization_erased": [
@@ -198,7 +198,7 @@ DATABASE_STATE: Final = "sqlgateway.provisioning.provisioning.state_of"
 DATABASE_PROGRESS: Final = "sqlgateway.provisioning.provisioning.progress_of"
 # True if access to the mailbox alone must not open an account.
 SECOND_FACTOR_CHECK: Final = "twofactor.factors.holdings.has_proper_factor"
-LOGIN_STAGES: Final = ["twofactor.sign_in.stage.second_factor"]
+LOGIN_STAGES: Final = ["twofactor.sign_in.second_factor_stage.second_factor"]
 # Sign-in methods besides passwords and linked identities, checked before the last is removed.
 OTHER_SIGN_IN_METHODS: Final = ["twofactor.webauthn.passkeys.can_sign_in"]
 # Exempts a trusted device from the throttle that wrong passwords put on an account.

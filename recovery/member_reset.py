@@ -12,7 +12,7 @@ from platform_site.lib.principals import PlatformRequest, Principal
 from recovery import channels
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import OwnFactors
-from recovery.steps import account_access
+from recovery.steps import access_end
 from twofactor.factors import factors, holdings
 
 
@@ -36,7 +36,7 @@ def reset_factors(
         by = principal.email or "a development token"
         channels.notify(user, held, "factors_reset", by=by, reason=reason)
         number = factors.reset(user)
-        account_access.end_access(user, reason="factors_reset", now=timezone.now())
+        access_end.end_access(user, reason="factors_reset", now=timezone.now())
         audit.record_request(
             request,
             RecoveryTag.MEMBER_RESET_FACTORS,

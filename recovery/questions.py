@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import transaction
 
-from accounts import limits, passwords
+from accounts import passwords, rate_limits
 from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import User
@@ -20,7 +20,7 @@ from platform_site.lib.crypto import keyed_digest
 from platform_site.lib.emails import folded
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
-from recovery import recoveries, tasks
+from recovery import recovery_rows, tasks
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import QuestionsDisabled, RecoveryGone, RecoveryTooOften
 from recovery.models import Method, SecurityAnswer
@@ -94,7 +94,7 @@ def answer(
     asked, RecoveryTooOften (429) after three tries a day, HashingBusy (503).
     """
     with transaction.atomic():
-        recovery = recoveries.lock_by_capability(recovery_id, now=now)
+        recovery = recovery_rows.lock_by_capability(recovery_id, now=now)
         if recovery.method != Method.SECURITY_QUESTIONS or recovery.answered_at is not None:
             raise RecoveryGone
         if set(answers) != set(recovery.asked):
@@ -113,9 +113,9 @@ def answer(
 
 
 def _count(subject: str, now: datetime) -> None:
-    wait_s = limits.take("recovery answers", subject, limit=TRIES_A_DAY, window=DAY, now=now)
-    if wait_s:
-        raise RecoveryTooOften(retry_after_s=wait_s)
+    rate_limits.enforce(
+        "recovery answers", subject, limit=TRIES_A_DAY, window=DAY, error=RecoveryTooOften, now=now
+    )
 
 
 def _is_right(encoded: str | None, answer: str) -> bool:

@@ -10,7 +10,7 @@ from accounts.audit_tags import AccountTag
 from accounts.models import User
 from platform_site.lib.admin.actions import ConfirmedAction, StaffAction
 from recovery import channels
-from recovery.steps import account_access
+from recovery.steps import access_end
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.factors import factors, holdings
 from twofactor.models import Factor
@@ -44,7 +44,7 @@ def reset_factors(confirmed: ConfirmedAction, user: User) -> bool:
             return False
         channels.notify(user, held, "factors_reset", by=staff_access.BY, reason=confirmed.reason)
         number = factors.reset(user)
-        account_access.end_access(user, reason="factors_reset", now=timezone.now())
+        access_end.end_access(user, reason="factors_reset", now=timezone.now())
         staff_access.note(confirmed, TwoFactorTag.ADMIN_MEMBER_RESET_FACTORS, user, factors=number)
     return True
 

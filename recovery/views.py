@@ -14,7 +14,7 @@ from platform_site.lib.api import NO_STORE
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import PUBLIC, USER, needs
 from platform_site.lib.viewsets import PlatformViewSet
-from recovery import member_reset, questions, recoveries
+from recovery import member_reset, questions, recovery_rows
 from recovery.models import Purpose
 from recovery.serializers import (
     RecoveryAnsweredSerializer,
@@ -140,7 +140,7 @@ class RecoveryViewSet(PlatformViewSet):
         """Set a new password (204), or set up a new second factor (200); never a session."""
         body, now = self.read(), timezone.now()
         pointer = reset_tokens.read(body["reset_token"], now=now)
-        is_lost_factor = recoveries.peek(pointer, now=now).purpose == Purpose.SECOND_FACTOR
+        is_lost_factor = recovery_rows.peek(pointer, now=now).purpose == Purpose.SECOND_FACTOR
         if is_lost_factor == ("password" in body):
             message = "Not for a lost second factor." if is_lost_factor else "Choose a new one."
             raise InvalidRequest.for_field("password", message, code="required")

@@ -110,7 +110,7 @@ def session_of(user: User, environment: str = "live") -> Session:
         User.unscoped.get(pk=user.pk),
         place,
         assurance=sessions.Assurance(aal=1, amr=["pwd"]),
-        origin=sessions.Origin("127.0.0.1", "test"),
+        source=sessions.RequestSource("127.0.0.1", "test"),
         now=timezone.now(),
     )
 

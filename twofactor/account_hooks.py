@@ -24,7 +24,7 @@ def on_trust_ended(user_id: UUID) -> None:
     )
 
 
-def on_factors_stripped(user_id: UUID) -> None:
+def on_factors_reset(user_id: UUID) -> None:
     """Delete every factor and every enrolment under way."""
     holdings.holdings_of(user_id, lock=True)
     Enrolment.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key

@@ -146,7 +146,7 @@ class PendingSignIn(TenantModel):
 
 
 class ChallengeModel(TenantModel):
-    """One question for one factor: ten minutes, five tries (challenges/core.py).
+    """One question for one factor: ten minutes, five tries (challenges/challenge_base.py).
 
     digest: of the id the client holds, under DIGEST_PURPOSE. public_id: that id, encrypted, to
     repeat it. secret: encrypted, what the answer is compared with, and what a repeated request is

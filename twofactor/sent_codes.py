@@ -9,11 +9,11 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from accounts import limits
+from accounts import rate_limits
 from accounts.models import User
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest, Principal
-from platform_site.lib.web.addresses import client_address, network_of
+from platform_site.lib.web.addresses import client_address, subscriber_network
 from twofactor.errors import SendingTooOften
 from twofactor.factors import enrolments, throttle
 from twofactor.factors.contract import ChallengeAnswer, FactorType
@@ -64,14 +64,14 @@ def refuse_flood(
         (to, per_receiver or settings.ACCOUNTS.sends_per_receiver),
     ]
     if request is not None:
-        network = network_of(client_address(request))
+        network = subscriber_network(client_address(request))
         # A cap of its own, or strangers could use up what the receiver signs in with.
         kind = f"{kind} setup"
         caps.insert(0, (f"network {network}", settings.TWOFACTOR.sends_per_address))
     for subject, cap in caps:
-        wait_s = limits.take(f"send {kind}", subject, limit=cap, window=DAY, now=now)
-        if wait_s:
-            raise SendingTooOften(retry_after_s=wait_s)
+        rate_limits.enforce(
+            f"send {kind}", subject, limit=cap, window=DAY, error=SendingTooOften, now=now
+        )
 
 
 def code_digest(binding: str, code: str) -> str:

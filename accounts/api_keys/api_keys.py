@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts import limits
+from accounts import rate_limits
 from accounts.api_keys import secret
 from accounts.delivery import notices
 from accounts.errors import ApiKeyNotFound, ApiKeysMadeTooOften, SessionRevoked, TooManyApiKeys
@@ -46,9 +46,9 @@ def refuse_flood(organization_id: int, *, now: datetime) -> None:
     Raises ApiKeysMadeTooOften (429).
     """
     cap = settings.ACCOUNTS.api_keys_per_day
-    wait_s = limits.take("api key", str(organization_id), limit=cap, window=DAY, now=now)
-    if wait_s:
-        raise ApiKeysMadeTooOften(retry_after_s=wait_s)
+    rate_limits.enforce(
+        "api key", str(organization_id), limit=cap, window=DAY, error=ApiKeysMadeTooOften, now=now
+    )
 
 
 def create(principal: Principal, wanted: NewApiKey, *, now: datetime) -> ApiKey:

@@ -5,7 +5,7 @@ from typing import Final
 
 from django.utils import timezone
 
-from accounts import limits
+from accounts import rate_limits
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from platform_site.lib.principals import PlatformRequest
@@ -24,7 +24,7 @@ def record(request: PlatformRequest, *, resource: str, action: str) -> None:
     if principal is None:
         return
     who = str(principal.actor_id or f"organization {principal.organization_id}")
-    if limits.take("denial", who, limit=PER_HOUR, window=HOUR, now=timezone.now()):
+    if rate_limits.take("denial", who, limit=PER_HOUR, window=HOUR, now=timezone.now()):
         return
     audit.add(
         request,

@@ -6,7 +6,7 @@ from typing import Final
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts import limits, passwords
+from accounts import passwords, rate_limits
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
@@ -17,7 +17,7 @@ from accounts.signin import signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from environments import environments
 from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address, network_of
+from platform_site.lib.web.addresses import client_address, subscriber_network
 
 WINDOW: Final = timedelta(hours=1)
 
@@ -47,7 +47,7 @@ def accept(
     try:
         with transaction.atomic():
             invitation = invitations.open_for(token, now=now, lock=True)
-            user = _seat(invitation, encoded, now)
+            user = _activate_member(invitation, encoded, now)
             invitation.accepted_at = now
             invitation.save(update_fields=["accepted_at"])
             audit.record_user(
@@ -68,16 +68,16 @@ def accept(
 
 
 def _count(address: str, now: datetime) -> None:
-    network = network_of(address)
+    network = subscriber_network(address)
     limit = settings.ACCOUNTS.invitation_tries_per_address
-    wait_s = limits.take("invitation try", network, limit=limit, window=WINDOW, now=now)
-    if wait_s:
-        raise TooManyAttempts(retry_after_s=wait_s)
+    rate_limits.enforce(
+        "invitation try", network, limit=limit, window=WINDOW, error=TooManyAttempts, now=now
+    )
 
 
-def _seat(invitation: Invitation, encoded: str, now: datetime) -> User:
+def _activate_member(invitation: Invitation, encoded: str, now: datetime) -> User:
     if invitation.member_id is not None:
-        return _give(invitation.member_id, encoded, now)
+        return _claim_prepared_account(invitation.member_id, encoded, now)
     user = signup.add_user(
         invitation.organization, invitation.email, encoded, roles=invitation.roles
     )
@@ -86,7 +86,7 @@ def _seat(invitation: Invitation, encoded: str, now: datetime) -> User:
     return user
 
 
-def _give(member_id: object, encoded: str, now: datetime) -> User:
+def _claim_prepared_account(member_id: object, encoded: str, now: datetime) -> User:
     """Hand over an account that was made beforehand, unless it was taken into use meanwhile."""
     rows = User.unscoped.select_for_update(of=("self",))  # unscoped: the invitation's own
     user: User = rows.select_related("organization", "last_environment").get(pk=member_id)

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from accounts import limits, mailed_secrets
+from accounts import mailed_secrets, rate_limits
 from accounts.delivery import outbox
 from accounts.delivery.links import console_link
 from accounts.errors import (
@@ -46,7 +46,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class Inviter:
     """Who invites: a user, if one does, and the name in the mail ('' for none)."""
 
     user_id: UUID | None = None
@@ -63,12 +63,12 @@ def refuse_flood(organization_id: int, email: str, *, now: datetime) -> None:
         (str(organization_id), settings.ACCOUNTS.invitations_per_day),
     )
     for subject, cap in caps:
-        wait_s = limits.take("invitation", subject, limit=cap, window=DAY, now=now)
-        if wait_s:
-            raise InvitingTooOften(retry_after_s=wait_s)
+        rate_limits.enforce(
+            "invitation", subject, limit=cap, window=DAY, error=InvitingTooOften, now=now
+        )
 
 
-def invite(organization_id: int, offer: Offer, *, host: Host, now: datetime) -> Invitation:
+def invite(organization_id: int, offer: Offer, *, inviter: Inviter, now: datetime) -> Invitation:
     """Offer a place; an open invitation of the address is replaced, its token void.
 
     Raises TooManyInvitations (409), SessionRevoked (401) for a host who was disabled or demoted
@@ -80,22 +80,22 @@ def invite(organization_id: int, offer: Offer, *, host: Host, now: datetime) -> 
         _open_ones(organization_id).filter(email__iexact=offer.email).update(revoked_at=now)
         _make_room(organization_id, now)
         is_taken = credentials.find(offer.email) is not None
-        invitation, token = _save(organization, offer, host, now)
+        invitation, token = _save(organization, offer, inviter, now)
         if is_taken:
-            _mail_conflict(invitation, host)
+            _mail_conflict(invitation, inviter)
         else:
-            _mail(invitation, token, host)
+            _mail(invitation, token, inviter)
     return invitation
 
 
-def invite_member(member: User, *, host: Host, now: datetime) -> Invitation:
+def invite_member(member: User, *, inviter: Inviter, now: datetime) -> Invitation:
     """Offer an account that was made beforehand, without a password, to its owner."""
     offer = Offer(member.email, member.roles, member.labels)
     with transaction.atomic():
         organization = _lock_organization(member.organization_id)
         _open_ones(organization.pk).filter(email__iexact=offer.email).update(revoked_at=now)
-        invitation, token = _save(organization, offer, host, now, member=member)
-        _mail(invitation, token, host)
+        invitation, token = _save(organization, offer, inviter, now, member=member)
+        _mail(invitation, token, inviter)
     return invitation
 
 
@@ -129,7 +129,7 @@ def _open_ones(organization_id: int) -> QuerySet[Invitation]:
 def _save(
     organization: Organization,
     offer: Offer,
-    host: Host,
+    inviter: Inviter,
     now: datetime,
     *,
     member: User | None = None,
@@ -142,7 +142,7 @@ def _save(
         labels=list(offer.labels),
         digest=digest(token),
         member=member,
-        invited_by_id=host.user_id,
+        invited_by_id=inviter.user_id,
         created_at=now,
         expires_at=now + LIFE,
     )
@@ -155,13 +155,13 @@ def digest(token: str) -> str:
     return mailed_secrets.token_digest("invitation", token)
 
 
-def _mail(invitation: Invitation, token: str, host: Host) -> None:
+def _mail(invitation: Invitation, token: str, inviter: Inviter) -> None:
     outbox.send_mail(
         invitation.email,
         "invitation",
         {
             "organization": invitation.organization.name,
-            "by": host.name,
+            "by": inviter.name,
             "days": LIFE.days,
             "link": console_link("invitation", token=token),
         },
@@ -170,13 +170,13 @@ def _mail(invitation: Invitation, token: str, host: Host) -> None:
     )
 
 
-def _mail_conflict(invitation: Invitation, host: Host) -> None:
+def _mail_conflict(invitation: Invitation, inviter: Inviter) -> None:
     outbox.send_mail(
         invitation.email,
         "invitation_conflict",
         {
             "organization": invitation.organization.name,
-            "by": host.name,
+            "by": inviter.name,
             "link": console_link("sign-in"),
         },
         organization_id=invitation.organization_id,
@@ -218,9 +218,9 @@ def revoke(organization_id: int, invitation_id: str, *, now: datetime) -> Invita
     return found
 
 
-def revoke_those_of(host: User, *, now: datetime) -> int:
+def revoke_those_of(inviter: User, *, now: datetime) -> int:
     """End the open invitations that a user made; return how many there were."""
-    return _open_ones(host.organization_id).filter(invited_by=host).update(revoked_at=now)
+    return _open_ones(inviter.organization_id).filter(invited_by=inviter).update(revoked_at=now)
 
 
 def forget_old(*, now: datetime) -> int:

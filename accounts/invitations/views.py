@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.invitations import acceptance, invitations
-from accounts.invitations.invitations import Host, Offer
+from accounts.invitations.invitations import Inviter, Offer
 from accounts.invitations.serializers import (
     InvitationAcceptSerializer,
     InvitationCreateSerializer,
@@ -77,8 +77,8 @@ class InvitationViewSet(ListAction):
         offer = Offer(signup.canonical(body["email"]), body["roles"], body["labels"])
         invitations.refuse_flood(who.organization_id, offer.email, now=now)
         with transaction.atomic():
-            host = Host(who.user_id, who.email or "")
-            invitation = invitations.invite(who.organization_id, offer, host=host, now=now)
+            inviter = Inviter(who.user_id, who.email or "")
+            invitation = invitations.invite(who.organization_id, offer, inviter=inviter, now=now)
             audit.record_request(
                 self.platform_request,
                 AccountTag.INVITATION_CREATE,

@@ -1,6 +1,7 @@
 """Users: people who belong to one organization."""
 
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.postgres.fields import ArrayField
@@ -15,14 +16,14 @@ from platform_site.lib.scoping import TenantModel
 class User(AbstractBaseUser, TenantModel):
     """A person who belongs to one organization; the e-mail is unique without regard to case.
 
-    roles: of ``admin``, ``operator``, ``reader``, given by hand; derived_roles: those that follow
-    from memberships at an identity provider, written by accounts.oauth.memberships.derived_roles
-    alone. Both kinds of roles count. labels: free words of the organization's own.
-    is_staff: works for the platform itself, and may enter the admin; is_view_only: to look only.
-    sessions_ended: how often all sessions were ended at once; one of the admin, which has no row of
-    ours, notes the number that it began with.
-    email: '' for an account whose unverified address went to the owner of the mailbox;
-    address_released_at says when (accounts/reclaim/address_release.py).
+    roles: of ``admin``, ``operator``, ``reader``, given by an admin; derived_roles: those from
+    memberships at an identity provider, written by accounts.oauth.memberships.derived_roles only.
+    A user has both. labels: free text of the organization.
+    is_staff: works for the platform itself, and may use the admin; is_view_only: read-only there.
+    sessions_ended: how often all sessions of the user were ended together. A session of the admin
+    has no row here: it stores the number at its start, and is invalid once the number has changed.
+    email: '' for an account whose unverified address was given to the owner of the mailbox, at
+    address_released_at (accounts/reclaim/address_release.py).
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -47,7 +48,7 @@ class User(AbstractBaseUser, TenantModel):
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
     class Meta(TenantModel.Meta):
-        """One account an address, however it is spelled (UPPER is what iexact asks for)."""
+        """One account per address, without regard to case (``iexact`` compares by UPPER)."""
 
         constraints: ClassVar[list[Any]] = [
             # A query has to exclude '' itself for PostgreSQL to use the index.
@@ -56,20 +57,27 @@ class User(AbstractBaseUser, TenantModel):
             ),
         ]
 
+    @classmethod
+    def locked(cls, user_id: UUID) -> "User":
+        """Return a user's current row, locked until the transaction ends."""
+        rows = cls.unscoped.select_for_update(no_key=True)  # unscoped: by its own key
+        found: User = rows.get(pk=user_id)
+        return found
+
     def __str__(self) -> str:
         """Return the address, or the id of an account without one."""
         return self.email or str(self.pk)
 
     @property
     def may_act(self) -> bool:
-        """True for staff that may do more in the admin than look."""
+        """True for staff that may make changes in the admin."""
         return self.is_active and self.is_staff and not self.is_view_only
 
     def has_perm(self, perm: str, obj: Any = None) -> bool:
-        """Staff may look at everything in the admin; what changes something takes ``may_act``."""
+        """Staff may read everything in the admin; changes require ``may_act``."""
         may_look = self.is_active and self.is_staff
         return may_look if ".view_" in perm else self.may_act
 
     def has_module_perms(self, app_label: str) -> bool:
-        """Staff see every application in the admin."""
+        """True for staff: they see every application in the admin."""
         return self.is_active and self.is_staff

@@ -19,7 +19,7 @@ from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.utils.module_loading import import_string
 
-from accounts import limits
+from accounts import rate_limits
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.errors import EmailTaken, TooManyAttempts
@@ -33,7 +33,7 @@ from accounts.reclaim import account_reclaim, address_release
 from accounts.signin import credentials, signup
 from environments import environments
 from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address, network_of
+from platform_site.lib.web.addresses import client_address, subscriber_network
 
 SIGN_UP_WINDOW: Final = timedelta(hours=1)
 
@@ -94,7 +94,7 @@ def match(request: PlatformRequest, profile: Profile, *, now: datetime) -> Accou
     if import_string(settings.SECOND_FACTOR_CHECK)(user.pk):
         address_release.release(user, now=now)
         return AccountMatch(_create_user(request, profile, now=now))
-    account_reclaim.strip_unproven(user, request=request, now=now)
+    account_reclaim.reset_unverified_account(user, request=request, now=now)
     user = lock(user)
     identities.attach(request, user, profile, now=now)
     return AccountMatch(user, is_reclaimed=local.last_login is not None)
@@ -143,11 +143,11 @@ def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -
 
 
 def _check_sign_up_rate(request: PlatformRequest, now: datetime) -> None:
-    network = network_of(client_address(request))
+    network = subscriber_network(client_address(request))
     limit = settings.ACCOUNTS.signups_per_hour
-    wait_s = limits.take("signup", network, limit=limit, window=SIGN_UP_WINDOW, now=now)
-    if wait_s:
-        raise TooManyAttempts(retry_after_s=wait_s)
+    rate_limits.enforce(
+        "signup", network, limit=limit, window=SIGN_UP_WINDOW, error=TooManyAttempts, now=now
+    )
 
 
 def lock(user: User) -> User:

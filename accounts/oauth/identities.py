@@ -92,7 +92,7 @@ def remove(
     Raises NotFound (404), LastLoginMethod (409).
     """
     with transaction.atomic():
-        user = sign_in_methods.lock_user(principal.own_id)
+        user = User.locked(principal.own_id)
         identity = _mine(user, identity_id)
         identity.delete()
         if not sign_in_methods.can_sign_in(user):
@@ -104,7 +104,7 @@ def remove(
 
 def on_account_reclaimed(user_id: UUID) -> None:
     """Unlink all of a user's identities (a lifecycle hook): someone else may have linked them."""
-    user = sign_in_methods.lock_user(user_id)
+    user = User.locked(user_id)
     Identity.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key
     derived_roles.recompute(None, user, reason="strip", now=timezone.now())
 

@@ -1,4 +1,4 @@
-"""Sign-in methods of a user, one of which has to remain: password, identities, passkeys."""
+"""A user's sign-in methods (password, identities, passkeys); one has to remain."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from accounts.oauth.models import Identity
 
 
 def can_sign_in(user: User) -> bool:
-    """Return True if the user has a sign-in method; a provider that is off does not count."""
+    """True if the user has a sign-in method; providers that are not configured do not count."""
     if user.has_usable_password():
         return True
     mine = Identity.scoped.within_organization(user.organization_id).filter(user=user)
@@ -24,20 +24,13 @@ def can_sign_in(user: User) -> bool:
 
 @contextmanager
 def keep_one(user_id: UUID) -> Iterator[None]:
-    """Refuse to remove what a user signs in with, if nothing else is left to sign in with.
+    """Refuse the removal inside the block if it removes the user's last sign-in method.
 
-    Call inside a transaction, around the removal; the user's row is locked, so that of two removals
-    at once the second one sees the first. Raises LastLoginMethod (409).
+    Call inside a transaction; the user's row is locked, so that the second of two concurrent
+    removals sees the first. Raises LastLoginMethod (409).
     """
-    user = lock_user(user_id)
+    user = User.locked(user_id)
     could_sign_in = can_sign_in(user)
     yield
     if could_sign_in and not can_sign_in(user):
         raise LastLoginMethod
-
-
-def lock_user(user_id: UUID) -> User:
-    """Hold a user's row, by which changes to sign-in methods wait for each other."""
-    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: the principal's own, by key
-    found: User = rows.get(pk=user_id)
-    return found

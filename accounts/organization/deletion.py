@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.utils.module_loading import import_string
 
-from accounts import account_lifecycle, limits
+from accounts import account_lifecycle, rate_limits
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.models import Delivery, User
@@ -46,9 +46,14 @@ def refuse_flood(kind: str, organization_id: int, *, now: datetime) -> None:
 
     Raises RequestedTooOften (429).
     """
-    wait_s = limits.take(kind, str(organization_id), limit=REQUESTS_PER_DAY, window=DAY, now=now)
-    if wait_s:
-        raise RequestedTooOften(retry_after_s=wait_s)
+    rate_limits.enforce(
+        kind,
+        str(organization_id),
+        limit=REQUESTS_PER_DAY,
+        window=DAY,
+        error=RequestedTooOften,
+        now=now,
+    )
 
 
 def request(organization_id: int, *, name: str, by: str, now: datetime) -> Organization:

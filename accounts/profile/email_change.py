@@ -12,7 +12,7 @@ from accounts.delivery import notices
 from accounts.delivery.links import console_link
 from accounts.delivery.masking import mask_email
 from accounts.errors import EmailChangeGone
-from accounts.models import MailboxProof
+from accounts.models import MailboxProof, User
 from accounts.profile import mailbox, proofs
 from accounts.profile.mailbox import State
 from accounts.profile.proofs import Change
@@ -30,7 +30,7 @@ def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime)
     proofs.refuse_flood(user_id, email, now=now)
     token = mailed_secrets.new_token()
     with transaction.atomic():
-        user = mailbox.lock(user_id)
+        user = User.locked(user_id)
         if email == user.email:
             message = "This is your address already."
             raise InvalidRequest.for_field("email", message, code="unchanged")
@@ -53,7 +53,7 @@ def give_up(request: PlatformRequest, user_id: UUID, *, now: datetime) -> None:
     Raises EmailChangeGone (410) where there is no change under way.
     """
     with transaction.atomic():
-        user = mailbox.lock(user_id)
+        user = User.locked(user_id)
         proof = proofs.current(user, now=now)
         if proof is None or not proof.fingerprint:
             raise EmailChangeGone
@@ -72,7 +72,7 @@ def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
         user_id = rows.values_list("pk", flat=True).first()
         if user_id is None:
             raise EmailChangeGone
-        user = mailbox.lock(user_id)
+        user = User.locked(user_id)
         proof = proofs.current(user, now=now)
         if proof is None or proof.cancel != digest:
             raise EmailChangeGone

@@ -67,13 +67,6 @@ def state_of(user_id: UUID, *, now: datetime) -> State:
     return State(user, proofs.current(user, now=now))
 
 
-def lock(user_id: UUID) -> User:
-    """Lock the user whose mailbox changes; call inside a transaction."""
-    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: the principal's own
-    found: User = rows.get(pk=user_id)
-    return found
-
-
 def is_taken(email: str, *, by_other_than: User) -> bool:
     """True if an address has another account; one's own in other letters is no conflict."""
     found = credentials.find(email)
@@ -92,7 +85,7 @@ def resend(user_id: UUID, *, now: datetime) -> State:
     email = waiting.pending.email if waiting.pending else waiting.user.email
     proofs.refuse_flood(user_id, email, now=now)
     with transaction.atomic():
-        user = lock(user_id)
+        user = User.locked(user_id)
         proof = proofs.current(user, now=now)
         if proof is None and user.email_verified_at is not None:
             raise EmailVerified
@@ -120,7 +113,7 @@ def verify(request: PlatformRequest, user_id: UUID, code: str, *, now: datetime)
         raise EmailCodeRejected.for_field("code", message, code="malformed")
     try:
         with transaction.atomic():
-            state = _take(request, lock(user_id), given, now)
+            state = _take(request, User.locked(user_id), given, now)
     except IntegrityError as exc:
         raise EmailTaken from exc
     # Raised outside of the transaction, so that the count stays.

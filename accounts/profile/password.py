@@ -14,7 +14,7 @@ from accounts.models import User
 from accounts.profile import proofs
 from accounts.sessions import sessions
 from accounts.signin import credentials
-from accounts.signin.signin import origin_of
+from accounts.signin.signin import request_source
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
 
@@ -56,8 +56,8 @@ def change(
         proofs.drop_change(locked)
         account_lifecycle.run_hooks("trust_ended", locked.pk)
         ended = _end_others(principal, now) if ends_others else 0
-        origin = origin_of(request)
-        notices.notify(locked, "password_changed", address=origin.address, agent=origin.agent[:300])
+        source = request_source(request)
+        notices.notify(locked, "password_changed", address=source.address, agent=source.agent[:300])
         audit.record_request(request, AccountTag.PASSWORD_UPDATE, ended=ended)
     return ended
 
@@ -66,9 +66,9 @@ def _prove(request: PlatformRequest, user: User, current_password: str, now: dat
     if not current_password:
         message = "The password that you have now."
         raise InvalidRequest.for_field("current_password", message, code="required")
-    origin = origin_of(request)
+    source = request_source(request)
     try:
-        return credentials.verify(user.email, current_password, origin=origin, now=now)
+        return credentials.verify(user.email, current_password, source=source, now=now)
     except InvalidCredentials:
         audit.record_request(request, AccountTag.PASSWORD_UPDATE, outcome="refused")
         raise

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from accounts import limits, mailed_secrets
+from accounts import mailed_secrets, rate_limits
 from accounts.delivery import outbox
 from accounts.delivery.links import console_link
 from accounts.errors import MailedTooOften
@@ -37,9 +37,9 @@ def refuse_flood(user_id: UUID, email: str, *, now: datetime) -> None:
     """
     for subject in (email.casefold(), f"user {user_id}"):
         limit = settings.ACCOUNTS.sends_per_receiver
-        wait_s = limits.take("mailbox code", subject, limit=limit, window=DAY, now=now)
-        if wait_s:
-            raise MailedTooOften(retry_after_s=wait_s)
+        rate_limits.enforce(
+            "mailbox code", subject, limit=limit, window=DAY, error=MailedTooOften, now=now
+        )
 
 
 def put(user: User, email: str, *, change: Change | None = None, now: datetime) -> MailboxProof:

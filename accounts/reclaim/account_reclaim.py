@@ -20,7 +20,7 @@ from accounts.webhooks import endpoints
 from platform_site.lib.principals import PlatformRequest
 
 
-def strip_unproven(
+def reset_unverified_account(
     user: User, *, request: PlatformRequest, now: datetime, keep_factors: bool = False
 ) -> None:
     """Take an unproven account from its maker, and note its address as proven.
@@ -47,10 +47,10 @@ def strip_unproven(
     account_lifecycle.run_hooks("trust_ended", user.pk)
     account_lifecycle.run_hooks("account_reclaimed", user.pk)
     if not keep_factors:
-        account_lifecycle.run_hooks("factors_stripped", user.pk)
+        account_lifecycle.run_hooks("factors_reset", user.pk)
     audit.record_user(
         request,
-        AccountTag.USER_STRIP,
+        AccountTag.USER_RESET_UNVERIFIED,
         user,
         sessions=ended,
         invitations=revoked,

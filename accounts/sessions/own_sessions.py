@@ -39,7 +39,7 @@ def end(request: PlatformRequest, principal: Principal, session_id: str, *, now:
     except ValueError:
         raise SessionNotFound from None
     with transaction.atomic():
-        sessions.take_turns(principal.own_id)
+        sessions.lock_user_sessions(principal.own_id)
         if (
             not live_ones(principal, now=now)
             .filter(pk=key)

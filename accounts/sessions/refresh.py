@@ -1,6 +1,6 @@
 """Requests with a refresh token: refresh and switch, and the end of a sign-in after a replay.
 
-The rotation itself, with its four rules, is in accounts.sessions.rotation.
+The rotation itself, with its four rules, is in accounts.sessions.refresh_rotation.
 """
 
 from datetime import datetime
@@ -13,10 +13,10 @@ from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.errors import SessionRevoked
 from accounts.models import Session
-from accounts.sessions import rotation, sessions
-from accounts.sessions.rotation import ReuseDetected
+from accounts.sessions import refresh_rotation, sessions
+from accounts.sessions.refresh_rotation import ReuseDetected
 from accounts.signin import known_devices
-from accounts.signin.signin import SessionTokens, origin_of
+from accounts.signin.signin import SessionTokens, request_source
 from accounts.tokens import tokens
 from environments import environments
 from platform_site.lib.principals import PlatformRequest
@@ -31,7 +31,7 @@ def refresh(request: PlatformRequest, token: str, *, now: datetime) -> SessionTo
     """
     pointer = tokens.read(token, "rt+jwt", now=now)
     try:
-        session = rotation.refresh(pointer, now=now)
+        session = refresh_rotation.rotate(pointer, now=now)
     except ReuseDetected as exc:
         raise _end_stolen(request, exc.session, now) from exc
     return SessionTokens(session, session.environment)
@@ -55,8 +55,8 @@ def switch(
     target = environments.find(organization_id, environment)
     try:
         with transaction.atomic():
-            session = rotation.switch(
-                pointer, target, keep_current=keep_current, origin=origin_of(request), now=now
+            session = refresh_rotation.rotate_to(
+                pointer, target, keep_current=keep_current, source=request_source(request), now=now
             )
             audit.record_user(
                 request,

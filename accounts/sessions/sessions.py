@@ -46,7 +46,7 @@ class Assurance:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RequestSource:
     """Where a sign-in came from, for the owner's list of sessions."""
 
     address: str
@@ -58,7 +58,7 @@ def open_session(
     environment: Environment,
     *,
     assurance: Assurance,
-    origin: Origin,
+    source: RequestSource,
     now: datetime,
 ) -> Session:
     """Begin a session; the user's least recently refreshed one ends when there are too many.
@@ -78,17 +78,17 @@ def open_session(
         amr=list(assurance.amr),
         mfa_method=assurance.mfa_method,
         mfa_time=(assurance.mfa_time or now) if assurance.mfa_method else None,
-        address=origin.address,
-        agent=origin.agent[:300],
+        address=source.address,
+        agent=source.agent[:300],
     )
     # No savepoint: no caller within a transaction goes on after a refusal.
     with transaction.atomic(savepoint=False):
-        _enter(user, environment, now)
+        _lock_user_and_end_surplus(user, environment, now)
         session.save(force_insert=True)
     return session
 
 
-def take_turns(user_id: UUID) -> None:
+def lock_user_sessions(user_id: UUID) -> None:
     """Wait for what adds sessions to a user or ends several; call inside a transaction.
 
     Otherwise a concurrent switch could open a session that ending all sessions misses.
@@ -97,7 +97,7 @@ def take_turns(user_id: UUID) -> None:
     rows.filter(pk=user_id).values("pk").first()
 
 
-def _enter(user: User, environment: Environment, now: datetime) -> None:
+def _lock_user_and_end_surplus(user: User, environment: Environment, now: datetime) -> None:
     """Wait for the user's turn, hold the user as it was proven, and make room for a session.
 
     Sign-in is the last use that the next login without `environment` goes by. Sign-ins of one user
@@ -108,10 +108,10 @@ def _enter(user: User, environment: Environment, now: datetime) -> None:
         cursor.execute(_ENTER, [environment.pk, now, user.pk, user.password])
         if not cursor.rowcount:
             raise InvalidCredentials
-    make_room(user, now)
+    end_surplus_sessions(user, now)
 
 
-def make_room(user: User, now: datetime) -> None:
+def end_surplus_sessions(user: User, now: datetime) -> None:
     """End the least recently refreshed sessions beyond the limit, so that one more fits."""
     with connection.cursor() as cursor:
         cursor.execute(_END_SURPLUS, [now, user.pk, settings.ACCOUNTS.sessions_per_user - 1])
@@ -169,7 +169,7 @@ def end_all_of_user(
 
     Sessions of the admin end, too, and are not counted. Call inside a transaction.
     """
-    # Waits for the user's turn, as ``take_turns`` does.
+    # Waits for the user's turn, as ``lock_user_sessions`` does.
     row = User.unscoped.filter(pk=user_id)  # unscoped: by its own key
     row.update(sessions_ended=F("sessions_ended") + 1)
     live = Session.unscoped.filter(user_id=user_id, ended_at=None)  # unscoped: by its own key

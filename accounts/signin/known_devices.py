@@ -15,13 +15,13 @@ from uuid import UUID
 
 from django.db import connection
 
-from accounts import limits
+from accounts import rate_limits
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.delivery.links import console_link
 from accounts.models import KnownDevice, Session, User
-from accounts.sessions.sessions import Origin
+from accounts.sessions.sessions import RequestSource
 from accounts.webhooks import events
 from platform_site.lib.ids import uuid7
 from platform_site.lib.principals import PlatformRequest
@@ -69,7 +69,7 @@ def program_of(agent: str) -> str:
     return f"{browser} on {system}" if system else browser
 
 
-def network_of(address: str) -> str:
+def provider_network(address: str) -> str:
     """Return the network that an address belongs to, as far as a provider changes it by itself."""
     try:
         found = ipaddress.ip_address(address)
@@ -80,9 +80,9 @@ def network_of(address: str) -> str:
     return str(ipaddress.ip_network((real, PREFIX_BITS[real.version]), strict=False))
 
 
-def device_of(user: User | None, origin: Origin) -> str:
+def device_of(user: User | None, source: RequestSource) -> str:
     """Return the digest of a user's device; for an address without an account it is no one's."""
-    return _digest(_key(user), origin)
+    return _digest(_key(user), source)
 
 
 def is_known(user: User | None, device: str) -> bool:
@@ -96,7 +96,7 @@ def is_new(session: Session, *, now: datetime) -> bool:
 
     Call in the transaction that opens the session.
     """
-    device = _digest(session.user_id, Origin(session.address, session.agent))
+    device = _digest(session.user_id, RequestSource(session.address, session.agent))
     row: dict[str, Any] = {
         "id": uuid7(),
         "organization_id": session.organization_id,
@@ -116,7 +116,7 @@ def notify(request: PlatformRequest, session: Session, *, environment: str, now:
     """Record the device, mail the user, at most three times an hour, and queue the event."""
     user = session.user
     audit.record_user(request, AccountTag.SESSION_NEW_DEVICE, user, session=str(session.id))
-    program, network = program_of(session.agent), network_of(session.address)
+    program, network = program_of(session.agent), provider_network(session.address)
     data = {
         "user_id": str(user.pk),
         "email": user.email,
@@ -125,7 +125,7 @@ def notify(request: PlatformRequest, session: Session, *, environment: str, now:
         "environment": environment,
     }
     events.emit(user.organization_id, "session.new_device", data)
-    if limits.take("new device", str(user.pk), limit=MAILS_AN_HOUR, window=HOUR, now=now):
+    if rate_limits.take("new device", str(user.pk), limit=MAILS_AN_HOUR, window=HOUR, now=now):
         return
     notices.notify(
         user,
@@ -153,8 +153,8 @@ def _key(user: User | None) -> UUID:
     return user.pk if user else NOBODY
 
 
-def _digest(user_id: object, origin: Origin) -> str:
-    parts = (str(user_id), program_of(origin.agent), network_of(origin.address))
+def _digest(user_id: object, source: RequestSource) -> str:
+    parts = (str(user_id), program_of(source.agent), provider_network(source.address))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -171,5 +171,5 @@ def _differs_from_sessions(session: Session, device: str) -> bool:
         .values_list("address", "agent")
         .distinct()[:1000]
     )
-    seen = {_digest(session.user_id, Origin(address, agent)) for address, agent in earlier}
+    seen = {_digest(session.user_id, RequestSource(address, agent)) for address, agent in earlier}
     return bool(seen) and device not in seen

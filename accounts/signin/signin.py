@@ -20,7 +20,7 @@ from accounts.audit_tags import AccountTag
 from accounts.models import Session, User
 from accounts.sessions import sessions
 from accounts.sessions.authentication import TRUSTED_DEVICE
-from accounts.sessions.sessions import Assurance, Origin
+from accounts.sessions.sessions import Assurance, RequestSource
 from accounts.signin import credentials, known_devices, metrics
 from accounts.tokens import tokens
 from environments import environments
@@ -97,13 +97,13 @@ class SessionTokens:
 Stage = Callable[[PlatformRequest, SignInAttempt], StageResponse | None]
 
 
-def origin_of(request: HttpRequest) -> Origin:
+def request_source(request: HttpRequest) -> RequestSource:
     """Return where a request came from, as a session keeps it."""
     agent = request.headers.get("User-Agent", "").replace("\0", "")
-    return Origin(client_address(request), agent)
+    return RequestSource(client_address(request), agent)
 
 
-def is_vouched(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:
+def is_from_trusted_device(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:
     """True if a sign-in comes from where its owner has been (settings.TRUSTED_DEVICE_CHECK)."""
     return bool(import_string(settings.TRUSTED_DEVICE_CHECK)(request, user, now=now))
 
@@ -149,7 +149,7 @@ def finish(request: PlatformRequest, attempt: SignInAttempt) -> SessionTokens | 
             auth_time=attempt.auth_time,
             mfa_time=attempt.mfa_time,
         ),
-        origin=origin_of(request),
+        source=request_source(request),
         now=attempt.now,
     )
     _note(request, attempt, session=str(session.id))

@@ -6,7 +6,7 @@ from typing import Final
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts import limits, passwords
+from accounts import passwords, rate_limits
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.errors import EmailTaken, TooManyAttempts
@@ -19,7 +19,7 @@ from accounts.webhooks import events
 from environments import environments
 from environments.models import Organization
 from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address, network_of
+from platform_site.lib.web.addresses import client_address, subscriber_network
 
 WINDOW: Final = timedelta(hours=1)
 TAKEN: Final = "If it is your address, sign in, or request a sign-up link by mail."
@@ -56,9 +56,14 @@ def sign_up(
 
 def _count(address: str, now: datetime) -> None:
     limit = settings.ACCOUNTS.signups_per_hour
-    wait_s = limits.take("signup", network_of(address), limit=limit, window=WINDOW, now=now)
-    if wait_s:
-        raise TooManyAttempts(retry_after_s=wait_s)
+    rate_limits.enforce(
+        "signup",
+        subscriber_network(address),
+        limit=limit,
+        window=WINDOW,
+        error=TooManyAttempts,
+        now=now,
+    )
 
 
 def create_account(

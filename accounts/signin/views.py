@@ -65,9 +65,11 @@ class SignInViewSet(PlatformViewSet):
             user = credentials.verify(
                 body["email"],
                 body["password"],
-                origin=signin.origin_of(self.platform_request),
+                source=signin.request_source(self.platform_request),
                 now=now,
-                vouch=partial(signin.is_vouched, self.platform_request, now=now),
+                is_trusted_device=partial(
+                    signin.is_from_trusted_device, self.platform_request, now=now
+                ),
             )
         except InvalidCredentials:
             signin.note_refused(self.platform_request, body["email"])

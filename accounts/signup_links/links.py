@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils.module_loading import import_string
 
-from accounts import limits, mailed_secrets, passwords
+from accounts import mailed_secrets, passwords, rate_limits
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.delivery import outbox
@@ -23,7 +23,7 @@ from accounts.reclaim import account_reclaim, address_release
 from accounts.signin import credentials, signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address, network_of
+from platform_site.lib.web.addresses import client_address, subscriber_network
 
 LIFE: Final = timedelta(hours=24)
 LIFE_HOURS: Final = 24
@@ -104,7 +104,7 @@ def _account_for(
     has_factor: bool = import_string(settings.SECOND_FACTOR_CHECK)(user.pk)
     if has_factor or not user.is_active:
         return address_release.replace(request, user, encoded, name=name, now=now), []
-    account_reclaim.strip_unproven(user, request=request, now=now)
+    account_reclaim.reset_unverified_account(user, request=request, now=now)
     user.password = encoded
     user.save(update_fields=["password"])
     return user, [{"code": "account_reclaimed"}]
@@ -136,11 +136,11 @@ def _digest(token: str) -> str:
 
 
 def _count(request: PlatformRequest, email: str, now: datetime) -> None:
-    network = network_of(client_address(request))
+    network = subscriber_network(client_address(request))
     limit = settings.ACCOUNTS.signups_per_hour
-    wait_s = limits.take("signup link", network, limit=limit, window=HOUR, now=now)
-    if wait_s:
-        raise TooManyAttempts(retry_after_s=wait_s)
+    rate_limits.enforce(
+        "signup link", network, limit=limit, window=HOUR, error=TooManyAttempts, now=now
+    )
     # The receiver's total comes last: a stranger's refused requests use nothing of it up.
     receiver = email.casefold()
     caps = (
@@ -148,17 +148,17 @@ def _count(request: PlatformRequest, email: str, now: datetime) -> None:
         (receiver, settings.ACCOUNTS.links_per_receiver),
     )
     for subject, limit in caps:
-        wait_s = limits.take("signup link to", subject, limit=limit, window=DAY, now=now)
-        if wait_s:
-            raise MailedTooOften(retry_after_s=wait_s)
+        rate_limits.enforce(
+            "signup link to", subject, limit=limit, window=DAY, error=MailedTooOften, now=now
+        )
 
 
 def _count_try(request: PlatformRequest, now: datetime) -> None:
-    network = network_of(client_address(request))
+    network = subscriber_network(client_address(request))
     limit = settings.ACCOUNTS.invitation_tries_per_address
-    wait_s = limits.take("signup link try", network, limit=limit, window=HOUR, now=now)
-    if wait_s:
-        raise TooManyAttempts(retry_after_s=wait_s)
+    rate_limits.enforce(
+        "signup link try", network, limit=limit, window=HOUR, error=TooManyAttempts, now=now
+    )
 
 
 def _mail_link(email: str, token: str, expires_at: datetime) -> None:

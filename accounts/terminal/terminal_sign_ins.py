@@ -19,7 +19,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from accounts import limits
+from accounts import rate_limits
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.delivery.links import console_link
@@ -32,21 +32,20 @@ from accounts.signin import metrics, signin
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from environments import environments
 from environments.errors import EnvironmentNotFound
+from platform_site.lib import base32
 from platform_site.lib.principals import PlatformRequest, Principal
-from platform_site.lib.web.addresses import network_of
+from platform_site.lib.web.addresses import subscriber_network
 
 REQUEST_LIFETIME: Final = timedelta(minutes=10)
 # Enough to carry it to another machine by hand.
 CODE_LIFETIME: Final = timedelta(minutes=2)
 WINDOW: Final = timedelta(minutes=15)
 STARTS_PER_NETWORK: Final = 30
-# Crockford's: without letters that look like digits.
-ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 MATCHING_CHARS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class TerminalSignInRequest:
     """A request, as the program gets it. page_url: to be opened in its user's browser."""
 
     request_id: str
@@ -56,7 +55,7 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class TerminalApproval:
     """The one-time code, and where it goes. port: None if the user carries it over."""
 
     code: str
@@ -70,7 +69,7 @@ def matching_code(request_id: str) -> str:
     It opens nothing. It differs if a user is on the page of somebody else's request.
     """
     hashed = hashlib.sha256(f"matching code\0{request_id}".encode()).digest()
-    letters = "".join(ALPHABET[byte % len(ALPHABET)] for byte in hashed[:MATCHING_CHARS])
+    letters = "".join(base32.ALPHABET[byte % 32] for byte in hashed[:MATCHING_CHARS])
     return f"{letters[:4]}-{letters[4:]}"
 
 
@@ -82,24 +81,23 @@ def start(
     port: int | None,
     environment: str,
     now: datetime,
-) -> Started:
+) -> TerminalSignInRequest:
     """Keep a request of a program; raises TooManyAttempts (429) for its network."""
-    origin = signin.origin_of(request)
-    wait_s = limits.take(
-        *("terminal sign-in", network_of(origin.address)),
+    source = signin.request_source(request)
+    rate_limits.enforce(
+        *("terminal sign-in", subscriber_network(source.address)),
         limit=STARTS_PER_NETWORK,
         window=WINDOW,
+        error=TooManyAttempts,
         now=now,
     )
-    if wait_s:
-        raise TooManyAttempts(retry_after_s=wait_s)
     request_id = new_secret()
     waiting = TerminalSignIn(
         digest=digest(request_id),
         code_challenge=code_challenge,
         host=host,
-        address=origin.address,
-        agent=origin.agent[:300],
+        address=source.address,
+        agent=source.agent[:300],
         port=port,
         environment=environment,
         created_at=now,
@@ -107,7 +105,7 @@ def start(
     )
     waiting.save(force_insert=True)
     link = console_link("terminal", request=request_id)
-    return Started(request_id, matching_code(request_id), link, waiting.expires_at)
+    return TerminalSignInRequest(request_id, matching_code(request_id), link, waiting.expires_at)
 
 
 def find(request_id: str, *, now: datetime, for_update: bool = False) -> TerminalSignIn:
@@ -124,7 +122,7 @@ def find(request_id: str, *, now: datetime, for_update: bool = False) -> Termina
     return found
 
 
-def place_of(waiting: TerminalSignIn, principal: Principal) -> str:
+def environment_of(waiting: TerminalSignIn, principal: Principal) -> str:
     """Return the id of the environment that a request is for; '' if the caller has none of it.
 
     What the program sent is not shown: it could be a sentence that misleads who decides.
@@ -139,7 +137,7 @@ def place_of(waiting: TerminalSignIn, principal: Principal) -> str:
 
 def allow(
     request: PlatformRequest, principal: Principal, request_id: str, *, now: datetime
-) -> Allowed:
+) -> TerminalApproval:
     """Allow a request in the caller's name; return the code that the program exchanges.
 
     Raises TerminalSignInGone (410), EnvironmentNotFound (404: it can still be denied).
@@ -155,7 +153,7 @@ def allow(
         waiting.expires_at = now + CODE_LIFETIME
         waiting.save()
         _record(request, AccountTag.TERMINAL_SIGN_IN_ALLOW, waiting)
-    return Allowed(code, waiting.port, waiting.expires_at)
+    return TerminalApproval(code, waiting.port, waiting.expires_at)
 
 
 def deny(request: PlatformRequest, request_id: str, *, now: datetime) -> int | None:

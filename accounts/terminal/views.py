@@ -60,7 +60,7 @@ class TerminalSignInViewSet(PlatformViewSet):
             "program": program_of(waiting.agent),
             "address": waiting.address,
             "is_same_address": waiting.address == client_address(self.platform_request),
-            "environment": terminal_sign_ins.place_of(waiting, self.principal),
+            "environment": terminal_sign_ins.environment_of(waiting, self.principal),
             "created_at": waiting.created_at,
             "expires_at": waiting.expires_at,
         }

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from accounts import limits
+from accounts import rate_limits
 from accounts.errors import TooManyWebhooks, WebhookIsOff, WebhookSentTooOften
 from accounts.models import User, WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import deliveries, egress, events, signing
@@ -134,9 +134,14 @@ def refuse_flood(organization_id: int, *, now: datetime) -> None:
 
     Raises WebhookSentTooOften (429).
     """
-    wait_s = limits.take("webhook", str(organization_id), limit=SENDS_AN_HOUR, window=HOUR, now=now)
-    if wait_s:
-        raise WebhookSentTooOften(retry_after_s=wait_s)
+    rate_limits.enforce(
+        "webhook",
+        str(organization_id),
+        limit=SENDS_AN_HOUR,
+        window=HOUR,
+        error=WebhookSentTooOften,
+        now=now,
+    )
 
 
 def _ordered(wanted: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from platform_site.lib.fair_limiter import FairLimiter
-from platform_site.lib.web.addresses import address_behind, network_of
+from platform_site.lib.web.addresses import address_behind, subscriber_network
 from platform_site.web_server.connection import RECEIVE_BYTES, Connection
 from platform_site.web_server.framing import forwarded_for
 
@@ -54,7 +54,7 @@ class ClientShares:
 
     def opened_beside(self, conn: Connection) -> Iterator[Connection]:
         """Yield the connections of the same address, the oldest first."""
-        return iter(tuple(self._of_address.get(network_of(_peer(conn)), ())))
+        return iter(tuple(self._of_address.get(subscriber_network(_peer(conn)), ())))
 
     def closed(self, conn: Connection) -> None:
         """Count a connection out, with all that it holds; again it changes nothing."""
@@ -116,7 +116,7 @@ class ClientShares:
 
     def _key(self, address: str) -> str | None:
         """Return whose share it is; None for a client that has no share of its own."""
-        network = network_of(address)
+        network = subscriber_network(address)
         return None if network in LOCAL else network
 
 

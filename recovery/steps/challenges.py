@@ -11,12 +11,12 @@ from typing import Any, Final
 from django.db import transaction
 
 from platform_site.lib.principals import PlatformRequest
-from recovery import recoveries
+from recovery import recovery_rows
 from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, RecoveryGone
 from recovery.models import Purpose, Recovery, RecoveryChallenge
 from recovery.tokens import reset_tokens
 from twofactor import registry
-from twofactor.challenges import core
+from twofactor.challenges import challenge_base
 from twofactor.errors import ChallengeGone, MethodNotEnabled
 from twofactor.factors import throttle
 from twofactor.factors.contract import ChallengeAnswer
@@ -52,8 +52,8 @@ def create(reset_token: str, wanted: str, *, now: datetime) -> dict[str, Any]:
     """
     pointer = reset_tokens.read(reset_token, now=now)
     with transaction.atomic():
-        recovery = recoveries.lock_by_pointer(pointer, now=now)
-        holder = recoveries.lock_holder(recovery)
+        recovery = recovery_rows.lock_by_pointer(pointer, now=now)
+        holder = recovery_rows.lock_holder(recovery)
         if recovery.proven_at is not None:
             raise RecoveryGone
         factor = _choose(recovery, holder.held, wanted)
@@ -61,14 +61,14 @@ def create(reset_token: str, wanted: str, *, now: datetime) -> dict[str, Any]:
         names = offered(recovery, holder.held)
         latest = _latest(recovery, factor)
         if latest is not None:
-            repeated = core.id_to_repeat(latest, now)
+            repeated = challenge_base.id_to_repeat(latest, now)
             if repeated:
-                return core.describe(latest, factor, repeated, offered=names)
+                return challenge_base.describe(latest, factor, repeated, offered=names)
             if latest.is_open(now):
                 latest.delete()
         challenge = RecoveryChallenge(recovery=recovery)
-        challenge_id = core.open_challenge(challenge, factor, others=names, now=now)
-        return core.describe(challenge, factor, challenge_id, offered=names)
+        challenge_id = challenge_base.open_challenge(challenge, factor, others=names, now=now)
+        return challenge_base.describe(challenge, factor, challenge_id, offered=names)
 
 
 def _choose(recovery: Recovery, held: Holdings, wanted: str) -> Factor:
@@ -114,7 +114,7 @@ def is_proven(
     if factor is None:
         raise ChallengeGone
     challenge.factor = factor
-    if not core.is_right(
+    if not challenge_base.is_right(
         request,
         challenge,
         given.answer,
@@ -134,7 +134,7 @@ def _is_of(challenge: RecoveryChallenge, held: Holdings, name: str) -> bool:
 def _lock(recovery: Recovery, challenge_id: str, now: datetime) -> RecoveryChallenge:
     rows = RecoveryChallenge.unscoped.select_for_update()  # unscoped: by a capability
     found: RecoveryChallenge | None = rows.filter(
-        pk=core.digest_of(RecoveryChallenge, challenge_id), recovery=recovery
+        pk=challenge_base.digest_of(RecoveryChallenge, challenge_id), recovery=recovery
     ).first()
     if found is None or not found.is_open(now):
         raise ChallengeGone

@@ -14,12 +14,12 @@ from accounts.models import User
 from accounts.reclaim import account_reclaim, address_release
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
-from recovery import channels, recoveries
+from recovery import channels, recovery_rows
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, RecoveryGone
 from recovery.models import Recovery
-from recovery.recoveries import Holder
-from recovery.steps import account_access, challenges
+from recovery.recovery_rows import Holder
+from recovery.steps import access_end, challenges
 from recovery.steps.challenges import FactorProof
 from recovery.tokens.reset_tokens import Pointer
 from twofactor.errors import CodeRejected
@@ -47,7 +47,7 @@ def set_password(
     HashingBusy (503), RecoveryGone (410), what challenges.is_proven raises, CodeRejected (401,
     counted).
     """
-    user = recoveries.peek(pointer, now=now).user
+    user = recovery_rows.peek(pointer, now=now).user
     if user is None:
         raise RecoveryGone
     context = (user.email, user.organization.name, settings.SERVICE_NAME)
@@ -55,8 +55,8 @@ def set_password(
     # Before the locks: a hash takes long.
     encoded = passwords.hash_password(choice.password)
     with transaction.atomic():
-        recovery = recoveries.lock_by_pointer(pointer, now=now)
-        holder = recoveries.lock_holder(recovery)
+        recovery = recovery_rows.lock_by_pointer(pointer, now=now)
+        holder = recovery_rows.lock_holder(recovery)
         if choice.new_account:
             _open_new_account(request, recovery, holder, encoded, now)
             return
@@ -80,7 +80,7 @@ def _prove_factor(
     try:
         return challenges.is_proven(request, recovery, holder.held, given, now=now)
     except (RecoveryChallengeRequired, NoIndependentFactor) as exc:
-        exc.extra["new_account_offered"] = recoveries.is_new_account_offered(recovery, holder)
+        exc.extra["new_account_offered"] = recovery_rows.is_new_account_offered(recovery, holder)
         raise
 
 
@@ -88,9 +88,9 @@ def _open_new_account(
     request: PlatformRequest, recovery: Recovery, holder: Holder, encoded: str, now: datetime
 ) -> None:
     """Leave the account with the second factor as it is, but for its address."""
-    if not recoveries.is_new_account_offered(recovery, holder):
+    if not recovery_rows.is_new_account_offered(recovery, holder):
         raise InvalidRequest.for_field("new_account", "Not for this account.", code="not_offered")
-    recoveries.end(recovery, reason="address_released", now=now)
+    recovery_rows.end(recovery, reason="address_released", now=now)
     user = address_release.replace(request, holder.user, encoded, now=now)
     staff_access.unlock_password(user)
     notices.notify(user, "recovery_completed", purpose="a new account has your address")
@@ -111,11 +111,11 @@ def _record(request: PlatformRequest, recovery: Recovery, user: User, **data: An
 
 def _apply(recovery: Recovery, holder: Holder, encoded: str, now: datetime) -> None:
     user = holder.user
-    recoveries.end(recovery, reason="completed", now=now)
+    recovery_rows.end(recovery, reason="completed", now=now)
     user.password = encoded
     user.save(update_fields=["password"])
     staff_access.unlock_password(user)
-    account_access.end_access(user, reason="recovery", now=now)
+    access_end.end_access(user, reason="recovery", now=now)
     channels.notify(user, holder.held, "recovery_completed", purpose="a new password was set")
 
 
@@ -125,4 +125,6 @@ def _take_from_stranger(request: PlatformRequest, holder: Holder, now: datetime)
     A second factor stays, since it was just proven: recovery never removes one at once.
     """
     has_factors = bool(holder.held.proper)
-    account_reclaim.strip_unproven(holder.user, request=request, now=now, keep_factors=has_factors)
+    account_reclaim.reset_unverified_account(
+        holder.user, request=request, now=now, keep_factors=has_factors
+    )

@@ -11,14 +11,14 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import transaction
 
-from accounts import limits
+from accounts import rate_limits
 from accounts.errors import TooManyAttempts
-from accounts.signin.signin import origin_of
+from accounts.signin.signin import request_source
 from platform_site.lib.emails import folded
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address, network_of
-from recovery import questions, recoveries, tasks
+from platform_site.lib.web.addresses import client_address, subscriber_network
+from recovery import questions, recovery_rows, tasks
 from recovery.errors import RecoveryTooOften
 from recovery.models import Method, Recovery
 from recovery.tokens.channel_tokens import LIVES
@@ -52,21 +52,21 @@ def start(
     Raises TooManyAttempts (the client's address) and RecoveryTooOften (the account), both 429 and
     both counted alike for accounts that are not there.
     """
-    _count(network_of(client_address(request)), claim, now)
+    _count(subscriber_network(client_address(request)), claim, now)
     asked = questions.asked_of(claim.org_id, claim.email, subject=claim.subject)
     asked = asked if method == Method.SECURITY_QUESTIONS else []
     recovery_id = capability_id()
-    origin = origin_of(request)
+    source = request_source(request)
     recovery = Recovery(
-        digest=recoveries.capability_digest(recovery_id),
+        digest=recovery_rows.capability_digest(recovery_id),
         method=method,
         purpose=purpose,
         request=seal(
             {"org_id": claim.org_id, "email": claim.email.strip(), "recovery_id": recovery_id}
         ),
         asked=asked,
-        address=origin.address,
-        agent=origin.agent[:300],
+        address=source.address,
+        agent=source.agent[:300],
         created_at=now,
     )
     recovery.expires_at = now + LIVES[recovery.channel]
@@ -84,15 +84,15 @@ def start(
 
 def _count(network: str, claim: Claim, now: datetime) -> None:
     limit = settings.RECOVERY.starts_per_address
-    wait_s = limits.take("recovery", network, limit=limit, window=HOUR, now=now)
-    if wait_s:
-        raise TooManyAttempts(retry_after_s=wait_s)
+    rate_limits.enforce(
+        "recovery", network, limit=limit, window=HOUR, error=TooManyAttempts, now=now
+    )
     # The account's total comes last: a stranger's refused starts use nothing of it up.
     caps = (
         (f"{network} {claim.subject}", STARTS_PER_NETWORK),
         (claim.subject, settings.RECOVERY.starts_per_account),
     )
     for subject, limit in caps:
-        wait_s = limits.take("recovery of", subject, limit=limit, window=DAY, now=now)
-        if wait_s:
-            raise RecoveryTooOften(retry_after_s=wait_s)
+        rate_limits.enforce(
+            "recovery of", subject, limit=limit, window=DAY, error=RecoveryTooOften, now=now
+        )

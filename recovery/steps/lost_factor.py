@@ -16,15 +16,15 @@ from accounts.audit import audit
 from accounts.delivery.links import console_link
 from accounts.models import User
 from accounts.signin import credentials
-from accounts.signin.signin import environment_for, origin_of
+from accounts.signin.signin import environment_for, request_source
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
-from recovery import channels, recoveries
+from recovery import channels, recovery_rows
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import RecoveryGone, RecoveryNotDue
 from recovery.models import Purpose, Recovery
-from recovery.recoveries import Holder
-from recovery.steps import account_access, challenges
+from recovery.recovery_rows import Holder
+from recovery.steps import access_end, challenges
 from recovery.steps.challenges import FactorProof
 from recovery.tokens import channel_tokens, reset_tokens
 from recovery.tokens.reset_tokens import Pointer
@@ -54,18 +54,18 @@ def prove(
     (400) for neither proof, what challenges.is_proven raises, CodeRejected (401, counted).
     """
     pointer = reset_tokens.read(reset_token, now=now)
-    peeked = recoveries.peek(pointer, now=now)
+    peeked = recovery_rows.peek(pointer, now=now)
     if peeked.purpose != Purpose.SECOND_FACTOR or peeked.proven_at or peeked.user is None:
         raise RecoveryGone
     proven = None
     if first.password:
         # A hash changed by a changed cost is the same password: what is compared is the new row.
-        origin = origin_of(request)
-        proven = credentials.verify(peeked.user.email, first.password, origin=origin, now=now)
+        source = request_source(request)
+        proven = credentials.verify(peeked.user.email, first.password, source=source, now=now)
     elif not first.given.challenge_id:
         raise InvalidRequest.for_field("password", "Send the password, or a passkey's answer.")
     with transaction.atomic():
-        recovery = recoveries.lock_by_pointer(pointer, now=now)
+        recovery = recovery_rows.lock_by_pointer(pointer, now=now)
         holder = _lock_holder(recovery, proven)
         if proven is not None:
             amr = "pwd"
@@ -82,8 +82,8 @@ def prove(
 def _lock_holder(recovery: Recovery, proven: User | None) -> Holder:
     """Lock who recovers: unchanged since the recovery began, or since the password was proven."""
     if proven is None:
-        return recoveries.lock_holder(recovery)
-    holder = recoveries.lock_present_holder(recovery)
+        return recovery_rows.lock_holder(recovery)
+    holder = recovery_rows.lock_present_holder(recovery)
     is_same_user = proven.pk == holder.user.pk and proven.password == holder.user.password
     if not is_same_user or proven.email != holder.user.email:
         raise RecoveryGone
@@ -100,7 +100,7 @@ def _begin_delay(
     recovery.reset_expires_at = expires_at
     recovery.generation += 1
     recovery.cancel = channel_tokens.cancel_digest(cancel)
-    recovery.fingerprint = recoveries.fingerprint(user, holder.held)
+    recovery.fingerprint = recovery_rows.fingerprint(user, holder.held)
     recovery.save()
     at = f"{effective_at:%Y-%m-%d %H:%M} UTC"
     channels.notify_with_cancel_link(
@@ -135,8 +135,8 @@ def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> di
     was used or set up since: then it is not lost.
     """
     with transaction.atomic():
-        recovery = recoveries.lock_by_pointer(pointer, now=now)
-        holder = recoveries.lock_holder(recovery)
+        recovery = recovery_rows.lock_by_pointer(pointer, now=now)
+        holder = recovery_rows.lock_holder(recovery)
         if recovery.effective_at is None:
             raise RecoveryGone
         if now < recovery.effective_at:
@@ -144,7 +144,7 @@ def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> di
             raise RecoveryNotDue(extra={"effective_at": at})
         if recovery.proven_at is None or _is_in_use(holder, since=recovery.proven_at):
             raise RecoveryGone
-        recoveries.end(recovery, reason="completed", now=now)
+        recovery_rows.end(recovery, reason="completed", now=now)
         user, number = holder.user, _remove_factors(holder, now)
         waiting = pending.open_pending(
             user, environment_for(user, ""), use=pending.ENROL, amr=list(recovery.amr), now=now
@@ -173,7 +173,7 @@ def _remove_factors(holder: Holder, now: datetime) -> int:
     channels.notify(user, holder.held, "recovery_completed", purpose=purpose)
     number = factors.reset(user)
     enrolments.require(user, now=now)
-    account_access.end_access(user, reason="recovery", now=now)
+    access_end.end_access(user, reason="recovery", now=now)
     return number
 
 
@@ -197,7 +197,7 @@ def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
         recovery = found.filter(cancel=digest, ended_at=None).first()  # unscoped: by a capability
         if recovery is None or recovery.user is None or not _can_still_lead(recovery, now):
             raise RecoveryGone
-        recoveries.end(recovery, reason="cancelled", now=now)
+        recovery_rows.end(recovery, reason="cancelled", now=now)
         audit.record_user(
             request, RecoveryTag.RECOVERY_CANCEL, recovery.user, recovery=str(recovery.pk)
         )

@@ -7,11 +7,11 @@ from django.db import transaction
 
 from accounts.audit import audit
 from platform_site.lib.principals import PlatformRequest
-from recovery import recoveries
+from recovery import recovery_rows
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import RecoveryTokenRejected
 from recovery.models import Purpose, Recovery
-from recovery.recoveries import Holder
+from recovery.recovery_rows import Holder
 from recovery.steps import challenges
 from recovery.tokens import channel_tokens, reset_tokens
 from twofactor import registry
@@ -32,10 +32,10 @@ def verify(
     """
     token = channel_tokens.canonical(token)
     with transaction.atomic():
-        recovery = recoveries.lock_by_capability(recovery_id, now=now)
+        recovery = recovery_rows.lock_by_capability(recovery_id, now=now)
         # Without an account nothing was sent: '' is no digest, so no token is right.
         if is_same(recovery.token, channel_tokens.token_digest(recovery, token)):
-            return _accept(request, recovery, recoveries.lock_holder(recovery), now)
+            return _accept(request, recovery, recovery_rows.lock_holder(recovery), now)
         recovery.attempts_left -= 1
         recovery.save(update_fields=["attempts_left"])
         # Recorded without an account, too, so that both cases take the same time.
@@ -66,7 +66,7 @@ def _accept(
         "expires_at": int(recovery.reset_expires_at.timestamp()),
         "next": _next(recovery, holder),
         "methods": registry.challenge_names(challenges.offered(recovery, holder.held)),
-        "new_account_offered": recoveries.is_new_account_offered(recovery, holder),
+        "new_account_offered": recovery_rows.is_new_account_offered(recovery, holder),
     }
 
 

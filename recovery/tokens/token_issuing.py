@@ -9,7 +9,7 @@ from django.db import transaction
 from accounts.audit import audit
 from accounts.models import User
 from accounts.signin import credentials
-from recovery import channels, recoveries
+from recovery import channels, recovery_rows
 from recovery.audit_tags import RecoveryTag
 from recovery.models import Method, Purpose, Recovery
 from recovery.tokens import channel_tokens
@@ -59,7 +59,7 @@ def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> N
     if not to or not _is_of_use(recovery, held):
         return
     recovery.user, recovery.organization_id = user, user.organization_id
-    recovery.fingerprint = recoveries.fingerprint(user, held)
+    recovery.fingerprint = recovery_rows.fingerprint(user, held)
     token = channel_tokens.new_token(recovery.channel)
     if not channels.send_token(recovery, user, to, token, recovery_id=recovery_id, now=now):
         return

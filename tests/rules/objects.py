@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from django.utils import timezone
 
 from accounts.invitations import invitations
-from accounts.invitations.invitations import Host, Offer
+from accounts.invitations.invitations import Inviter, Offer
 from accounts.models import Domain, Identity, OrganizationExport, User, WebhookEndpoint
 from accounts.webhooks import endpoints, signing
 from edgecache.api import client, nodes
@@ -158,7 +158,7 @@ MAKERS: dict[str, Callable[[User], str]] = {
         invitations.invite(
             user.organization_id,
             Offer("charlies-guest@example.org", ["reader"]),
-            host=Host(user.pk, user.email),
+            inviter=Inviter(user.pk, user.email),
             now=timezone.now(),
         ).pk
     ),

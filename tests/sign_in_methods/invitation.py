@@ -3,7 +3,7 @@
 from django.utils import timezone
 
 from accounts.invitations import invitations
-from accounts.invitations.invitations import Host, Offer
+from accounts.invitations.invitations import Inviter, Offer
 from accounts.signin.signin import SignInMethod
 from environments.models import Organization
 from tests.accounts.invitations.support import accept, mailed_token
@@ -17,7 +17,7 @@ class Invitation(Driver):
 
     def prepare(self, home: Organization) -> None:
         offer = Offer(EMAIL, ["reader"])
-        invitations.invite(home.pk, offer, host=Host(), now=timezone.now())
+        invitations.invite(home.pk, offer, inviter=Inviter(), now=timezone.now())
 
     def come_in(self) -> Answer:
         return accept(mailed_token(EMAIL))

@@ -12,7 +12,7 @@ from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, S
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import registry
 from twofactor.audit_tags import TwoFactorTag
-from twofactor.challenges import challenge_rows, core
+from twofactor.challenges import challenge_base, challenge_rows
 from twofactor.challenges.assurance import raise_assurance
 from twofactor.errors import (
     ChallengeGone,
@@ -58,17 +58,19 @@ def create(principal: Principal, wanted: str, *, now: datetime) -> dict[str, Any
         throttle.refuse_slowed(factor, now)
         latest = _latest(principal, factor)
         if latest is not None:
-            repeated = core.id_to_repeat(latest, now)
+            repeated = challenge_base.id_to_repeat(latest, now)
             if repeated:
-                return core.describe(latest, factor, repeated, offered=held.askable)
+                return challenge_base.describe(latest, factor, repeated, offered=held.askable)
             _expire(latest, now)
         challenge = Challenge(
             user_id=principal.own_id,
             pending_id=principal.pending_id,
             session_id=principal.session_id,
         )
-        challenge_id = core.open_challenge(challenge, factor, others=held.askable, now=now)
-    return core.describe(challenge, factor, challenge_id, offered=held.askable)
+        challenge_id = challenge_base.open_challenge(
+            challenge, factor, others=held.askable, now=now
+        )
+    return challenge_base.describe(challenge, factor, challenge_id, offered=held.askable)
 
 
 def _latest(principal: Principal, factor: Factor) -> Challenge | None:
@@ -99,7 +101,7 @@ def verify(
         throttle.refuse_slowed(challenge.factor, now)
         is_allowed = _is_allowed(challenge)
         purpose = "login" if challenge.session_id is None else "step_up"
-        if core.is_right(
+        if challenge_base.is_right(
             request, challenge, answer, challenge_id=challenge_id, purpose=purpose, now=now
         ):
             return _complete(request, challenge, answer, is_allowed=is_allowed, now=now)

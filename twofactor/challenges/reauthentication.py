@@ -8,7 +8,7 @@ from accounts.audit import audit
 from accounts.errors import InvalidCredentials
 from accounts.models import Session
 from accounts.signin import credentials
-from accounts.signin.signin import origin_of
+from accounts.signin.signin import request_source
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor.audit_tags import TwoFactorTag
 
@@ -22,7 +22,7 @@ def by_password(
     """
     email = principal.email or ""
     try:
-        credentials.verify(email, password, origin=origin_of(request), now=now)
+        credentials.verify(email, password, source=request_source(request), now=now)
     except InvalidCredentials:
         # A caller that has a session and guesses the password may have stolen the session.
         audit.record_request(request, TwoFactorTag.SESSION_REAUTHENTICATE, outcome="refused")

@@ -138,7 +138,7 @@ def _refuse_unproven(principal: Principal) -> None:
     holdings.holdings_of(principal.own_id, lock=True)
     # Where there was none to lock, one that another request activates is waited for here; after the
     # factors, as in answers to challenges.
-    sessions.take_turns(principal.own_id)
+    sessions.lock_user_sessions(principal.own_id)
     if "mfa" not in principal.amr and holdings.has_proper_factor(principal.own_id):
         raise EnrolmentGone
 

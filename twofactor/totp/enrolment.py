@@ -13,7 +13,7 @@ from django.db import transaction
 from qrcode.constants import ERROR_CORRECT_L
 from qrcode.image.pure import PyPNGImage
 
-from accounts import limits
+from accounts import rate_limits
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor.backup_codes import enrolment as backup_codes
 from twofactor.errors import EnrolmentTooOften
@@ -42,9 +42,14 @@ def setup(principal: Principal, *, issuer: str, account_name: str, now: datetime
     """
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, FACTOR.name)
-    wait_s = limits.take("totp setup", str(user.pk), limit=SETUPS_PER_HOUR, window=HOUR, now=now)
-    if wait_s:
-        raise EnrolmentTooOften(retry_after_s=wait_s)
+    rate_limits.enforce(
+        "totp setup",
+        str(user.pk),
+        limit=SETUPS_PER_HOUR,
+        window=HOUR,
+        error=EnrolmentTooOften,
+        now=now,
+    )
     seed = base64.b32encode(secrets.token_bytes(SEED_BYTES)).decode()
     secret_id, _ = enrolments.begin(user, FACTOR.name, {"seed": seed}, now=now)
     uri = otpauth_uri(

@@ -14,7 +14,7 @@ from webauthn import generate_authentication_options
 from webauthn.helpers import options_to_json_dict
 from webauthn.helpers.structs import UserVerificationRequirement
 
-from accounts import limits
+from accounts import rate_limits
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.errors import TooManyAttempts
@@ -31,7 +31,7 @@ from environments.models import Environment
 from platform_site.lib.emails import folded
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address, network_of
+from platform_site.lib.web.addresses import client_address, subscriber_network
 from twofactor.errors import ChallengeGone, PasskeyRejected
 from twofactor.factors import holdings
 from twofactor.models import Passkey, PasskeyRequest
@@ -112,7 +112,7 @@ def proven_user(
     # Raised outside of the transaction, so that the audit trail keeps the refusal.
     if user is None:
         raise PasskeyRejected
-    limits.uncount("passkey", _network(request), window=WINDOW, now=now)
+    rate_limits.uncount("passkey", _network(request), window=WINDOW, now=now)
     return user
 
 
@@ -177,10 +177,10 @@ def _email_digest(email: str) -> str:
 
 
 def _refuse_flood(request: PlatformRequest, kind: str, limit: int, now: datetime) -> None:
-    wait_s = limits.take(kind, _network(request), limit=limit, window=WINDOW, now=now)
-    if wait_s:
-        raise TooManyAttempts(retry_after_s=wait_s)
+    rate_limits.enforce(
+        kind, _network(request), limit=limit, window=WINDOW, error=TooManyAttempts, now=now
+    )
 
 
 def _network(request: PlatformRequest) -> str:
-    return network_of(client_address(request))
+    return subscriber_network(client_address(request))

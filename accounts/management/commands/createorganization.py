@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.invitations import invitations
-from accounts.invitations.invitations import Host
+from accounts.invitations.invitations import Inviter
 from accounts.management import operators
 from accounts.signin import signup
 from environments import environments
@@ -53,7 +53,7 @@ class Command(OpsCommand):
             )
             if email:
                 admin = signup.add_user(made, email, make_password(None), roles=["admin"])
-                invitations.invite_member(admin, host=Host(), now=timezone.now())
+                invitations.invite_member(admin, inviter=Inviter(), now=timezone.now())
         text = f"Organization {made.pk}: {name}"
         return Outcome(
             {"org_id": made.pk, "name": name, "environments": [*BUILT_IN], "admin": email or None},

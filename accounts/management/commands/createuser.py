@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.invitations import invitations
-from accounts.invitations.invitations import Host
+from accounts.invitations.invitations import Inviter
 from accounts.management import operators
 from accounts.members import labels
 from accounts.models import User
@@ -92,7 +92,7 @@ def _make(home: Organization, email: str, encoded: str, options: dict[str, Any])
     made.email_verified_at = timezone.now() if options["verified"] else None
     made.save(update_fields=["labels", "email_verified_at"])
     if options["invite"]:
-        invitations.invite_member(made, host=Host(), now=timezone.now())
+        invitations.invite_member(made, inviter=Inviter(), now=timezone.now())
     audit.add(
         None,
         AccountTag.CLI_MEMBER_CREATE,

@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.invitations import invitations
-from accounts.invitations.invitations import Host
+from accounts.invitations.invitations import Inviter
 from accounts.management import operators
 from accounts.members import importing
 from accounts.members.importing import ImportRefused, Wrong
@@ -74,7 +74,7 @@ def _load(home: Organization, lines: TextIO, *, is_inviting: bool) -> int:
     for member in importing.load(home, lines):
         number += 1
         if is_inviting:
-            invitations.invite_member(member, host=Host(), now=now)
+            invitations.invite_member(member, inviter=Inviter(), now=now)
     data = {"members": number, "invited": is_inviting}
     audit.add(None, AccountTag.CLI_MEMBER_IMPORT, organization_id=home.pk, data=data)
     return number

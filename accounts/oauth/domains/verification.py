@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from accounts import limits
+from accounts import rate_limits
 from accounts.audit import audit, trail
 from accounts.audit_tags import AccountTag
 from accounts.errors import TooManyAttempts
@@ -169,8 +169,11 @@ def _about(domain: Domain) -> dict[str, Any]:
 
 
 def _check_rate(organization_id: int, now: datetime) -> None:
-    wait_s = limits.take(
-        "domain lookup", str(organization_id), limit=LOOKUPS_PER_HOUR, window=HOUR, now=now
+    rate_limits.enforce(
+        "domain lookup",
+        str(organization_id),
+        limit=LOOKUPS_PER_HOUR,
+        window=HOUR,
+        error=TooManyAttempts,
+        now=now,
     )
-    if wait_s:
-        raise TooManyAttempts(retry_after_s=wait_s)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from accounts import limits
+from accounts import rate_limits
 from accounts.errors import TooManyAttempts
 from accounts.oauth.errors import CodeGone, StateInvalid, StateUsed
 from accounts.oauth.flow import browser_binding, redirects
@@ -18,7 +18,7 @@ from accounts.oauth.flow.secrets import decrypt_json, digest, encrypt_json, is_s
 from accounts.oauth.models import OAuthTransaction
 from accounts.oauth.providers import registry
 from platform_site.lib.principals import PlatformRequest, Principal
-from platform_site.lib.web.addresses import client_address, network_of
+from platform_site.lib.web.addresses import client_address, subscriber_network
 
 LIFETIME: Final = timedelta(seconds=browser_binding.LIFETIME_S)
 RATE_WINDOW: Final = timedelta(minutes=15)
@@ -160,12 +160,11 @@ def check_rate(request: PlatformRequest, now: datetime) -> None:
 
     Raises TooManyAttempts.
     """
-    wait_s = limits.take(
+    rate_limits.enforce(
         "external sign-in",
-        network_of(client_address(request)),
+        subscriber_network(client_address(request)),
         limit=settings.OAUTH.starts_per_address,
         window=RATE_WINDOW,
+        error=TooManyAttempts,
         now=now,
     )
-    if wait_s:
-        raise TooManyAttempts(retry_after_s=wait_s)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import structlog
 from django.conf import settings
 
-from accounts import limits
+from accounts import rate_limits
 from accounts.audit import audit
 from accounts.errors import TooManyAttempts
 from accounts.oauth.domains import dns_lookup
@@ -63,11 +63,14 @@ def prove(scope: Scope, bucket_name: str, host: str, *, now: datetime) -> Row:
     path = _path(scope, bucket_name)
     name = _read(host)
     record = record_of(scope, bucket_name, name)
-    wait_s = limits.take(
-        "cache host lookup", str(scope.organization_id), limit=LOOKUPS_AN_HOUR, window=HOUR, now=now
+    rate_limits.enforce(
+        "cache host lookup",
+        str(scope.organization_id),
+        limit=LOOKUPS_AN_HOUR,
+        window=HOUR,
+        error=TooManyAttempts,
+        now=now,
     )
-    if wait_s:
-        raise TooManyAttempts(retry_after_s=wait_s)
     try:
         seen = _tokens(name)
     except LookupFailed as exc:

@@ -35,7 +35,7 @@ def is_from_this_machine(request: HttpRequest) -> bool:
     return address != "unknown" and ipaddress.ip_address(address).is_loopback and not forwarded
 
 
-def network_of(address: str) -> str:
+def subscriber_network(address: str) -> str:
     """Return the unit of rate limits: an IPv4 address, or an IPv6 /64 (one subscriber)."""
     canonical = _canonical(address)
     if ":" not in canonical:

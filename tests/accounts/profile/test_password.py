@@ -14,7 +14,7 @@ from pytest_django import Settings
 from accounts import passwords
 from accounts.errors import InvalidCredentials
 from accounts.models import AuditEvent, Session, User
-from accounts.sessions.sessions import Origin
+from accounts.sessions.sessions import RequestSource
 from accounts.signin import credentials, signin
 from accounts.signin.signin import SignInAttempt, SignInMethod
 from environments.models import Organization
@@ -28,7 +28,7 @@ from twofactor.trusted_devices import devices
 pytestmark = pytest.mark.django_db
 PATH = "/v1/auth/password"
 NEW = "another horse altogether"
-ORIGIN = Origin("127.0.0.1", "test")
+SOURCE = RequestSource("127.0.0.1", "test")
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_a_pending_sign_in_ends_with_the_password_that_began_it(alice: User) -> 
 
 def test_a_password_proven_before_its_change_opens_no_session_after_it(alice: User) -> None:
     """The race of a thief: the old password is checked, then changed, then a session opened."""
-    proven = credentials.verify(alice.email, PASSWORD, origin=ORIGIN, now=timezone.now())
+    proven = credentials.verify(alice.email, PASSWORD, source=SOURCE, now=timezone.now())
     assert change(signed_in(alice)).status == 200
     request = RequestFactory().post("/v1/auth/login")
     place = signin.environment_for(proven, "")
@@ -175,7 +175,7 @@ def test_a_password_proven_before_its_change_opens_no_session_after_it(alice: Us
 
 def test_a_password_proven_before_its_change_starts_no_second_factor_after_it(alice: User) -> None:
     with_totp(alice)
-    proven = credentials.verify(alice.email, PASSWORD, origin=ORIGIN, now=timezone.now())
+    proven = credentials.verify(alice.email, PASSWORD, source=SOURCE, now=timezone.now())
     caller = signed_in(alice)
     Session.unscoped.update(mfa_time=timezone.now())
     assert change(caller).status == 200

@@ -160,7 +160,7 @@ def test_an_account_that_was_proven_is_not_stripped() -> None:
     assert not AuditEvent.objects.filter(tag="api:user:strip").exists()
     request = RequestFactory().post("/")
     with pytest.raises(ValueError, match="proven before"):
-        account_reclaim.strip_unproven(user, request=request, now=timezone.now())  # type: ignore[arg-type]  # unread
+        account_reclaim.reset_unverified_account(user, request=request, now=timezone.now())  # type: ignore[arg-type]  # unread
 
 
 def test_every_credential_ends_when_an_account_is_stripped(alice: User) -> None:
@@ -170,7 +170,7 @@ def test_every_credential_ends_when_an_account_is_stripped(alice: User) -> None:
     caller = signed_in(alice)
     user = user_of(alice.email)
     request = RequestFactory().post("/")
-    account_reclaim.strip_unproven(user, request=request, now=timezone.now())  # type: ignore[arg-type]  # anonymous
+    account_reclaim.reset_unverified_account(user, request=request, now=timezone.now())  # type: ignore[arg-type]  # anonymous
     after = user_of(alice.email)
     assert not after.has_usable_password()
     assert after.email_verified_at is not None

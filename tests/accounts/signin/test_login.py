@@ -13,7 +13,7 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts import limits, passwords
+from accounts import passwords, rate_limits
 from accounts.models import AuditEvent, User
 from environments import environments
 from environments.models import Organization
@@ -183,7 +183,7 @@ def test_parallel_guesses_cannot_slip_past_the_limit(settings: Settings) -> None
     def guess(_: int) -> None:
         try:
             looked_at.append(
-                limits.attempt("login", "alice@example.com", free=3, now=timezone.now())
+                rate_limits.attempt("login", "alice@example.com", free=3, now=timezone.now())
             )
         finally:
             connection.close()

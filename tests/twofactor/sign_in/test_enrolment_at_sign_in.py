@@ -17,7 +17,7 @@ from tests.twofactor.holder import Holder, ask, log_in, pending, reply, set_up
 from twofactor.factors import holdings
 from twofactor.factors.holdings import Holdings
 from twofactor.models import Factor
-from twofactor.sign_in import stage
+from twofactor.sign_in import second_factor_stage
 
 pytestmark = pytest.mark.django_db
 
@@ -89,7 +89,7 @@ def test_a_login_that_overlaps_the_owners_enrolment_cannot_enrol(
 
     with monkeypatch.context() as patch:
         late_login = SimpleNamespace(holdings_of=read_before_the_owner_enrols)
-        patch.setattr(stage, "holdings", late_login)
+        patch.setattr(second_factor_stage, "holdings", late_login)
         thief = waiting()
     seed = Factor.unscoped.get(method="totp").secret
     answer = verify(thief, begun(thief))

@@ -19,7 +19,7 @@ from tests import inbox
 from tests.cast import Caller, signed_in
 from tests.parallel import at_once
 from tests.twofactor.holder import Holder, ask, log_in, pending, reply
-from twofactor.challenges import core
+from twofactor.challenges import challenge_base
 from twofactor.models import Factor, TrustedDevice
 from twofactor.trusted_devices import devices
 
@@ -172,13 +172,13 @@ def test_a_step_up_does_not_restore_trust_that_ends_meanwhile(
     caller = Caller().holding(log_in(X_DEVICE_TOKEN=device))
     challenge = ask(caller)
     Factor.unscoped.update(last_step=0)
-    is_right = core.is_right
+    is_right = challenge_base.is_right
 
     def policy_changes_first(*args: Any, **more: Any) -> bool:
         devices.forget_all_within(holder.user.organization_id)
         return is_right(*args, **more)
 
-    monkeypatch.setattr(core, "is_right", policy_changes_first)
+    monkeypatch.setattr(challenge_base, "is_right", policy_changes_first)
     assert reply(challenge, holder.code()).status == 200
     assert caller.get("/v1/whoami").body["amr"] == ["mfa", "otp", "pwd"]
 

@@ -4,7 +4,7 @@ import pytest
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from platform_site.lib.web.addresses import client_address, network_of
+from platform_site.lib.web.addresses import client_address, subscriber_network
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,11 @@ def test_a_socket_without_an_address_is_unknown() -> None:
 
 
 def test_ipv6_addresses_count_by_their_64_prefix() -> None:
-    assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1") == "2001:db8::/64"
-    assert network_of("2001:db8:0:1::1") != network_of("2001:db8::1")
-    assert network_of("9.9.9.9") == "9.9.9.9"
-    assert network_of("unknown") == "unknown"
+    assert (
+        subscriber_network("2001:db8::1")
+        == subscriber_network("2001:db8::ffff:1")
+        == "2001:db8::/64"
+    )
+    assert subscriber_network("2001:db8:0:1::1") != subscriber_network("2001:db8::1")
+    assert subscriber_network("9.9.9.9") == "9.9.9.9"
+    assert subscriber_network("unknown") == "unknown"

@@ -19,7 +19,7 @@ from django.db import transaction
 from accounts.errors import SessionRevoked
 from accounts.models import Session, User
 from accounts.sessions import sessions
-from accounts.sessions.sessions import Origin
+from accounts.sessions.sessions import RequestSource
 from accounts.tokens.tokens import Pointer
 from environments.models import Environment
 from platform_site.lib.errors import InvalidRequest
@@ -54,14 +54,16 @@ def _position(session: Session, generation: int, now: datetime) -> ChainPosition
     return ChainPosition.REPLAYED if session.is_confirmed else ChainPosition.ANSWER_LOST
 
 
-def _refuse_dead(session: Session, now: datetime, *, besides: str = "") -> None:
+def _refuse_dead(session: Session, now: datetime, *, unless_ended_by: str = "") -> None:
     user, environment = session.user, session.environment
-    is_open = session.is_live(now) or (besides != "" and session.end_reason == besides)
+    is_open = session.is_live(now) or (
+        unless_ended_by != "" and session.end_reason == unless_ended_by
+    )
     if not (is_open and user.is_active and environment.deleted_at is None):
         raise SessionRevoked
 
 
-def refresh(pointer: Pointer, *, now: datetime) -> Session:
+def rotate(pointer: Pointer, *, now: datetime) -> Session:
     """Exchange a refresh token by the four rules; return the session in its next generation.
 
     Raises SessionRevoked; ReuseDetected under rule 4: the caller ends the sign-in.
@@ -70,13 +72,13 @@ def refresh(pointer: Pointer, *, now: datetime) -> Session:
         session = sessions.lock(pointer)
         position = _position(session, pointer.generation, now)
         if position is ChainPosition.REPLAYED:
-            _refuse_dead(session, now, besides=SWITCHED)
+            _refuse_dead(session, now, unless_ended_by=SWITCHED)
             raise ReuseDetected(session)
         if session.end_reason == SWITCHED:
             _undo_lost_switch(session, now)
         _refuse_dead(session, now)
         if position is not ChainPosition.PREVIOUS_IN_GRACE:
-            _rotate(session, held=pointer.generation, now=now)
+            _begin_next_generation(session, held=pointer.generation, now=now)
     return session
 
 
@@ -99,7 +101,7 @@ def _undo_lost_switch(session: Session, now: datetime) -> None:
     session.save(update_fields=["ended_at", "end_reason", "succeeded_by"])
 
 
-def _rotate(session: Session, *, held: int, now: datetime) -> None:
+def _begin_next_generation(session: Session, *, held: int, now: datetime) -> None:
     """Begin the next generation; ``held`` is the one that the client still has."""
     session.previous_generation = held
     session.generation += 1
@@ -108,22 +110,27 @@ def _rotate(session: Session, *, held: int, now: datetime) -> None:
     session.save(update_fields=["previous_generation", "generation", "rotated_at", "is_confirmed"])
 
 
-def switch(
-    pointer: Pointer, target: Environment, *, keep_current: bool, origin: Origin, now: datetime
+def rotate_to(
+    pointer: Pointer,
+    target: Environment,
+    *,
+    keep_current: bool,
+    source: RequestSource,
+    now: datetime,
 ) -> Session:
     """Exchange a refresh token for a session in another environment, under the same four rules.
 
     The new session inherits sign-in, end and assurance. The old one ends, or continues with
     ``keep_current``. A switch repeated within the grace returns the same session again.
-    origin: where the switch is asked for. Raises SessionRevoked and ReuseDetected, as refresh does,
+    source: where the switch is asked for. Raises SessionRevoked and ReuseDetected, as refresh does,
     and InvalidRequest (400) for ``keep_current`` and the session's own environment.
     """
     with transaction.atomic():
-        sessions.take_turns(pointer.user_id)
+        sessions.lock_user_sessions(pointer.user_id)
         session = sessions.lock(pointer)
         position = _position(session, pointer.generation, now)
         if position is ChainPosition.REPLAYED:
-            _refuse_dead(session, now, besides=SWITCHED)
+            _refuse_dead(session, now, unless_ended_by=SWITCHED)
             raise ReuseDetected(session)
         if session.end_reason == SWITCHED:
             return _switch_again(session, target, now=now)
@@ -131,10 +138,10 @@ def switch(
         if keep_current and session.environment_id == target.pk:
             raise InvalidRequest.for_field("keep_current", "The session is in this environment.")
         if position is ChainPosition.ANSWER_LOST:
-            _rotate(session, held=pointer.generation, now=now)
+            _begin_next_generation(session, held=pointer.generation, now=now)
         elif position is ChainPosition.CURRENT:
             session.is_confirmed = True
-        successor = _successor(session, target, origin=origin, now=now, is_further=keep_current)
+        successor = _successor(session, target, source=source, now=now, is_further=keep_current)
         if not keep_current:
             session.ended_at, session.end_reason = now, SWITCHED
             session.succeeded_by = successor
@@ -143,7 +150,7 @@ def switch(
 
 
 def _successor(
-    session: Session, target: Environment, *, origin: Origin, now: datetime, is_further: bool
+    session: Session, target: Environment, *, source: RequestSource, now: datetime, is_further: bool
 ) -> Session:
     successor = Session(
         login_id=session.login_id,
@@ -158,11 +165,11 @@ def _successor(
         ends_at=session.ends_at,
         aal=session.aal,
         amr=session.amr,
-        address=origin.address,
-        agent=origin.agent[:300],
+        address=source.address,
+        agent=source.agent[:300],
     )
     if is_further:
-        sessions.make_room(session.user, now)
+        sessions.end_surplus_sessions(session.user, now)
     successor.save(force_insert=True)
     User.unscoped.filter(pk=session.user_id).update(  # unscoped: the session's own user
         last_environment=target
@@ -181,7 +188,7 @@ def _switch_again(session: Session, target: Environment, *, now: datetime) -> Se
     if not _is_unused(successor):
         raise ReuseDetected(session)
     _refuse_dead(successor, now)
-    _rotate(successor, held=0, now=now)
+    _begin_next_generation(successor, held=0, now=now)
     return successor
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.db import connection
 
 from accounts.models import Throttle
+from platform_site.lib.errors import TooManyRequests
 
 MAX_WAIT_S: Final = 900
 # A counter that rested this long starts anew.
@@ -87,6 +88,21 @@ def take(kind: str, subject: str, *, limit: int, window: timedelta, now: datetim
         if cursor.fetchone() is not None:
             return 0
     return max(1, int((ends - now).total_seconds()))
+
+
+def enforce(
+    kind: str,
+    subject: str,
+    *,
+    limit: int,
+    window: timedelta,
+    error: type[TooManyRequests],
+    now: datetime,
+) -> None:
+    """Count one use as ``take`` does; raise ``error`` (429) if the window is full."""
+    wait_s = take(kind, subject, limit=limit, window=window, now=now)
+    if wait_s:
+        raise error(retry_after_s=wait_s)
 
 
 def uncount(kind: str, subject: str, *, window: timedelta, now: datetime) -> None:

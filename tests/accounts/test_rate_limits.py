@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from django.utils import timezone
 
-from accounts import limits
+from accounts import rate_limits
 from tests.parallel import at_once
 
 pytestmark = pytest.mark.django_db
@@ -16,7 +16,7 @@ NOW = timezone.now()
 def tries(number: int, *, free: int = 5, ahead_s: float = 0) -> list[bool]:
     """Try so often at one moment; say which tries may go on."""
     moment = NOW + timedelta(seconds=ahead_s)
-    return [limits.attempt("login", "alice", free=free, now=moment) for _ in range(number)]
+    return [rate_limits.attempt("login", "alice", free=free, now=moment) for _ in range(number)]
 
 
 def test_a_free_try_that_read_its_clock_earlier_is_free_as_well() -> None:
@@ -44,16 +44,16 @@ def test_a_counter_that_rested_a_day_starts_anew() -> None:
 
 def test_a_full_window_reports_when_it_ends_and_the_next_one_is_empty() -> None:
     start = NOW.replace(minute=0, second=0, microsecond=0)
-    take = partial(limits.take, "mail", "alice", limit=2, window=timedelta(hours=1))
+    take = partial(rate_limits.take, "mail", "alice", limit=2, window=timedelta(hours=1))
     assert [take(now=start) for _ in range(3)] == [0, 0, 3600]
     assert take(now=start + timedelta(minutes=59)) == 60
     assert take(now=start + timedelta(hours=1)) == 0
-    assert limits.take("mail", "bob", limit=2, window=timedelta(hours=1), now=start) == 0
+    assert rate_limits.take("mail", "bob", limit=2, window=timedelta(hours=1), now=start) == 0
 
 
 @pytest.mark.django_db(transaction=True)
 def test_parallel_uses_cannot_slip_past_a_window() -> None:
-    take = partial(limits.take, "mail", "alice", limit=3, window=timedelta(hours=1), now=NOW)
+    take = partial(rate_limits.take, "mail", "alice", limit=3, window=timedelta(hours=1), now=NOW)
     taken = at_once(*[take] * 16)
     assert taken.count(0) == 3
 
@@ -61,7 +61,7 @@ def test_parallel_uses_cannot_slip_past_a_window() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_uses_given_back_in_parallel_make_room_for_as_many() -> None:
     window = timedelta(hours=1)
-    take = partial(limits.take, "mail", "alice", limit=4, window=window, now=NOW)
+    take = partial(rate_limits.take, "mail", "alice", limit=4, window=window, now=NOW)
     assert [take() for _ in range(5)].count(0) == 4
-    at_once(*[partial(limits.uncount, "mail", "alice", window=window, now=NOW)] * 3)
+    at_once(*[partial(rate_limits.uncount, "mail", "alice", window=window, now=NOW)] * 3)
     assert at_once(*[take] * 8).count(0) == 3
