@@ -115,7 +115,7 @@ def uncount(kind: str, subject: str, *, window: timedelta, now: datetime) -> Non
         )
 
 
-def forget_old(*, now: datetime) -> int:
+def delete_old(*, now: datetime) -> int:
     """Delete counters that no longer mean anything; return their number."""
     old = Throttle.objects.filter(last_at__lt=now - FORGET_AFTER, blocked_until__lt=now)
     return old.delete()[0]

@@ -97,7 +97,7 @@ def relabel(organization_id: int, slug: str, *, name: str) -> Environment:
     with transaction.atomic():
         _lock(organization_id)
         environment = by_slug(organization_id, slug)
-        _refuse_taken(organization_id, name, besides=environment.pk)
+        _refuse_taken(organization_id, name, except_pk=environment.pk)
         environment.name = name
         environment.save(update_fields=["name"])
     return environment
@@ -169,9 +169,9 @@ def _lock(organization_id: int) -> None:
     Organization.objects.select_for_update().only("pk").get(pk=organization_id)
 
 
-def _refuse_taken(organization_id: int, word: str, *, besides: int = 0) -> None:
+def _refuse_taken(organization_id: int, word: str, *, except_pk: int = 0) -> None:
     taken = _named(organization_id, word, Q(slug=Lower(Value(word))))
-    if taken.exclude(pk=besides).exists():
+    if taken.exclude(pk=except_pk).exists():
         raise EnvironmentTaken
 
 

@@ -44,7 +44,7 @@ def send_token(
     """
     try:
         # A kind of its own: anybody starts recoveries, and must not use up what signs in.
-        sent_codes.refuse_flood(
+        sent_codes.check_rate_limit(
             f"recovery {recovery.channel}",
             to,
             user.organization_id,
@@ -94,11 +94,11 @@ def mail_addresses(user: User, held: Holdings) -> list[str]:
 
 
 def notify(
-    user: User, held: Holdings, notice: Notice, *, besides: str = "", **context: Scalar
+    user: User, held: Holdings, notice: Notice, *, except_address: str = "", **context: Scalar
 ) -> None:
-    """Mail a notice to every address but ``besides``, in the transaction of what it tells of."""
+    """Queue a notice to every address except one, in the caller's transaction."""
     for address in mail_addresses(user, held):
-        if folded(address) != folded(besides):
+        if folded(address) != folded(except_address):
             notices.notify(user, notice, to=address, **context)
 
 

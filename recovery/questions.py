@@ -101,7 +101,7 @@ def answer(
             message = "Answer each of the questions that were asked."
             raise InvalidRequest.for_field("answers", message, code="other_questions")
         claim = unseal(recovery.request)
-        _count(f"{claim['org_id']} {folded(claim['email'])}", now)
+        _check_rate_limit(f"{claim['org_id']} {folded(claim['email'])}", now)
         kept = _answers_of(claim["org_id"], claim["email"])
         # Every answer is hashed, whatever became of the one before.
         results = [_is_right(kept.get(name), answers[name]) for name in recovery.asked]
@@ -112,7 +112,7 @@ def answer(
     return recovery.expires_at
 
 
-def _count(subject: str, now: datetime) -> None:
+def _check_rate_limit(subject: str, now: datetime) -> None:
     rate_limits.enforce(
         "recovery answers", subject, limit=TRIES_A_DAY, window=DAY, error=RecoveryTooOften, now=now
     )

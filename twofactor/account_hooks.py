@@ -16,7 +16,7 @@ def on_trust_ended(user_id: UUID) -> None:
     A sign-in that is being finished at this moment is passed over, as its row is locked; it finds
     the user changed, and is refused (sessions.open_session).
     """
-    devices.forget_all(user_id)
+    devices.delete_all(user_id)
     waiting = PendingSignIn.unscoped.filter(user_id=user_id, used_at=None)  # unscoped: by own key
     free = waiting.select_for_update(skip_locked=True).values_list("pk", flat=True)
     PendingSignIn.unscoped.filter(pk__in=list(free)).update(  # unscoped: as above

@@ -42,7 +42,7 @@ class Channel:
     hint_of: Callable[[str], str]
 
 
-def refuse_flood(
+def check_rate_limit(
     kind: str,
     to: str,
     organization_id: int,

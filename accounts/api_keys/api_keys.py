@@ -40,7 +40,7 @@ class NewApiKey:
     expires_in_days: int = DEFAULT_DAYS
 
 
-def refuse_flood(organization_id: int, *, now: datetime) -> None:
+def check_rate_limit(organization_id: int, *, now: datetime) -> None:
     """Count one new key against the daily cap, outside a transaction that may be rolled back.
 
     Raises ApiKeysMadeTooOften (429).
@@ -102,7 +102,7 @@ def revoke(rows: QuerySet[ApiKey], key_id: str, *, now: datetime) -> ApiKey:
     return key
 
 
-def revoke_those_of(maker: User, *, reason: str, now: datetime) -> int:
+def revoke_created_by(maker: User, *, reason: str, now: datetime) -> int:
     """End the keys that a user made; return how many there were.
 
     A maker who is an admin again later makes new ones: the old ones are forgotten by then.
@@ -124,7 +124,7 @@ def on_environment_deleted(environment_pk: int) -> None:
     _end(keys, "environment_deleted", timezone.now())
 
 
-def forget_old(*, now: datetime) -> int:
+def delete_old(*, now: datetime) -> int:
     """Delete keys that ended long ago; return their number."""
     ended = now - KEEP_ENDED
     keys = ApiKey.unscoped.all()  # unscoped: housekeeping

@@ -69,7 +69,7 @@ class ApiKeyViewSet(ListAction, RetrieveAction):
         """
         wanted, now = NewApiKey(**self.read()), timezone.now()
         who = self.principal
-        api_keys.refuse_flood(who.organization_id, now=now)
+        api_keys.check_rate_limit(who.organization_id, now=now)
         with transaction.atomic():
             key = api_keys.create(who, wanted, now=now)
             audit.record_request(

@@ -27,7 +27,7 @@ def preview(request: PlatformRequest, token: str, *, now: datetime) -> Invitatio
 
     Raises InvitationGone (410), TooManyAttempts (429).
     """
-    _count(client_address(request), now)
+    _check_rate_limit(client_address(request), now)
     return invitations.open_for(token, now=now)
 
 
@@ -57,9 +57,9 @@ def accept(
                 invitation=str(invitation.pk),
                 roles=user.roles,
             )
-            place = environments.find(user.organization_id, "live")
+            environment = environments.find(user.organization_id, "live")
             attempt = SignInAttempt(
-                user, place, method=SignInMethod.INVITATION, amr=["pwd"], now=now
+                user, environment, method=SignInMethod.INVITATION, amr=["pwd"], now=now
             )
             return signin.finish(request, attempt)
     except IntegrityError as exc:
@@ -67,7 +67,7 @@ def accept(
         raise EmailTaken from exc
 
 
-def _count(address: str, now: datetime) -> None:
+def _check_rate_limit(address: str, now: datetime) -> None:
     network = subscriber_network(address)
     limit = settings.ACCOUNTS.invitation_tries_per_address
     rate_limits.enforce(

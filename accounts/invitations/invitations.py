@@ -53,7 +53,7 @@ class Inviter:
     name: str = ""
 
 
-def refuse_flood(organization_id: int, email: str, *, now: datetime) -> None:
+def check_rate_limit(organization_id: int, email: str, *, now: datetime) -> None:
     """Count one invitation against the daily caps; an operator's are not counted.
 
     Raises InvitingTooOften (429).
@@ -218,12 +218,12 @@ def revoke(organization_id: int, invitation_id: str, *, now: datetime) -> Invita
     return found
 
 
-def revoke_those_of(inviter: User, *, now: datetime) -> int:
+def revoke_created_by(inviter: User, *, now: datetime) -> int:
     """End the open invitations that a user made; return how many there were."""
     return _open_ones(inviter.organization_id).filter(invited_by=inviter).update(revoked_at=now)
 
 
-def forget_old(*, now: datetime) -> int:
+def delete_old(*, now: datetime) -> int:
     """Delete invitations that ended long ago; return their number."""
     old = Invitation.unscoped.filter(expires_at__lt=now - KEEP_ENDED)  # unscoped: housekeeping
     deleted: int = old.delete()[0]

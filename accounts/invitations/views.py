@@ -75,7 +75,7 @@ class InvitationViewSet(ListAction):
         body = self.read()
         who, now = self.principal, timezone.now()
         offer = Offer(signup.canonical(body["email"]), body["roles"], body["labels"])
-        invitations.refuse_flood(who.organization_id, offer.email, now=now)
+        invitations.check_rate_limit(who.organization_id, offer.email, now=now)
         with transaction.atomic():
             inviter = Inviter(who.user_id, who.email or "")
             invitation = invitations.invite(who.organization_id, offer, inviter=inviter, now=now)

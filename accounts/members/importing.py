@@ -43,7 +43,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class LineError:
     """What is wrong in a line."""
 
     line: int
@@ -54,7 +54,7 @@ class Wrong:
 class ImportRefused(Exception):
     """A file with something wrong in it; nothing was imported."""
 
-    def __init__(self, wrong: list[Wrong]) -> None:
+    def __init__(self, wrong: list[LineError]) -> None:
         super().__init__(f"{len(wrong)} lines are wrong")
         self.wrong = sorted(wrong, key=lambda each: each.line)
 
@@ -64,7 +64,7 @@ class _Progress:
     """What was read so far. seen: the line of each address."""
 
     seen: dict[str, int] = field(default_factory=dict)
-    wrong: list[Wrong] = field(default_factory=list)
+    wrong: list[LineError] = field(default_factory=list)
 
 
 def load(organization: Organization, lines: Iterable[str]) -> Iterator[User]:
@@ -103,11 +103,11 @@ def _read(lines: Iterable[str], progress: _Progress) -> Iterator[Row]:
             if row is not None:
                 yield row
     except csv.Error as exc:
-        progress.wrong.append(Wrong(reader.line_num, "", f"This is not CSV: {exc}."))
+        progress.wrong.append(LineError(reader.line_num, "", f"This is not CSV: {exc}."))
     except UnicodeDecodeError:
-        progress.wrong.append(Wrong(end + 1, "", "From about here on it is not UTF-8."))
+        progress.wrong.append(LineError(end + 1, "", "From about here on it is not UTF-8."))
     if columns is None and not progress.wrong:
-        progress.wrong.append(Wrong(1, "", "The file is empty."))
+        progress.wrong.append(LineError(1, "", "The file is empty."))
 
 
 def _columns(cells: list[str], line: int, progress: _Progress) -> list[str]:
@@ -116,20 +116,20 @@ def _columns(cells: list[str], line: int, progress: _Progress) -> list[str]:
     for name in REQUIRED:
         if name not in names:
             message = f"The first line has to name the column {name}."
-            progress.wrong.append(Wrong(line, name, message))
+            progress.wrong.append(LineError(line, name, message))
     for name in names:
         if name not in COLUMNS:
             message = f"There is no column {name!r}; there are {', '.join(COLUMNS)}."
-            progress.wrong.append(Wrong(line, name, message))
+            progress.wrong.append(LineError(line, name, message))
         elif names.count(name) > 1:
-            progress.wrong.append(Wrong(line, name, f"The column {name} is named twice."))
+            progress.wrong.append(LineError(line, name, f"The column {name} is named twice."))
     return names if len(progress.wrong) == before else []
 
 
 def _row(columns: list[str], cells: list[str], line: int, progress: _Progress) -> Row | None:
     if len(cells) != len(columns):
         message = f"{len(cells)} cells, where there are {len(columns)} columns."
-        progress.wrong.append(Wrong(line, "", message))
+        progress.wrong.append(LineError(line, "", message))
         return None
     given = dict(zip(columns, cells, strict=True))
     email, roles = given["email"].strip(), _words(given["roles"].casefold())
@@ -149,25 +149,27 @@ def _words(cell: str) -> list[str]:
 
 def _faults(
     line: int, email: str, roles: list[str], labels: list[str], seen: Mapping[str, int]
-) -> Iterator[Wrong]:
+) -> Iterator[LineError]:
     if not is_address(email):
-        yield Wrong(line, "email", f"{email!r} is no e-mail address.")
+        yield LineError(line, "email", f"{email!r} is no e-mail address.")
     elif (before := seen.get(signup.canonical(email).upper())) is not None:
-        yield Wrong(line, "email", f"{email} is in line {before} already.")
+        yield LineError(line, "email", f"{email} is in line {before} already.")
     if not roles:
-        yield Wrong(line, "roles", f"At least one of {', '.join(ROLES)}.")
+        yield LineError(line, "roles", f"At least one of {', '.join(ROLES)}.")
     for role in roles:
         if role not in ROLES:
-            yield Wrong(line, "roles", f"There is no role {role!r}; there are {', '.join(ROLES)}.")
+            yield LineError(
+                line, "roles", f"There is no role {role!r}; there are {', '.join(ROLES)}."
+            )
     for message in words.faults(labels):
-        yield Wrong(line, "labels", message)
+        yield LineError(line, "labels", message)
 
 
 def _refuse_taken(batch: list[Row], progress: _Progress) -> None:
     users = User.unscoped.annotate(key=Upper("email"))  # unscoped: an address has one account
     taken = set(users.filter(key__in=[row.key for row in batch]).values_list("key", flat=True))
     progress.wrong += [
-        Wrong(row.line, "email", f"{row.email} has an account already.")
+        LineError(row.line, "email", f"{row.email} has an account already.")
         for row in batch
         if row.key in taken
     ]
@@ -193,11 +195,11 @@ def _make(organization: Organization, batch: list[Row], progress: _Progress) -> 
     return users
 
 
-def _offenders(batch: list[Row], users: list[User]) -> Iterator[Wrong]:
+def _offenders(batch: list[Row], users: list[User]) -> Iterator[LineError]:
     """Find what only the index knows: who signed up meanwhile, and how it folds odd letters."""
     for row, user in zip(batch, users, strict=True):
         try:
             with transaction.atomic():
                 user.save(force_insert=True)
         except IntegrityError:
-            yield Wrong(row.line, "email", f"{row.email} has an account already.")
+            yield LineError(row.line, "email", f"{row.email} has an account already.")

@@ -62,8 +62,8 @@ def change(
     if not member.is_active or "admin" not in acting_roles(member):
         reason = "maker_demoted" if member.is_active else "maker_disabled"
         # A former admin must not come back by an invitation that they sent themselves.
-        invitations.revoke_those_of(member, now=now)
-        api_keys.revoke_those_of(member, reason=reason, now=now)
+        invitations.revoke_created_by(member, now=now)
+        api_keys.revoke_created_by(member, reason=reason, now=now)
     if changed.get("disabled"):
         sessions.end_all_of_user(member.pk, reason="disabled", now=now)
         account_lifecycle.run_hooks("trust_ended", member.pk)
@@ -84,7 +84,7 @@ def remove(organization_id: int, user_id: str, *, by: str, now: datetime) -> Use
     member = _lock(organization_id, user_id)
     if _is_acting_admin(member):
         _keep_an_admin(member)
-    invitations.revoke_those_of(member, now=now)
+    invitations.revoke_created_by(member, now=now)
     notices.notify(member, "account_removed", by=by)
     gone = User(pk=member.pk, email=member.email, organization_id=member.organization_id)
     member.delete()

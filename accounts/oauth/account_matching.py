@@ -125,7 +125,7 @@ def _lock_unverified(local: User) -> User:
 def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -> User:
     found = organization_matching.find(profile)
     if found is None:
-        _check_sign_up_rate(request, now)
+        _check_rate_limit(request, now)
         name = profile.name or profile.email.partition("@")[0]
         found = OrganizationMatch(environments.create_organization(name), roles=["admin"])
         tag = AccountTag.ORGANIZATION_CREATE
@@ -142,7 +142,7 @@ def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -
     return user
 
 
-def _check_sign_up_rate(request: PlatformRequest, now: datetime) -> None:
+def _check_rate_limit(request: PlatformRequest, now: datetime) -> None:
     network = subscriber_network(client_address(request))
     limit = settings.ACCOUNTS.signups_per_hour
     rate_limits.enforce(

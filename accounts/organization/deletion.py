@@ -41,7 +41,7 @@ REQUESTS_PER_DAY: Final = 5
 log = structlog.get_logger(__name__)
 
 
-def refuse_flood(kind: str, organization_id: int, *, now: datetime) -> None:
+def check_rate_limit(kind: str, organization_id: int, *, now: datetime) -> None:
     """Count one request that mails all admins, outside a transaction that may be rolled back.
 
     Raises RequestedTooOften (429).

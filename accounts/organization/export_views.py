@@ -65,7 +65,7 @@ class OrganizationExportViewSet(ListAction, RetrieveAction):
         lists of their objects, usage, ledger and payouts; no secrets. All admins get a mail.
         """
         who, now = self.principal, timezone.now()
-        deletion.refuse_flood("organization export", who.organization_id, now=now)
+        deletion.check_rate_limit("organization export", who.organization_id, now=now)
         with transaction.atomic():
             row = exports.request(who.organization_id, by=who.audit_name, now=now)
             tasks.queue_export(row)

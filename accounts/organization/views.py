@@ -40,7 +40,7 @@ class OrganizationDeletionViewSet(PlatformViewSet):
         """
         who, now = self.principal, timezone.now()
         name = self.read()["name"]
-        deletion.refuse_flood("organization deletion", who.organization_id, now=now)
+        deletion.check_rate_limit("organization deletion", who.organization_id, now=now)
         with transaction.atomic():
             row = deletion.request(who.organization_id, name=name, by=who.audit_name, now=now)
             audit.record_request(

@@ -83,7 +83,7 @@ def resend(user_id: UUID, *, now: datetime) -> State:
     if waiting.pending is None and not waiting.user.email:
         raise EmailChangeGone
     email = waiting.pending.email if waiting.pending else waiting.user.email
-    proofs.refuse_flood(user_id, email, now=now)
+    proofs.check_rate_limit(user_id, email, now=now)
     with transaction.atomic():
         user = User.locked(user_id)
         proof = proofs.current(user, now=now)

@@ -53,7 +53,7 @@ def change(
         locked = _lock_unchanged(user)
         locked.password = encoded
         locked.save(update_fields=["password"])
-        proofs.drop_change(locked)
+        proofs.delete_change(locked)
         account_lifecycle.run_hooks("trust_ended", locked.pk)
         ended = _end_others(principal, now) if ends_others else 0
         source = request_source(request)

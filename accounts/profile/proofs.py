@@ -30,7 +30,7 @@ class Change:
     is_taken: bool
 
 
-def refuse_flood(user_id: UUID, email: str, *, now: datetime) -> None:
+def check_rate_limit(user_id: UUID, email: str, *, now: datetime) -> None:
     """Count one mail against the daily caps of its receiver and of who causes it.
 
     Raises MailedTooOften (429).
@@ -111,13 +111,13 @@ def current(user: User, *, now: datetime) -> MailboxProof | None:
     return proof if is_due else None
 
 
-def drop_change(user: User) -> None:
+def delete_change(user: User) -> None:
     """Forget a change of address under way; its fingerprint would end it, too."""
     rows = MailboxProof.unscoped.filter(pk=user.pk)  # unscoped: the user's own
     rows.exclude(fingerprint="").delete()
 
 
-def forget_old(*, now: datetime) -> int:
+def delete_old(*, now: datetime) -> int:
     """Delete what can no longer be answered; give its number."""
     old = MailboxProof.unscoped.filter(expires_at__lt=now)  # unscoped: housekeeping
     return old.delete()[0]

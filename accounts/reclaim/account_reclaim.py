@@ -38,11 +38,11 @@ def reset_unverified_account(
     user.email_verified_at = now
     user.save(update_fields=["password", "email_verified_at"])
     ended = sessions.end_all_of_user(user.pk, reason="stripped", now=now)
-    known_devices.forget(user)
+    known_devices.delete_all(user)
     MailboxProof.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
-    revoked = invitations.revoke_those_of(user, now=now)
-    keys = api_keys.revoke_those_of(user, reason="stripped", now=now)
-    webhooks = endpoints.remove_those_of(user)
+    revoked = invitations.revoke_created_by(user, now=now)
+    keys = api_keys.revoke_created_by(user, reason="stripped", now=now)
+    webhooks = endpoints.remove_created_by(user)
     is_cancelled = deletion.cancel_of(user)
     account_lifecycle.run_hooks("trust_ended", user.pk)
     account_lifecycle.run_hooks("account_reclaimed", user.pk)

@@ -137,12 +137,12 @@ def notify(request: PlatformRequest, session: Session, *, environment: str, now:
     )
 
 
-def forget(user: User) -> None:
+def delete_all(user: User) -> None:
     """Forget the devices of a user whose account goes to its proven owner."""
     KnownDevice.unscoped.filter(user=user).delete()  # unscoped: its own
 
 
-def forget_old(*, now: datetime) -> int:
+def delete_old(*, now: datetime) -> int:
     """Delete devices that were not seen for long; return their number."""
     old = KnownDevice.unscoped.filter(last_seen_at__lt=now - KEEP)  # unscoped: housekeeping
     number: int = old.delete()[0]

@@ -84,8 +84,9 @@ class SessionTokens:
 
     def pair(self) -> dict[str, Any]:
         """Return the token pair with ``environment``."""
-        place = {"id": self.environment.slug, "name": self.environment.name}
-        return tokens.pair_for(self.session, self.environment).as_json() | {"environment": place}
+        environment = {"id": self.environment.slug, "name": self.environment.name}
+        pair = tokens.pair_for(self.session, self.environment).as_json()
+        return pair | {"environment": environment}
 
     @property
     def answer(self) -> dict[str, Any]:

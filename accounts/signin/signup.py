@@ -34,7 +34,7 @@ def sign_up(
     Raises TooManyAttempts (429), InvalidRequest (400) for a weak password, EmailTaken (409).
     """
     # Counted before and outside the transaction: a refused sign-up must not take its count along.
-    _count(client_address(request), now)
+    _check_rate_limit(client_address(request), now)
     email = canonical(email)
     name = organization.strip() or email.partition("@")[0]
     passwords.validate(password, context=(email, name, settings.SERVICE_NAME))
@@ -46,15 +46,17 @@ def sign_up(
         with transaction.atomic():
             user = create_account(request, email, encoded, name=name)
             proofs.put(user, user.email, now=now)
-            place = environments.find(user.organization_id, "live")
-            attempt = SignInAttempt(user, place, method=SignInMethod.SIGNUP, amr=["pwd"], now=now)
+            environment = environments.find(user.organization_id, "live")
+            attempt = SignInAttempt(
+                user, environment, method=SignInMethod.SIGNUP, amr=["pwd"], now=now
+            )
             return signin.finish(request, attempt)
     except IntegrityError as exc:
         # Two sign-ups of one address at once: the index decides.
         raise EmailTaken(TAKEN) from exc
 
 
-def _count(address: str, now: datetime) -> None:
+def _check_rate_limit(address: str, now: datetime) -> None:
     limit = settings.ACCOUNTS.signups_per_hour
     rate_limits.enforce(
         "signup",

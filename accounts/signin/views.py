@@ -74,7 +74,9 @@ class SignInViewSet(PlatformViewSet):
         except InvalidCredentials:
             signin.note_refused(self.platform_request, body["email"])
             raise
-        place = signin.environment_for(user, body["environment"])
-        attempt = SignInAttempt(user, place, method=SignInMethod.PASSWORD, amr=["pwd"], now=now)
+        environment = signin.environment_for(user, body["environment"])
+        attempt = SignInAttempt(
+            user, environment, method=SignInMethod.PASSWORD, amr=["pwd"], now=now
+        )
         with transaction.atomic():
             return signin.finish(self.platform_request, attempt)

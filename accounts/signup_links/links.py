@@ -40,7 +40,7 @@ def request_link(request: PlatformRequest, email: str, *, now: datetime) -> date
     Raises TooManyAttempts (429) for the client's network, MailedTooOften (429) for the receiver.
     """
     email = signup.canonical(email)
-    _count(request, email, now)
+    _check_rate_limit(request, email, now)
     token, expires_at = mailed_secrets.new_token(), now + LIFE
     with transaction.atomic():
         SignupLink.objects.create(digest=_digest(token), email=email, expires_at=expires_at)
@@ -63,7 +63,7 @@ def complete(
     Raises SignupLinkGone (410), InvalidRequest (400) for a weak password, EmailTaken (409) for an
     account that was verified meanwhile, TooManyAttempts (429), HashingBusy (503).
     """
-    _count_try(request, now)
+    _check_try_rate_limit(request, now)
     email = _open_link(token, now=now).email
     name = organization.strip()
     passwords.validate(password, context=(email, name, settings.SERVICE_NAME))
@@ -74,10 +74,10 @@ def complete(
             _open_link(token, lock=True, now=now).delete()
             user, warnings = _account_for(request, email, encoded, name=name, now=now)
             audit.record_user(request, AccountTag.SIGNUP_LINK_USE, user)
-            place = signin.environment_for(user, "")
+            environment = signin.environment_for(user, "")
             attempt = SignInAttempt(
                 user,
-                place,
+                environment,
                 method=SignInMethod.SIGNUP_LINK,
                 amr=["pwd"],
                 now=now,
@@ -135,7 +135,7 @@ def _digest(token: str) -> str:
     return mailed_secrets.token_digest("signup link", token)
 
 
-def _count(request: PlatformRequest, email: str, now: datetime) -> None:
+def _check_rate_limit(request: PlatformRequest, email: str, now: datetime) -> None:
     network = subscriber_network(client_address(request))
     limit = settings.ACCOUNTS.signups_per_hour
     rate_limits.enforce(
@@ -153,7 +153,7 @@ def _count(request: PlatformRequest, email: str, now: datetime) -> None:
         )
 
 
-def _count_try(request: PlatformRequest, now: datetime) -> None:
+def _check_try_rate_limit(request: PlatformRequest, now: datetime) -> None:
     network = subscriber_network(client_address(request))
     limit = settings.ACCOUNTS.invitation_tries_per_address
     rate_limits.enforce(

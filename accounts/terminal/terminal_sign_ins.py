@@ -145,10 +145,10 @@ def allow(
     with transaction.atomic():
         waiting = find(request_id, now=now, for_update=True)
         user = User.unscoped.get(pk=principal.own_id)  # unscoped: the caller's own row
-        place = signin.environment_for(user, waiting.environment or principal.environment_id)
+        target = signin.environment_for(user, waiting.environment or principal.environment_id)
         code = new_secret()
         waiting.user, waiting.session_id = user, principal.session_id
-        waiting.environment = place.slug
+        waiting.environment = target.slug
         waiting.code_digest = digest(code)
         waiting.expires_at = now + CODE_LIFETIME
         waiting.save()
@@ -194,7 +194,7 @@ def on_trust_ended(user_id: UUID) -> None:
     TerminalSignIn.objects.filter(user_id=user_id).delete()
 
 
-def forget_old(*, now: datetime) -> int:
+def delete_old(*, now: datetime) -> int:
     """Delete expired requests; return their number."""
     number: int = TerminalSignIn.objects.filter(expires_at__lt=now).delete()[0]
     return number

@@ -1,6 +1,6 @@
-"""The dispatcher: sends what is due, many requests concurrently, in one place of the task worker.
+"""The dispatcher: sends due deliveries, many concurrently, in one job of the task worker.
 
-However many servers are slow, the worker's other places go on with mail and all else.
+Slow webhook servers therefore do not delay the worker's other jobs, such as mail.
 """
 
 import time
@@ -15,67 +15,67 @@ from accounts.webhooks import deliveries, egress, jobs, signing
 from accounts.webhooks.deliveries import Claim
 from accounts.webhooks.egress import Answer
 
-# Concurrent requests in one process; deliveries.SHARE has an organization's part.
-PLACES: Final = 32
-# Then the next job goes on, so that a worker can be restarted.
+# Concurrent requests in one process; deliveries.SHARE is the limit of an organization.
+MAX_REQUESTS: Final = 32
+# After this time another job continues, so that a worker can be restarted.
 RUN_S: Final = 30.0
 POLL_S: Final = 0.5
 
 
-class _Turn:
-    """Lets one dispatcher of a process run; another one only asks it to look again."""
+class _SingleDispatcher:
+    """Allows one dispatcher per process; a second one has the first check again."""
 
     def __init__(self) -> None:
         self._guard = Lock()
         self._is_taken = self._is_asked = False
 
-    def take(self) -> bool:
+    def start(self) -> bool:
         """True if the caller may run."""
         with self._guard:
             self._is_asked = self._is_taken
             free, self._is_taken = not self._is_taken, True
             return free
 
-    def end(self) -> bool:
-        """True if the caller may stop; false if it was asked to look again."""
+    def finish(self) -> bool:
+        """True if the caller may stop; False if it has to check again."""
         with self._guard:
             self._is_taken, self._is_asked = self._is_asked, False
             return not self._is_taken
 
-    def drop(self) -> None:
-        """Stop, whatever was asked."""
+    def abort(self) -> None:
+        """Stop after an error, without checking again."""
         with self._guard:
             self._is_taken = self._is_asked = False
 
 
-TURN: Final = _Turn()
+RUNNING: Final = _SingleDispatcher()
 
 
 def run() -> None:
-    """Send what is due until nothing is, or for half a minute; safe to repeat."""
-    if not TURN.take():
+    """Send due deliveries until there are none, or for half a minute; safe to repeat."""
+    if not RUNNING.start():
         return
     try:
         while True:
             is_done = _send_due()
-            if TURN.end():
+            if RUNNING.finish():
                 break
     except BaseException:
-        TURN.drop()
+        RUNNING.abort()
         raise
     if not is_done:
         jobs.wake()
 
 
 def _send_due() -> bool:
-    """Send what is due; return false if time was up first."""
+    """Send due deliveries; return False if the time ended first."""
     ends_at = time.monotonic() + RUN_S
     sent: dict[Future[Answer], Claim] = {}
-    with ThreadPoolExecutor(PLACES, thread_name_prefix="webhooks") as pool:
+    with ThreadPoolExecutor(MAX_REQUESTS, thread_name_prefix="webhooks") as pool:
         while True:
             in_time = time.monotonic() < ends_at
-            if in_time and len(sent) < PLACES:
-                for claim in deliveries.claim(PLACES - len(sent), now=timezone.now()):
+            if in_time and len(sent) < MAX_REQUESTS:
+                for claim in deliveries.claim(MAX_REQUESTS - len(sent), now=timezone.now()):
                     sent[pool.submit(_send, claim)] = claim
             if not sent:
                 return in_time
@@ -85,7 +85,7 @@ def _send_due() -> bool:
 
 
 def _send(claim: Claim) -> Answer:
-    """Send one request; nothing here touches the database."""
+    """Send one request, without using the database."""
     headers = signing.headers(
         claim.message_id,
         claim.body,

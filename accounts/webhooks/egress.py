@@ -34,7 +34,7 @@ URL_CHARS: Final = 2048
 TRUST: Final = ssl.create_default_context()
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that was not sent, or not answered; ``code`` says why, in our words."""
 
     def __init__(self, code: str) -> None:
@@ -77,7 +77,7 @@ class _Lookups:
 _LOOKUPS: Final = _Lookups()
 
 
-def wrong_with(url: str, *, is_production: bool) -> str:
+def url_fault(url: str, *, is_production: bool) -> str:
     """Return a sentence about what makes a URL unusable, '' for a good one."""
     try:
         parts = urlsplit(url)
@@ -107,7 +107,7 @@ def post(
     try:
         backend = _CheckedBackend(owner, started + TIMEOUT_S, allows_private=not is_production)
         status = _status_of(url, body, headers, backend)
-    except Refused as exc:
+    except RequestRefused as exc:
         error = exc.code
     except (httpcore.TimeoutException, TimeoutError):
         error = "timeout"
@@ -121,9 +121,9 @@ def post(
 def _status_of(
     url: str, body: bytes, headers: Mapping[str, str], backend: "_CheckedBackend"
 ) -> int:
-    if wrong_with(url, is_production=not backend.allows_private):
+    if url_fault(url, is_production=not backend.allows_private):
         # A URL that was good where it was added, such as before production.
-        raise Refused("url_refused")
+        raise RequestRefused("url_refused")
     with (
         httpcore.ConnectionPool(ssl_context=TRUST, network_backend=backend) as pool,
         pool.stream("POST", url, headers=[*headers.items()], content=body) as response,
@@ -149,11 +149,11 @@ class _CheckedBackend(httpcore.NetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
         """Connect to the first checked address that answers."""
-        failure: Exception = Refused("name_not_resolved")
+        failure: Exception = RequestRefused("name_not_resolved")
         for address in self._addresses(host, port):
             try:
                 stream = self._dialler.connect_tcp(address, port, _left(self._ends_at))
-                return _Bounded(stream, self._ends_at)
+                return _BoundedStream(stream, self._ends_at)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as exc:
                 failure = exc
         raise failure
@@ -163,11 +163,11 @@ class _CheckedBackend(httpcore.NetworkBackend):
         for text in found:
             address = ipaddress.ip_address(text)
             if not is_allowed(address, allows_private=self.allows_private):
-                raise Refused("address_refused")
+                raise RequestRefused("address_refused")
         return found
 
 
-class _Bounded(httpcore.NetworkStream):
+class _BoundedStream(httpcore.NetworkStream):
     """A stream that ends in time, and reads no more than a head."""
 
     def __init__(self, stream: httpcore.NetworkStream, ends_at: float) -> None:
@@ -176,11 +176,11 @@ class _Bounded(httpcore.NetworkStream):
         self._read_bytes = 0
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read some bytes; raises Refused beyond the limit."""
+        """Read some bytes; raises RequestRefused beyond the limit."""
         data = self._stream.read(min(max_bytes, HEAD_LIMIT_BYTES), _left(self._ends_at))
         self._read_bytes += len(data)
         if self._read_bytes > HEAD_LIMIT_BYTES:
-            raise Refused("answer_too_long")
+            raise RequestRefused("answer_too_long")
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -201,8 +201,8 @@ class _Bounded(httpcore.NetworkStream):
         try:
             secured = self._stream.start_tls(ssl_context, server_hostname, _left(self._ends_at))
         except httpcore.ConnectError as exc:
-            raise Refused("tls_failed") from exc
-        return _Bounded(secured, self._ends_at)
+            raise RequestRefused("tls_failed") from exc
+        return _BoundedStream(secured, self._ends_at)
 
     def get_extra_info(self, info: str) -> Any:
         """Return what httpcore knows of the connection."""
@@ -227,7 +227,7 @@ def _may_be_reached(host: str, is_production: bool) -> bool:
 def _look_up(host: str, port: int, owner: int) -> list[str]:
     """Look up a name in a thread of its own, which a name that hangs keeps."""
     if not _LOOKUPS.take(owner):
-        raise Refused("name_not_resolved")
+        raise RequestRefused("name_not_resolved")
     response: Future[list[str]] = Future()
 
     def ask() -> None:
@@ -245,4 +245,4 @@ def _look_up(host: str, port: int, owner: int) -> list[str]:
     try:
         return response.result(LOOK_UP_S)
     except (OSError, UnicodeError, TimeoutError) as exc:
-        raise Refused("name_not_resolved") from exc
+        raise RequestRefused("name_not_resolved") from exc

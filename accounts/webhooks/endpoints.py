@@ -38,7 +38,7 @@ def check_url(url: str) -> str:
     Raises InvalidRequest (400). Its name is looked up at each delivery, not here: an answer about
     names of the platform's own network is not for tenants.
     """
-    wrong = egress.wrong_with(url, is_production=settings.IS_PRODUCTION)
+    wrong = egress.url_fault(url, is_production=settings.IS_PRODUCTION)
     if wrong:
         raise InvalidRequest.for_field("url", wrong)
     return url
@@ -109,7 +109,7 @@ def rotate(endpoint: WebhookEndpoint, *, now: datetime, keep_previous: bool) -> 
     endpoint.text = secret
 
 
-def remove_those_of(maker: User) -> int:
+def remove_created_by(maker: User) -> int:
     """Remove the endpoints that a user added, with what waits for them; return their number.
 
     Call inside a transaction.
@@ -129,7 +129,7 @@ def send_test(endpoint: WebhookEndpoint, *, now: datetime) -> WebhookDelivery:
     return delivery
 
 
-def refuse_flood(organization_id: int, *, now: datetime) -> None:
+def check_rate_limit(organization_id: int, *, now: datetime) -> None:
     """Count a delivery that is asked for, outside a transaction that may be rolled back.
 
     Raises WebhookSentTooOften (429).

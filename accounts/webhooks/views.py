@@ -131,7 +131,7 @@ class WebhookViewSet(ListAction, RetrieveAction):
         """Send the event `webhook.test`; its delivery tells what came of it."""
         now = timezone.now()
         endpoint = self.get_object()
-        endpoints.refuse_flood(self.principal.organization_id, now=now)
+        endpoints.check_rate_limit(self.principal.organization_id, now=now)
         with transaction.atomic():
             delivery = endpoints.send_test(endpoint, now=now)
         return self.respond(delivery)
@@ -184,7 +184,7 @@ class WebhookDeliveryViewSet(ListAction, RetrieveAction):
         """Send the event at once, with the id it had, and with all attempts anew."""
         now = timezone.now()
         found = self.get_object()
-        endpoints.refuse_flood(self.principal.organization_id, now=now)
+        endpoints.check_rate_limit(self.principal.organization_id, now=now)
         with transaction.atomic():
             delivery = deliveries.resend(found, now=now)
             audit.record_request(

@@ -11,7 +11,7 @@ from typing import Final
 from edgecache.brain.errors import StoreMissing
 from platform_site.backup import manifest
 from platform_site.backup.archive import Archive
-from platform_site.backup.manifest import Altered, Manifest, OtherFormat, OtherKeys
+from platform_site.backup.manifest import Manifest, ManifestAltered, OtherFormat, OtherKeys
 from platform_site.backup.object_upload import read_names
 from platform_site.backup.sealing import Digest
 from platform_site.backup.work import Say
@@ -69,7 +69,7 @@ def find(archive: Archive, backup_id: str) -> Manifest:
     except OtherFormat:
         sentence = "Another version of Zonal made it: restore with that one, then upgrade."
         raise Refused("version_differs", sentence) from None
-    except Altered:
+    except ManifestAltered:
         raise Refused("backup_altered", "The manifest was altered.") from None
 
 
@@ -169,7 +169,7 @@ def _listed(archive: Archive, key: str, files: Sequence[tuple[str, datetime]]) -
         return BackupEntry(key, "other_keys", changed_at, names)
     except OtherFormat:
         return BackupEntry(key, "other_version", changed_at, names)
-    except (Altered, StoreMissing):
+    except (ManifestAltered, StoreMissing):
         return BackupEntry(key, "altered", changed_at, names)
 
 
@@ -180,7 +180,7 @@ def _read(archive: Archive, backup_id: str) -> Manifest:
     found = manifest.read(archive.read(name, limit_bytes=manifest.LIMIT_BYTES))
     # Else an old backup could be passed off as a newer one.
     if found.id != backup_id:
-        raise Altered
+        raise ManifestAltered
     return found
 
 

@@ -23,7 +23,7 @@ PURPOSE: Final = "zonal backup"
 FINGERPRINT_CHARS: Final = 16
 
 
-class Altered(Exception):
+class ManifestAltered(Exception):
     """A manifest that is damaged, or that none of our keys authenticated."""
 
 
@@ -94,19 +94,19 @@ def write(manifest: Manifest) -> bytes:
 def read(data: bytes) -> Manifest:
     """Return a manifest that this platform, or another one with its keys, has written.
 
-    Raises Altered, OtherKeys, OtherFormat.
+    Raises ManifestAltered, OtherKeys, OtherFormat.
     """
     try:
         given = json.loads(data)
         key, code, body = str(given["key"]), bytes.fromhex(given["mac"]), str(given["body"])
         body.encode()
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise Altered from None
+        raise ManifestAltered from None
     keys = [each for each in settings.SECRET_KEYS if fingerprint(each) == key]
     if not keys:
         raise OtherKeys
     if not hmac.compare_digest(keyed_digest(keys[0], PURPOSE, "manifest", body), code):
-        raise Altered
+        raise ManifestAltered
     fields = json.loads(body)
     if fields.get("format") != FORMAT:
         raise OtherFormat

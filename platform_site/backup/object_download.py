@@ -16,7 +16,7 @@ from platform_site.backup import catalogue, control, manifest, sealing
 from platform_site.backup.archive import Archive, fetch_to
 from platform_site.backup.manifest import Manifest
 from platform_site.backup.object_upload import MAX_CONCURRENT_OBJECTS, batches, brain_alias
-from platform_site.backup.sealing import Digest, Identity, NotOpened
+from platform_site.backup.sealing import DecryptionFailed, Digest, Identity
 from platform_site.backup.work import Say
 from platform_site.lib.commands import Refused
 
@@ -112,7 +112,7 @@ async def _fetch(archive: Archive, name: str, wanted: Digest, target: Path) -> b
 def _open(sealed: Path, plain: Path, each: Bytes, identities: Sequence[Identity]) -> None:
     try:
         sealing.open_file(sealed, plain, identities)
-    except NotOpened:
+    except DecryptionFailed:
         raise Refused("backup_altered", f"The bytes {each.sha256} cannot be opened.") from None
     if sealing.digest_of(plain) != (each.sha256, each.size):
         raise Refused("backup_altered", f"The bytes {each.sha256} were altered.")

@@ -12,7 +12,7 @@ from edgecache.brain.errors import StoreMissing
 from platform_site.backup import catalogue, control, manifest, sealing
 from platform_site.backup.archive import Archive
 from platform_site.backup.manifest import Manifest
-from platform_site.backup.sealing import Identity, NotOpened
+from platform_site.backup.sealing import DecryptionFailed, Identity
 from platform_site.backup.work import EnvironmentPlan, Say, environments_of
 from platform_site.lib.commands import Refused
 from sqlgateway.provisioning.clusters import Address, administer
@@ -97,7 +97,7 @@ def fetch(
         sealing.open_file(sealed, target, identities)
     except StoreMissing:
         raise Refused("backup_altered", f"{name} is missing.") from None
-    except NotOpened:
+    except DecryptionFailed:
         sentence = "The private key does not open this backup."
         raise Refused("identity_differs", sentence) from None
     finally:

@@ -26,7 +26,7 @@ class Digest(NamedTuple):
     size: int
 
 
-class NotOpened(Exception):
+class DecryptionFailed(Exception):
     """A file that was altered or cut, or is not encrypted to these keys."""
 
 
@@ -48,19 +48,19 @@ def seal(data: bytes) -> bytes:
 
 
 def open_file(source: Path, target: Path, identities: Sequence[Identity]) -> None:
-    """Decrypt a file. Raises NotOpened; the target is then to be thrown away."""
+    """Decrypt a file. Raises DecryptionFailed; the target is then to be thrown away."""
     try:
         pyrage.decrypt_file(str(source), str(target), identities)
     except (pyrage.DecryptError, OSError) as exc:
-        raise NotOpened(str(exc)) from exc
+        raise DecryptionFailed(str(exc)) from exc
 
 
 def opened(data: bytes, identities: Sequence[Identity]) -> bytes:
-    """Decrypt bytes. Raises NotOpened."""
+    """Decrypt bytes. Raises DecryptionFailed."""
     try:
         return pyrage.decrypt(data, identities)
     except (pyrage.DecryptError, OSError) as exc:
-        raise NotOpened(str(exc)) from exc
+        raise DecryptionFailed(str(exc)) from exc
 
 
 def read_identities(path: str) -> list[Identity]:

@@ -17,7 +17,7 @@ def end_access(user: User, *, reason: str, now: datetime) -> None:
     fingerprint (recoveries.py).
     """
     sessions.end_all_of_user(user.pk, reason=reason, now=now)
-    devices.forget_all(user.pk)
+    devices.delete_all(user.pk)
     for model in (PendingSignIn, Enrolment, Challenge):
         mine = model.unscoped.filter(user=user, used_at=None)  # unscoped: by the user's own key
         mine.update(used_at=now)

@@ -52,7 +52,7 @@ def start(
     Raises TooManyAttempts (the client's address) and RecoveryTooOften (the account), both 429 and
     both counted alike for accounts that are not there.
     """
-    _count(subscriber_network(client_address(request)), claim, now)
+    _check_rate_limit(subscriber_network(client_address(request)), claim, now)
     asked = questions.asked_of(claim.org_id, claim.email, subject=claim.subject)
     asked = asked if method == Method.SECURITY_QUESTIONS else []
     recovery_id = capability_id()
@@ -82,7 +82,7 @@ def start(
     return answer
 
 
-def _count(network: str, claim: Claim, now: datetime) -> None:
+def _check_rate_limit(network: str, claim: Claim, now: datetime) -> None:
     limit = settings.RECOVERY.starts_per_address
     rate_limits.enforce(
         "recovery", network, limit=limit, window=HOUR, error=TooManyAttempts, now=now

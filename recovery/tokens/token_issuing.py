@@ -69,7 +69,9 @@ def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> N
         recovery.cancel = channel_tokens.cancel_digest(cancel)
         channels.notify_with_cancel_link(user, held, cancel, **_origin(recovery))
     else:
-        channels.notify(user, held, "recovery_started", besides=user.email, **_origin(recovery))
+        channels.notify(
+            user, held, "recovery_started", except_address=user.email, **_origin(recovery)
+        )
     audit.add(
         None,
         RecoveryTag.RECOVERY_CREATE,

@@ -47,7 +47,7 @@ def setup(request: PlatformRequest, principal: Principal, *, now: datetime) -> d
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, FACTOR.name)
     # Outside of the transaction: a refused sending must not take its count along.
-    sent_codes.refuse_flood("email", user.email, user.organization_id, request=request, now=now)
+    sent_codes.check_rate_limit("email", user.email, user.organization_id, request=request, now=now)
     with transaction.atomic():
         verification_id, code, row = sent_codes.begin(user, FACTOR.name, user.email, now=now)
         owner = Owner(user.organization_id, user.pk)

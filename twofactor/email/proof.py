@@ -18,7 +18,7 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     Raises SendingTooOften (429).
     """
     address = _follow(factor)
-    sent_codes.refuse_flood("email", address, factor.organization_id, now=now)
+    sent_codes.check_rate_limit("email", address, factor.organization_id, now=now)
     code = one_time_code()
     owner = Owner(factor.organization_id, factor.user_id)
     send(address, code, purpose="to sign in", owner=owner, now=now)

@@ -124,7 +124,7 @@ def activate(
             "created_at": now,
         },
     )
-    devices.forget_all(user.pk)
+    devices.delete_all(user.pk)
     EnrolmentDue.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
     return factor, is_new
 
@@ -160,7 +160,7 @@ def complete(
     """
     audit.record_request(request, TwoFactorTag.FACTOR_CREATE, method=factor.name)
     notices.notify(user, "factor_added", method=factor.label)
-    pending.end_enrolling(user.pk, besides=principal.pending_id)
+    pending.end_enrolling(user.pk, except_pending=principal.pending_id)
     if principal.pending_id is None:
         # Locked, so that a name that another request takes out of its amr does not return.
         rows = Session.unscoped.select_for_update(no_key=True)  # unscoped: the principal's own

@@ -51,7 +51,7 @@ def disable(request: PlatformRequest, principal: Principal, method: str) -> None
         mine = Factor.unscoped.filter(user=user)  # unscoped: the user's own
         with sign_in_methods.keep_one(user.pk):
             (mine.filter(method=method) if left else mine).delete()
-        devices.forget_all(user.pk)
+        devices.delete_all(user.pk)
         audit.record_request(request, TwoFactorTag.FACTOR_DELETE, method=method)
         notices.notify(user, "factor_removed", method=registry.factor_of(method).type.label)
 
@@ -99,5 +99,5 @@ def reset(user: User) -> int:
     mine = Factor.unscoped.filter(user=user)  # unscoped: the caller has decided who
     number = mine.count()
     mine.delete()
-    devices.forget_all(user.pk)
+    devices.delete_all(user.pk)
     return number

@@ -56,7 +56,7 @@ def update(principal: Principal, changes: Mapping[str, Any], *, now: datetime) -
         _apply(organization, changes, now)
         organization.mfa_updated_at, organization.mfa_updated_by = now, principal.user_id
         organization.save()
-        devices.forget_all_within(organization.pk)
+        devices.delete_all_within(organization.pk)
     return organization
 
 

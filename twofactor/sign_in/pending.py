@@ -144,22 +144,22 @@ def use_up(
     return found
 
 
-def end_enrolling(user_id: UUID, *, besides: UUID | None) -> None:
+def end_enrolling(user_id: UUID, *, except_pending: UUID | None) -> None:
     """End the user's sign-ins that wait for a factor to be set up, since one was, but for one.
 
     Else a thief of the password could begin to sign in, wait until the owner has set a factor up,
     and then set up another one without having shown the first. Call inside a transaction; of
     several at once one is through.
-    Raises EnrolmentGone (410) where ``besides`` has ended meanwhile.
+    Raises EnrolmentGone (410) where ``except_pending`` has ended meanwhile.
     """
     waiting = PendingSignIn.unscoped.filter(  # unscoped: by the user's own key
         user_id=user_id, use=ENROL, used_at=None
     )
     # Locked in one order, so that no two of them wait for each other.
     found = list(waiting.select_for_update().order_by("pk").values_list("pk", flat=True))
-    if besides is not None and besides not in found:
+    if except_pending is not None and except_pending not in found:
         raise EnrolmentGone
-    others = [key for key in found if key != besides]
+    others = [key for key in found if key != except_pending]
     PendingSignIn.unscoped.filter(pk__in=others).update(  # unscoped: the rows just locked
         used_at=timezone.now()
     )

@@ -103,7 +103,7 @@ def setup(
     enrolments.refuse_forbidden(user, FACTOR.name)
     refuse_unconfigured(user.organization.mfa_allowed_methods)
     # Outside of the transaction: a refused sending must not take its count along.
-    sent_codes.refuse_flood("sms", number, user.organization_id, request=request, now=now)
+    sent_codes.check_rate_limit("sms", number, user.organization_id, request=request, now=now)
     with transaction.atomic():
         verification_id, code, row = sent_codes.begin(user, FACTOR.name, number, now=now)
         outbox.send_sms(

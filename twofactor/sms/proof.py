@@ -15,7 +15,7 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     """Send a code to the number. Raises ChannelUnavailable (503), SendingTooOften (429)."""
     refuse_unconfigured()
     number = decrypt(factor.secret)
-    sent_codes.refuse_flood("sms", number, factor.organization_id, now=now)
+    sent_codes.check_rate_limit("sms", number, factor.organization_id, now=now)
     code = one_time_code()
     outbox.send_sms(
         number,

@@ -155,7 +155,7 @@ def remove(user_id: UUID, organization_id: int, device_id: str) -> None:
         raise DeviceNotFound
 
 
-def forget_all(user_id: UUID) -> int:
+def delete_all(user_id: UUID) -> int:
     """Delete every device of a user whose password or factors have changed; return their number.
 
     Sessions that such a device opened continue with the assurance of the password alone.
@@ -165,7 +165,7 @@ def forget_all(user_id: UUID) -> int:
     return mine.delete()[0]
 
 
-def forget_all_within(organization_id: int) -> None:
+def delete_all_within(organization_id: int) -> None:
     """Delete every device of an organization whose policy has changed."""
     _end_trust(Session.scoped.within_organization(organization_id))
     TrustedDevice.scoped.within_organization(organization_id).delete()

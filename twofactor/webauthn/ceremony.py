@@ -47,7 +47,7 @@ FORMATS: Final = frozenset({"none", "packed"})
 MIN_RSA_BITS: Final = 2048
 
 
-class Refused(Exception):
+class VerificationFailed(Exception):
     """A response that is well-formed and not to be believed; its text is a sentence saying why."""
 
 
@@ -80,11 +80,11 @@ class VerifiedAssertion:
 
 
 def register(response: Attestation, asked: ExpectedResponse) -> NewCredential:
-    """Return the credential of a registration (§7.1). Raises Refused."""
+    """Return the credential of a registration (§7.1). Raises VerificationFailed."""
     _hold(response.client_data, "webauthn.create", asked)
     _hold_backup_flags(response.authenticator_data)
     if response.format not in FORMATS:
-        raise Refused("This attestation format was not asked for.")
+        raise VerificationFailed("This attestation format was not asked for.")
     credential = RegistrationCredential(
         id=bytes_to_base64url(response.raw_id),
         raw_id=response.raw_id,
@@ -102,9 +102,9 @@ def register(response: Attestation, asked: ExpectedResponse) -> NewCredential:
             supported_pub_key_algs=ALGORITHMS,
         )
     except Exception as exc:  # hostile bytes make its parsers raise anything at all
-        raise Refused("The passkey could not be verified.") from exc
+        raise VerificationFailed("The passkey could not be verified.") from exc
     if verified.credential_id != response.raw_id:
-        raise Refused("The id is not the one that the authenticator made.")
+        raise VerificationFailed("The id is not the one that the authenticator made.")
     _hold_key(verified.credential_public_key)
     return NewCredential(
         public_key=verified.credential_public_key,
@@ -115,7 +115,7 @@ def register(response: Attestation, asked: ExpectedResponse) -> NewCredential:
 
 
 def prove(response: Assertion, asked: ExpectedResponse, *, public_key: bytes) -> VerifiedAssertion:
-    """Return what an assertion proves of the passkey with this key (§7.2). Raises Refused."""
+    """Verify an assertion of the passkey with this key (§7.2). Raises VerificationFailed."""
     _hold(response.client_data, "webauthn.get", asked)
     _hold_backup_flags(response.authenticator_data)
     credential = AuthenticationCredential(
@@ -139,7 +139,7 @@ def prove(response: Assertion, asked: ExpectedResponse, *, public_key: bytes) ->
             credential_current_sign_count=0,
         )
     except Exception as exc:  # hostile bytes make its parsers raise anything at all
-        raise Refused("The assertion could not be verified.") from exc
+        raise VerificationFailed("The assertion could not be verified.") from exc
     return VerifiedAssertion(
         sign_count=verified.new_sign_count,
         is_user_verified=verified.user_verified,
@@ -149,19 +149,19 @@ def prove(response: Assertion, asked: ExpectedResponse, *, public_key: bytes) ->
 
 def _hold(client_data: ClientData, kind: str, asked: ExpectedResponse) -> None:
     if client_data.type != kind:
-        raise Refused("The response is of another ceremony.")
+        raise VerificationFailed("The response is of another ceremony.")
     if not hmac.compare_digest(client_data.challenge, asked.challenge):
-        raise Refused("The response answers another challenge.")
+        raise VerificationFailed("The response answers another challenge.")
     if client_data.origin not in asked.origins:
-        raise Refused("The response comes from another origin.")
+        raise VerificationFailed("The response comes from another origin.")
     if client_data.is_framed:
-        raise Refused("The response was made inside another site's page.")
+        raise VerificationFailed("The response was made inside another site's page.")
 
 
 def _hold_backup_flags(authenticator_data: bytes) -> None:
     flags = authenticator_data[FLAGS_AT]
     if flags & BACKED_UP and not flags & BACKUP_ELIGIBLE:
-        raise Refused("The passkey says it is backed up, and that it cannot be.")
+        raise VerificationFailed("The passkey says it is backed up, and that it cannot be.")
 
 
 def _hold_key(encoded: bytes) -> None:
@@ -170,7 +170,7 @@ def _hold_key(encoded: bytes) -> None:
         decoded = decode_credential_public_key(encoded)
         key = decoded_public_key_to_cryptography(decoded)
     except Exception as exc:  # hostile bytes make its parsers raise anything at all
-        raise Refused("The key cannot be used.") from exc
+        raise VerificationFailed("The key cannot be used.") from exc
     fits = {
         COSEAlgorithmIdentifier.ECDSA_SHA_256: isinstance(key, EllipticCurvePublicKey)
         and isinstance(key.curve, SECP256R1),
@@ -179,4 +179,4 @@ def _hold_key(encoded: bytes) -> None:
         and key.key_size >= MIN_RSA_BITS,
     }
     if not fits.get(decoded.alg):
-        raise Refused("The key does not fit its algorithm.")
+        raise VerificationFailed("The key does not fit its algorithm.")

@@ -151,7 +151,7 @@ def _register(
     )
     try:
         made = ceremony.register(response, asked)
-    except ceremony.Refused as exc:
+    except ceremony.VerificationFailed as exc:
         raise InvalidRequest.for_field("credential", str(exc), code="refused") from exc
     # The factor's row is locked from here on, so that parallel sessions are counted right.
     factor, _ = enrolments.activate(principal, taken, now=now)

@@ -50,7 +50,7 @@ def use(
     try:
         proven = ceremony.prove(response, asked, public_key=bytes(passkey.public_key))
         _hold(passkey, response, proven, is_only_proof=is_only_proof)
-    except ceremony.Refused as exc:
+    except ceremony.VerificationFailed as exc:
         log.info("passkey_refused", passkey=str(passkey.pk), reason=str(exc))
         return False
     if not _count_on(passkey, proven, now):
@@ -102,10 +102,10 @@ def _hold(
 ) -> None:
     handle = passkey.factor.user_id.bytes
     if response.user_handle is None and is_only_proof:
-        raise ceremony.Refused("The response does not say whose passkey it is.")
+        raise ceremony.VerificationFailed("The response does not say whose passkey it is.")
     if response.user_handle is not None and response.user_handle != handle:
-        raise ceremony.Refused("The passkey is another user's.")
+        raise ceremony.VerificationFailed("The passkey is another user's.")
     if proven.is_backup_eligible != passkey.is_backup_eligible:
-        raise ceremony.Refused("The passkey's backup eligibility has changed.")
+        raise ceremony.VerificationFailed("The passkey's backup eligibility has changed.")
     if is_only_proof and not (proven.is_user_verified and passkey.is_user_verified):
-        raise ceremony.Refused("The user was not verified.")
+        raise ceremony.VerificationFailed("The user was not verified.")

@@ -41,5 +41,5 @@ def remove(request: PlatformRequest, principal: Principal, credential_id: str) -
             return
         with sign_in_methods.keep_one(user.pk):
             passkey.delete()
-        devices.forget_all(user.pk)
+        devices.delete_all(user.pk)
         notices.notify(user, "factor_removed", method=FACTOR.label)

@@ -53,7 +53,7 @@ def start(request: PlatformRequest, *, email: str, rp_id: str, now: datetime) ->
     Raises TooManyAttempts (429), InvalidRequest (400) naming ``rp_id``, ChannelUnavailable (503).
     """
     chosen = origins.rp_id_of(rp_id)
-    _refuse_flood(request, "passkey start", settings.TWOFACTOR.passkey_starts_per_address, now)
+    _check_rate_limit(request, "passkey start", settings.TWOFACTOR.passkey_starts_per_address, now)
     challenge_id, challenge = capability_id(), token_bytes(CHALLENGE_BYTES)
     row = PasskeyRequest(
         digest=digest("passkey", challenge_id),
@@ -92,9 +92,9 @@ def finish(
     """
     with metrics.counting_refusals(SignInMethod.PASSKEY):
         user = proven_user(request, challenge_id=challenge_id, credential=credential, now=now)
-        place = environment_for(user, environment)
+        target = environment_for(user, environment)
         with transaction.atomic():
-            return signin.finish(request, _attempt(user, place, now))
+            return signin.finish(request, _attempt(user, target, now))
 
 
 def proven_user(
@@ -105,7 +105,7 @@ def proven_user(
     Raises MalformedCredential, PasskeyRejected, ChallengeGone and TooManyAttempts, as ``finish``.
     """
     response = assertion(credential)
-    _refuse_flood(request, "passkey", settings.ACCOUNTS.logins_per_address, now)
+    _check_rate_limit(request, "passkey", settings.ACCOUNTS.logins_per_address, now)
     asked = _use_up(challenge_id, now)
     with transaction.atomic():
         user = _prove(request, response, asked, now)
@@ -116,13 +116,13 @@ def proven_user(
     return user
 
 
-def _attempt(user: User, place: Environment, now: datetime) -> SignInAttempt:
+def _attempt(user: User, environment: Environment, now: datetime) -> SignInAttempt:
     held = holdings.holdings_of(user.pk)
     # Where the policy wants another factor that the user holds, the passkey is the first one only.
     counts = FACTOR.name in held.askable
     return SignInAttempt(
         user,
-        place,
+        environment,
         method=SignInMethod.PASSKEY,
         amr=["hwk", "user", "mfa"] if counts else ["hwk", "user"],
         now=now,
@@ -176,7 +176,7 @@ def _email_digest(email: str) -> str:
     return digest("passkey email", account) if account else ""
 
 
-def _refuse_flood(request: PlatformRequest, kind: str, limit: int, now: datetime) -> None:
+def _check_rate_limit(request: PlatformRequest, kind: str, limit: int, now: datetime) -> None:
     rate_limits.enforce(
         kind, _network(request), limit=limit, window=WINDOW, error=TooManyAttempts, now=now
     )

@@ -17,7 +17,7 @@ from accounts.invitations import invitations
 from accounts.invitations.invitations import Inviter
 from accounts.management import operators
 from accounts.members import importing
-from accounts.members.importing import ImportRefused, Wrong
+from accounts.members.importing import ImportRefused, LineError
 from environments.models import Organization
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
@@ -93,7 +93,7 @@ def _opened(name: str) -> Iterator[TextIO]:
         yield lines
 
 
-def _refusal(wrong: list[Wrong]) -> Refused:
+def _refusal(wrong: list[LineError]) -> Refused:
     listed = [
         f"  line {each.line}{f', {each.column}' if each.column else ''}: {each.message}"
         for each in wrong

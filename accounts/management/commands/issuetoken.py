@@ -36,9 +36,9 @@ class Command(OpsCommand):
         user = operators.user(options["email"])
         if not user.is_active:
             raise Refused("user_disabled", f"{user.email} is disabled.")
-        place = signin.environment_for(user, options["environment"])
+        environment = signin.environment_for(user, options["environment"])
         attempt = SignInAttempt(
-            user, place, method=SignInMethod.OPERATOR, amr=["cli"], now=timezone.now()
+            user, environment, method=SignInMethod.OPERATOR, amr=["cli"], now=timezone.now()
         )
         with transaction.atomic():
             done = signin.finish(_request(), attempt)

@@ -104,7 +104,7 @@ def verify(request: PlatformRequest, domain: Domain, *, now: datetime) -> Domain
     Raises NotFound (404: removed meanwhile), DomainUnproven, DomainTaken (409: another organization
     has proven it, and its record may still exist), TooManyAttempts (429), DnsUnavailable (503).
     """
-    _check_rate(domain.organization_id, now)
+    _check_rate_limit(domain.organization_id, now)
     if not _has_record(domain):
         raise DomainUnproven(
             "DNS changes can take a while to become visible.", extra=_about(domain)
@@ -168,7 +168,7 @@ def _about(domain: Domain) -> dict[str, Any]:
     return {"record": record_of(domain)}
 
 
-def _check_rate(organization_id: int, now: datetime) -> None:
+def _check_rate_limit(organization_id: int, now: datetime) -> None:
     rate_limits.enforce(
         "domain lookup",
         str(organization_id),

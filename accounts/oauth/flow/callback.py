@@ -33,7 +33,7 @@ def handle(
     (404), StateInvalid (400), TooManyAttempts (429).
     """
     registry.settings_of(provider)
-    transactions.check_rate(request, now)
+    transactions.check_rate_limit(request, now)
     try:
         found = transactions.find(request, provider, parameters.get("state", ""))
     except PlatformError as exc:

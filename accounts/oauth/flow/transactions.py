@@ -55,7 +55,7 @@ def start_sign_in(
     """
     transaction, url = _new(provider, wanted, now=now)
     form_post = registry.uses_form_post(provider)
-    check_rate(request, now)
+    check_rate_limit(request, now)
     secret = browser_binding.secret_for(request, form_post=form_post)
     transaction.browser_digest = digest(secret)
     transaction.save(force_insert=True)
@@ -75,7 +75,7 @@ def prepare_link(
     Raises ProviderNotConfigured (404), RedirectNotAllowed (400), TooManyAttempts (429).
     """
     transaction, url = _new(provider, wanted, now=now)
-    check_rate(request, now)
+    check_rate_limit(request, now)
     ticket = new_secret()
     transaction.ticket_digest = digest(ticket)
     transaction.encrypted_session = encrypt_json(
@@ -95,7 +95,7 @@ def start_link(
     """
     registry.settings_of(provider)
     form_post = registry.uses_form_post(provider)
-    check_rate(request, now)
+    check_rate_limit(request, now)
     secret = browser_binding.secret_for(request, form_post=form_post)
     unbound = OAuthTransaction.objects.filter(
         ticket_digest=digest(ticket), provider=provider, browser_digest="", expires_at__gt=now
@@ -155,7 +155,7 @@ def claim(transaction: OAuthTransaction, *, now: datetime) -> dict[str, Any]:
     return session
 
 
-def check_rate(request: PlatformRequest, now: datetime) -> None:
+def check_rate_limit(request: PlatformRequest, now: datetime) -> None:
     """Count a start, a prepared link, or a callback against the client's address.
 
     Raises TooManyAttempts.

@@ -73,8 +73,8 @@ def recompute(request: PlatformRequest | None, user: User, *, reason: str, now: 
     user.save(update_fields=["derived_roles"])
     if "admin" in before and "admin" not in (*user.roles, *derived):
         # A former admin must not come back by an invitation that they sent themselves.
-        invitations.revoke_those_of(user, now=now)
-        api_keys.revoke_those_of(user, reason="maker_demoted", now=now)
+        invitations.revoke_created_by(user, now=now)
+        api_keys.revoke_created_by(user, reason="maker_demoted", now=now)
     events.emit(user.organization_id, "member.changed", event_data(user))
     audit.add(
         request,

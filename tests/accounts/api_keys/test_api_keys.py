@@ -130,9 +130,9 @@ def test_ended_keys_are_listed_for_a_month(alice: User) -> None:
     revoked, expired, live = made(alice), made(alice, expires_in_days=1), made(alice)
     signed_in(alice).call("DELETE", f"{PATH}/{revoked['id']}")
     now = timezone.now()
-    assert api_keys.forget_old(now=now + timedelta(days=29)) == 0
+    assert api_keys.delete_old(now=now + timedelta(days=29)) == 0
     assert [row["id"] for row in listed(alice, "revoked")] == [revoked["id"]]
-    assert api_keys.forget_old(now=now + timedelta(days=32)) == 2
+    assert api_keys.delete_old(now=now + timedelta(days=32)) == 2
     assert str(ApiKey.unscoped.get().pk) == live["id"]
     assert expired["id"] != live["id"]
 

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.invitations.invitations import forget_old
+from accounts.invitations.invitations import delete_old
 from accounts.models import AuditEvent, Delivery, Invitation, Session, User
 from environments.models import Organization
 from tests import inbox
@@ -307,5 +307,5 @@ def test_a_development_token_invites_too(alice: User, settings: Settings) -> Non
 
 def test_ended_invitations_are_deleted_after_a_month(alice: User) -> None:
     invite(alice)
-    assert forget_old(now=timezone.now() + timedelta(days=36)) == 0
-    assert forget_old(now=timezone.now() + timedelta(days=38)) == 1
+    assert delete_old(now=timezone.now() + timedelta(days=36)) == 0
+    assert delete_old(now=timezone.now() + timedelta(days=38)) == 1

@@ -210,8 +210,8 @@ def test_wrong_codes_at_once_are_all_counted() -> None:
 
 def test_what_can_no_longer_be_answered_is_forgotten() -> None:
     signed_up()
-    assert proofs.forget_old(now=timezone.now()) == 0
-    assert proofs.forget_old(now=timezone.now() + timedelta(days=2)) == 1
+    assert proofs.delete_old(now=timezone.now()) == 0
+    assert proofs.delete_old(now=timezone.now() + timedelta(days=2)) == 1
 
 
 @pytest.mark.parametrize(

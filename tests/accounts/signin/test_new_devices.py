@@ -216,5 +216,5 @@ def test_guesses_from_a_known_device_are_slowed_too(alice: User) -> None:
 
 def test_devices_are_forgotten_after_half_a_year(alice: User) -> None:
     now = timezone.now()
-    assert known_devices.forget_old(now=now + timedelta(days=179)) == 0
-    assert known_devices.forget_old(now=now + timedelta(days=181)) == 1
+    assert known_devices.delete_old(now=now + timedelta(days=179)) == 0
+    assert known_devices.delete_old(now=now + timedelta(days=181)) == 1

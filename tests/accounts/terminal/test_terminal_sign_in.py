@@ -139,7 +139,7 @@ def test_requests_and_codes_end(alice: User) -> None:
     assert_gone(read(browser, begun))
     assert_gone(allow(browser, begun))
     assert_gone(exchange(allowed))
-    assert terminal_sign_ins.forget_old(now=timezone.now()) == 2
+    assert terminal_sign_ins.delete_old(now=timezone.now()) == 2
 
 
 @pytest.mark.django_db

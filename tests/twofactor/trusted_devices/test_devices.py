@@ -175,7 +175,7 @@ def test_a_step_up_does_not_restore_trust_that_ends_meanwhile(
     is_right = challenge_base.is_right
 
     def policy_changes_first(*args: Any, **more: Any) -> bool:
-        devices.forget_all_within(holder.user.organization_id)
+        devices.delete_all_within(holder.user.organization_id)
         return is_right(*args, **more)
 
     monkeypatch.setattr(challenge_base, "is_right", policy_changes_first)
