@@ -160,7 +160,7 @@ def _running(clusters: Sequence[Cluster]) -> Iterator[None]:
                 cluster.start(output)
             stack.callback(cluster.stop)
         try:
-            list(pool.map(_wait_and_settle, clusters))
+            list(pool.map(_wait_and_configure, clusters))
         except StartError as error:
             logs = "\n".join((cluster.home / "server.log").read_text() for cluster in clusters)
             message = f"{error}\n{logs}"
@@ -168,9 +168,9 @@ def _running(clusters: Sequence[Cluster]) -> Iterator[None]:
         yield
 
 
-def _wait_and_settle(cluster: Cluster) -> None:
+def _wait_and_configure(cluster: Cluster) -> None:
     cluster.wait_ready()
-    cluster.settle()
+    cluster.configure_roles()
 
 
 def _run_in_foreground(command: Sequence[str], environment: Mapping[str, str]) -> int:

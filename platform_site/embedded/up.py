@@ -192,7 +192,7 @@ class _Start:
             say(f"{done} the {cluster.spec.name} database in {cluster.home}")
         await asyncio.gather(*(asyncio.to_thread(c.prepare) for c in self._clusters))
         await supervisor.start([_cluster_process(cluster) for cluster in self._clusters])
-        await asyncio.gather(*(asyncio.to_thread(c.settle) for c in self._clusters))
+        await asyncio.gather(*(asyncio.to_thread(c.configure_roles) for c in self._clusters))
 
     def _save_settings(self) -> None:
         """Write runtime.env before any process reads it, so that a second terminal works too."""
@@ -280,8 +280,8 @@ def _cluster_process(cluster: Cluster) -> Process:
         probe=call_probe(cluster.is_ready),
         before_start=cluster.recover,
         stop_steps=STOP_STEPS,
-        hurry=signal.SIGQUIT,
+        second_interrupt_signal=signal.SIGQUIT,
         # Cluster.recover finds its own orphans, and ends them more gently.
-        recorded=False,
-        muted=ROUTINE,
+        is_tracked=False,
+        ignored_lines=ROUTINE,
     )

@@ -67,8 +67,8 @@ TENANTS: Final = ClusterSpec(
 class Cluster:
     """A cluster below a home folder: `data`, `run` (the socket), `lock` and its passwords.
 
-    Order: prepare, then start and wait_ready (or hand `launch()` to a supervisor), settle, stop,
-    release. All of them block; none of them needs the event loop.
+    Order: prepare, then start and wait_ready (or hand `launch()` to a supervisor), configure_roles,
+    stop, release. All of them block; none of them needs the event loop.
     """
 
     def __init__(self, spec: ClusterSpec, folders: Folders, binaries: Binaries) -> None:
@@ -184,7 +184,7 @@ class Cluster:
                 raise ClusterError(sentence)
             time.sleep(POLL_S)
 
-    def settle(self) -> None:
+    def configure_roles(self) -> None:
         """Set the owner role's password, rights and database, in a cluster that is ready.
 
         Raises ClusterError if the superuser cannot log in or the connection is lost.

@@ -23,11 +23,10 @@ class Process:
     failures of this process do not count.
     probe: repeated until it returns True; without one, a child is ready as soon as it runs.
     before_start: a blocking preparation of every start; it may raise StartError.
-    stop_steps: a signal and the seconds to wait, one after the other. hurry: the signal after
-    a second Ctrl-C.
-    recorded: if this supervisor is killed, the next start ends the child; False for processes that
-    find their own leftovers.
-    muted: log lines to leave out.
+    stop_steps: a signal and the seconds to wait, one after the other. second_interrupt_signal: sent
+    after a second Ctrl-C. is_tracked: if this supervisor is killed, the next start ends the child;
+    False for processes that find their own leftovers. ignored_lines: log lines that are not
+    printed.
     """
 
     name: str
@@ -37,9 +36,9 @@ class Process:
     before_start: Callable[[], None] | None = None
     ready_timeout_s: float = 60.0
     stop_steps: Steps = DEFAULT_STOP
-    hurry: signal.Signals = signal.SIGKILL
-    recorded: bool = True
-    muted: re.Pattern[str] | None = None
+    second_interrupt_signal: signal.Signals = signal.SIGKILL
+    is_tracked: bool = True
+    ignored_lines: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

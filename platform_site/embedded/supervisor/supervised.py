@@ -31,9 +31,9 @@ class SupervisedProcess:
         restart_policy: RestartPolicy,
         needs: Sequence["SupervisedProcess"],
         give_up: Callable[[StartError], None],
-        hurry: asyncio.Event,
+        second_interrupt: asyncio.Event,
     ) -> None:
-        """give_up: called once if the child does not stay up. hurry: set by a second Ctrl-C."""
+        """give_up: called if the child does not stay up. second_interrupt: a second Ctrl-C."""
         self.process = process
         self.ready = asyncio.Event()
         self._colour = colour
@@ -41,7 +41,7 @@ class SupervisedProcess:
         self._restart_policy = restart_policy
         self._needs = needs
         self._give_up = give_up
-        self._hurry = hurry
+        self._second_interrupt = second_interrupt
         self._child: asyncio.subprocess.Process | None = None
         self._stopping = False
         self._was_ready_at = 0.0
@@ -118,7 +118,7 @@ class SupervisedProcess:
     ) -> int:
         """Record, log and watch a running child until its end; return its exit status."""
         self._child = child
-        if self.process.recorded:
+        if self.process.is_tracked:
             self._roster.add(self.process.name, child.pid)
         logging = asyncio.create_task(self._log(output))
         watching = asyncio.create_task(self._watch())
@@ -137,7 +137,7 @@ class SupervisedProcess:
 
     async def _spawn(self, output: int) -> asyncio.subprocess.Process:
         launch = self.process.launch
-        if self.process.recorded:
+        if self.process.is_tracked:
             inherited: Mapping[str, str] = os.environ if launch.env is None else launch.env
             launch = replace(launch, env={**inherited, **self._roster.environment})
         return await asyncio.create_subprocess_exec(
@@ -164,27 +164,27 @@ class SupervisedProcess:
         self.ready.set()
 
     async def _log(self, output: asyncio.StreamReader) -> None:
-        muted = self.process.muted
+        ignored = self.process.ignored_lines
         async for line in lines_of(output):
-            if muted is None or not muted.search(line):
+            if ignored is None or not ignored.search(line):
                 self._say(line)
 
     async def _ends_after(self, signum: signal.Signals, wait_s: float) -> bool:
-        """Signal the child and wait; after a second Ctrl-C, use the process's `hurry` signal."""
+        """Signal the child and wait; after a second Ctrl-C, send its `second_interrupt_signal`."""
         if self._child is None or self._life is None:
             return True
-        hurrying = asyncio.create_task(self._hurry.wait())
+        interrupted = asyncio.create_task(self._second_interrupt.wait())
         try:
-            if not self._hurry.is_set():
+            if not self._second_interrupt.is_set():
                 self._signal(signum)
                 await asyncio.wait(
-                    {self._life, hurrying}, timeout=wait_s, return_when="FIRST_COMPLETED"
+                    {self._life, interrupted}, timeout=wait_s, return_when="FIRST_COMPLETED"
                 )
-            if self._hurry.is_set() and not self._life.done():
-                self._signal(self.process.hurry)
+            if self._second_interrupt.is_set() and not self._life.done():
+                self._signal(self.process.second_interrupt_signal)
                 await asyncio.wait({self._life}, timeout=wait_s)
         finally:
-            hurrying.cancel()
+            interrupted.cancel()
         return self._life.done()
 
     def _signal(self, signum: signal.Signals) -> None:

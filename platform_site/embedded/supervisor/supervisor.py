@@ -38,7 +38,7 @@ class Supervisor:
         self._restart_policy = restart_policy
         self._children: list[SupervisedProcess] = []
         self._halt = asyncio.Event()
-        self._hurry = asyncio.Event()
+        self._second_interrupt = asyncio.Event()
         self._failure: StartError | None = None
 
     def end_leftovers(self) -> int:
@@ -122,14 +122,14 @@ class Supervisor:
             restart_policy=self._restart_policy,
             needs=[by_name[name] for name in process.needs if name in by_name],
             give_up=self._fail,
-            hurry=self._hurry,
+            second_interrupt=self._second_interrupt,
         )
         self._children.append(child)
         return child
 
     def _on_signal(self) -> None:
         if self._halt.is_set():
-            self._hurry.set()
+            self._second_interrupt.set()
             return
         say("\nStopping; press Ctrl-C again to stop at once.")
         self._halt.set()

@@ -43,7 +43,7 @@ def start(cluster: Cluster) -> None:
     with (cluster.home / "server.log").open("ab") as output:
         cluster.start(output)
     cluster.wait_ready()
-    cluster.settle()
+    cluster.configure_roles()
 
 
 def postmaster_pid(cluster: Cluster) -> int:
