@@ -1,13 +1,13 @@
-"""Hooks by which the layers above act when a user changes.
+"""Hooks that notify higher layers of changes of a user.
 
-The hooks are settings.LIFECYCLE_HOOKS, by dotted path; each takes the user's id, runs in the
-caller's transaction, and finds the user's row locked (but for ``user_removed``)::
+The hooks are settings.LIFECYCLE_HOOKS, by dotted path; each gets the user's id and runs in the
+caller's transaction, with the user's row locked (except ``user_removed``)::
 
-    trust_ended        the password was changed, or the user disabled: whatever lets in without it
-                       or waits to do so, ends (trusted devices, sign-ins under way)
-    account_reclaimed  the account goes to its proven owner: what its maker left in it is removed
-    factors_reset   and so are the second factors
-    user_removed       the user is about to be deleted; called before its row is locked
+    trust_ended        the password was changed, or the user disabled: everything that gives
+                       access without the password ends (trusted devices, pending sign-ins)
+    account_reclaimed  the owner of the address got the account: data of its creator is removed
+    factors_reset   the second factors of a reclaimed account are removed user_removed       the
+    user will be deleted; called before its row is locked
 """
 
 from typing import Literal

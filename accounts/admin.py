@@ -1,4 +1,4 @@
-"""Accounts in the admin: to look at; no secret is ever a column."""
+"""Accounts in the admin: read-only; no column shows a secret."""
 
 from collections.abc import Sequence
 from urllib.parse import urlsplit
@@ -39,7 +39,7 @@ KEY_REVOKE_REASONS = (
 
 @admin.register(User)
 class UserAdmin(ActionsAdmin):
-    """Who there is, and what staff may do about it."""
+    """Users, and the actions of staff on them."""
 
     list_display = (
         *("email", "organization", "roles", "is_active", "is_staff", "is_view_only"),
@@ -60,7 +60,7 @@ class UserAdmin(ActionsAdmin):
 
 @admin.register(Session)
 class SessionAdmin(ReadOnlyAdmin):
-    """Who is signed in, and how sessions ended."""
+    """Sessions, and how they ended."""
 
     list_display = (
         *("user", "organization", "environment", "aal", "address"),
@@ -79,7 +79,7 @@ class SessionAdmin(ReadOnlyAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    """Which programs have access, and to what; never the key."""
+    """API keys, without their text."""
 
     list_display = (
         *("name", "organization", "environment", "maker", "role", "hint"),
@@ -99,7 +99,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
 
 @admin.register(WebhookEndpoint)
 class WebhookEndpointAdmin(ReadOnlyAdmin):
-    """Where organizations get events; never the secret, and of the URL its host."""
+    """Webhooks: the host of the URL, never the rest of it or the secret."""
 
     list_display = (
         *("id", "organization", "host", "events", "state", "disabled_reason"),
@@ -110,7 +110,7 @@ class WebhookEndpointAdmin(ReadOnlyAdmin):
     search_fields = ("=id", "organization__name")
     search_help_text = "Id or organization"
     ordering = ("-id",)
-    # Many services' URLs are secrets themselves.
+    # At many services the URL itself is a secret.
     exclude = ("url", "secret", "previous_secret")
 
     @admin.display(description="host")
@@ -121,7 +121,7 @@ class WebhookEndpointAdmin(ReadOnlyAdmin):
 
 @admin.register(WebhookDelivery)
 class WebhookDeliveryAdmin(ReadOnlyAdmin):
-    """Events on their way; never their content."""
+    """Webhook deliveries, without their content."""
 
     list_display = (
         *("id", "organization", "endpoint", "event", "state", "attempts"),
@@ -137,7 +137,7 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
 
 @admin.register(Invitation)
 class InvitationAdmin(ReadOnlyAdmin):
-    """Who is invited to what."""
+    """Invitations."""
 
     list_display = ("email", "organization", "roles", "created_at", "expires_at", "accepted_at")
     list_filter = (BY_ORGANIZATION,)
@@ -150,7 +150,7 @@ class InvitationAdmin(ReadOnlyAdmin):
 
 @admin.register(Identity)
 class IdentityAdmin(ReadOnlyAdmin):
-    """Which accounts at providers sign whom in."""
+    """Accounts at identity providers, and the users they are linked to."""
 
     list_display = (
         *("user", "provider", "subject", "email", "memberships"),
@@ -166,7 +166,7 @@ class IdentityAdmin(ReadOnlyAdmin):
 
 @admin.register(Domain)
 class DomainAdmin(ReadOnlyAdmin):
-    """Which domains are whose."""
+    """Domains that organizations have claimed."""
 
     list_display = ("domain", "organization", "role", "created_at", "verified_at", "seen_at")
     list_filter = (BY_ORGANIZATION,)
@@ -191,7 +191,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
 @admin.register(Delivery)
 class DeliveryAdmin(ActionsAdmin):
-    """Mail and text messages on their way, and again if they failed; never their content."""
+    """Mail and text messages, without their content; failed ones can be sent again."""
 
     staff_actions = (
         StaffAction(

@@ -1,4 +1,4 @@
-"""Sign-in to Django's admin: the same check and limits as the API's login, counted apart."""
+"""Sign-in to Django's admin: the same checks and limits as the API's login, counted separately."""
 
 from typing import Any, cast
 from uuid import UUID
@@ -17,7 +17,7 @@ from platform_site.lib.principals import PlatformRequest
 
 
 class StaffBackend(BaseBackend):
-    """Sign platform staff in, and no one else."""
+    """Signs in platform staff only."""
 
     def authenticate(
         self,
@@ -26,7 +26,7 @@ class StaffBackend(BaseBackend):
         password: str | None = None,
         **_other: Any,
     ) -> User | None:
-        """Return the staff user whose e-mail and password these are, else None."""
+        """Return the staff user with this e-mail and password, or None."""
         if request is None or not username or not password:
             return None
         user: User | None = None
@@ -50,7 +50,7 @@ class StaffBackend(BaseBackend):
         return None
 
     def get_user(self, user_id: UUID) -> User | None:
-        """Return the user of an admin session; a disabled one is signed out at once."""
+        """Return the user of an admin session; None signs a disabled user out."""
         user: User | None = User.unscoped.filter(  # unscoped: staff belong to the platform
             pk=user_id, is_active=True, is_staff=True
         ).first()

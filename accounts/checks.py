@@ -1,4 +1,4 @@
-"""Deployment checks: settings that are fine on a laptop and not in production."""
+"""Deployment checks: settings that are acceptable in development but not in production."""
 
 import os
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core import checks
 
-# What must come from outside: a value made at start would differ in every process.
+# Settings that must be given: a value generated at start would differ in every process.
 REQUIRED: Final = (
     ("SECRET_KEY", "zonal.E001"),
     ("ZSECRET_KEYS", "zonal.E002"),
@@ -24,7 +24,7 @@ REQUIRED: Final = (
 
 @checks.register(checks.Tags.security, deploy=True)
 def production_settings(**_options: Any) -> list[checks.CheckMessage]:
-    """Name every setting that production must be given and was not."""
+    """Return an error for each setting that production requires and that is not set."""
     messages: list[checks.CheckMessage] = [
         checks.Error(f"{name} is not set.", hint="See docs/settings.md.", id=check_id)
         for name, check_id in REQUIRED
@@ -44,7 +44,7 @@ def production_settings(**_options: Any) -> list[checks.CheckMessage]:
 
 @checks.register(checks.Tags.security, deploy=True)
 def production_delivery(**_options: Any) -> list[checks.CheckMessage]:
-    """Refuse ways for codes and tokens to leave that anybody here could read."""
+    """Refuse mail and SMS backends whose messages other users of this machine could read."""
     messages: list[checks.CheckMessage] = []
     mail = settings.MAIL_OPTIONS
     if settings.EMAIL_BACKEND.rsplit(".", 2)[1] in {"console", "filebased"}:

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from platform_site.env import Env, SettingError
 from platform_site.settings_table import Integer, Secret, Secrets, load
 
-# A database trigger protects events that are younger.
+# A database trigger refuses to delete younger events.
 MIN_RETENTION_DAYS: Final = 30
 
 
@@ -20,7 +20,7 @@ def _retention_days(days: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySettings:
-    """The HMAC keys as they are configured: each the current one, and those that still verify."""
+    """The HMAC keys as configured: the current ones, and previous ones that still verify."""
 
     access: Annotated[str, Secret("ZJWT_SECRET", "HMAC key for access tokens.")]
     access_previous: Annotated[
@@ -57,9 +57,9 @@ class KeySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """The HMAC keys, each the current one first and then those that still verify.
+    """The HMAC keys: of each, the current key first, then previous keys that still verify.
 
-    retirements: the day (UTC) from which a former key no longer verifies, where it has one.
+    retirements: the day (UTC) from which a previous key no longer verifies, if it has one.
     """
 
     access: tuple[str, ...] = field(repr=False)
@@ -338,11 +338,11 @@ def read(env: Env, *, secret_key: str) -> AccountSettings:
 
 
 def keys(env: Env, secret_key: str) -> Keys:
-    """Return the keys of every token.
+    """Return the keys of all token types.
 
-    An unset key is random: `up` makes them once and keeps them in runtime.env; a process started
-    without either signs with keys that no other process knows, and `check --deploy` refuses that in
-    production.
+    An unset key is random. `up` creates the keys once and stores them in runtime.env; a process
+    started without them signs with keys that no other process has, and `check --deploy` refuses
+    that in production.
     Raises SettingError for a key used twice, ``secret_key`` among them.
     """
     given = load(KeySettings, env)

@@ -1,4 +1,4 @@
-"""What accounts refuse."""
+"""The errors of accounts."""
 
 from platform_site.lib.errors import (
     Conflict,
@@ -12,7 +12,7 @@ from platform_site.lib.errors import (
 
 
 class InvalidCredentials(NotAuthenticated):
-    """Unknown e-mail, wrong password, disabled user and slowed account: all the same."""
+    """Unknown e-mail, wrong password, disabled user or throttled account, not distinguished."""
 
     code = "invalid_credentials"
     title = "The e-mail or the password is wrong."
@@ -26,14 +26,14 @@ class SessionRevoked(NotAuthenticated):
 
 
 class ApiKeyInvalid(NotAuthenticated):
-    """Mistyped, unknown, revoked, or of a maker who is no admin any more: all the same."""
+    """Mistyped, unknown or revoked, or its creator is no longer an admin; not distinguished."""
 
     code = "api_key_invalid"
     title = "The API key is not valid."
 
 
 class ApiKeyExpired(NotAuthenticated):
-    """The API key was valid once; an admin makes another."""
+    """The API key has expired; an admin can create a new one."""
 
     code = "api_key_expired"
     title = "The API key has expired."
@@ -47,14 +47,14 @@ class ApiKeyNotFound(NotFound):
 
 
 class TooManyApiKeys(Conflict):
-    """The organization has as many API keys as it may."""
+    """The organization has reached its limit of API keys."""
 
     code = "too_many_api_keys"
     title = "The organization has too many API keys."
 
 
 class ApiKeysMadeTooOften(TooManyRequests):
-    """The organization has made too many API keys today."""
+    """The organization has created too many API keys today."""
 
     code = "api_keys_made_too_often"
     title = "Too many API keys were made today."
@@ -75,21 +75,21 @@ class WebhookDeliveryNotFound(NotFound):
 
 
 class WebhookIsOff(Conflict):
-    """The webhook is switched off, so nothing is sent to it."""
+    """The webhook is disabled, so nothing is sent to it."""
 
     code = "webhook_is_off"
     title = "The webhook is switched off."
 
 
 class TooManyWebhooks(Conflict):
-    """The organization has as many webhooks as it may."""
+    """The organization has reached its limit of webhooks."""
 
     code = "too_many_webhooks"
     title = "The organization has too many webhooks."
 
 
 class WebhookSentTooOften(TooManyRequests):
-    """Test events and repeated deliveries have a limit by the hour."""
+    """The hourly limit of test events and repeated deliveries was reached."""
 
     code = "webhook_sent_too_often"
     title = "Too many deliveries were requested this hour."
@@ -103,7 +103,7 @@ class DevTokenRefused(NotAuthenticated):
 
 
 class TerminalSignInGone(Gone):
-    """Unknown, expired, denied, allowed or used: all the same."""
+    """Unknown, expired, denied, allowed or used; not distinguished."""
 
     code = "terminal_sign_in_gone"
     title = "This sign-in is over. Start it again at the terminal."
@@ -117,14 +117,14 @@ class EmailTaken(Conflict):
 
 
 class TooManyAttempts(TooManyRequests):
-    """Too many tries from this address."""
+    """Too many attempts from this address."""
 
     code = "too_many_attempts"
     title = "Too many attempts from this address."
 
 
 class HashingBusy(Unavailable):
-    """Too many passwords are being checked at once."""
+    """Too many passwords are being checked concurrently."""
 
     code = "busy"
     title = "Too many sign-ins at once."
@@ -138,7 +138,7 @@ class MemberNotFound(NotFound):
 
 
 class LastAdmin(Conflict):
-    """The organization's last active admin can be neither removed, demoted nor disabled."""
+    """The organization's last active admin cannot be removed, demoted or disabled."""
 
     code = "last_admin"
     title = "An organization needs an admin."
@@ -152,14 +152,14 @@ class InvitationNotFound(NotFound):
 
 
 class SignupLinkGone(Gone):
-    """Unknown, expired or used: all the same."""
+    """Unknown, expired or used; not distinguished."""
 
     code = "signup_link_gone"
     title = "This link can no longer be used."
 
 
 class InvitationGone(Gone):
-    """Unknown, expired, accepted, revoked or replaced: all the same."""
+    """Unknown, expired, accepted, revoked or replaced; not distinguished."""
 
     code = "invitation_gone"
     title = "This invitation can no longer be accepted."
@@ -180,35 +180,35 @@ class TooManyInvitations(Conflict):
 
 
 class SessionNotFound(NotFound):
-    """No live session of the caller's has this id."""
+    """The caller has no active session with this id."""
 
     code = "session_not_found"
     title = "There is no such session."
 
 
 class EmailVerified(Conflict):
-    """The address is proven already, and no other one waits to be."""
+    """The address is verified already, and no change of address is pending."""
 
     code = "email_verified"
     title = "There is no address to verify."
 
 
 class EmailCodeRejected(InvalidRequest):
-    """The code is not the one that was mailed last; it was counted."""
+    """The code is not the one that was mailed last; the attempt was counted."""
 
     code = "email_code_rejected"
     title = "The code is wrong."
 
 
 class EmailCodeGone(Gone):
-    """No code was mailed, or it has expired, or was missed five times, or the account changed."""
+    """No code was mailed, it has expired or failed five times, or the account changed."""
 
     code = "email_code_gone"
     title = "This code can no longer be used."
 
 
 class EmailChangeGone(Gone):
-    """The change of address is through, was cancelled, or has expired: all the same."""
+    """The change of address is complete, cancelled or expired; not distinguished."""
 
     code = "email_change_gone"
     title = "There is no change of address to cancel."

@@ -1,4 +1,4 @@
-"""When an organization's requirement of a second factor begins to hold for a member."""
+"""When an organization's requirement of a second factor applies to a member."""
 
 from datetime import datetime, timedelta
 
@@ -8,7 +8,7 @@ def deadline(
 ) -> datetime:
     """Return the end of the grace period.
 
-    It counts from the requirement or from joining, whichever is later.
+    It begins with the requirement or when the member joined, whichever is later.
 
     required_since: None means always.
     """

@@ -1,4 +1,4 @@
-"""Who: the principal of the request, before any view."""
+"""Authentication middleware: sets the principal of the request before any view."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -24,19 +24,20 @@ Authenticator = Callable[[PlatformRequest, str], Principal | None]
 class PrincipalMiddleware:
     """Resolve the bearer token; the views decide whether they need a principal.
 
-    Credentials that do not hold are kept as ``request.principal_error``: a login must not fail
-    for a stale header, and every other view raises it. Pages and health take no bearer token.
+    The error of invalid credentials is stored as ``request.principal_error``, which views that need
+    a principal raise: a login must not fail because of an old header. Pages and health checks use
+    no bearer token.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, http_request: HttpRequest) -> HttpResponse:
-        """Pass the request on with its principal, or answer 503 without a control database."""
+        """Call the view with the principal set; answer 503 without a control database."""
         request = cast(PlatformRequest, http_request)
         request.principal, request.principal_error = None, None
         if not request.path_info.startswith(API):
-            # Health and metrics must answer without a database, whatever header a proxy adds.
+            # Health and metrics must answer without a database, even if a proxy adds a header.
             return self.get_response(request)
         try:
             request.principal = _resolve(request)
@@ -70,8 +71,8 @@ def _resolve(request: PlatformRequest) -> Principal | None:
     except DatabaseError as exc:
         if not problems.is_database_unreachable(exc) or connection.in_atomic_block:
             raise
-        # A connection that died since its last request (a restart of the database) is no reason
-        # to refuse: nothing was written yet, so once more on a new one.
+        # If the connection was lost since its last request (the database was restarted), try again
+        # on a new one: nothing was written yet.
         connection.close()
         return _ask(request, token)
 

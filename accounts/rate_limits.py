@@ -1,7 +1,8 @@
-"""Limits on guessing: one atomic statement a try, so that parallel tries cannot slip past.
+"""Rate limits: one atomic statement per attempt, so that concurrent attempts are all counted.
 
-A try is counted before its secret is looked at. After ``free`` tries each further one has to wait
-1, 2, 4 … seconds, at most 15 minutes: a stranger can slow an account, never lock it for good.
+An attempt is counted before the secret is checked. After ``free`` attempts each further one has to
+wait 1, 2, 4 … seconds, at most 15 minutes: an attacker can delay an account's owner, but not lock
+the account permanently.
 """
 
 import hashlib
@@ -14,10 +15,11 @@ from accounts.models import Throttle
 from platform_site.lib.errors import TooManyRequests
 
 MAX_WAIT_S: Final = 900
-# A counter that rested this long starts anew.
+# A counter that was unused for this long starts again at zero.
 FORGET_AFTER: Final = timedelta(hours=24)
 
-# No wait is a moment long past, not now: of two tries at once, one read the clock before the other.
+# "No wait" is stored as a time long past, not as now: of two concurrent attempts, one has read the
+# clock earlier than the other.
 _TRY: Final = """
 INSERT INTO accounts_throttle AS t (key, failures, last_at, blocked_until)
 VALUES (%(key)s, 1, %(now)s,
@@ -43,15 +45,15 @@ RETURNING failures
 
 
 def _key(kind: str, subject: str) -> str:
-    # A digest: the table must not become a list of addresses.
+    # A digest, so that the table contains no addresses.
     return hashlib.sha256(f"{kind}\0{subject}".encode()).hexdigest()
 
 
 def attempt(kind: str, subject: str, *, free: int, now: datetime) -> bool:
-    """Count one try and say whether it may go on; a refused try is not counted.
+    """Count one attempt; True if it is allowed. A refused attempt is not counted.
 
-    kind: what is limited (``login``). subject: whose tries (an e-mail, an address).
-    free: tries before the waits begin.
+    kind: what is limited (``login``). subject: whose attempts (an e-mail, an address).
+    free: attempts before the waits begin.
     """
     values: dict[str, Any] = {
         "key": _key(kind, subject),
@@ -66,14 +68,14 @@ def attempt(kind: str, subject: str, *, free: int, now: datetime) -> bool:
 
 
 def reset(kind: str, subject: str) -> bool:
-    """Forget the tries: the secret was right. True if there were any."""
+    """Delete the counter after a correct secret. True if there was one."""
     return bool(Throttle.objects.filter(key=_key(kind, subject)).delete()[0])
 
 
 def take(kind: str, subject: str, *, limit: int, window: timedelta, now: datetime) -> int:
-    """Count one use in a fixed window; return 0, or the seconds until a full window ends.
+    """Count one use in a fixed window; return 0, or if it is full the seconds until it ends.
 
-    A use that is refused is not counted.
+    A refused use is not counted.
     """
     started = int(now.timestamp() // window.total_seconds() * window.total_seconds())
     ends = datetime.fromtimestamp(started, tz=now.tzinfo) + window
@@ -106,7 +108,7 @@ def enforce(
 
 
 def uncount(kind: str, subject: str, *, window: timedelta, now: datetime) -> None:
-    """Count one use less: the credentials were right."""
+    """Take back one use after correct credentials."""
     started = int(now.timestamp() // window.total_seconds() * window.total_seconds())
     with connection.cursor() as cursor:
         cursor.execute(
@@ -116,6 +118,6 @@ def uncount(kind: str, subject: str, *, window: timedelta, now: datetime) -> Non
 
 
 def delete_old(*, now: datetime) -> int:
-    """Delete counters that no longer mean anything; return their number."""
+    """Delete counters that no longer have an effect; return their number."""
     old = Throttle.objects.filter(last_at__lt=now - FORGET_AFTER, blocked_until__lt=now)
     return old.delete()[0]

@@ -1,16 +1,16 @@
-"""Django app configurations: management commands, the admin site."""
+"""The app configurations of the management commands and of the admin site."""
 
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig as DjangoAdminConfig
 
 
 class PlatformConfig(AppConfig):
-    """Carries the commands ``up`` and ``bootstrap``."""
+    """Registers the management commands."""
 
     name = "platform_site"
 
 
 class AdminConfig(DjangoAdminConfig):
-    """Django's admin on our own site."""
+    """Django's admin with the platform's admin site."""
 
     default_site = "platform_site.staff.site.PlatformAdminSite"

@@ -1,10 +1,10 @@
-"""Django's view of this application."""
+"""The app configuration."""
 
 from django.apps import AppConfig
 
 
 class RecoveryConfig(AppConfig):
-    """Getting back in without a way around the second factor."""
+    """Account recovery that does not bypass the second factor."""
 
     name = "recovery"
     default_auto_field = "django.db.models.BigAutoField"

@@ -1,4 +1,4 @@
-"""Django's view of this application."""
+"""The app configuration."""
 
 from django.apps import AppConfig
 

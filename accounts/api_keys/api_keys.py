@@ -1,4 +1,4 @@
-"""API keys: made by an admin for a program, and ended by any admin or with their maker.
+"""API keys: created by an admin for a program; revoked by any admin, or with their creator.
 
 Locks are taken in the order of accounts/members/members.py: organization, user.
 """
@@ -26,13 +26,13 @@ from platform_site.lib.principals import Principal
 DEFAULT_DAYS: Final = 90
 MAX_DAYS: Final = 365
 DAY: Final = timedelta(days=1)
-# Ended ones stay listed this long.
+# Expired and revoked keys stay listed this long.
 KEEP_ENDED: Final = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
 class NewApiKey:
-    """The key that is asked for. scopes: None means all that the role may have."""
+    """The key to create. scopes: None means all scopes of the role."""
 
     name: str
     role: Role
@@ -52,11 +52,11 @@ def check_rate_limit(organization_id: int, *, now: datetime) -> None:
 
 
 def create(principal: Principal, wanted: NewApiKey, *, now: datetime) -> ApiKey:
-    """Make a key to the caller's environment; return it with its text, which is not stored.
+    """Create a key for the caller's environment; return it with its text, which is not stored.
 
-    Call inside a transaction. The maker gets a mail. Raises InvalidRequest (400) for a scope
-    above the role, TooManyApiKeys (409), SessionRevoked (401) for a maker who was demoted or
-    signed out meanwhile.
+    Call inside a transaction. Its creator gets a mail. Raises InvalidRequest (400) for a scope
+    above the role, TooManyApiKeys (409), SessionRevoked (401) for a creator who was demoted or
+    signed out in the meantime.
     """
     scopes = _scopes(wanted)
     maker = _lock_maker(principal)
@@ -86,7 +86,7 @@ def create(principal: Principal, wanted: NewApiKey, *, now: datetime) -> ApiKey:
 
 
 def revoke(rows: QuerySet[ApiKey], key_id: str, *, now: datetime) -> ApiKey:
-    """End a key of these rows, on its next request; again it changes nothing.
+    """Revoke one of these keys, from its next request on; safe to repeat.
 
     Call inside a transaction. Raises ApiKeyNotFound (404).
     """
@@ -103,21 +103,22 @@ def revoke(rows: QuerySet[ApiKey], key_id: str, *, now: datetime) -> ApiKey:
 
 
 def revoke_created_by(maker: User, *, reason: str, now: datetime) -> int:
-    """End the keys that a user made; return how many there were.
+    """Revoke the keys that a user created; return their number.
 
-    A maker who is an admin again later makes new ones: the old ones are forgotten by then.
+    A creator who becomes an admin again has to create new keys: nobody expects the old ones to
+    work.
     """
     mine = ApiKey.scoped.within_organization(maker.organization_id).filter(maker=maker)
     return _end(mine, reason, now)
 
 
 def revoke_all(rows: QuerySet[ApiKey], *, now: datetime) -> int:
-    """End these keys at an operator's command; return how many worked until now."""
+    """Revoke these keys for an operator's command; return how many were active."""
     return _end(rows, "operator", now)
 
 
 def on_environment_deleted(environment_pk: int) -> None:
-    """End the keys to an environment (a lifecycle hook)."""
+    """Revoke the keys of an environment (a lifecycle hook)."""
     keys = ApiKey.unscoped.filter(  # unscoped: a hook knows the environment alone
         environment_id=environment_pk
     )
@@ -140,7 +141,7 @@ def _scopes(wanted: NewApiKey) -> list[str]:
     possible = scopes_of(wanted.role)
     if wanted.scopes is None:
         return [*possible]
-    # Nothing writes without reading: what is changed is found first.
+    # A scope to write includes reading: clients find what they change first.
     asked = {*wanted.scopes, *(scope.replace(":write", ":read") for scope in wanted.scopes)}
     wrong = [scope for scope in wanted.scopes if scope not in possible]
     if wrong:
@@ -150,7 +151,7 @@ def _scopes(wanted: NewApiKey) -> list[str]:
 
 
 def _lock_maker(principal: Principal) -> User:
-    """Return the caller as it is now: a demotion takes the same locks before it ends keys."""
+    """Return the caller's current row, locked; a demotion takes the same locks."""
     organizations = Organization.objects.select_for_update(no_key=True)
     organizations.only("pk").get(pk=principal.organization_id)
     users = User.scoped.within_organization(principal.organization_id)

@@ -1,4 +1,4 @@
-"""Who: an API key, resolved with one query into a principal."""
+"""Resolve an API key into a principal, with one query."""
 
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -15,8 +15,8 @@ from platform_site.lib.database.prepared import PreparedQuery
 from platform_site.lib.principals import PlatformRequest, Principal
 from platform_site.lib.web.addresses import client_address
 
-# Literal SQL, as that of an access token (accounts/sessions/authentication.py), and as fresh: what
-# ends a key, its maker or its environment holds on the next request.
+# Literal SQL, as for an access token (accounts/sessions/authentication.py). Revoking a key, or
+# removing its creator or environment, takes effect on the next request.
 _COLUMNS: Final = {
     "id": "k.id",
     "name": "k.name",
@@ -30,8 +30,8 @@ _COLUMNS: Final = {
     "slug": "e.slug",
     "environment_name": "e.name",
 }
-# Only admins make keys, so a maker who is no admin any more has none. An account without an address
-# may do nothing but give another one.
+# Only admins have keys, so the keys of a creator who is no longer an admin are invalid. An account
+# without an address may only add one.
 _QUERY: Final = PreparedQuery(
     f"""
     SELECT json_build_array({", ".join(_COLUMNS.values())})::text
@@ -45,15 +45,15 @@ _QUERY: Final = PreparedQuery(
     """,  # noqa: S608 - expressions from the literal table above
     types=("text",),
 )
-# The last use is written at most this often.
+# Minimum time between two writes of the last use.
 NOTE_EVERY: Final = timedelta(minutes=1)
 
 
 def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     """Return the principal of an API key (one of settings.PRINCIPAL_AUTHENTICATORS), or None.
 
-    None is for another kind of token. A mistyped key costs no query, every other one a single one,
-    and once a minute an UPDATE that notes the use.
+    None means another kind of token. A mistyped key costs no query, any other key one, and once a
+    minute an UPDATE that records the use.
     Raises ApiKeyInvalid, ApiKeyExpired.
     """
     if not token.startswith(secret.MARK):
@@ -94,7 +94,7 @@ def _note_use(row: dict[str, Any], request: PlatformRequest, now: datetime) -> N
     latest, since = row["last_used_at"], now - NOTE_EVERY
     if latest is not None and latest > since.timestamp():
         return
-    # Of requests at once, one writes: each looks again once it has the row.
+    # Of concurrent requests one writes: each checks again once it has locked the row.
     is_due = Q(last_used_at=None) | Q(last_used_at__lte=since)
     ApiKey.unscoped.filter(  # unscoped: by the row just read
         is_due, pk=row["id"]

@@ -1,7 +1,7 @@
 """The text of an API key: ``zk_live_`` or ``zk_test_``, 256 random bits, a checksum.
 
 The prefix and the checksum let a scanner of source code recognize a leaked key with certainty, and
-refuse a mistyped one without a query.
+allow to reject a mistyped one without a query.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ SHAPE: Final = re.compile(
 
 
 def new(environment_id: str) -> str:
-    """Return a new key; its prefix tells keys to ``live`` from all others."""
+    """Return a new key; its prefix distinguishes keys of ``live`` from all others."""
     prefix = f"{MARK}{'live' if environment_id == 'live' else 'test'}_"
     body = prefix + _base62(secrets.randbits(256), BODY_CHARS)
     return body + _checksum(body)
@@ -36,12 +36,12 @@ def is_well_formed(key: str) -> bool:
 
 
 def digest(key: str) -> str:
-    """Return what is stored of a key; so many random bits need no slow hash."""
+    """Return the digest that is stored; 256 random bits need no slow hash."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def hint(key: str) -> str:
-    """Return the last random characters, by which a person recognizes a key."""
+    """Return the last random characters, for people to recognize a key by."""
     return key[-CHECKSUM_CHARS - HINT_CHARS : -CHECKSUM_CHARS]
 
 

@@ -1,4 +1,4 @@
-"""API keys in JSON; times in Unix seconds, as of all credentials."""
+"""API keys in JSON; times are in Unix seconds, as for all credentials."""
 
 from datetime import datetime
 
@@ -14,7 +14,7 @@ STATES = ["active", "expired", "revoked"]
 
 
 class UnixSecondsField(serializers.IntegerField):
-    """A moment."""
+    """A time in Unix seconds."""
 
     def to_representation(self, value: datetime) -> int:  # type: ignore[override]  # a moment's own
         """Return Unix seconds."""
@@ -52,7 +52,7 @@ class NewApiKeySerializer(ApiKeySerializer):
 
 
 class ApiKeyCreateSerializer(StrictSerializer):
-    """The key that is wanted, to the caller's environment."""
+    """The key to create in the caller's environment."""
 
     name = serializers.CharField(
         max_length=100, help_text="What uses it, such as `nightly import`."
@@ -71,6 +71,6 @@ class ApiKeyCreateSerializer(StrictSerializer):
 
 
 class ApiKeyFilterSerializer(StrictSerializer):
-    """Which keys to list."""
+    """Filters of the list of keys."""
 
     state = serializers.ChoiceField(choices=STATES, required=False)

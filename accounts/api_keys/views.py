@@ -33,7 +33,7 @@ from platform_site.lib.viewsets import ListAction, RetrieveAction
     retrieve=extend_schema(summary="Read an API key", description="Return one key, not its text."),
 )
 class ApiKeyViewSet(ListAction, RetrieveAction):
-    """The API keys to the caller's environment."""
+    """The API keys of the caller's environment."""
 
     access = {
         "list": needs("api_keys", "read"),
@@ -49,7 +49,7 @@ class ApiKeyViewSet(ListAction, RetrieveAction):
     not_found = ApiKeyNotFound
 
     def get_queryset(self) -> QuerySet[ApiKey]:
-        """Return the environment's keys; of a list, those in the state that is asked for."""
+        """Return the environment's keys; for a list, filtered by state."""
         rows = ApiKey.scoped.within(self.principal.scope).select_related("maker")
         state = self.read_query().get("state") if self.action == "list" else None
         now = timezone.now()
@@ -61,11 +61,11 @@ class ApiKeyViewSet(ListAction, RetrieveAction):
 
     @extend_schema(summary="Make an API key")
     def create(self, request: Request) -> Response:
-        """Make a key to the environment that the caller is in. Its text is shown this once.
+        """Create a key for the caller's environment. Only this response contains its text.
 
-        It may do what its role and its scopes both allow, and nothing to accounts, members, keys
-        or payments. It ends at its expiry, when it is revoked, when its environment is deleted, and
-        when its maker is removed, disabled or no admin any more.
+        It may do what both its role and its scopes allow, but change no accounts, members, keys or
+        payments. It is valid until it expires or is revoked, its environment is deleted, or its
+        creator is removed, disabled or no longer an admin.
         """
         wanted, now = NewApiKey(**self.read()), timezone.now()
         who = self.principal
@@ -85,7 +85,7 @@ class ApiKeyViewSet(ListAction, RetrieveAction):
 
     @extend_schema(summary="Revoke an API key")
     def destroy(self, request: Request, key_id: str) -> Response:
-        """End a key: its next request is refused."""
+        """Revoke a key: its next request is refused."""
         with transaction.atomic():
             key = api_keys.revoke(self.get_queryset(), key_id, now=timezone.now())
             audit.record_request(

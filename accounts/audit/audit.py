@@ -1,4 +1,4 @@
-"""Audit events are added in the transaction of what they record."""
+"""Adding audit events, in the transaction of the change that they record."""
 
 from typing import Any, cast
 
@@ -49,7 +49,7 @@ def record_user(
 def record_staff(
     request: HttpRequest, tag: AuditTag, *, organization_id: int | None, **data: Any
 ) -> None:
-    """Record what the platform's staff did in the admin to something of an organization."""
+    """Record an action of the platform's staff in the admin on an organization's data."""
     add(
         cast(PlatformRequest, request),
         tag,
@@ -61,18 +61,18 @@ def record_staff(
 
 
 def add(request: PlatformRequest | None, tag: AuditTag, **fields: Any) -> None:
-    """Append one event with the request's circumstances; None is the platform's own work."""
+    """Append one event with the request's address and agent; None is the platform's own work."""
     event = AuditEvent(tag=str(tag), **fields)
     if request is not None:
         event.address = client_address(request)
-        # PostgreSQL text holds no NUL, and headers are the caller's own words.
+        # PostgreSQL's text cannot contain NUL, and callers choose their headers.
         event.agent = request.headers.get("User-Agent", "").replace("\0", "")[:300]
         event.request_id = getattr(request, "request_id", "")
     try:
         event.save(force_insert=True)
     except DatabaseError:
         if not connection.in_atomic_block:
-            # What it records was done outside the database, as in the brain, and is not undone.
+            # The action was done outside the database, as in the brain, and is not rolled back.
             names = ("organization_id", "environment_id", "actor_id", "outcome", "data")
             audited = {name: getattr(event, name) for name in names}
             log.error("audit_event_not_written", tag=event.tag, audited=audited)  # noqa: TRY400 - the database's words may hold values

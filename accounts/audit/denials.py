@@ -1,4 +1,4 @@
-"""Failed authorisation in the audit trail: who was refused what, inside its own tenant."""
+"""Failed authorization in the audit trail: denied requests within the caller's tenant."""
 
 from datetime import timedelta
 from typing import Final
@@ -10,7 +10,7 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from platform_site.lib.principals import PlatformRequest
 
-# A caller that is refused in a loop fills neither the table nor the reader's screen.
+# A client that is refused in a loop must not fill the table.
 PER_HOUR: Final = 60
 HOUR: Final = timedelta(hours=1)
 
@@ -18,7 +18,7 @@ HOUR: Final = timedelta(hours=1)
 def record(request: PlatformRequest, *, resource: str, action: str) -> None:
     """Record that the request's principal lacked a permission (settings.DENIAL_RECORDER).
 
-    At most sixty an hour for each user; of a development token, for its organization.
+    At most sixty an hour for each user; for a development token, for its organization.
     """
     principal = request.principal
     if principal is None:

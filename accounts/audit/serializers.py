@@ -8,7 +8,7 @@ from platform_site.lib.audit import sentences
 
 
 class AuditEventSerializer(serializers.Serializer[AuditEvent]):
-    """What happened. tag: ``source:subject:action``; outcome: ``success``, or why not."""
+    """An audit event. tag: ``source:subject:action``; outcome: ``success``, or a reason."""
 
     id = serializers.UUIDField()
     at = serializers.DateTimeField()
@@ -24,12 +24,12 @@ class AuditEventSerializer(serializers.Serializer[AuditEvent]):
     data = serializers.JSONField()  # type: ignore[assignment]  # DRF takes it for a field
 
     def get_summary(self, event: AuditEvent) -> str:
-        """Return the sentence of the event's tag; '' for one that is no longer recorded."""
+        """Return the sentence of the event's tag; '' for a tag that no longer exists."""
         return sentences().get(event.tag, "")
 
 
 class AuditFilterSerializer(StrictSerializer):
-    """What to look for. tag: whole, or its first parts, as ``api:session``."""
+    """Filters. tag: a whole tag or its first parts, such as ``api:session``."""
 
     tag = serializers.CharField(max_length=100, required=False)
     outcome = serializers.CharField(max_length=20, required=False)

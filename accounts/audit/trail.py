@@ -1,4 +1,4 @@
-"""Reading the audit trail: of one organization, newest first, by what one looks for."""
+"""Reading an organization's audit trail: newest first, filtered."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ COLUMNS: Final = (
     *("id", "at", "tag", "outcome", "organization_id", "environment", "actor_id", "actor"),
     *("address", "agent", "request_id", "data"),
 )
-# Rows of one statement, so that a trail of any length is pruned without a long lock.
+# Rows deleted per statement, so that no lock is held for long.
 BATCH: Final = 5000
 # The trigger refuses to delete younger events, whatever the setting says.
 MIN_RETENTION: Final = timedelta(days=30)
@@ -26,11 +26,12 @@ def of_organization(organization_id: int) -> QuerySet[AuditEvent]:
 
 
 def matching(events: QuerySet[AuditEvent], wanted: Mapping[str, Any]) -> QuerySet[AuditEvent]:
-    """Keep what fits every filter given.
+    """Return the events that match every given filter.
 
-    wanted: ``tag`` (whole, or its first parts, as ``api:session``), ``outcome``, ``environment``,
-    ``actor`` (an address or a user's id), ``request_id``, ``since`` (from then on), ``until``
-    (before then).
+    wanted: ``tag`` (a whole tag or its first parts, such as ``api:session``), ``outcome``,
+    ``environment``,
+    ``actor`` (an address or a user's id), ``request_id``, ``since`` (inclusive), ``until``
+    (exclusive).
     """
     if "tag" in wanted:
         events = events.filter(Q(tag=wanted["tag"]) | Q(tag__startswith=f"{wanted['tag']}:"))
@@ -50,7 +51,7 @@ def matching(events: QuerySet[AuditEvent], wanted: Mapping[str, Any]) -> QuerySe
 
 
 def rows(events: QuerySet[AuditEvent]) -> Iterator[dict[str, Any]]:
-    """Return events as JSON values, oldest first, a few at a time however many there are."""
+    """Yield events as JSON values, oldest first, reading a limited number at a time."""
     for event in events.order_by("id").iterator(chunk_size=2000):
         yield {
             "id": str(event.id),
@@ -69,9 +70,9 @@ def rows(events: QuerySet[AuditEvent]) -> Iterator[dict[str, Any]]:
 
 
 def prune(*, retention_days: int, now: datetime) -> int:
-    """Delete events that are older than the retention; return their number. 0 days keeps all.
+    """Delete events older than the retention; return their number. 0 days keeps all events.
 
-    When a key was first seen is kept: it tells the key's age.
+    Events that record when a key was first seen are kept: they give the key's age.
     """
     if not retention_days:
         return 0
@@ -87,7 +88,7 @@ def prune(*, retention_days: int, now: datetime) -> int:
 
 
 def _ids(actor: str) -> list[UUID]:
-    """Return the user's id that a filter names, if it is one."""
+    """Return the user id in a filter, if it is one."""
     try:
         return [UUID(actor)]
     except ValueError:

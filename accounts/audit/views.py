@@ -25,6 +25,6 @@ class AuditEventViewSet(ListAction):
     query_serializers = {"list": AuditFilterSerializer}
 
     def get_queryset(self) -> QuerySet[AuditEvent]:
-        """Return the organization's events that fit the filters."""
+        """Return the organization's events that match the filters."""
         events = trail.of_organization(self.principal.organization_id)
         return trail.matching(events, self.read_query())

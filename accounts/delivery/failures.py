@@ -15,7 +15,7 @@ MAX_RETRY_AFTER_S: Final = 3600
 
 
 class Failure(Exception):
-    """A failed attempt; ``error`` is a short code of ours, never the provider's text."""
+    """A failed attempt; ``error`` is a short code of the platform, never the provider's text."""
 
     def __init__(self, error: str, *, retry_after_s: int = 0) -> None:
         super().__init__(error)

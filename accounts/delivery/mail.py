@@ -20,7 +20,7 @@ from django.utils import timezone
 from accounts.delivery import templates
 from accounts.delivery.failures import Failure, PermanentFailure, TemporaryFailure, retry_after_s
 
-# SMTP: from here on a reply is permanent (RFC 5321 §4.2.1).
+# SMTP: reply codes from here on are permanent (RFC 5321 §4.2.1).
 PERMANENT: Final = 500
 
 
@@ -34,8 +34,8 @@ def send(
 ) -> None:
     """Compose a mail and pass it to the backend of ZMAIL_URL.
 
-    organization_id: printed in the mail, since recovery asks for it; None to omit it.
-    The Message-ID contains delivery_id, so that many mailboxes show a repeated mail once.
+    organization_id: printed in the mail, because recovery asks for it; None to omit it. The
+    Message-ID contains delivery_id, so that many mailboxes show a repeated mail once.
     Raises PermanentFailure, TemporaryFailure.
     """
     composed = templates.compose(template, context, organization_id=organization_id)
@@ -73,9 +73,9 @@ def _message(
 
 
 def _failure(exc: Exception) -> Failure:
-    """Separate final failures, about the recipient or the mail, from those we can repair.
+    """Classify a failure: permanent if it concerns the recipient or the mail, else temporary.
 
-    A refused sender or login is temporary, even if the server calls it permanent.
+    A refused sender or login is temporary, even if the server reports it as permanent.
     """
     if isinstance(exc, SMTPRecipientsRefused):
         codes = [code for code, _ in exc.recipients.values()]

@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 State = Delivery.State
 
-# Longer than any attempt can take: every network step has a timeout of seconds.
+# Longer than any attempt: every network operation has a timeout of seconds.
 LEASE: Final = timedelta(minutes=5)
 # A failed message waits this long for an operator's retry, then its content is wiped.
 KEEP_FAILED: Final = timedelta(days=7)
@@ -31,7 +31,7 @@ class NotRetryable(Exception):
 
 
 def maintain(*, now: datetime) -> None:
-    """Do everything that is due; safe to repeat, and to run in parallel."""
+    """Run all maintenance that is due; safe to repeat and to run concurrently."""
     _give_up(Q(state__in=[State.QUEUED, State.FAILED], expires_at__lte=now), "expired", now=now)
     _give_up(Q(state=State.FAILED, finished_at__lt=now - KEEP_FAILED), "", now=now)
     _release_lost(now=now)
@@ -69,12 +69,12 @@ def _give_up(which: Q, error: str, *, now: datetime) -> None:
 
 
 def _release_lost(*, now: datetime) -> None:
-    """Release what a worker claimed and never finished; it may have been sent already."""
+    """Release deliveries whose worker never finished; they may have been sent already."""
     with transaction.atomic():
         for delivery in _locked(Q(state=State.SENDING, claimed_at__lt=now - LEASE))[:BATCH]:
             log.warning("delivery_worker_lost", delivery=str(delivery.pk))
             if delivery.attempts >= delivery.attempts_allowed:
-                # A message that crashes its worker each time must not do so forever.
+                # A message that always crashes its worker must not be retried forever.
                 delivery.finish(State.FAILED, error="worker_lost", now=now)
                 continue
             delivery.state = State.QUEUED
@@ -86,7 +86,7 @@ def _release_lost(*, now: datetime) -> None:
 
 
 def _enqueue_overdue(*, now: datetime) -> None:
-    """Queue a job for each overdue delivery: its own job may be lost."""
+    """Queue a job for each overdue delivery, whose own job may be lost."""
     overdue = Delivery.unscoped.filter(  # unscoped: housekeeping for all tenants
         state=State.QUEUED, next_attempt_at__lte=now - LEASE
     )
@@ -95,7 +95,7 @@ def _enqueue_overdue(*, now: datetime) -> None:
 
 
 def _enqueue_once(key: UUID) -> None:
-    """Queue at most one additional job, however long the workers are behind."""
+    """Queue at most one additional job, even if the workers are far behind."""
     try:
         with transaction.atomic():
             jobs.enqueue(key, queueing_lock=f"delivery:{key}")

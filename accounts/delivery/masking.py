@@ -6,7 +6,7 @@ from platform_site.lib.emails import MAX_EMAIL_CHARS
 def mask_email(address: str) -> str:
     """Return ``a***@example.com``, no longer than an address."""
     local, _, domain = address.rpartition("@")
-    # A local part of one character grows by three; a very long domain loses its end for it.
+    # Masking lengthens a local part of one character by three; a very long domain is cut.
     return f"{local[:1]}***@{domain}"[:MAX_EMAIL_CHARS]
 
 

@@ -1,6 +1,6 @@
-"""Metrics of mail and SMS, read from their rows, so that they cover every process and machine.
+"""Metrics of mail and SMS, read from their rows, so that they cover all processes and machines.
 
-Bounded: a scrape reads at most some ten thousand rows, however long a provider has been down.
+Bounded: a scrape reads at most about ten thousand rows, even after a long outage of a provider.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 MAX_ROWS: Final = 10_000
 
-# By the index of unfinished rows.
+# Uses the index of unfinished rows.
 _WAITING: Final = """
 SELECT kind, state, count(*), min(created_at)
 FROM (
@@ -23,7 +23,7 @@ FROM (
 ) AS waiting
 GROUP BY kind, state
 """
-# By the index of when they were finished.
+# Uses the index of the time of completion.
 _FINISHED: Final = """
 SELECT kind, state, count(*)
 FROM (

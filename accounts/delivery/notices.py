@@ -1,4 +1,4 @@
-"""Security notices: each change of how a user signs in is mailed to the user."""
+"""Security notices: each change of a user's sign-in methods is mailed to the user."""
 
 from django.utils import timezone
 
@@ -22,7 +22,7 @@ def queue(
     """Queue a notice to the user, in the transaction of the change that it reports.
 
     to: an address other than the user's current one: the old one for ``email_changed``, each
-    further one for recovery. context: the template's own fields, and if known ``address`` and
+    further one for recovery. context: the template's own fields and, if known, ``address`` and
     ``agent`` of the request; the time, the masked account and a link to the console are added.
     Raises ValueError for a context that does not fit the template.
     """

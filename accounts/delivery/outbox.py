@@ -1,7 +1,7 @@
 """The outbox of every mail and text message: a row and a job in the caller's transaction.
 
-Nothing here calls a provider, so one that is down never affects a request. The content is
-encrypted in the row, and wiped once it is delivered or given up.
+No provider is called here, so an outage of a provider does not affect requests. The content is
+encrypted in the row, and wiped after delivery or when the delivery is given up.
 """
 
 import json
@@ -45,9 +45,9 @@ def send_mail(
     user_id: UUID | None = None,
     expires_at: datetime | None = None,
 ) -> Delivery:
-    """Queue a mail; it is sent when the caller's transaction commits, or never.
+    """Queue a mail; it is sent only if the caller's transaction commits.
 
-    template, context: see ``templates.TEMPLATES``. expires_at: not sent from then on.
+    template, context: see ``templates.TEMPLATES``. expires_at: not sent after this time.
     Raises ValueError for an invalid address, and for a context that does not fit the template.
     """
     try:
@@ -74,9 +74,9 @@ def send_sms(
     user_id: UUID | None = None,
     expires_at: datetime | None = None,
 ) -> Delivery:
-    """Queue a text message; it is sent when the caller's transaction commits, or never.
+    """Queue a text message; it is sent only if the caller's transaction commits.
 
-    to: a number in E.164, ``+`` and digits. expires_at: not sent from then on.
+    to: a number in E.164, ``+`` and digits. expires_at: not sent after this time.
     Raises SmsNotConfigured, and ValueError for another format or an empty or too long text.
     """
     if not is_sms_configured():

@@ -1,10 +1,10 @@
 """One attempt at one delivery: claim the row, send the message, record the result.
 
-The claim is committed before the provider is called and the result after, so that no transaction
-is open during network calls. A repeated or parallel job finds the row claimed or finished and does
+The claim is committed before the provider is called and the result after, so that no transaction is
+open during network calls. A repeated or parallel job finds the row claimed or finished and does
 nothing. If a worker dies after the provider accepted the message and before the result is
-committed, the row's lease ends and the message is sent a second time (``maintenance``): better
-twice than never, and a mail then has the same Message-ID.
+committed, the row's lease ends and the message is sent a second time (``maintenance``), a mail with
+the same Message-ID. Sending twice is preferred to not sending.
 """
 
 import json
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 # 15 s, 30 s, 1 min … 1 h: ten attempts (Delivery.attempts_allowed) in about two hours.
 FIRST_WAIT_S: Final = 15
 MAX_WAIT_S: Final = 3600
-# The random part of the wait, so that the attempts after an outage are spread out.
+# The random part of the wait spreads the attempts after an outage.
 JITTER: Final = 0.2
 
 State = Delivery.State
@@ -99,7 +99,8 @@ def _settle(claimed: Delivery, failure: Failure | None, *, now: datetime) -> Non
     with transaction.atomic():
         delivery = _locked(claimed.pk)
         if delivery is None or delivery.attempts != claimed.attempts or delivery.state in ENDED:
-            # The lease ended before this attempt did: the worker that claimed it since decides.
+            # The lease ended during this attempt: the worker that has claimed it since then
+            # decides.
             log.warning("delivery_settled_elsewhere", delivery=str(claimed.pk))
             return
         if failure is None:

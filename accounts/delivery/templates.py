@@ -1,7 +1,8 @@
 """The mail templates: one table, each template with a text and an HTML form.
 
-The files are ``templates/mail/<folder>/<name>.txt`` and ``.html``. A template takes exactly the
-fields of its row, so that a missing field fails at the caller and never leaves a blank in a mail.
+The files are ``templates/mail/<folder>/<name>.txt`` and ``.html``. A template requires exactly the
+fields of its row, so that a missing field raises an error at the caller instead of leaving a gap in
+a mail.
 """
 
 import unicodedata
@@ -58,7 +59,7 @@ NOTICE_FIELDS: Final = frozenset({"account", "at", "security_link"})
 CIRCUMSTANCES: Final = frozenset({"address", "agent"})
 
 MAX_SUBJECT_CHARS: Final = 150
-# They would change the reading direction of the text around them.
+# Characters that change the reading direction of the surrounding text.
 BIDI_CONTROLS: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e")
 BIDI_ISOLATES: Final = frozenset("\u2066\u2067\u2068\u2069")
 
@@ -87,7 +88,7 @@ def _notice(subject: str, *required: str, optional: tuple[str, ...] = ()) -> Tem
     )
 
 
-# By the folder of their files, below templates/mail.
+# The folder of each template's files, below templates/mail.
 FOLDERS: Final[Mapping[str, Mapping[str, Template]]] = {
     "account": {
         "password_changed": _notice("Your password was changed"),
@@ -183,10 +184,11 @@ _PATHS: Final = {
 
 
 def check(name: str, context: Mapping[str, Scalar]) -> None:
-    """Refuse a context that could not be composed.
+    """Refuse a context that the template cannot be rendered with.
 
     Raises ValueError for an unknown name, a missing or unknown field, a value that is not plain,
-    and a link that is not http(s), which would be useful for phishing in a mail from us.
+    and a link that is not http(s), which an attacker could use for phishing in the platform's
+    mails.
     """
     template = TEMPLATES.get(name)
     if template is None:
@@ -207,7 +209,7 @@ def compose(
 ) -> MailContent:
     """Render a mail; every value is put on one line, and escaped in the HTML form.
 
-    organization_id: of the recipient; each mail prints it, since recovery asks for it.
+    organization_id: the recipient's; each mail prints it, because recovery asks for it.
     """
     values = {
         field: single_line(value) if isinstance(value, str) else value
@@ -225,9 +227,9 @@ def compose(
 
 
 def single_line(text: str) -> str:
-    """Return the text without line breaks, control characters and changes of direction.
+    """Return the text without line breaks, control characters and bidirectional controls.
 
-    A line break would end a header, or make someone else's words look like ours.
+    A line break would end a header, or make a user's text look like the platform's own.
     """
     kept = (
         " " if unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"} else char

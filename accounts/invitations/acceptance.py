@@ -1,4 +1,4 @@
-"""Accepting an invitation: a way in, so it ends at the same gate as all others."""
+"""Accepting an invitation; like every sign-in it ends in ``signin.finish``."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -23,7 +23,7 @@ WINDOW: Final = timedelta(hours=1)
 
 
 def preview(request: PlatformRequest, token: str, *, now: datetime) -> Invitation:
-    """Return the invitation of a token, which stays as it is.
+    """Return the invitation of a token, without using the token.
 
     Raises InvitationGone (410), TooManyAttempts (429).
     """
@@ -34,15 +34,15 @@ def preview(request: PlatformRequest, token: str, *, now: datetime) -> Invitatio
 def accept(
     request: PlatformRequest, token: str, password: str, *, now: datetime
 ) -> SessionTokens | StageResponse:
-    """Take the place: the account is made, its address proven, since the token came by mail.
+    """Accept the invitation: create the account, whose address the mailed token has verified.
 
-    Two at once make one account. Raises InvitationGone (410), InvalidRequest (400) for a weak
-    password, EmailTaken (409) where the address got an account since, TooManyAttempts (429).
+    Two concurrent calls create one account. Raises InvitationGone (410), InvalidRequest (400) for a
+    weak password, EmailTaken (409) if the address has an account by now, TooManyAttempts (429).
     """
     invitation = preview(request, token, now=now)
     context = (invitation.email, invitation.organization.name, settings.SERVICE_NAME)
     passwords.validate(password, context=context)
-    # Before the locks: a hash takes long.
+    # Before taking locks, because hashing is slow.
     encoded = passwords.hash_password(password)
     try:
         with transaction.atomic():
@@ -63,7 +63,8 @@ def accept(
             )
             return signin.finish(request, attempt)
     except IntegrityError as exc:
-        # The index decides: somebody signed up with the address, or accepts another invitation.
+        # The unique index: the address was registered, or another invitation accepted,
+        # concurrently.
         raise EmailTaken from exc
 
 
@@ -87,7 +88,7 @@ def _activate_member(invitation: Invitation, encoded: str, now: datetime) -> Use
 
 
 def _claim_prepared_account(member_id: object, encoded: str, now: datetime) -> User:
-    """Hand over an account that was made beforehand, unless it was taken into use meanwhile."""
+    """Set the password of an account that was created in advance and is not in use yet."""
     rows = User.unscoped.select_for_update(of=("self",))  # unscoped: the invitation's own
     user: User = rows.select_related("organization", "last_environment").get(pk=member_id)
     if user.has_usable_password() or user.email_verified_at is not None or not user.is_active:

@@ -1,7 +1,7 @@
-"""Invitations: a place in an organization, offered to a mailbox, taken with what was mailed there.
+"""Invitations to an organization, accepted with a token that is mailed to the address.
 
-Only the mailbox's owner learns whether an address has an account: the admin's answer, the
-row and the mail's way are the same in both cases, and only the mail says so.
+Only the mailbox's owner learns whether an address has an account: the response to the admin, the
+row and the sending of a mail are the same in both cases, and only the mail's text differs.
 """
 
 from collections.abc import Sequence
@@ -30,15 +30,15 @@ from environments.models import Organization
 
 LIFE: Final = timedelta(days=7)
 DAY: Final = timedelta(days=1)
-# To one address from one organization: enough for mails that went astray, no nuisance.
+# From one organization to one address: enough to repeat lost mails, too few to be a nuisance.
 PER_ADDRESS_A_DAY: Final = 5
-# Ended ones stay listed this long.
+# Ended invitations stay listed this long.
 KEEP_ENDED: Final = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What is offered to whom. email: as it is kept (signup.canonical)."""
+    """The content of an invitation. email: in its stored form (signup.canonical)."""
 
     email: str
     roles: Sequence[str]
@@ -47,7 +47,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Inviter:
-    """Who invites: a user, if one does, and the name in the mail ('' for none)."""
+    """Who invites. user_id: None for an operator. name: shown in the mail; '' for none."""
 
     user_id: UUID | None = None
     name: str = ""
@@ -69,7 +69,7 @@ def check_rate_limit(organization_id: int, email: str, *, now: datetime) -> None
 
 
 def invite(organization_id: int, offer: Offer, *, inviter: Inviter, now: datetime) -> Invitation:
-    """Offer a place; an open invitation of the address is replaced, its token void.
+    """Invite an address; an open invitation to it is replaced, and its token no longer works.
 
     Raises TooManyInvitations (409), SessionRevoked (401) for a host who was disabled or demoted
     meanwhile.
@@ -89,7 +89,7 @@ def invite(organization_id: int, offer: Offer, *, inviter: Inviter, now: datetim
 
 
 def invite_member(member: User, *, inviter: Inviter, now: datetime) -> Invitation:
-    """Offer an account that was made beforehand, without a password, to its owner."""
+    """Invite the owner of an account that was created in advance, without a password."""
     offer = Offer(member.email, member.roles, member.labels)
     with transaction.atomic():
         organization = _lock_organization(member.organization_id)
@@ -100,7 +100,7 @@ def invite_member(member: User, *, inviter: Inviter, now: datetime) -> Invitatio
 
 
 def _lock_organization(organization_id: int) -> Organization:
-    # Two invitations of one address at once take turns, and so the cap holds, too.
+    # Serializes invitations of an organization, so that the limit also holds under concurrency.
     return Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
 
 
@@ -151,7 +151,7 @@ def _save(
 
 
 def digest(token: str) -> str:
-    """Return what is kept of a token."""
+    """Return the digest of a token."""
     return mailed_secrets.token_digest("invitation", token)
 
 
@@ -185,10 +185,10 @@ def _mail_conflict(invitation: Invitation, inviter: Inviter) -> None:
 
 
 def open_for(token: str, *, now: datetime, lock: bool = False) -> Invitation:
-    """Return the invitation that a token may still take, with its organization.
+    """Return the pending invitation of a token, with its organization.
 
-    lock: hold it until the transaction ends.
-    Raises InvitationGone (410) for unknown, expired, accepted, revoked and replaced alike.
+    lock: lock the row until the transaction ends.
+    Raises InvitationGone (410) if it is unknown, expired, accepted, revoked or replaced.
     """
     rows = Invitation.unscoped.select_related("organization", "invited_by")  # unscoped: by a token
     if lock:
@@ -200,7 +200,7 @@ def open_for(token: str, *, now: datetime, lock: bool = False) -> Invitation:
 
 
 def revoke(organization_id: int, invitation_id: str, *, now: datetime) -> Invitation:
-    """End an invitation that was not accepted; its token is void at once.
+    """Revoke an open invitation; its token no longer works.
 
     Call inside a transaction. Raises InvitationNotFound (404).
     """
@@ -219,7 +219,7 @@ def revoke(organization_id: int, invitation_id: str, *, now: datetime) -> Invita
 
 
 def revoke_created_by(inviter: User, *, now: datetime) -> int:
-    """End the open invitations that a user made; return how many there were."""
+    """Revoke the open invitations that a user sent; return their number."""
     return _open_ones(inviter.organization_id).filter(invited_by=inviter).update(revoked_at=now)
 
 

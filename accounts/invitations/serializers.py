@@ -29,12 +29,12 @@ class InvitationSerializer(serializers.Serializer[Invitation]):
         return invitation.state(timezone.now())
 
     def get_invited_by(self, invitation: Invitation) -> str | None:
-        """Return the address of who invited; null for an operator, and for a member who is gone."""
+        """Return the inviting member's address; null for an operator or a removed member."""
         return (invitation.invited_by.email or None) if invitation.invited_by else None
 
 
 class InvitationCreateSerializer(StrictSerializer):
-    """Who is invited, and as what."""
+    """The address to invite, and its roles and labels."""
 
     email = serializers.EmailField(max_length=254)
     roles = RolesField(allow_empty=False)
@@ -42,7 +42,7 @@ class InvitationCreateSerializer(StrictSerializer):
 
 
 class InvitationFilterSerializer(StrictSerializer):
-    """Which invitations to list; all filters hold together."""
+    """Filters of the list of invitations, combined with AND."""
 
     state = serializers.ChoiceField(choices=STATES, required=False)
     email = serializers.CharField(
@@ -57,13 +57,13 @@ class InvitationTokenSerializer(StrictSerializer):
 
 
 class InvitationAcceptSerializer(InvitationTokenSerializer):
-    """The token of the mailed link, and the password of the account to be."""
+    """The token of the mailed link, and the password of the new account."""
 
     password = PasswordField()
 
 
 class InvitationPreviewSerializer(serializers.Serializer[Invitation]):
-    """What the holder of a token is offered."""
+    """The invitation, as the holder of its token sees it."""
 
     email = serializers.EmailField()
     organization = serializers.CharField(source="organization.name")
@@ -72,5 +72,5 @@ class InvitationPreviewSerializer(serializers.Serializer[Invitation]):
     expires_at = serializers.DateTimeField()
 
     def get_invited_by(self, invitation: Invitation) -> str | None:
-        """Return the inviting member's address; null for an operator or a member who is gone."""
+        """Return the inviting member's address; null for an operator or a removed member."""
         return (invitation.invited_by.email or None) if invitation.invited_by else None

@@ -38,7 +38,7 @@ from platform_site.lib.viewsets import ListAction
     ),
 )
 class InvitationViewSet(ListAction):
-    """The invitations of the caller's organization; two verbs are for the holder of a token."""
+    """The invitations of the caller's organization; two actions are for the holder of a token."""
 
     access = {
         "list": needs("members", "read"),
@@ -62,15 +62,15 @@ class InvitationViewSet(ListAction):
     lookup_url_kwarg = "invitation_id"
 
     def get_queryset(self) -> QuerySet[Invitation]:
-        """Return the organization's invitations that fit the filters."""
+        """Return the organization's invitations that match the filters."""
         rows = Invitation.scoped.within_organization(self.principal.organization_id)
         return _filtered(rows, self.read_query()).select_related("invited_by")
 
     @extend_schema(summary="Invite somebody")
     def create(self, request: Request) -> Response:
-        """Mail an invitation, good for seven days and once; it replaces an earlier one.
+        """Mail an invitation, valid once within seven days; it replaces an earlier one.
 
-        The answer is the same whether or not the address has an account: only its mailbox learns.
+        The response is the same whether or not the address has an account; only the mail differs.
         """
         body = self.read()
         who, now = self.principal, timezone.now()
@@ -90,7 +90,7 @@ class InvitationViewSet(ListAction):
 
     @extend_schema(summary="Revoke an invitation")
     def destroy(self, request: Request, invitation_id: str) -> Response:
-        """End an invitation that was not accepted; its link is void at once."""
+        """Revoke an open invitation; its link no longer works."""
         organization_id = self.principal.organization_id
         with transaction.atomic():
             gone = invitations.revoke(organization_id, invitation_id, now=timezone.now())
@@ -105,7 +105,7 @@ class InvitationViewSet(ListAction):
     @extend_schema(summary="Look at an invitation")
     @action(detail=False, methods=["post"])
     def preview(self, request: Request) -> Response:
-        """Return what a token offers, and leave it as it is."""
+        """Return the invitation of a token, without using the token."""
         token = self.read()["token"]
         offered = acceptance.preview(self.platform_request, token, now=timezone.now())
         return self.respond(offered, headers=NO_STORE)
@@ -115,7 +115,8 @@ class InvitationViewSet(ListAction):
     def accept(self, request: Request) -> Response:
         """Create the account with its password, and sign in; its e-mail is verified.
 
-        Answers as a login does: an organization that requires a second factor has it set up first.
+        The response is that of a login: if the organization requires a second factor, it must be
+        set up first.
         """
         done = acceptance.accept(self.platform_request, **self.read(), now=timezone.now())
         return self.respond(done.answer, headers=NO_STORE)

@@ -1,4 +1,4 @@
-"""What operators' commands share: whom they mean, and where they get a password from."""
+"""Arguments that the administrators' commands share: organizations, users, reasons, passwords."""
 
 import getpass
 import sys
@@ -17,14 +17,14 @@ from environments.models import Organization
 from platform_site.lib.commands import Refused
 from platform_site.lib.emails import is_address
 
-# Names the operator in mails to members.
+# The administrator's name in mails to members.
 NAME: Final = "an operator of the platform"
-# As in the admin.
+# The same limit as in the admin.
 REASON_CHARS: Final = 300
 
 
 def reason(text: str) -> str:
-    """Return a reason as the audit trail keeps it.
+    """Return a reason as the audit trail stores it.
 
     Raises ArgumentTypeError for one that is empty, too long, or not printable.
     """
@@ -35,7 +35,7 @@ def reason(text: str) -> str:
 
 
 def organization(organization_id: int) -> Organization:
-    """Return an organization. Raises Refused."""
+    """Return an organization. Raises Refused if there is none."""
     found = Organization.objects.filter(pk=organization_id).first()
     if found is None:
         message = f"There is no organization {organization_id}."
@@ -44,7 +44,7 @@ def organization(organization_id: int) -> Organization:
 
 
 def user(email: str) -> User:
-    """Return the user of an address. Raises Refused."""
+    """Return the user with an address. Raises Refused if there is none."""
     found = credentials.find(email)
     if found is None:
         raise Refused("user_not_found", f"{email!r} has no account.")
@@ -52,9 +52,9 @@ def user(email: str) -> User:
 
 
 def free_address(email: str) -> str:
-    """Return an address as it is kept.
+    """Return an address in its stored form.
 
-    Raises Refused for what is none, and for one that has an account.
+    Raises Refused for an invalid address, and for one that has an account.
     """
     if not is_address(email):
         raise Refused("email_invalid", f"{email!r} is no e-mail address.")
@@ -65,7 +65,7 @@ def free_address(email: str) -> str:
 
 @contextmanager
 def refusing_taken(email: str) -> Iterator[None]:
-    """Turn into Refused what only the index knows: who signed up meanwhile, and odd capitals."""
+    """Raise Refused where the block violates the unique index of addresses."""
     try:
         yield
     except IntegrityError as exc:
@@ -77,9 +77,10 @@ def _taken(email: str) -> Refused:
 
 
 def asked_password(*context: str) -> str:
-    """Ask for a new password, or read it from standard input where that is no terminal.
+    """Ask for a new password; if standard input is not a terminal, read it from there.
 
-    context: words it must not be made of. Gives its hash. Raises Refused, InvalidRequest.
+    context: words that the password must not consist of. Returns its hash. Raises Refused,
+    InvalidRequest.
     """
     password = _read()
     passwords.validate(password, context=(*context, settings.SERVICE_NAME))

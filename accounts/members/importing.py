@@ -1,8 +1,8 @@
-"""Members from a file: all of them, or none and a list of what is wrong.
+"""Import of members from a file: all of them, or none and a list of the errors.
 
 The file is CSV in UTF-8, as spreadsheets write it; its first line names the columns: ``email`` and
-``roles``, perhaps ``labels``. Several roles or labels are set apart by semicolons. It is read once,
-some thousand lines at a time, so that it may be of any length, or come through a pipe.
+``roles``, perhaps ``labels``. Several roles or labels are separated by semicolons. The file is read
+once, some thousand lines at a time, so it may have any length or be a pipe.
 """
 
 import csv
@@ -29,7 +29,7 @@ BATCH: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A member to be. line: its number in the file, from 1."""
+    """A member to create. line: its number in the file, from 1."""
 
     line: int
     email: str
@@ -44,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class LineError:
-    """What is wrong in a line."""
+    """An error in a line."""
 
     line: int
     column: str
@@ -52,7 +52,7 @@ class LineError:
 
 
 class ImportRefused(Exception):
-    """A file with something wrong in it; nothing was imported."""
+    """The file has errors; nothing was imported."""
 
     def __init__(self, wrong: list[LineError]) -> None:
         super().__init__(f"{len(wrong)} lines are wrong")
@@ -61,23 +61,23 @@ class ImportRefused(Exception):
 
 @dataclass
 class _Progress:
-    """What was read so far. seen: the line of each address."""
+    """The state of the import. seen: the line of each address."""
 
     seen: dict[str, int] = field(default_factory=dict)
     wrong: list[LineError] = field(default_factory=list)
 
 
 def load(organization: Organization, lines: Iterable[str]) -> Iterator[User]:
-    """Make a member of each line; return them as they are made.
+    """Create a member for each line; yield them as they are created.
 
-    They have no password, and their addresses are not proven. Call inside a transaction and use
-    the iterator up: it ends with ImportRefused where any line is wrong, once all were looked at.
+    They have no password, and their addresses are not verified. Call inside a transaction and
+    exhaust the iterator: after the last line it raises ImportRefused if any line has an error.
     """
     progress = _Progress()
     rows = _read(lines, progress)
     while batch := list(islice(rows, BATCH)):
         _refuse_taken(batch, progress)
-        # With a wrong line behind it a file is only looked through to its end.
+        # After the first error the rest of the file is only checked.
         if not progress.wrong:
             yield from _make(organization, batch, progress)
     if progress.wrong:
@@ -85,7 +85,7 @@ def load(organization: Organization, lines: Iterable[str]) -> Iterator[User]:
 
 
 def _read(lines: Iterable[str], progress: _Progress) -> Iterator[Row]:
-    """Return the lines that are right by themselves; note the others."""
+    """Return the rows that are valid by themselves; record the errors of the others."""
     reader = csv.reader(lines, strict=True)
     columns: list[str] | None = None
     end = 0
@@ -196,7 +196,7 @@ def _make(organization: Organization, batch: list[Row], progress: _Progress) -> 
 
 
 def _offenders(batch: list[Row], users: list[User]) -> Iterator[LineError]:
-    """Find what only the index knows: who signed up meanwhile, and how it folds odd letters."""
+    """Find the rows that violate the unique index of addresses."""
     for row, user in zip(batch, users, strict=True):
         try:
             with transaction.atomic():

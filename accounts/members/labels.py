@@ -1,4 +1,4 @@
-"""Labels: free words of an organization's own, and how many and how long they may be."""
+"""Labels of members: free text of the organization, limited in number and length."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -8,7 +8,7 @@ MAX_LABEL_CHARS: Final = 100
 
 
 def faults(labels: Sequence[str]) -> Iterator[str]:
-    """Return a sentence for each thing that is wrong with a member's labels."""
+    """Return a sentence for each error in a member's labels."""
     if len(labels) > MAX_LABELS:
         yield f"At most {MAX_LABELS} labels."
     if any(not 0 < len(label.strip()) <= MAX_LABEL_CHARS or "\0" in label for label in labels):

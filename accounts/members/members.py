@@ -1,4 +1,4 @@
-"""Members of an organization: what they may do, whether they may come in, and their removal.
+"""Members of an organization: changing their roles, labels and access, and removing them.
 
 Locks are taken in one order, here and at sign-in: organization, user, sessions.
 """
@@ -25,7 +25,7 @@ from platform_site.lib.permissions import ROLES
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changes of a member; None stays as it is."""
+    """Changes of a member; None leaves a value unchanged."""
 
     roles: Sequence[str] | None = None
     labels: Sequence[str] | None = None
@@ -44,11 +44,12 @@ def find(organization_id: int, user_id: str) -> User:
 def change(
     organization_id: int, user_id: str, changes: Changes, *, by: str, now: datetime
 ) -> tuple[User, dict[str, Any]]:
-    """Change a member; return it and what has changed, as ``{field: new value}``.
+    """Change a member; return it and the changes, as ``{field: new value}``.
 
-    Holds on the member's next request, whatever it is in the middle of. Call inside a transaction.
-    by: who does it, for the mail to the member. Raises MemberNotFound (404), LastAdmin (409), and
-    InvalidRequest (400) for a member that would be left without any role.
+    Takes effect on the member's next request. Call inside a transaction.
+    by: the name of the person who makes the change, for the mail to the member. Raises
+    MemberNotFound (404), LastAdmin (409), and InvalidRequest (400) if the member would have no
+    role.
     """
     _lock_organization(organization_id)
     member = _lock(organization_id, user_id)
@@ -61,7 +62,7 @@ def change(
     member.save(update_fields=["roles", "labels", "is_active"])
     if not member.is_active or "admin" not in acting_roles(member):
         reason = "maker_demoted" if member.is_active else "maker_disabled"
-        # A former admin must not come back by an invitation that they sent themselves.
+        # A former admin must not return with an invitation that they have sent themselves.
         invitations.revoke_created_by(member, now=now)
         api_keys.revoke_created_by(member, reason=reason, now=now)
     if changed.get("disabled"):
@@ -74,12 +75,12 @@ def change(
 
 
 def remove(organization_id: int, user_id: str, *, by: str, now: datetime) -> User:
-    """Delete a member with its sessions, devices and factors; its address is free again.
+    """Delete a member with its sessions, devices and factors; its address can be used again.
 
     Call inside a transaction. Raises MemberNotFound (404), LastAdmin (409).
     """
     _lock_organization(organization_id)
-    # The layers above let go first, in the order in which they lock their own rows.
+    # Higher layers delete their rows first, in their own lock order.
     account_lifecycle.run_hooks("user_removed", find(organization_id, user_id).pk)
     member = _lock(organization_id, user_id)
     if _is_acting_admin(member):
@@ -94,12 +95,12 @@ def remove(organization_id: int, user_id: str, *, by: str, now: datetime) -> Use
 
 
 def acting_roles(member: User) -> list[str]:
-    """Return the roles a member acts with: those given by hand, and those derived at a provider."""
+    """Return the effective roles: those given by an admin and those derived from a provider."""
     return [role for role in ROLES if role in {*member.roles, *member.derived_roles}]
 
 
 def event_data(member: User) -> dict[str, Any]:
-    """Return a member as events describe it."""
+    """Return a member's data for webhook events."""
     return {
         "user_id": str(member.pk),
         "email": member.email,
@@ -116,7 +117,7 @@ def _key(user_id: str) -> UUID:
 
 
 def _lock_organization(organization_id: int) -> None:
-    # Changes of who is an admin take turns; sign-ins and new rows need not wait for it.
+    # Serializes changes of admins; sign-ins and new rows do not wait for this lock.
     rows = Organization.objects.select_for_update(no_key=True)
     rows.only("pk").get(pk=organization_id)
 
@@ -130,12 +131,12 @@ def _lock(organization_id: int, user_id: str) -> User:
 
 
 def _is_acting_admin(member: User) -> bool:
-    # By hand: a derived role can go at any time, by somebody else's hand.
+    # Only roles given by an admin: a derived role can end at any time at the provider.
     return member.is_active and "admin" in member.roles
 
 
 def _keep_an_admin(member: User) -> None:
-    """Refuse to go on where no other member can act as admin; the organization is locked.
+    """Refuse the change if no other member could act as admin; the organization is locked.
 
     Raises LastAdmin.
     """
@@ -160,7 +161,7 @@ def _apply(member: User, changes: Changes) -> dict[str, Any]:
 
 
 def _notify(member: User, changed: dict[str, Any], by: str) -> None:
-    """Mail the member what bears on its access; labels do not."""
+    """Mail the member the changes that affect its access, which labels do not."""
     if "roles" in changed:
         notices.notify(member, "roles_changed", roles=", ".join(acting_roles(member)), by=by)
     if "disabled" in changed:

@@ -12,7 +12,7 @@ from platform_site.lib.permissions import ROLES
 
 
 class RolesField(serializers.ListField):
-    """Roles, in the order of their strength, each once."""
+    """Roles without duplicates, the strongest first."""
 
     def __init__(self, **options: Any) -> None:
         child = serializers.ChoiceField(choices=list(ROLES))
@@ -25,22 +25,22 @@ class RolesField(serializers.ListField):
 
 
 class LabelsField(serializers.ListField):
-    """Labels: free words of the organization's own, each once."""
+    """Labels without duplicates."""
 
     def __init__(self, **options: Any) -> None:
         child = serializers.CharField(max_length=MAX_LABEL_CHARS)
         super().__init__(child=child, max_length=MAX_LABELS, **options)
 
     def to_internal_value(self, data: Any) -> list[str]:
-        """Return them in the order in which they were first named."""
+        """Return them in the given order."""
         return list(dict.fromkeys(super().to_internal_value(data)))
 
 
 class MemberSerializer(serializers.Serializer[User]):
     """A member of the organization.
 
-    roles: given by hand; derived_roles: those that follow from memberships at an identity provider.
-    It acts with both.
+    roles: given by an admin; derived_roles: from memberships at an identity provider. Both are
+    effective.
     """
 
     user_id = serializers.UUIDField(source="id")
@@ -55,20 +55,20 @@ class MemberSerializer(serializers.Serializer[User]):
 
     @extend_schema_field(serializers.EmailField(allow_null=True))
     def get_email(self, member: User) -> str | None:
-        """Return the address; null for an account that has to give another one."""
+        """Return the address; null for an account that has to add one."""
         return member.email or None
 
     def get_email_verified(self, member: User) -> bool:
-        """True if the address was proven."""
+        """True if the address was verified."""
         return member.email_verified_at is not None
 
     def get_disabled(self, member: User) -> bool:
-        """True if the member is kept out."""
+        """True if the member cannot sign in."""
         return not member.is_active
 
 
 class MemberUpdateSerializer(StrictSerializer):
-    """What changes; what is left out stays."""
+    """Changes of a member; omitted fields stay unchanged."""
 
     roles = RolesField(required=False)
     labels = LabelsField(required=False)
@@ -76,7 +76,7 @@ class MemberUpdateSerializer(StrictSerializer):
 
 
 class MemberFilterSerializer(StrictSerializer):
-    """Which members to list; all filters hold together."""
+    """Filters of the list of members, combined with AND."""
 
     email = serializers.CharField(
         max_length=254, required=False, help_text="A part of the address, in any case."

@@ -47,7 +47,7 @@ class MemberViewSet(ListAction, RetrieveAction):
     ordering = "id"
 
     def get_queryset(self) -> QuerySet[User]:
-        """Return the organization's members; of a list, those that fit its filters."""
+        """Return the organization's members; for a list, those that match its filters."""
         rows = User.scoped.within_organization(self.principal.organization_id)
         return _filtered(rows, self.read_query()) if self.action == "list" else rows
 
@@ -55,8 +55,8 @@ class MemberViewSet(ListAction, RetrieveAction):
     def partial_update(self, request: Request, user_id: str) -> Response:
         """Change roles, labels, or whether the member may sign in.
 
-        Holds on the member's very next request, for access tokens too; disabling also ends its
-        sessions and trusted devices. The last admin can be neither demoted nor disabled.
+        Takes effect on the member's next request, also with an issued access token. Disabling also
+        ends its sessions and trusted devices. The last admin cannot be demoted or disabled.
         """
         changes = Changes(**self.read())
         with transaction.atomic():
@@ -78,9 +78,9 @@ class MemberViewSet(ListAction, RetrieveAction):
 
     @extend_schema(summary="Remove a member")
     def destroy(self, request: Request, user_id: str) -> Response:
-        """Delete a member: its sessions, devices and factors end at once.
+        """Delete a member; its sessions, devices and factors end immediately.
 
-        Its address is free: it can sign up, or be invited again. The last admin cannot be removed.
+        Its address can sign up or be invited again. The last admin cannot be removed.
         """
         with transaction.atomic():
             gone = members.remove(

@@ -1,4 +1,4 @@
-"""Who: users, their sessions, API keys, the audit trail, and the counters behind the limits."""
+"""Models of users, sessions, API keys, the audit trail, and the counters of rate limits."""
 
 from accounts.models.api_keys import ApiKey
 from accounts.models.audit import AuditEvent

@@ -1,4 +1,4 @@
-"""API keys: what programs sign in with."""
+"""API keys: credentials of programs."""
 
 from datetime import datetime
 from typing import Literal
@@ -15,12 +15,12 @@ KeyState = Literal["active", "expired", "revoked"]
 
 
 class ApiKey(TenantModel):
-    """A key to one environment; it works while its maker is an admin.
+    """A key for one environment; valid while its maker is an admin.
 
     digest: SHA-256 of the key, which is shown once and never stored; hint: its last characters.
-    role, scopes: what it may do is what both allow.
-    last_used_at, last_used_address: at most a minute behind.
-    text: the key itself, on the instance that was just made alone; no column.
+    role, scopes: the key may do what both allow.
+    last_used_at, last_used_address: up to a minute old.
+    text: the key itself, only on a newly created instance; not a column.
     """
 
     text: str = ""
@@ -46,7 +46,7 @@ class ApiKey(TenantModel):
         return self.name
 
     def state(self, now: datetime) -> KeyState:
-        """Return whether it works, as far as this row alone can say."""
+        """Return ``active``, ``expired`` or ``revoked``, by this row only."""
         if self.revoked_at is not None:
             return "revoked"
         return "active" if now < self.expires_at else "expired"

@@ -8,9 +8,10 @@ from platform_site.lib.ids import uuid7
 
 
 class AuditEvent(models.Model):
-    """What happened: append-only (a trigger refuses UPDATE and DELETE), outlives whom it names.
+    """An audit event: append-only (a trigger refuses UPDATE and DELETE).
 
-    tag: ``source:subject:action``. The keys are plain ids, without constraints, for that reason.
+    tag: ``source:subject:action``. Ids are plain values without constraints, because an event
+    outlives the rows it refers to.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -27,11 +28,11 @@ class AuditEvent(models.Model):
     data = models.JSONField(default=dict)
 
     class Meta:
-        """Read by organization, newest first."""
+        """Ordered for reading by organization, newest first."""
 
         indexes: ClassVar[list[Any]] = [
             models.Index(fields=["organization_id", "-id"], name="audit_by_organization"),
-            # Each scrape asks when the last one was, also when there has been none.
+            # Each scrape reads the time of the last event, even if there was none.
             models.Index(
                 fields=["tag", "-at"],
                 condition=models.Q(tag__in=["cli:backup:create", "cli:backup:drill"]),

@@ -11,12 +11,12 @@ from platform_site.lib.scoping import TenantModel
 
 
 class Delivery(TenantModel):
-    """One mail or text message; only accounts.delivery writes it.
+    """One mail or text message; written by accounts.delivery only.
 
-    payload: recipient and content, encrypted; '' once it is sent or given up. What remains is a
+    payload: recipient and content, encrypted; '' after it is sent or given up. The rest stays as a
     record: hint (the recipient, masked), template ('' for SMS), error (a code).
-    attempts: counts each claim, and so identifies the claim that has not lost its lease.
-    user_id: a plain id, since a notice outlives the account that it is about.
+    attempts: the number of claims, which identifies the current claim.
+    user_id: a plain id, because a notice outlives the account that it is about.
     """
 
     class Kind(models.TextChoices):
@@ -28,8 +28,8 @@ class Delivery(TenantModel):
     class State(models.TextChoices):
         """The progress of a delivery.
 
-        queued → sending → sent; or back to queued; or failed (its attempts are used up: waits for
-        an operator); or given_up (refused for good, expired, or failed too long ago).
+        queued → sending → sent; or back to queued; or failed (no attempts left: waits for an
+        administrator); or given_up (refused permanently, expired, or failed too long ago).
         """
 
         QUEUED = "queued"
@@ -58,7 +58,7 @@ class Delivery(TenantModel):
     finished_at = models.DateTimeField(null=True, db_index=True)
 
     class Meta(TenantModel.Meta):
-        """Unfinished deliveries are few, and searched every five minutes."""
+        """Unfinished deliveries are few, and are searched every five minutes."""
 
         verbose_name_plural = "deliveries"
         indexes: ClassVar[list[Any]] = [

@@ -11,10 +11,10 @@ from platform_site.lib.scoping import TenantModel
 
 
 class OrganizationExport(TenantModel):
-    """An archive of everything that an organization has here.
+    """An archive of all data of an organization.
 
-    requested_by: for reading, as audit events name people. failure: a sentence. missing: sentences
-    that say what is not in the archive. expires_at: when its file is deleted.
+    requested_by: a name, as in audit events. failure: a sentence. missing: sentences about data
+    that is not in the archive. expires_at: when its file is deleted.
     """
 
     class State(models.TextChoices):
@@ -38,7 +38,7 @@ class OrganizationExport(TenantModel):
     missing = ArrayField(models.CharField(max_length=300), default=list, blank=True)
 
     class Meta(TenantModel.Meta):
-        """One at a time for each organization."""
+        """One unfinished export at a time for each organization."""
 
         constraints: ClassVar[list[Any]] = [
             models.UniqueConstraint(

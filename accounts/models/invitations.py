@@ -1,4 +1,4 @@
-"""Invitations: places in an organization, offered by mail."""
+"""Invitations to an organization, by mail."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -14,12 +14,12 @@ from platform_site.lib.scoping import TenantModel
 
 
 class Invitation(TenantModel):
-    """One place, for one address; the holder of the mailed token may take it once.
+    """An invitation of one address; the holder of the mailed token may accept it once.
 
-    digest: of the token, which the mail alone carries; where the address had an account already,
-    of a token that was given to no one, so that the rows look alike.
-    member: an account made beforehand, without a password, that the token gives to its owner.
-    invited_by: None where a development token or an operator invited, or who did is gone.
+    digest: of the token, which only the mail contains. If the address has an account already, it is
+    the digest of a token that nobody gets, so that the rows look the same.
+    member: an account created in advance, without a password, which the token activates.
+    invited_by: None if a development token or an administrator invited, or the user was deleted.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -36,7 +36,7 @@ class Invitation(TenantModel):
     revoked_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        """One that can be accepted for an address in an organization; a new one replaces it."""
+        """One open invitation of an address to an organization; a new one replaces it."""
 
         constraints: ClassVar[list[Any]] = [
             models.UniqueConstraint(

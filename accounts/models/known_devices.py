@@ -11,7 +11,7 @@ from platform_site.lib.scoping import TenantModel
 
 
 class KnownDevice(TenantModel):
-    """A kind of program in a network that a user has signed in from; it gives no access.
+    """A program and network that a user has signed in from; it gives no access.
 
     digest: SHA-256 of user, program and network.
     """
@@ -23,7 +23,7 @@ class KnownDevice(TenantModel):
     last_seen_at = models.DateTimeField(db_index=True)
 
     class Meta(TenantModel.Meta):
-        """Each once for a user."""
+        """One row per user and device."""
 
         constraints: ClassVar[list[Any]] = [
             models.UniqueConstraint(fields=["user", "digest"], name="known_device_once"),

@@ -1,4 +1,4 @@
-"""Mailboxes that are to be proven."""
+"""Pending verifications of mailboxes."""
 
 from datetime import datetime
 from typing import Final
@@ -13,11 +13,11 @@ PROOF_TRIES: Final = 5
 
 
 class MailboxProof(TenantModel):
-    """The address a user is about to prove: the account's own, or the one to change to.
+    """The address a user has to verify: the account's own, or a new one.
 
-    code: keyed digest of what was mailed there. cancel: of what a notice to the former address
-    carries, '' where there is none. fingerprint: of password and address as they were when a
-    change began, so that a change of either ends it; '' for the account's own address.
+    code: keyed digest of the mailed code. cancel: digest of the token in the notice to the present
+    address; '' without one. fingerprint: of password and address when the change was requested, so
+    that a change of either invalidates it; '' for the account's own address.
     sent_at: when a code was last mailed.
     """
 
@@ -34,9 +34,9 @@ class MailboxProof(TenantModel):
     expires_at = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:
-        """Return the tries that are left."""
+        """Return the attempts that are left."""
         return f"{self.attempts_left} tries left"
 
     def is_open(self, now: datetime) -> bool:
-        """True if its code can still be tried."""
+        """True if its code can still be entered."""
         return self.attempts_left > 0 and now < self.expires_at

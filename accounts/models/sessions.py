@@ -1,4 +1,4 @@
-"""Sessions: one sign-in each, which tokens only point at."""
+"""Sessions: one sign-in each; tokens only refer to them."""
 
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -14,13 +14,13 @@ from platform_site.lib.scoping import TenantModel
 
 
 class Session(TenantModel):
-    """One sign-in in one environment; tokens only point at it.
+    """One sign-in in one environment; tokens only refer to it.
 
-    login_id: shared by the sessions that one sign-in led to (switching), revoked together.
+    login_id: shared by the sessions of one sign-in (after switching), which are revoked together.
     generation, previous_generation: the refresh chain (auth.md, "Tokens and sessions");
-    is_confirmed: a token of the current generation has been used, so its delivery is certain.
+    is_confirmed: a token of the current generation was used, so the client has received it.
     auth_time: when the first factor was proven; mfa_time, mfa_method: the latest proof of a second.
-    succeeded_by: the session that a switch exchanged this one for.
+    succeeded_by: the session that replaced this one in a switch.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -63,9 +63,9 @@ class Session(TenantModel):
         return str(self.id)
 
     def is_live(self, now: datetime) -> bool:
-        """True if its tokens count, as far as this row alone can say."""
+        """True if its tokens are valid, by this row only."""
         return self.ended_at is None and now < self.ends_at
 
     def is_in_grace(self, now: datetime) -> bool:
-        """True if the previous generation still counts."""
+        """True if the previous generation is still accepted."""
         return now <= self.rotated_at + timedelta(seconds=settings.ACCOUNTS.refresh_grace_s)

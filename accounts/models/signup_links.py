@@ -1,12 +1,12 @@
-"""Sign-ups that wait for their mailbox."""
+"""Sign-ups whose mailbox is not verified yet."""
 
 from django.db import models
 
 
 class SignupLink(models.Model):
-    """A mailed link with which the owner of a mailbox signs up; it works once.
+    """A mailed link to sign up with; it works once.
 
-    digest: of the token that the mail alone carries.
+    digest: of the token, which only the mail contains.
     """
 
     digest = models.CharField(max_length=64, primary_key=True)
@@ -14,5 +14,5 @@ class SignupLink(models.Model):
     expires_at = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:
-        """Return when it expires: the address is not for a list."""
+        """Return when it expires; lists do not show the address."""
         return f"until {self.expires_at:%Y-%m-%d %H:%M}"

@@ -1,4 +1,4 @@
-"""Sign-ins that a program at a terminal waits for and a browser allows."""
+"""Sign-ins of programs in a terminal, allowed in a browser."""
 
 from django.db import models
 
@@ -6,15 +6,16 @@ from accounts.models.users import User
 
 
 class TerminalSignIn(models.Model):
-    """A program that waits for somebody to allow its sign-in in a browser.
+    """A program that waits for its user to allow the sign-in in a browser.
 
     digest: of the request's id, which opens its page. code_challenge: RFC 7636, S256: a code
     has no effect without the program's verifier.
-    host, address, agent: who asks, as the page shows it; the host name is the program's own claim.
-    port: of the program's listener on 127.0.0.1; null if its user carries the code over.
-    environment: the wanted one, '' for the one used last; the slug once it is allowed.
-    user, session_id: who has allowed it, and with which session; code_digest: of the one-time code
-    that this led to.
+    host, address, agent: the requesting program, as the page shows it; the program chooses the host
+    name.
+    port: of the program's listener on 127.0.0.1; null if its user copies the code.
+    environment: the requested one, '' for the last used one; the slug once it is allowed.
+    user, session_id: the user who has allowed it, and the session; code_digest: of the one-time
+    code that was issued.
     """
 
     digest = models.CharField(max_length=64, primary_key=True)
@@ -31,5 +32,5 @@ class TerminalSignIn(models.Model):
     expires_at = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:
-        """Return the host that asks."""
+        """Return the requesting host."""
         return self.host

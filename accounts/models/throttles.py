@@ -1,10 +1,10 @@
-"""The counters behind the limits."""
+"""The counters of rate limits."""
 
 from django.db import models
 
 
 class Throttle(models.Model):
-    """One counter of failures; see limits.py, which alone writes it."""
+    """One counter of failures or uses, written by rate_limits.py only."""
 
     key = models.CharField(max_length=64, primary_key=True)
     failures = models.PositiveIntegerField()

@@ -15,7 +15,8 @@ class WebhookEndpoint(TenantModel):
     """A URL of an organization, and the events that are sent to it.
 
     secret: encrypted; previous_secret signs as well until previous_secret_ends_at.
-    failures, resting_until: attempts that failed in a row, and how long it is left alone for that.
+    failures, resting_until: consecutive failed attempts, and until when nothing is sent because of
+    them.
     failing_since: of the first failure since the last success.
     """
 
@@ -50,24 +51,24 @@ class WebhookEndpoint(TenantModel):
     created_by = models.CharField(max_length=254)
     created_at = models.DateTimeField()
 
-    # The secret's text, on the instance that was just made alone; no column.
+    # The secret's text, only on a newly created instance; not a column.
     text: str = ""
 
     def __str__(self) -> str:
-        """Return the id: a URL may hold what only its owner should know."""
+        """Return the id: a URL may contain a secret of its owner."""
         return str(self.id)
 
 
 class WebhookDelivery(TenantModel):
-    """One event for one endpoint; its id is the message's, however often it is sent.
+    """One event for one endpoint; its id is that of the message in every attempt.
 
-    body: encrypted, kept for as long as the row, so that it can be sent again.
-    attempts: counts each claim, and so identifies the claim that has not lost its lease.
+    body: encrypted; stored as long as the row, so that it can be sent again.
+    attempts: the number of claims, which identifies the current claim.
     log: of the latest attempts, ``{"at", "status", "error", "elapsed_ms"}``.
     """
 
     class State(models.TextChoices):
-        """queued → sending → delivered; or back to queued; or failed for good."""
+        """queued → sending → delivered; or back to queued; or failed permanently."""
 
         QUEUED = "queued"
         SENDING = "sending"
@@ -94,7 +95,7 @@ class WebhookDelivery(TenantModel):
     finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        """Those on their way are few, and asked for all the time."""
+        """Unfinished deliveries are few, and are queried often."""
 
         verbose_name_plural = "webhook deliveries"
         indexes: ClassVar[list[Any]] = [
@@ -115,6 +116,6 @@ class WebhookDelivery(TenantModel):
         return str(self.id)
 
     def finish(self, state: "WebhookDelivery.State", *, now: datetime) -> None:
-        """End as delivered or failed, without saving."""
+        """Set the state to delivered or failed, without saving."""
         self.state, self.finished_at = state, now
         self.next_attempt_at = self.claimed_at = None

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from accounts.delivery.failures import PermanentFailure, TemporaryFailure, retry_after_s
 
-# Codes about the recipient or the text. Any other refusal may be a problem of our account or its
-# settings, which an operator can repair while the message waits.
+# Error codes about the recipient or the text. Other errors may be caused by the account or its
+# settings, which an administrator can correct while the message waits.
 PERMANENT_CODES: Final = frozenset(
     {
         21211,  # not a valid number
@@ -53,7 +53,7 @@ def send(
             data={"To": to, by: sender, "Body": text},
             auth=(username, password),
             timeout=timeout_s,
-            # The API never redirects; another server must not get the recipient and the code.
+            # The API never redirects; no other server must get the recipient and the code.
             allow_redirects=False,
         )
     except requests.Timeout:

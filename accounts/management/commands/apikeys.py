@@ -27,7 +27,7 @@ class Command(OpsCommand):
     has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the filters and what to do."""
+        """Add the filters and the options."""
         whose = parser.add_mutually_exclusive_group()
         whose.add_argument("--key", type=UUID, metavar="ID", help="One key, by its id.")
         whose.add_argument("--maker", metavar="EMAIL", help="The keys that one admin made.")
@@ -36,7 +36,7 @@ class Command(OpsCommand):
         parser.add_argument("--revoke", action="store_true", help="End these keys.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Show or revoke."""
+        """List the keys, or revoke them."""
         rows = _meant(options)
         return _revoked(rows, options) if options["revoke"] else _shown(rows)
 
@@ -48,7 +48,7 @@ def _meant(options: dict[str, Any]) -> QuerySet[ApiKey]:
         if not rows.exists():
             raise Refused("api_key_not_found", f"There is no API key {options['key']}.")
         return rows
-    # An empty address is a script's unset variable, and not everybody.
+    # An empty address comes from a script's unset variable; it must not select everyone.
     if options["maker"] is not None:
         return rows.filter(maker=operators.user(options["maker"]))
     if options["organization"] is not None:

@@ -1,4 +1,4 @@
-"""``manage.py createorganization``: a tenant, with its environments and perhaps its first admin."""
+"""``manage.py createorganization``: create an organization, and optionally its first admin."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -21,7 +21,7 @@ MAX_NAME_CHARS = 200
 
 
 class Command(OpsCommand):
-    """Make an organization."""
+    """Create an organization with its environments."""
 
     help = (
         "Make an organization with its environments, live and sandbox. With --admin, also its "
@@ -31,12 +31,12 @@ class Command(OpsCommand):
     has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the name and the admin."""
+        """Add the arguments for the name and the admin."""
         parser.add_argument("name", help=f"Name, 1 to {MAX_NAME_CHARS} characters.")
         parser.add_argument("--admin", metavar="EMAIL", help="Address of its first admin.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Make it."""
+        """Create the organization, and invite the admin if there is one."""
         name = str(options["name"]).strip()
         if not 0 < len(name) <= MAX_NAME_CHARS or "\0" in name:
             message = f"A name has 1 to {MAX_NAME_CHARS} characters."

@@ -1,4 +1,4 @@
-"""``manage.py createstaff``: somebody who may enter the admin."""
+"""``manage.py createstaff``: create a user who may use the admin."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -15,7 +15,7 @@ from platform_site.lib.commands import OpsCommand, Outcome
 
 
 class Command(OpsCommand):
-    """Make a member of the platform's staff, or make an existing user one."""
+    """Create a member of the platform's staff, or promote an existing user."""
 
     help = (
         "Make a member of the platform's staff, who may enter the admin. A new user gets an "
@@ -25,14 +25,14 @@ class Command(OpsCommand):
     has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the address, and what the person may do."""
+        """Add the arguments for the address and the rights."""
         parser.add_argument("email", help="Address the person signs in with.")
         parser.add_argument(
             "--view-only", action="store_true", help="May look at the admin, and not act in it."
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Make or promote the user."""
+        """Create or promote the user."""
         user = credentials.find(options["email"])
         with operators.refusing_taken(options["email"]), transaction.atomic():
             if user is None:

@@ -1,4 +1,4 @@
-"""``manage.py createuser``: a member of an organization, made by an operator."""
+"""``manage.py createuser``: create a member of an organization."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -21,7 +21,7 @@ from platform_site.lib.permissions import ROLES
 
 
 class Command(OpsCommand):
-    """Make a member."""
+    """Create a member of an organization."""
 
     help = (
         "Make a member of an organization. The password is asked for, or read from standard input "
@@ -32,7 +32,7 @@ class Command(OpsCommand):
     has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take who, where and as what."""
+        """Add the arguments for the address, organization, roles and labels."""
         parser.add_argument("email", help="Address the person signs in with.")
         parser.add_argument(
             "--organization", type=int, required=True, metavar="ID", help="Where it belongs."
@@ -61,7 +61,7 @@ class Command(OpsCommand):
         how.add_argument("--no-password", action="store_true", help="Set none, mail nothing.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Make it."""
+        """Create the member, and invite it unless it has a password."""
         if options["invite"] and options["verified"]:
             message = "--invite proves the address itself; leave --verified out."
             raise Refused("invite_verifies", message)

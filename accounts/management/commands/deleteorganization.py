@@ -22,7 +22,7 @@ AGAIN: Final = "It goes on by itself within an hour, and at once if you repeat t
 
 
 class Command(OpsCommand):
-    """Request or cancel a deletion, or carry it out now."""
+    """Request or cancel a deletion, or delete an organization immediately."""
 
     help = (
         "Have an organization deleted with everything that belongs to it, after the delay in which "
@@ -33,7 +33,7 @@ class Command(OpsCommand):
     has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take which one, its name as a proof that it is meant, and when."""
+        """Add the arguments for the organization, its name as a confirmation, and the time."""
         parser.add_argument("organization", type=int, metavar="ID", help="Which one.")
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("--name", help="Name: proves that it is meant.")
@@ -43,7 +43,7 @@ class Command(OpsCommand):
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Do it."""
+        """Delete the organization, or request or cancel its deletion."""
         organization = operators.organization(options["organization"])
         if organization.deleted_at is not None:
             return _outcome(organization.pk)
@@ -67,7 +67,7 @@ class Command(OpsCommand):
 
 
 def _delete(organization_id: int, now: datetime) -> str:
-    """Carry the deletion out; return a sentence about what it waits for, '' if it is done."""
+    """Delete the organization; return what the deletion waits for, '' if it is complete."""
     try:
         is_done = deletion.carry_out(organization_id, now=now)
     except PlatformError as exc:
@@ -75,7 +75,7 @@ def _delete(organization_id: int, now: datetime) -> str:
     except (DatabaseError, psycopg.Error) as exc:
         if is_database_unreachable(exc):
             raise
-        # As a database that somebody keeps open on the tenants' server.
+        # For example, a database on the tenants' server is still in use.
         return f"{UNFINISHED} A database server refused a step: {exc}".rstrip() + f" {AGAIN}"
     return "" if is_done else f"{UNFINISHED} Another process is at it. {AGAIN}"
 

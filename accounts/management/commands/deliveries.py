@@ -32,7 +32,7 @@ class Command(OpsCommand):
     has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the filters and what to retry."""
+        """Add the filters, and the option to retry."""
         parser.add_argument("--state", choices=Delivery.State.values, help="Only these.")
         parser.add_argument("--kind", choices=Delivery.Kind.values, help="Only these.")
         parser.add_argument(
@@ -47,7 +47,7 @@ class Command(OpsCommand):
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Show or retry."""
+        """List the deliveries, or retry them."""
         if options["retry"]:
             return _retried(options["retry"])
         if options["retry_failed"]:

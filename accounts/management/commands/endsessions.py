@@ -1,4 +1,4 @@
-"""``manage.py endsessions``: everybody out, of one account, one organization, or the platform."""
+"""``manage.py endsessions``: end the sessions of one account, one organization, or all."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -42,7 +42,7 @@ class Command(OpsCommand):
         parser.add_argument("--dry-run", action="store_true", help="Only count the sessions.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """End them, user by user, so that none of them waits for all others."""
+        """End the sessions in one transaction per user, so that no user waits for all others."""
         if options["dry_run"]:
             return _counted(_meant(options))
         ended = users = 0
@@ -55,7 +55,7 @@ class Command(OpsCommand):
 
 def _meant(options: dict[str, Any]) -> QuerySet[User]:
     everybody: QuerySet[User] = User.unscoped.order_by("pk")  # unscoped: an operator's command
-    # An empty address is a script's unset variable, and not everybody.
+    # An empty address comes from a script's unset variable; it must not select everyone.
     if options["email"] is not None:
         return everybody.filter(pk=operators.user(options["email"]).pk)
     if options["organization"] is not None:
@@ -64,7 +64,7 @@ def _meant(options: dict[str, Any]) -> QuerySet[User]:
 
 
 def _counted(users: QuerySet[User]) -> Outcome:
-    # Ending and rolling back would hold everybody's sign-ins meanwhile.
+    # A dry run that ends sessions and rolls back would block all sign-ins in the meantime.
     live = Session.unscoped.filter(user__in=users, ended_at=None)  # unscoped: an operator's command
     number, of_users = live.count(), live.values("user").distinct().count()
     text = f"{number} sessions of {of_users} accounts would be ended."
@@ -76,7 +76,7 @@ def _end(user: User, *, has_devices: bool) -> int:
         number = sessions.end_all_of_user(user.pk, reason="operator", now=timezone.now())
         if has_devices:
             account_lifecycle.run_hooks("trust_ended", user.pk)
-        # Of staff, sessions of the admin end as well, of which no number is known.
+        # Staff's sessions of the admin end as well; their number is not known.
         if number or has_devices or user.is_staff:
             audit.add(
                 None,

@@ -1,4 +1,4 @@
-"""``manage.py exportaudit``: the audit trail, for an archive, an auditor, or another system."""
+"""``manage.py exportaudit``: export the audit trail."""
 
 import csv
 import json
@@ -15,9 +15,10 @@ from accounts.management import operators
 from accounts.models import AuditEvent
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
-# A spreadsheet would run a cell that begins so (CWE-1236), and callers choose their agent's name.
+# A spreadsheet evaluates cells that begin with these (CWE-1236), and clients choose their
+# User-Agent.
 FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
-# As GET /v1/audit has them.
+# The fields of GET /v1/audit.
 FILTERS: Final = {
     "tag": "Whole, or its first parts, as api:session.",
     "outcome": "As success, refused, denied.",
@@ -28,7 +29,7 @@ FILTERS: Final = {
 
 
 def word(text: str) -> str:
-    """Return a filter; an empty one is a script's unset variable, and not everything.
+    """Return a filter; an empty one comes from a script's unset variable and is refused.
 
     Raises ArgumentTypeError.
     """
@@ -55,7 +56,7 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take what, and where to."""
+        """Add the filters, and the file to write to."""
         parser.add_argument("--organization", type=int, metavar="ID", help="Only of this one.")
         for name, text in FILTERS.items():
             parser.add_argument(f"--{name}", type=word, help=text)
@@ -77,7 +78,7 @@ class Command(OpsCommand):
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Write them."""
+        """Write the events that match the filters."""
         events = AuditEvent.objects.all()
         if options["organization"] is not None:
             events = trail.of_organization(operators.organization(options["organization"]).pk)
@@ -98,9 +99,9 @@ class Command(OpsCommand):
 
 @contextmanager
 def _created(path: Path) -> Iterator[TextIO]:
-    """Return a new private file; a half-written one does not stay.
+    """Yield a new private file; it is deleted if the block fails.
 
-    Raises Refused for one that exists or cannot be made.
+    Raises Refused if the file exists or cannot be created.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -124,7 +125,7 @@ def _write_lines(rows: Iterable[Mapping[str, Any]], write: Callable[[str], Any])
 
 
 class _Sink:
-    """What a CSV writer takes for a file."""
+    """A file-like object for the CSV writer."""
 
     def __init__(self, write: Callable[[str], Any]) -> None:
         self.write = write

@@ -1,4 +1,4 @@
-"""``manage.py exportorganization``: everything of an organization, in an archive."""
+"""``manage.py exportorganization``: export an organization's data to an archive."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -13,7 +13,7 @@ from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 
 class Command(OpsCommand):
-    """Write the archive that an admin would get."""
+    """Write the archive that an admin can request."""
 
     help = (
         "Write everything that an organization has here to a new zip file, which only you can "
@@ -21,14 +21,14 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take which one, and where to."""
+        """Add the arguments for the organization and the file."""
         parser.add_argument("organization", type=int, metavar="ID", help="Its id.")
         parser.add_argument(
             "--output", type=Path, required=True, metavar="FILE", help="A new file."
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Write it."""
+        """Write the archive."""
         organization_id = operators.organization(options["organization"]).pk
         path: Path = options["output"].absolute()
         if path.exists():

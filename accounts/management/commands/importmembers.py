@@ -1,4 +1,4 @@
-"""``manage.py importmembers``: members of an organization, from a file."""
+"""``manage.py importmembers``: import members of an organization from a file."""
 
 import sys
 from argparse import ArgumentParser
@@ -21,12 +21,12 @@ from accounts.members.importing import ImportRefused, LineError
 from environments.models import Organization
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
-# Spreadsheets put a mark in front that would else become part of the first column's name.
+# Spreadsheets write a byte order mark, which would become part of the first column's name.
 ENCODING: Final = "utf-8-sig"
 
 
 class Command(OpsCommand):
-    """Import members."""
+    """Import members from a CSV file."""
 
     help = (
         "Make members of an organization from a CSV file in UTF-8 whose first line names the "
@@ -38,7 +38,7 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the file, where to, and how far to go."""
+        """Add the arguments for the file, the organization and the dry run."""
         parser.add_argument("file", metavar="FILE.csv", help="The file; - is standard input.")
         parser.add_argument(
             "--organization", type=int, required=True, metavar="ID", help="Where they belong."
@@ -51,7 +51,7 @@ class Command(OpsCommand):
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Import them, or say what would be."""
+        """Import the members."""
         home, is_dry = operators.organization(options["organization"]), options["dry_run"]
         try:
             with _opened(options["file"]) as lines, transaction.atomic():

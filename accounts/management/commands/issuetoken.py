@@ -1,4 +1,4 @@
-"""``manage.py issuetoken``: tokens of a member, for a script or to see what it sees."""
+"""``manage.py issuetoken``: issue tokens of a member, for scripts and support."""
 
 from argparse import ArgumentParser
 from typing import Any, cast
@@ -32,7 +32,7 @@ class Command(OpsCommand):
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Go through the same gate as every other way in."""
+        """Open a session through ``signin.finish``, like every sign-in method."""
         user = operators.user(options["email"])
         if not user.is_active:
             raise Refused("user_disabled", f"{user.email} is disabled.")
@@ -49,7 +49,7 @@ class Command(OpsCommand):
 
 
 def _request() -> PlatformRequest:
-    """Return the circumstances of somebody at this machine's shell."""
+    """Return a request that represents a shell on this machine."""
     request = HttpRequest()
     request.META |= {"REMOTE_ADDR": "127.0.0.1", "HTTP_USER_AGENT": "manage.py issuetoken"}
     return cast(PlatformRequest, request)

@@ -1,4 +1,4 @@
-"""``manage.py pruneexpired``: forget now what the queue forgets from hour to hour."""
+"""``manage.py pruneexpired``: run the hourly housekeeping now."""
 
 from time import time
 from typing import Any
@@ -20,7 +20,7 @@ class Command(OpsCommand):
     )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Run them, one after the other."""
+        """Run the tasks one after the other."""
         for path in settings.PRUNING_TASKS:
             import_string(path)(timestamp=int(time()))
         names = [path.replace(".tasks.", ".") for path in settings.PRUNING_TASKS]

@@ -1,4 +1,4 @@
-"""``manage.py rotatekeys``: a new key signs tokens; the former one verifies until a date."""
+"""``manage.py rotatekeys``: sign tokens with new keys; previous keys verify until a date."""
 
 import os
 from argparse import ArgumentParser
@@ -16,7 +16,7 @@ from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 
 class Command(OpsCommand):
-    """Put a new key in front of each ring."""
+    """Add a new current key to each key ring."""
 
     help = (
         "Make new keys for access and refresh tokens. No one is signed out: the former keys verify "
@@ -26,7 +26,7 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the date, and where the keys go."""
+        """Add the arguments for the date and the output."""
         parser.add_argument(
             "--retire", metavar="DATE", help="Last day the former keys verify, as 2026-12-01."
         )
@@ -38,7 +38,7 @@ class Command(OpsCommand):
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Make them."""
+        """Create the keys, and store or print them."""
         now = datetime.now(UTC)
         longest = timedelta(
             seconds=max(settings.ACCOUNTS.refresh_ttl_s, settings.ACCOUNTS.access_ttl_s)
@@ -76,7 +76,7 @@ def _day(text: str) -> Any:
 
 
 def _present() -> dict[str, str]:
-    """Return the keys in use, with the dates of the former ones."""
+    """Return the current keys, and the previous ones with their dates."""
     rings = (settings.ACCOUNTS.access_keys, settings.ACCOUNTS.refresh_keys)
     present: dict[str, str] = {}
     for name, ring in zip(key_rotation.ROTATED, rings, strict=True):

@@ -1,4 +1,4 @@
-"""``manage.py setroles``: what a member may do, set by an operator."""
+"""``manage.py setroles``: set a member's roles."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -26,14 +26,14 @@ class Command(OpsCommand):
     has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take who and what."""
+        """Add the arguments for the member and the roles."""
         parser.add_argument("email", help="Address the member signs in with.")
         parser.add_argument(
             "roles", nargs="+", choices=ROLES, metavar="ROLE", help=" | ".join(ROLES)
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Set them."""
+        """Set the roles."""
         who = operators.user(options["email"])
         with transaction.atomic():
             member, changed = members.change(
