@@ -12,7 +12,7 @@ from platform_site.lib.errors import (
 
 
 class InvalidCredentials(NotAuthenticated):
-    """Unknown e-mail, wrong password, disabled user or throttled account, not distinguished."""
+    """Unknown e-mail, wrong password, or a disabled or throttled account, which look the same."""
 
     code = "invalid_credentials"
     title = "The e-mail or the password is wrong."
@@ -26,7 +26,7 @@ class SessionRevoked(NotAuthenticated):
 
 
 class ApiKeyInvalid(NotAuthenticated):
-    """Mistyped, unknown or revoked, or its creator is no longer an admin; not distinguished."""
+    """Mistyped, unknown or revoked, or its creator is no longer an admin."""
 
     code = "api_key_invalid"
     title = "The API key is not valid."
@@ -103,7 +103,7 @@ class DevTokenRefused(NotAuthenticated):
 
 
 class TerminalSignInGone(Gone):
-    """Unknown, expired, denied, allowed or used; not distinguished."""
+    """Unknown, expired, denied, allowed or used; the response does not say which."""
 
     code = "terminal_sign_in_gone"
     title = "This sign-in is over. Start it again at the terminal."
@@ -152,14 +152,14 @@ class InvitationNotFound(NotFound):
 
 
 class SignupLinkGone(Gone):
-    """Unknown, expired or used; not distinguished."""
+    """Unknown, expired or used; the response does not say which."""
 
     code = "signup_link_gone"
     title = "This link can no longer be used."
 
 
 class InvitationGone(Gone):
-    """Unknown, expired, accepted, revoked or replaced; not distinguished."""
+    """Unknown, expired, accepted, revoked or replaced; the response does not say which."""
 
     code = "invitation_gone"
     title = "This invitation can no longer be accepted."
@@ -208,7 +208,7 @@ class EmailCodeGone(Gone):
 
 
 class EmailChangeGone(Gone):
-    """The change of address is complete, cancelled or expired; not distinguished."""
+    """The change of address is complete, cancelled or expired; the response does not say which."""
 
     code = "email_change_gone"
     title = "There is no change of address to cancel."

@@ -1,4 +1,4 @@
-"""Passwords: Argon2id as tuned by settings, one hash for every check, few at a time."""
+"""Passwords: Argon2id with the settings' cost, one hash per check, few concurrently."""
 
 import threading
 import unicodedata
@@ -19,7 +19,7 @@ from platform_site.lib.web.compute_slots import waiting
 
 MIN_CHARS: Final = 8
 MAX_CHARS: Final = 256
-# Waiting longer than a client would only piles requests up.
+# Longer waits would only queue requests whose clients have given up.
 WAIT_S: Final = 5.0
 
 log = structlog.get_logger(__name__)
@@ -29,7 +29,7 @@ _common = CommonPasswordValidator()
 
 
 class TunedArgon2Hasher(Argon2PasswordHasher):
-    """Argon2id with the settings' cost; a changed cost is applied at the next right password."""
+    """Argon2id with the settings' cost; a changed cost is applied at the next correct password."""
 
     time_cost = settings.ACCOUNTS.argon2_time_cost
     memory_cost = settings.ACCOUNTS.argon2_memory_kib
@@ -50,7 +50,7 @@ def _slot() -> Iterator[None]:
 def _acquire_slot() -> None:
     """Wait for a slot: each hash takes ~19 MiB and a core, so a burst must queue.
 
-    The queue is bounded as well, since each request in it holds a thread of the web server.
+    The queue is limited as well, because each waiting request holds a thread of the web server.
     """
     if _slots.acquire(blocking=False):
         return
@@ -64,7 +64,7 @@ def _acquire_slot() -> None:
 
 
 def normalize(password: str) -> str:
-    """Return the NFC form, so that one password typed on two keyboards is one."""
+    """Return the NFC form, so that a password is the same from every keyboard."""
     return unicodedata.normalize("NFC", password)
 
 
@@ -75,7 +75,7 @@ def hash_password(password: str) -> str:
 
 
 def is_right(user: User | None, password: str) -> bool:
-    """Check a password with exactly one Argon2 computation, also for a user who is not there.
+    """Check a password with exactly one Argon2 computation, also without a user.
 
     Raises HashingBusy (503).
     """
@@ -88,15 +88,15 @@ def is_right(user: User | None, password: str) -> bool:
 
 
 def upgrade(user: User, password: str) -> None:
-    """Hash anew after a right password, where the parameters have changed since.
+    """Update the hash after a correct password if the parameters have changed.
 
-    Raises InvalidCredentials where the password was changed meanwhile, HashingBusy (503).
+    Raises InvalidCredentials if the password was changed in the meantime, HashingBusy (503).
     """
     hasher = TunedArgon2Hasher()
     if hasher.must_update(user.password):
         encoded = hash_password(password)
         same = User.unscoped.filter(pk=user.pk, password=user.password)  # unscoped: its own row
-        # A password that was changed meanwhile must not be put back.
+        # A password that was changed in the meantime must not be overwritten.
         if not same.update(password=encoded):
             user.refresh_from_db(fields=["password"])
             if not is_right(user, password):
@@ -107,9 +107,9 @@ def upgrade(user: User, password: str) -> None:
 
 
 def validate(password: str, *, context: tuple[str, ...], field: str = "password") -> None:
-    """Refuse a password that is too short, too long, common, or made of context words.
+    """Refuse a password that is too short, too long, common, or consists of context words.
 
-    context: words an attacker would try first (address, organization). No composition rules
+    context: words that an attacker would try first (address, organization). No composition rules
     (NIST SP 800-63B-4 §3.1.1.2).
     Raises InvalidRequest naming ``field``.
     """
@@ -135,7 +135,7 @@ def _is_made_of(text: str, context: tuple[str, ...]) -> bool:
     rest = text
     for word in sorted(words, key=len, reverse=True):
         rest = rest.replace(word, "")
-    # What is left beside the words is all there is to guess.
+    # Only the characters besides the context words have to be guessed.
     return rest != text and len(rest) < MIN_CHARS // 2
 
 

@@ -12,10 +12,10 @@ from platform_site.lib.principals import Principal
 
 
 class PasswordField(serializers.CharField):
-    """A password: never trimmed, never shown; its rules are checked where it is set."""
+    """A password: never trimmed or returned; its rules are checked where it is set."""
 
     def __init__(self, **options: Any) -> None:
-        # Twice the limit: NFC may shorten a text, and the precise refusal names the rule.
+        # Twice the limit: NFC may shorten a text, and the check of the limit has a better message.
         super().__init__(
             trim_whitespace=False, max_length=2 * MAX_CHARS, write_only=True, **options
         )
@@ -44,7 +44,7 @@ class RefreshTokenSerializer(StrictSerializer):
 
 
 class SwitchSerializer(StrictSerializer):
-    """A switch; ``keep_current`` leaves the present session going (two tabs, two environments)."""
+    """A switch; ``keep_current`` keeps the present session (two tabs, two environments)."""
 
     refresh_token = serializers.CharField(max_length=8192)
     environment = serializers.CharField(max_length=100)
@@ -61,13 +61,13 @@ class TokenPairSerializer(serializers.Serializer[Any]):
 
 
 class ScopedTokenPairSerializer(TokenPairSerializer):
-    """The tokens of a session and where they are good."""
+    """The tokens of a session and its environment."""
 
     environment = EnvironmentRefSerializer()
 
 
 class SignupAnswerSerializer(ScopedTokenPairSerializer):
-    """The tokens of the first session; the e-mail is to be verified with the code mailed to it."""
+    """The tokens of the first session; the e-mail has to be verified with the code mailed to it."""
 
     email_verified = serializers.BooleanField()
 
@@ -129,9 +129,9 @@ SIGN_IN_RESULT: Final = PolymorphicProxySerializer(
 
 
 class FinishedSignInSerializer(serializers.Serializer[Any]):
-    """The result of a sign-in, present where the request finished a waiting one.
+    """The result of a sign-in, present if the request finished a pending one.
 
-    A token pair, or what a login stage asks for next.
+    A token pair, or what a login stage requires next.
     """
 
     status = serializers.ChoiceField(

@@ -1,4 +1,4 @@
-"""What the platform's staff does with accounts of any organization, in the admin."""
+"""Actions of the platform's staff on accounts of all organizations."""
 
 from datetime import datetime
 
@@ -24,9 +24,9 @@ BY = "platform staff"
 
 
 def disable(confirmed: ConfirmedAction, user: User) -> bool:
-    """Disable a user, the last admin of an organization too; every session ends.
+    """Disable a user, even the last admin of an organization; every session ends.
 
-    Raises Conflict for oneself.
+    Raises Conflict for one's own account.
     """
     refuse_oneself(confirmed, user)
     with transaction.atomic():
@@ -46,12 +46,11 @@ def enable(confirmed: ConfirmedAction, user: User) -> bool:
 
 
 def set_active(user: User, *, is_active: bool, by: str, now: datetime) -> bool:
-    """Let a user in or not, the last admin of an organization too; True if that is a change.
+    """Enable or disable a user, even the last admin of an organization; True if that is a change.
 
-    A user who may no longer sign in loses sessions, trusted devices, API keys, and the invitations
-    that it sent. The user gets a mail, and the organization's webhooks an event; the caller records
-    it, in the same transaction.
-    by: who does it, for the mail.
+    Disabling ends the user's sessions, trusted devices, API keys, and open invitations. The user
+    gets a mail, and the organization's webhooks an event; the caller adds the audit event in the
+    same transaction. by: the name of the acting person, for the mail.
     """
     rows = User.unscoped.select_for_update(no_key=True)  # unscoped: staff act on every tenant
     row = rows.get(pk=user.pk)
@@ -70,9 +69,9 @@ def set_active(user: User, *, is_active: bool, by: str, now: datetime) -> bool:
 
 
 def end_sessions(confirmed: ConfirmedAction, user: User) -> bool:
-    """End every session of a user and forget the trusted devices; the password stays.
+    """End every session of a user and delete the trusted devices; the password stays.
 
-    Of staff, sessions of the admin end as well, of which no number is known.
+    Staff's sessions of the admin end as well; their number is not known.
     """
     with transaction.atomic():
         ended = sessions.end_all_of_user(user.pk, reason="staff", now=timezone.now())
@@ -84,7 +83,7 @@ def end_sessions(confirmed: ConfirmedAction, user: User) -> bool:
 
 
 def unlock_password(user: User) -> bool:
-    """Forget the wrong passwords of a user's address; True if there were any."""
+    """Reset the counters of wrong passwords of a user's address; True if there were any."""
     account = folded(user.email)
     of_login = rate_limits.reset("login", account)
     of_admin = rate_limits.reset("admin login", account)
@@ -92,7 +91,7 @@ def unlock_password(user: User) -> bool:
 
 
 def note(confirmed: ConfirmedAction, tag: AuditTag, user: User, **data: object) -> None:
-    """Record what staff did to a user, with the reason."""
+    """Record an action of staff on a user in the audit trail, with the reason."""
     audit.record_staff(
         confirmed.request,
         tag,
@@ -104,15 +103,15 @@ def note(confirmed: ConfirmedAction, tag: AuditTag, user: User, **data: object) 
 
 
 def refuse_oneself(confirmed: ConfirmedAction, user: User) -> None:
-    """Raise Conflict if the user is the member of staff who acts."""
+    """Raise Conflict if the user is the acting member of staff."""
     if user.pk == confirmed.request.user.pk:
         raise Conflict("Another member of staff has to do this to your account.")
 
 
 def retry_delivery(confirmed: ConfirmedAction, delivery: Delivery) -> bool:
-    """Attempt a failed mail or text message again, now; False for one that did not fail.
+    """Attempt a failed mail or text message again now; False if it has not failed.
 
-    Raises Conflict where its content is gone.
+    Raises Conflict if its content was deleted.
     """
     if delivery.state != Delivery.State.FAILED:
         return False

@@ -1,4 +1,4 @@
-"""Background work of the accounts."""
+"""Background tasks of accounts."""
 
 from datetime import timedelta
 from typing import Final
@@ -18,8 +18,8 @@ from accounts.signin import known_devices
 from accounts.signup_links import links
 from accounts.terminal import terminal_sign_ins
 
-# Ended sessions stay this long for the owner's list and for replay detection: a refresh token
-# outlives its session by at most its own life.
+# Ended sessions are kept this long for the user's list and for replay detection: a refresh token is
+# valid for at most its own lifetime after its session has ended.
 KEEP_ENDED: Final = timedelta(days=30)
 
 

@@ -18,7 +18,7 @@ from accounts.webhooks.views import WebhookDeliveryViewSet, WebhookViewSet
 from platform_site.lib.viewsets import Router
 
 router = Router()
-# Tried in this order: what is asked for most comes first.
+# Tried in this order: the most frequent paths first.
 router.register("v1", CallerViewSet)
 router.register("v1/auth", RefreshTokenViewSet)
 router.register("v1/auth", SignInViewSet)

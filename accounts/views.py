@@ -11,7 +11,7 @@ from platform_site.lib.viewsets import PlatformViewSet
 
 
 class CallerViewSet(PlatformViewSet):
-    """Who the caller is, and what it may do."""
+    """The caller's identity and permissions."""
 
     access = {"whoami": MEMBER.for_keys(), "effective_permissions": MEMBER.for_keys()}
     response_serializers = {
@@ -30,7 +30,7 @@ class CallerViewSet(PlatformViewSet):
     def effective_permissions(self, request: Request) -> Response:
         """Return the actions on each resource that the caller's roles allow together.
 
-        Those of an API key only as far as its scopes go.
+        For an API key, limited by its scopes.
         """
         roles, scopes = self.principal.roles, self.principal.scopes
         return self.respond({"roles": roles, "permissions": effective(roles, scopes)})

@@ -1,10 +1,10 @@
-"""Which account a proven profile signs in to: an existing one, a new one, or none.
+"""Decide which account a verified profile signs in to: an existing one, a new one, or none.
 
-An identity is (provider, subject). An e-mail address is compared only to keep two people apart:
+An identity is (provider, subject). An e-mail address is compared only to tell two people apart:
 
 - An account with a verified address stays its owner's: the owner signs in to it and links.
-- An account with an unverified address may have been created by someone else in advance. All that
-  lets its creator in is removed before the mailbox's owner gets it. If it has a second factor, only
+- An account with an unverified address may have been created by someone else in advance. Everything
+  that gives its creator access is removed before the mailbox's owner gets it. If it has a second factor, only
   its address moves: the mailbox's owner gets a new account (``accounts.reclaim.address_release``).
 - An address that the provider has not verified, or created itself (Apple's relay), matches nothing.
 
@@ -47,7 +47,7 @@ class AccountMatch:
 
 
 class AccountRefused(Exception):
-    """A profile may not sign in to an account, which the audit trail has to name."""
+    """A profile may not sign in to an account; the audit trail records the account."""
 
     def __init__(self, user: User) -> None:
         super().__init__(str(user.pk))
@@ -73,14 +73,14 @@ def require_verified_email(profile: Profile) -> None:
 
 
 def match(request: PlatformRequest, profile: Profile, *, now: datetime) -> AccountMatch:
-    """Return the user that a proven profile signs in to; call inside a transaction.
+    """Return the user that a verified profile signs in to; call inside a transaction.
 
     Raises AccountExists if it has to be linked first, AccountDisabled, EmailMissing,
-    EmailUnverified (403), EmailTaken (409), TooManyAttempts (429), and IntegrityError if a parallel
-    request was faster: then a second try finds what that request created.
+    EmailUnverified (403), EmailTaken (409), TooManyAttempts (429), and IntegrityError if a
+    concurrent request was faster: a second call then finds what that request created.
     """
-    # In this order: an account that the same person creates in another tab at this moment is seen
-    # together with its identity, or not at all.
+    # In this order, so that an account that the same person creates concurrently in another tab is
+    # seen together with its identity, or not at all.
     local = credentials.find(profile.email)
     identity = identities.find(profile)
     if identity is not None:
@@ -131,7 +131,7 @@ def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -
         tag = AccountTag.ORGANIZATION_CREATE
     else:
         tag = AccountTag.MEMBER_CREATE
-    # No password at all: one can be set by recovery, which proves the mailbox.
+    # No password: recovery, which verifies the mailbox, can set one.
     user = signup.add_user(
         found.organization, signup.canonical(profile.email), make_password(None), roles=found.roles
     )

@@ -38,7 +38,7 @@ def _is_redirect(url: str) -> bool:
         return False
     if parts.scheme in {"http", "https"}:
         return is_secure_url(url)
-    # RFC 8252 §7.1: an app's scheme is its maker's domain name in reverse.
+    # RFC 8252 §7.1: the scheme of an app is its vendor's domain name in reverse.
     return "." in parts.scheme
 
 
@@ -56,7 +56,7 @@ def _resolvers(words: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthSettings:
-    """External sign-in; ``providers`` holds the configured ones alone."""
+    """Settings of external sign-in; ``providers`` has only those that are configured."""
 
     providers: Mapping[str, ProviderSettings]
     redirect_base_url: Annotated[
@@ -116,13 +116,13 @@ TABLES: Final = (OAuthSettings,)
 def read(env: Env, *, public_url: str) -> OAuthSettings:
     """Return the settings of external sign-in.
 
-    public_url: where people reach this service, for the default.
+    public_url: this service's URL, for the default.
     Raises SettingError, also for a configured provider that lacks something.
     """
     providers = provider_conf.read(env)
     given = load(OAuthSettings, env, providers=providers)
     base_url = given.redirect_base_url or public_url
     if providers and not is_secure_url(base_url):
-        # Codes would travel in clear, and no browser would keep the cookie that binds them.
+        # Codes would be sent unencrypted, and no browser would store the cookie that binds them.
         raise SettingError("OAUTH_REDIRECT_BASE_URL", "must be https for external sign-in.")
     return replace(given, redirect_base_url=base_url)

@@ -138,7 +138,7 @@ class LastLoginMethod(Conflict):
 
 
 class DomainTaken(Conflict):
-    """The organization has claimed the domain already, or another one has proven it."""
+    """The organization has claimed the domain already, or another one has verified it."""
 
     code = "domain_taken"
     title = "This domain is already in use."

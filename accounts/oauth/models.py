@@ -67,13 +67,13 @@ class Identity(TenantModel):
 
 
 class OAuthTransaction(models.Model):
-    """One pass of a browser through a provider: it lives ten minutes and takes one callback.
+    """One pass of a browser through a provider: valid for ten minutes and one callback.
 
     state_digest: of the ``state`` that the provider returns. ticket_digest: of the ticket that
     starts a prepared link, '' for a sign-in. browser_digest: of the secret in the browser's cookie,
     '' until a browser has started the link. encrypted_session: what social-core keeps (nonce, PKCE
     verifier). redirect_to, client_state, code_challenge, environment: the client's.
-    user, session_id: who links; empty for a sign-in.
+    user, session_id: of a link; empty for a sign-in.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -104,12 +104,12 @@ class GrantKind(models.TextChoices):
 
 
 class OAuthGrant(models.Model):
-    """A proven profile that a secret can be exchanged for, once.
+    """A verified profile that a secret can be exchanged for, once.
 
     kind: ``code`` (sixty seconds, created by a callback) or ``link`` (ten minutes, a
     ``link_token`` that only the named user can redeem). digest: of the secret.
-    user, session_id: of a code, who links; of a link token, the owner of the account with the same
-    e-mail address. code_challenge: of a code; '' for a link token.
+    user, session_id: of a code, the linking user; of a link token, the owner of the account with
+    the same e-mail address. code_challenge: of a code; '' for a link token.
     """
 
     digest = models.CharField(max_length=64, primary_key=True)
@@ -128,10 +128,10 @@ class OAuthGrant(models.Model):
 
 
 class Domain(TenantModel):
-    """A domain that an organization claims, and has proven to own once it is verified.
+    """A domain that an organization claims, and owns once it is verified.
 
     token: what the TXT record has to contain; not a secret. role: of users who join by the domain.
-    seen_at: when the record was last found; without it the proof expires.
+    seen_at: when the record was last found; without it the verification expires.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -146,7 +146,7 @@ class Domain(TenantModel):
     seen_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        """Several organizations may claim a domain; one can prove it."""
+        """Several organizations may claim a domain; one can verify it."""
 
         constraints: ClassVar[list[Any]] = [
             models.UniqueConstraint("organization", "domain", name="domain_claim_unique"),

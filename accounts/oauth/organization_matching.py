@@ -1,4 +1,4 @@
-"""Which organization a new user joins, if a proven domain or a mapped group names one."""
+"""Find the organization that a new user joins by a verified domain or a mapped group."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Which sign-in providers there are, and which members of an organization use them."""
+"""The sign-in providers, and the members of an organization who use them."""
 
 from typing import Any, Final
 
@@ -8,12 +8,12 @@ from django.db.models import Count
 from accounts.models import Identity
 from accounts.oauth.models import Provider
 
-# Of each provider; the list of members finds the others.
+# Members listed per provider; the list of members can be filtered for the others.
 MAX_NAMED: Final = 20
 
 
 def used_in(organization_id: int) -> list[dict[str, Any]]:
-    """Return the providers that are offered here, or that members are linked to."""
+    """Return the providers that are configured, or that members are linked to."""
     rows = Identity.scoped.within_organization(organization_id)
     counts = dict(rows.values_list("provider").annotate(Count("user_id", distinct=True)))
     return [

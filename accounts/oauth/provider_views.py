@@ -11,7 +11,7 @@ from platform_site.lib.viewsets import PlatformViewSet
 
 
 class ProviderUseViewSet(PlatformViewSet):
-    """The sign-in providers, as an organization's admins see them."""
+    """The sign-in providers and their use, for an organization's admins."""
 
     access = {"list": needs("members", "read")}
     serializer_class = ProviderUseSerializer
@@ -19,9 +19,9 @@ class ProviderUseViewSet(PlatformViewSet):
 
     @extend_schema(summary="List sign-in providers", operation_id="sign_in_providers_list")
     def list(self, request: Request) -> Response:
-        """List the providers that the installation offers, and who of the organization uses them.
+        """List the providers that are configured, and the members who use them.
 
-        One that is no longer offered is listed while members are linked to it: they cannot sign in
-        by it.
+        A provider that is no longer configured is listed while members are linked to it; they
+        cannot sign in with it.
         """
         return self.respond({"providers": provider_use.used_in(self.principal.organization_id)})

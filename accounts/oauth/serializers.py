@@ -40,7 +40,7 @@ class ChallengeField(serializers.RegexField):
 
 
 class AuthorizationRequestSerializer(StrictSerializer):
-    """What a client asks of a transaction; the challenge is RFC 7636's, with S256 only."""
+    """A client's request for a transaction; the challenge is that of RFC 7636, S256 only."""
 
     redirect_to = ExactField(max_length=2000, required=False, default="")
     state = ExactField(max_length=512, required=False, default="")
@@ -107,7 +107,7 @@ class ProvidersSerializer(serializers.Serializer[Any]):
 
 
 class UsedProviderSerializer(serializers.Serializer[Any]):
-    """A provider. members: the addresses of up to 20 of those who are linked to it."""
+    """A provider. members: the addresses of up to 20 linked members."""
 
     name = serializers.CharField()
     title = serializers.CharField()
@@ -118,7 +118,7 @@ class UsedProviderSerializer(serializers.Serializer[Any]):
 
 @extend_schema_serializer(many=False)
 class ProviderUseSerializer(serializers.Serializer[Any]):
-    """The providers that are offered or used."""
+    """The providers that are configured or used."""
 
     providers = UsedProviderSerializer(many=True)
 
@@ -131,7 +131,7 @@ class IdentitySerializer(serializers.ModelSerializer[Identity]):
     last_used_at = StampField(allow_null=True)
 
     class Meta:
-        """The fields that its owner sees."""
+        """The fields that its owner can read."""
 
         model = Identity
         fields = (

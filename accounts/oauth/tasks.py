@@ -15,7 +15,7 @@ from accounts.oauth.models import OAuthGrant, OAuthTransaction
 @app.periodic(cron="*/15 * * * *")
 @app.task(queueing_lock="delete_expired_oauth_transactions")
 def delete_expired(timestamp: int) -> None:
-    """Delete expired transactions and grants; anyone can start one."""
+    """Delete expired transactions and grants, which anyone can create."""
     now = timezone.now()
     for model in (OAuthTransaction, OAuthGrant):
         model.objects.filter(expires_at__lt=now).delete()
@@ -24,7 +24,7 @@ def delete_expired(timestamp: int) -> None:
 @app.periodic(cron="23 4 * * *")
 @app.task(queueing_lock="recheck_domains")
 def recheck_domains(timestamp: int) -> None:
-    """Check whether proven domains still have their DNS records."""
+    """Check whether verified domains still have their DNS records."""
     verification.recheck_all(now=timezone.now())
 
 

@@ -38,7 +38,7 @@ from platform_site.lib.errors import MethodNotAllowed
 from platform_site.lib.permissions import PUBLIC, USER
 from platform_site.lib.viewsets import ListAction, PlatformViewSet
 
-# The URLs of a redirect carry codes and states: no other page may see where a browser came from.
+# The URLs of a redirect contain codes and states, which a Referer would reveal to other pages.
 REDIRECT_HEADERS = NO_STORE | {"Referrer-Policy": "no-referrer"}
 # RFC 6749 section 4.1.2; providers add parameters of their own, which are ignored.
 CALLBACK_QUERY = [
@@ -129,7 +129,7 @@ class OAuthViewSet(PlatformViewSet):
     @extend_schema(summary="Exchange an external sign-in's code")
     @action(detail=False, methods=["post"])
     def token(self, request: Request) -> Response:
-        """Answer as a login does; with `linked` for a link, which takes its session's token."""
+        """Answer like a login; with `linked` for a link, which requires its session's token."""
         body = self.read()
         outcome = code_exchange.exchange(
             self.platform_request, body["code"], body["code_verifier"], now=timezone.now()
@@ -194,13 +194,13 @@ class IdentityViewSet(ListAction):
 
     @extend_schema(summary="Unlink an account")
     def destroy(self, request: Request, identity_id: str) -> Response:
-        """Unlink an account and remove the roles derived from it, unless it is the only method."""
+        """Unlink an account and remove its derived roles; refused for the only sign-in method."""
         identities.remove(self.platform_request, self.principal, identity_id, now=timezone.now())
         return self.no_content()
 
 
 def _redirect(url: str) -> HttpResponse:
-    # Django's own class refuses the scheme of a native app, and the URL was checked already.
+    # Django's own class refuses the schemes of native apps; the URL was checked already.
     return HttpResponse(status=HTTPStatus.FOUND, headers=REDIRECT_HEADERS | {"Location": url})
 
 

@@ -1,4 +1,4 @@
-"""The admins of an organization: those it can rely on, and mails to all of them."""
+"""The admins of an organization, and notices to all of them."""
 
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.db.models import Q, QuerySet
@@ -9,11 +9,12 @@ from accounts.models import User
 
 
 def able_admins(organization_id: int) -> QuerySet[User]:
-    """Return the admins who can act, of whom an organization must keep one.
+    """Return the admins who can act; an organization must have at least one.
 
-    By hand: a derived role can go at any time, by somebody else's hand. With an address: without
-    one, a session may only give another. And in use: an account that was made beforehand and not
-    accepted has neither a password nor a proven address, as every other account does.
+    The role must be given by an admin, because a derived role can end at any time at the provider.
+    The account must have an address, because without one its sessions may only add one. It must be
+    in use: an account created in advance has neither a password nor a verified address before it is
+    accepted.
     """
     is_in_use = ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX) | Q(
         email_verified_at__isnull=False

@@ -1,4 +1,4 @@
-"""Settings of whole organizations."""
+"""Settings of the deletion and export of organizations."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from platform_site.settings_table import Integer, Text, load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganizationSettings:
-    """The delay of a deletion, and the bounds of an export."""
+    """The delay of a deletion, and the limits of an export."""
 
     deletion_days: Annotated[
         int,
@@ -80,7 +80,7 @@ class OrganizationSettings:
 
 
 def read(env: Env, *, data_dir: Path) -> OrganizationSettings:
-    """Read the settings. data_dir: holds the exports unless a folder is set."""
+    """Read the settings. data_dir: has the exports unless ZEXPORT_DIR is set."""
     own: OrganizationSettings = load(OrganizationSettings, env)
     return replace(own, export_dir=own.export_dir or str(data_dir / "exports"))
 

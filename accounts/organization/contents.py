@@ -1,4 +1,4 @@
-"""What the layers up to accounts hold of an organization, without any secret."""
+"""An organization's data in the layers up to accounts, without secrets."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

@@ -1,9 +1,9 @@
-"""An organization's deletion: requested with its name, after a delay carried out, never undone.
+"""Deletion of an organization: requested with its name, carried out after a delay, irreversible.
 
-Until the delay is over nothing changes, every admin knows, and any of them can cancel. Then its
-members lose access at once, and its data goes environment by environment. The row of the
-organization stays without its name: the ledger, which only grows, refers to its number, as the
-audit trail does until its retention is over.
+During the delay nothing changes; every admin is notified, and any of them can cancel. Then its
+members lose access immediately, and its data is deleted environment by environment. The
+organization's row stays without its name, because the append-only ledger refers to its number, as
+does the audit trail during its retention.
 """
 
 from datetime import datetime, timedelta
@@ -57,9 +57,9 @@ def check_rate_limit(kind: str, organization_id: int, *, now: datetime) -> None:
 
 
 def request(organization_id: int, *, name: str, by: str, now: datetime) -> Organization:
-    """Have an organization deleted after the delay; every admin gets a mail.
+    """Request the deletion of an organization after the delay; every admin gets a mail.
 
-    name: as the organization is called, typed by who wants this. Call inside a transaction.
+    name: the organization's name, typed as a confirmation. Call inside a transaction.
     Raises NameMismatch, DeletionRequested, DeletionBlocked.
     """
     row = _locked(organization_id)
@@ -82,7 +82,7 @@ def request(organization_id: int, *, name: str, by: str, now: datetime) -> Organ
 
 
 def request_at_once(organization_id: int, *, name: str, by: str, now: datetime) -> Organization:
-    """Have an organization deleted without the delay, also one that was requested before.
+    """Request the deletion without the delay, also if it was requested before.
 
     Call inside a transaction. Raises NameMismatch, DeletionBlocked.
     """
@@ -99,7 +99,7 @@ def request_at_once(organization_id: int, *, name: str, by: str, now: datetime) 
 
 
 def cancel(organization_id: int, *, by: str) -> Organization:
-    """Keep an organization whose deletion was requested. Call inside a transaction.
+    """Cancel a requested deletion. Call inside a transaction.
 
     Raises DeletionNotFound, DeletionBegan.
     """
@@ -116,7 +116,7 @@ def cancel(organization_id: int, *, by: str) -> Organization:
 
 
 def cancel_of(user: User) -> bool:
-    """Cancel what a user requested, unless it has begun; True if there was something to cancel.
+    """Cancel a deletion that a user requested, unless it has begun; True if there was one.
 
     Call inside a transaction.
     """
@@ -126,7 +126,7 @@ def cancel_of(user: User) -> bool:
         deletion_due_at__isnull=False,
         deletion_began_at=None,
     )
-    # The row, not ``exists``: it is locked, and what it says is read after the wait.
+    # Reads the row and not ``exists``: it is locked, and its values are read after the wait.
     if requested.first() is None:
         return False
     cancel(user.organization_id, by=user.email)
@@ -134,7 +134,7 @@ def cancel_of(user: User) -> bool:
 
 
 def refuse_blocked(organization_id: int) -> None:
-    """Raise DeletionBlocked with what has to be done first, if anything has to."""
+    """Raise DeletionBlocked if something has to be done first; its detail says what."""
     found = [
         sentence
         for path in settings.ORGANIZATION_OBSTACLES
@@ -153,7 +153,7 @@ def due(*, now: datetime) -> list[int]:
 def carry_out(organization_id: int, *, now: datetime) -> bool:
     """Delete an organization that is due; True if it is deleted. Safe to repeat at any point.
 
-    One that is blocked meanwhile stays, and is tried again; so is one that another process deletes.
+    A deletion that is blocked, or that another process carries out, is tried again later.
     Raises PlatformError while a database server or the edge cache does not answer.
     """
     try:
@@ -167,7 +167,7 @@ def carry_out(organization_id: int, *, now: datetime) -> bool:
 
 
 def _finish(organization_id: int, *, now: datetime) -> bool:
-    """Delete what belongs to a closed organization; True."""
+    """Delete the data of a closed organization; return True."""
     # unscoped: housekeeping; the organization is closed
     for environment in Environment.unscoped.filter(organization_id=organization_id):
         environments.drop(environment.pk)
@@ -179,7 +179,7 @@ def _finish(organization_id: int, *, now: datetime) -> bool:
 
 
 def _begin(organization_id: int, *, now: datetime) -> bool:
-    """Close an organization that is due; False if it was cancelled or is deleted."""
+    """Close an organization that is due; False if the deletion was cancelled or is complete."""
     with transaction.atomic():
         row = _locked(organization_id)
         if row.deleted_at is not None or row.deletion_due_at is None or row.deletion_due_at > now:
@@ -195,7 +195,7 @@ def _begin(organization_id: int, *, now: datetime) -> bool:
                 organization_id=organization_id,
                 data={"requested_by": row.deletion_requested_by},
             )
-        # Again after each failure: somebody may have come in by a provider's membership.
+        # Repeated after each failure: a user may have joined by a provider's membership.
         for member in User.scoped.within_organization(organization_id).filter(is_active=True):
             member.is_active = False
             member.save(update_fields=["is_active"])
@@ -217,7 +217,7 @@ def _erase(organization_id: int, *, now: datetime) -> None:
     with transaction.atomic():
         row = _locked(organization_id)
         for model, field in owned():
-            # Mails that wait to be sent tell the admins of this; housekeeping deletes them.
+            # Unsent mails notify the admins of this deletion; housekeeping deletes them later.
             if model is not Delivery:
                 model._meta.base_manager.filter(**{field: row}).delete()
         row.name = row.deletion_requested_by = ""
@@ -226,7 +226,7 @@ def _erase(organization_id: int, *, now: datetime) -> None:
 
 
 def owned() -> list[tuple[Any, str]]:
-    """Return every model that refers to an organization, with the field that does."""
+    """Return every model that refers to an organization, with the referring field."""
     # Relations with `related_name="+"` are hidden.
     fields = Organization._meta.get_fields(include_hidden=True)
     relations = [each for each in fields if isinstance(each, ForeignObjectRel)]
@@ -240,7 +240,7 @@ def _refuse_other_name(row: Organization, name: str) -> None:
 
 
 def _locked(organization_id: int) -> Organization:
-    # As members and environments do: changes of the organization take turns.
+    # The same lock as for members and environments: it serializes changes of the organization.
     return Organization.objects.select_for_update().get(pk=organization_id)
 
 

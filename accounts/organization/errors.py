@@ -1,4 +1,4 @@
-"""What requests about a whole organization are refused with."""
+"""Errors of requests about a whole organization."""
 
 from platform_site.lib.errors import (
     Conflict,
@@ -46,7 +46,7 @@ class DeletionBegan(Conflict):
 
 
 class RequestedTooOften(TooManyRequests):
-    """Each request mails every admin, so that a day has few of them."""
+    """Too many such requests today; each of them mails every admin."""
 
     code = "requested_too_often"
     title = "This was requested too often today."
@@ -74,14 +74,14 @@ class TooManyExports(Conflict):
 
 
 class ExportGone(Gone):
-    """The export is not complete, or its file was deleted after its time."""
+    """The export is not complete, or its file has expired."""
 
     code = "export_gone"
     title = "There is no archive of this export to download."
 
 
 class ExportsFull(Unavailable):
-    """The exports of all organizations take the disk there is for them, until some are deleted."""
+    """The exports of all organizations have used up their disk space."""
 
     code = "exports_full"
     title = "There is no room for another export at the moment."

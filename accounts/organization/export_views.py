@@ -33,9 +33,9 @@ CONTENT_TYPE = "application/zip"
     ),
 )
 class OrganizationExportViewSet(ListAction, RetrieveAction):
-    """Archives of everything that the caller's organization has here, for its admins."""
+    """Archives of all data of the caller's organization, for its admins."""
 
-    # Reading one tells who wanted it and when; the archive itself takes a proof.
+    # The list only shows who requested exports and when; the archive requires a recent proof.
     access = {
         "list": needs("organization", "update"),
         "retrieve": needs("organization", "update"),
@@ -52,14 +52,14 @@ class OrganizationExportViewSet(ListAction, RetrieveAction):
         return OrganizationExport.scoped.within_organization(self.principal.organization_id)
 
     def perform_content_negotiation(self, request: Request, force: Any = False) -> Any:
-        """Answer with the archive whatever is accepted: it has one form."""
+        """Ignore the Accept header for the archive, which has one format."""
         if self.action == "archive":
             return RENDERER, RENDERER.media_type
         return super().perform_content_negotiation(request, force)
 
     @extend_schema(summary="Export the organization")
     def create(self, request: Request) -> Response:
-        """Have everything that the organization has here written to an archive, one at a time.
+        """Request an archive of all data of the organization, one at a time.
 
         Members, environments, audit trail, policy, each database as pg_dump writes it, buckets with
         lists of their objects, usage, ledger and payouts; no secrets. All admins get a mail.
@@ -93,7 +93,7 @@ class OrganizationExportViewSet(ListAction, RetrieveAction):
 
     @extend_schema(summary="Delete an export")
     def destroy(self, request: Request, export_id: str) -> Response:
-        """Delete an archive before its time; one that is being written cannot be deleted."""
+        """Delete an archive before it expires; one that is being written cannot be deleted."""
         exports.remove(exports.find(self.principal.organization_id, export_id))
         audit.record_request(
             self.platform_request, AccountTag.ORGANIZATION_DELETE_EXPORT, export=export_id

@@ -1,7 +1,7 @@
-"""An organization's data as an archive: requested, written in the background, kept for some days.
+"""Exports of an organization's data: an archive, written in the background, kept for some days.
 
-One at a time for each organization, and two in all. The file belongs to this machine's folder of
-exports (ZEXPORT_DIR), which web servers and task workers share.
+At most one at a time for each organization, and two in total. The file is in the folder
+ZEXPORT_DIR, which web servers and task workers share.
 """
 
 from datetime import datetime, timedelta
@@ -33,13 +33,14 @@ from platform_site.lib.jobs import LONG_JOBS
 
 State = OrganizationExport.State
 OPEN: Final = (State.QUEUED, State.RUNNING)
+# Maximum concurrent exports: they read whole databases for minutes, and mails must not wait.
 MAX_CONCURRENT_EXPORTS: Final = LONG_JOBS
 FULL_RETRY_S: Final = 3600
-# Of one organization, so that none takes all the disk there is for them.
+# Maximum stored exports of an organization, so that none uses all the disk space.
 MAX_READY_EXPORTS: Final = 2
-# Rows of what was deleted stay listed this long.
+# Rows of deleted exports stay listed this long.
 KEEP_ROWS: Final = timedelta(days=30)
-# A process that was killed leaves its export running; no other waits longer than this for it.
+# The export of a killed process keeps the state "running" for at most this long.
 GRACE: Final = timedelta(minutes=10)
 STOPPED: Final = "It stopped before it was complete: request it again."
 
@@ -47,7 +48,7 @@ log = structlog.get_logger(__name__)
 
 
 def request(organization_id: int, *, by: str, now: datetime) -> OrganizationExport:
-    """Have an organization's data exported; every admin gets a mail.
+    """Request an export of an organization's data; every admin gets a mail.
 
     Call inside a transaction. Raises ExportUnderWay, TooManyExports (409), ExportsFull (503).
     """
@@ -72,7 +73,7 @@ def request(organization_id: int, *, by: str, now: datetime) -> OrganizationExpo
 
 
 def run(export_id: UUID) -> None:
-    """Write a queued export; a failure is noted in its row, and not tried again."""
+    """Write a queued export; a failure is stored in its row and not tried again."""
     row = _begin(export_id)
     if row is None:
         return
@@ -90,9 +91,9 @@ def run(export_id: UUID) -> None:
 def write(
     organization_id: int, path: Path, *, most_bytes: int | None = None
 ) -> tuple[int, list[str]]:
-    """Write everything of an organization to a new file; return its size and what is missing.
+    """Write an organization's data to a new file; return its size and what is missing.
 
-    most_bytes: the room for it, where that is less than ZEXPORT_LIMIT_BYTES.
+    most_bytes: the free space, if that is less than ZEXPORT_LIMIT_BYTES.
     Raises ArchiveRefused, PlatformError.
     """
     own = settings.ORGANIZATIONS
@@ -107,7 +108,7 @@ def write(
 
 
 def file_of(row: OrganizationExport, *, now: datetime) -> Path:
-    """Return the file of an export. Raises ExportGone: it is not ready, or not there any more."""
+    """Return the file of an export. Raises ExportGone if it is not complete or was deleted."""
     path = path_of(row)
     if row.state != State.READY or row.expires_at is None or row.expires_at <= now:
         raise ExportGone
@@ -138,19 +139,19 @@ def remove(row: OrganizationExport) -> None:
 
 
 def remove_all(organization_id: int) -> None:
-    """Delete all exports of an organization that is deleted, also one that is being written."""
+    """Delete all exports of a deleted organization, also one that is being written."""
     for row in OrganizationExport.scoped.within_organization(organization_id):
         _delete_files(row)
         row.delete()
 
 
 def path_of(row: OrganizationExport) -> Path:
-    """Return where an export's file is."""
+    """Return the path of an export's file."""
     return Path(settings.ORGANIZATIONS.export_dir) / f"{row.pk}.zip"
 
 
 def maintain(*, now: datetime) -> None:
-    """Delete expired exports: files first, so that none stays without its row."""
+    """Delete expired exports: files first, so that no file stays without its row."""
     rows = OrganizationExport.unscoped.filter(expires_at__lte=now)  # unscoped: housekeeping
     for row in rows:
         path_of(row).unlink(missing_ok=True)
@@ -165,9 +166,9 @@ def maintain(*, now: datetime) -> None:
 
 
 def stop_lost(*, now: datetime) -> None:
-    """Fail exports whose process was killed, so that another can be requested.
+    """Mark exports of killed processes as failed, so that another one can be requested.
 
-    What it has written counts in no sum of sizes, and would stay for weeks.
+    Their files are deleted: they count in no sum of sizes and would stay for weeks.
     """
     limit = timedelta(seconds=settings.ORGANIZATIONS.export_timeout_s) + GRACE
     lost = OrganizationExport.unscoped.filter(  # unscoped: housekeeping
@@ -179,14 +180,14 @@ def stop_lost(*, now: datetime) -> None:
 
 
 def _delete_files(row: OrganizationExport) -> None:
-    """Delete an export's file, whole or not: a process that still writes it fails at its end."""
+    """Delete an export's file, complete or not: a process that still writes it fails at the end."""
     path = path_of(row)
     archives.unfinished_of(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
 
 
 def _room_bytes() -> int:
-    """Return how large one more export may be: of the room that is left, each of two has a half."""
+    """Return the maximum size of one more export: half of the free space, since two may run."""
     # unscoped: the disk is everybody's
     ready = OrganizationExport.unscoped.filter(state=State.READY, expires_at__gt=timezone.now())
     taken = ready.aggregate(taken=Sum("size_bytes"))["taken"] or 0
@@ -216,7 +217,7 @@ def _finish(
     row.missing = notes or []
     if state == State.READY:
         row.expires_at = now + timedelta(days=settings.ORGANIZATIONS.export_keep_days)
-    # The organization may have been deleted meanwhile, and its exports with it: no row comes back.
+    # The organization and its exports may have been deleted: an UPDATE does not recreate the row.
     # unscoped: by its own key
     rows = OrganizationExport.unscoped.filter(pk=row.pk, state=State.RUNNING)
     names = ("state", "failure", "size_bytes", "finished_at", "missing", "expires_at")

@@ -1,4 +1,4 @@
-"""Whole organizations in JSON."""
+"""Deletions and exports of organizations in JSON."""
 
 from rest_framework import serializers
 
@@ -7,13 +7,13 @@ from platform_site.lib.api import StrictSerializer
 
 
 class DeletionSerializer(StrictSerializer):
-    """What a deletion takes: the organization's name, as it is shown."""
+    """A request for deletion: the organization's name, as it is shown."""
 
     name = serializers.CharField(max_length=200)
 
 
 class ExportSerializer(serializers.Serializer[OrganizationExport]):
-    """An export. missing: what is not in its archive; failure: why there is none, '' else."""
+    """An export. missing: what is not in its archive; failure: why there is no archive, or ''."""
 
     id = serializers.UUIDField()
     state = serializers.ChoiceField(OrganizationExport.State.choices)

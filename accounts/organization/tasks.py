@@ -1,4 +1,4 @@
-"""Background work on whole organizations."""
+"""Background tasks of deletions and exports of organizations."""
 
 from uuid import UUID
 
@@ -28,7 +28,7 @@ def delete_due(timestamp: int) -> None:
 
 @app.task(retry=RetryStrategy(max_attempts=5, exponential_wait=4))
 def delete_organization(organization_id: int) -> None:
-    """Delete one organization for good; what fails is tried again, by the next hour's job too."""
+    """Delete one organization permanently; failures are retried, also by the next hour's job."""
     deletion.carry_out(organization_id, now=timezone.now())
 
 
@@ -40,12 +40,12 @@ def queue_export(row: OrganizationExport) -> None:
 
 @app.task
 def write_export(export_id: str) -> None:
-    """Write one export; one that failed has to be requested again."""
+    """Write one export; a failed export has to be requested again."""
     exports.run(UUID(export_id))
 
 
 @app.periodic(cron="37 * * * *")
 @app.task(queueing_lock="maintain_organization_exports")
 def maintain_exports(timestamp: int) -> None:
-    """Delete exports whose time is over."""
+    """Delete expired exports."""
     exports.maintain(now=timezone.now())

@@ -21,7 +21,8 @@ class OrganizationDeletionViewSet(PlatformViewSet):
 
     access = {
         "request_deletion": needs("organization", "delete").fresh(),
-        # Who took over one admin's session must not outlast the others by a step-up.
+        # Without a fresh proof, so that any admin can quickly stop a deletion that an attacker
+        # requested.
         "cancel_deletion": needs("organization", "delete"),
     }
     serializer_class = OrganizationSerializer
@@ -31,12 +32,12 @@ class OrganizationDeletionViewSet(PlatformViewSet):
     @extend_schema(summary="Delete the organization")
     @action(detail=False, methods=["post"], url_path="deletion")
     def request_deletion(self, request: Request) -> Response:
-        """Have the organization deleted after the delay, seven days unless the platform says else.
+        """Request the deletion of the organization after a delay, seven days by default.
 
         Until then nothing changes, and any admin can cancel; all of them get a mail. Then members,
         environments with their databases, buckets, objects and keys, and cache nodes are deleted
-        for good. What was paid stays in the ledger, and the audit trail for its retention.
-        Payouts under way and earnings that can be paid out have to be settled first.
+        for good. Payments stay in the ledger, and the audit trail for its retention. Pending
+        payouts and earnings that can be paid out have to be settled first.
         """
         who, now = self.principal, timezone.now()
         name = self.read()["name"]

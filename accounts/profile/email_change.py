@@ -1,4 +1,4 @@
-"""A change of e-mail address: the new one is proven first; the present one can cancel."""
+"""A change of e-mail address: the new one is verified first; the present one can cancel."""
 
 from datetime import datetime
 from uuid import UUID
@@ -21,10 +21,10 @@ from platform_site.lib.principals import PlatformRequest
 
 
 def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime) -> State:
-    """Mail a code to the new address, and to the present one a notice with which to cancel.
+    """Mail a code to the new address, and a notice with a token to cancel to the present one.
 
-    An address that has an account gets a mail that says so, and the caller the same answer.
-    email: as it is kept (signup.canonical). Raises InvalidRequest (400) for the present address,
+    If the new address has an account, its mail says so; the response is the same. email: in its
+    stored form (signup.canonical). Raises InvalidRequest (400) for the present address,
     MailedTooOften (429).
     """
     proofs.check_rate_limit(user_id, email, now=now)
@@ -48,9 +48,9 @@ def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime)
 
 
 def give_up(request: PlatformRequest, user_id: UUID, *, now: datetime) -> None:
-    """Stay with the present address.
+    """Cancel the change in the user's session.
 
-    Raises EmailChangeGone (410) where there is no change under way.
+    Raises EmailChangeGone (410) if no change is pending.
     """
     with transaction.atomic():
         user = User.locked(user_id)
@@ -62,9 +62,9 @@ def give_up(request: PlatformRequest, user_id: UUID, *, now: datetime) -> None:
 
 
 def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
-    """End a change with the token that went to the present address; nothing else is asked for.
+    """Cancel a change with the token that was mailed to the present address, without a session.
 
-    Raises EmailChangeGone (410) for unknown, through, cancelled and expired alike.
+    Raises EmailChangeGone (410) if it is unknown, complete, cancelled or expired.
     """
     digest = proofs.cancel_digest(token)
     with transaction.atomic():

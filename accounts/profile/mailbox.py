@@ -1,7 +1,7 @@
-"""The mailbox of an account: its state, and its proof by a code.
+"""The mailbox of an account: its state, and its verification by a code.
 
-A code counts only in a session of its user: a stranger whose address somebody signed up with does
-not lend it to that somebody by a click.
+A code is accepted only in a session of its user: the owner of an address that someone else signed
+up with must not verify it for them by clicking a link.
 """
 
 from dataclasses import dataclass
@@ -35,19 +35,19 @@ COOL_DOWN: Final = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state of a mailbox. pending: the open proof, of this address or of another one."""
+    """The state of a mailbox. pending: the pending verification, of this address or a new one."""
 
     user: User
     pending: MailboxProof | None
 
     @property
     def email(self) -> str | None:
-        """The address; None for an account that has to give another one."""
+        """The address; None for an account that has to add one."""
         return self.user.email or None
 
     @property
     def email_verified(self) -> bool:
-        """True if the address was proven."""
+        """True if the address was verified."""
         return self.user.email_verified_at is not None
 
     @property
@@ -57,7 +57,7 @@ class State:
 
     @property
     def code_expires_at(self) -> int | None:
-        """Until when the code that was mailed last can be given, in Unix seconds."""
+        """When the last mailed code expires, in Unix seconds."""
         return int(self.pending.expires_at.timestamp()) if self.pending else None
 
 
@@ -68,16 +68,16 @@ def state_of(user_id: UUID, *, now: datetime) -> State:
 
 
 def is_taken(email: str, *, by_other_than: User) -> bool:
-    """True if an address has another account; one's own in other letters is no conflict."""
+    """True if another account has the address."""
     found = credentials.find(email)
     return found is not None and found.pk != by_other_than.pk
 
 
 def resend(user_id: UUID, *, now: datetime) -> State:
-    """Mail a new code to the address that waits to be proven; the one before is void.
+    """Mail a new code to the address to verify; the previous code becomes invalid.
 
-    Raises EmailVerified (409) where none waits, EmailChangeGone (410) where the account has no
-    address and none was given, MailedTooOften (429) within a minute of the last.
+    Raises EmailVerified (409) if there is none, EmailChangeGone (410) if the account has no address
+    and no change is pending, MailedTooOften (429) within a minute of the last mail.
     """
     waiting = state_of(user_id, now=now)
     if waiting.pending is None and not waiting.user.email:
@@ -102,10 +102,10 @@ def resend(user_id: UUID, *, now: datetime) -> State:
 
 
 def verify(request: PlatformRequest, user_id: UUID, code: str, *, now: datetime) -> State:
-    """Take a code: the account's address is proven, or changed to the one that just was.
+    """Verify the account's address, or change it to the new one, with a mailed code.
 
-    Raises EmailCodeRejected (400: wrong, counted; or no code at all), EmailCodeGone (410),
-    EmailTaken (409) where the address got an account meanwhile.
+    Raises EmailCodeRejected (400: wrong, counted; or not a code), EmailCodeGone (410), EmailTaken
+    (409) if the address has an account by now.
     """
     given = mailed_secrets.canonical_code(code)
     if not given:
@@ -116,7 +116,7 @@ def verify(request: PlatformRequest, user_id: UUID, code: str, *, now: datetime)
             state = _take(request, User.locked(user_id), given, now)
     except IntegrityError as exc:
         raise EmailTaken from exc
-    # Raised outside of the transaction, so that the count stays.
+    # Raised outside the transaction, so that the attempt stays counted.
     if state is None:
         message = "This is not the code that was mailed last."
         raise EmailCodeRejected.for_field("code", message, code="wrong")

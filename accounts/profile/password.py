@@ -1,4 +1,4 @@
-"""A new password, in a session that lives."""
+"""Changing the password in a session."""
 
 from datetime import datetime
 
@@ -20,7 +20,7 @@ from platform_site.lib.principals import PlatformRequest, Principal
 
 
 def has_one(principal: Principal) -> bool:
-    """True if the caller's account has a password at all."""
+    """True if the caller's account has a password."""
     user: User = User.unscoped.only("password").get(pk=principal.own_id)  # unscoped: its own
     return user.has_usable_password()
 
@@ -34,11 +34,11 @@ def change(
     ends_others: bool,
     now: datetime,
 ) -> int:
-    """Set a new password; return how many other sessions ended with the old one.
+    """Set a new password; return how many other sessions ended.
 
-    current_password: not looked at where the account has none (it signs in by other ways).
-    ends_others: also end the other sessions. Trusted devices, sign-ins under way and a change of
-    address end in any case. Raises InvalidRequest (400) for a weak or a missing password,
+    current_password: ignored if the account has none (it uses other sign-in methods).
+    ends_others: also end the other sessions. Trusted devices, pending sign-ins and a pending change
+    of address always end. Raises InvalidRequest (400) for a weak or a missing password,
     InvalidCredentials (401) under the login's own limits, TooManyAttempts (429), HashingBusy (503).
     """
     rows = User.unscoped.select_related("organization")  # unscoped: the principal's own
@@ -47,7 +47,7 @@ def change(
         user = _prove(request, user, current_password, now)
     context = (user.email, principal.organization_name, settings.SERVICE_NAME)
     passwords.validate(password, context=context)
-    # Before the lock: a hash takes long.
+    # Before taking the lock, because hashing is slow.
     encoded = passwords.hash_password(password)
     with transaction.atomic():
         locked = _lock_unchanged(user)
@@ -75,7 +75,7 @@ def _prove(request: PlatformRequest, user: User, current_password: str, now: dat
 
 
 def _lock_unchanged(user: User) -> User:
-    """Lock the user as it was proven: of two changes at once, the second proves the new password.
+    """Lock the user and check that the password is still the verified one.
 
     Raises InvalidCredentials.
     """

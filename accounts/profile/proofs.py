@@ -1,7 +1,7 @@
-"""Proofs of a mailbox under way: what is mailed, what is kept of it, when it no longer counts.
+"""Pending verifications of mailboxes: their codes, what is stored, and when they end.
 
-One at a time for each user: of the account's own address, or of the one to change to. The user's
-row is locked by every writer.
+One at a time for each user: of the account's own address, or of a new one. Every writer locks the
+user's row.
 """
 
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a proof of another address is about. cancel: the digest of the notice's token."""
+    """A change to a new address. cancel: the digest of the token in the notice."""
 
     cancel: str
     is_taken: bool
 
 
 def check_rate_limit(user_id: UUID, email: str, *, now: datetime) -> None:
-    """Count one mail against the daily caps of its receiver and of who causes it.
+    """Count one mail against the daily limits of its recipient and of the requesting user.
 
     Raises MailedTooOften (429).
     """
@@ -43,10 +43,10 @@ def check_rate_limit(user_id: UUID, email: str, *, now: datetime) -> None:
 
 
 def put(user: User, email: str, *, change: Change | None = None, now: datetime) -> MailboxProof:
-    """Mail a code to an address and wait for it; what waited before no longer counts.
+    """Mail a code to an address; it replaces the user's previous pending verification.
 
-    change: None for the account's own address. One that has an account already is mailed that
-    instead, and no code counts for it.
+    change: None for the account's own address. An address that has an account already gets a mail
+    that says so, and no code is accepted for it.
     """
     code = mailed_secrets.new_code()
     proof: MailboxProof
@@ -84,22 +84,22 @@ def _mail(proof: MailboxProof, template: str, context: dict[str, str | int]) -> 
 
 
 def code_digest(user: User, email: str, code: str) -> str:
-    """Return what is kept of a code: bound to user and address, so that it fits no other."""
+    """Return the digest of a code, bound to user and address."""
     return mailed_secrets.code_digest("mailbox", user.pk, email, code=code)
 
 
 def cancel_digest(token: str) -> str:
-    """Return what is kept of the token that a notice carries."""
+    """Return the digest of the token in a notice."""
     return mailed_secrets.token_digest("email change", token)
 
 
 def fingerprint(user: User) -> str:
-    """Return what a change is bound to: it dies with the password and the address it began with."""
+    """Return a digest of password and address; if either changes, the pending change is invalid."""
     return mailed_secrets.code_digest("email change", user.pk, user.password, code=user.email)
 
 
 def current(user: User, *, now: datetime) -> MailboxProof | None:
-    """Return the proof that the user's next code counts for, None where there is none."""
+    """Return the user's pending verification, None without a valid one."""
     mine = MailboxProof.unscoped.filter(pk=user.pk)  # unscoped: the user's own
     proof: MailboxProof | None = mine.first()
     if proof is None or not proof.is_open(now):
@@ -112,12 +112,12 @@ def current(user: User, *, now: datetime) -> MailboxProof | None:
 
 
 def delete_change(user: User) -> None:
-    """Forget a change of address under way; its fingerprint would end it, too."""
+    """Delete a pending change of address, which its fingerprint would invalidate anyway."""
     rows = MailboxProof.unscoped.filter(pk=user.pk)  # unscoped: the user's own
     rows.exclude(fingerprint="").delete()
 
 
 def delete_old(*, now: datetime) -> int:
-    """Delete what can no longer be answered; give its number."""
+    """Delete expired verifications; return their number."""
     old = MailboxProof.unscoped.filter(expires_at__lt=now)  # unscoped: housekeeping
     return old.delete()[0]

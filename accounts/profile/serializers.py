@@ -15,13 +15,13 @@ MAX_CODE_CHARS: Final = 40
 
 
 class PasswordStateSerializer(serializers.Serializer[Any]):
-    """Whether the account has a password; one that only signs in by other ways has none."""
+    """Whether the account has a password; it may use other sign-in methods only."""
 
     has_password = serializers.BooleanField()
 
 
 class PasswordChangeSerializer(StrictSerializer):
-    """A change of password; the present one is left out where the account has none."""
+    """A change of password; an account without a password omits the present one."""
 
     current_password = PasswordField(required=False, default="")
     password = PasswordField()
@@ -31,9 +31,9 @@ class PasswordChangeSerializer(StrictSerializer):
 class EmailSerializer(serializers.Serializer[State]):
     """The state of the account's mailbox.
 
-    email: null for an account that has to give another address.
-    pending_email: the address to change to, once its code is given; null for none. code_expires_at:
-    until when the code that was mailed last can be given; null where none is awaited.
+    email: null for an account that has to add an address.
+    pending_email: the new address, used once its code is given; null without a change.
+    code_expires_at: when the last mailed code expires; null without one.
     """
 
     email = serializers.EmailField(allow_null=True)
@@ -65,6 +65,6 @@ class EmailCodeSerializer(StrictSerializer):
 
 
 class EmailCancelSerializer(StrictSerializer):
-    """The token that went to the present address."""
+    """The token that was mailed to the present address."""
 
     token = serializers.CharField(max_length=MAX_TOKEN_CHARS)

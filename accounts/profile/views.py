@@ -56,13 +56,13 @@ class ProfileViewSet(PlatformViewSet):
     @extend_schema(summary="Say whether there is a password")
     @action(detail=False, url_path="password")
     def password_state(self, request: Request) -> Response:
-        """Return whether a change of password has to name the present one."""
+        """Return whether a change of password requires the present one."""
         return self.respond({"has_password": password.has_one(self.principal)})
 
     @extend_schema(summary="Change the password")
     @password_state.mapping.post
     def change_password(self, request: Request) -> Response:
-        """Set a new password; trusted devices and, if not said otherwise, other sessions end."""
+        """Set a new password; trusted devices and, by default, other sessions end."""
         body = self.read()
         ended = password.change(
             self.platform_request,
@@ -77,16 +77,16 @@ class ProfileViewSet(PlatformViewSet):
     @extend_schema(summary="Read one's e-mail address")
     @action(detail=False, url_path="email")
     def email_state(self, request: Request) -> Response:
-        """Return whether the address is verified, and whether another one waits to be."""
+        """Return whether the address is verified, and whether a change of address is pending."""
         return self.respond(mailbox.state_of(self.principal.own_id, now=timezone.now()))
 
     @extend_schema(summary="Change the e-mail address")
     @action(detail=False, methods=["post"], url_path="email/change")
     def change_email(self, request: Request) -> Response:
-        """Mail a code to the new address; it is used from when the code is given on.
+        """Mail a code to the new address, which is used once the code is given.
 
-        The present address gets a notice, and can cancel. The answer is the same whether or not the
-        new address has an account: only its mailbox learns.
+        The present address gets a notice with a link to cancel. The response is the same whether or
+        not the new address has an account; only the mail differs.
         """
         state = email_change.begin(
             self.platform_request,
@@ -99,14 +99,14 @@ class ProfileViewSet(PlatformViewSet):
     @extend_schema(summary="Give up a change of e-mail address")
     @change_email.mapping.delete
     def give_up_email_change(self, request: Request) -> Response:
-        """Stay with the present address; the code that was mailed is void."""
+        """Cancel the change of address; the mailed code becomes invalid."""
         email_change.give_up(self.platform_request, self.principal.own_id, now=timezone.now())
         return self.no_content()
 
     @extend_schema(summary="Verify an e-mail address")
     @action(detail=False, methods=["post"], url_path="email/verify")
     def verify_email(self, request: Request) -> Response:
-        """Take the code that was mailed after sign-up, or to the address to change to."""
+        """Verify the address with the code mailed after sign-up or for a change of address."""
         code = self.read()["code"]
         state = mailbox.verify(
             self.platform_request, self.principal.own_id, code, now=timezone.now()
@@ -116,13 +116,13 @@ class ProfileViewSet(PlatformViewSet):
     @extend_schema(summary="Mail a new code")
     @action(detail=False, methods=["post"], url_path="email/resend")
     def resend_email_code(self, request: Request) -> Response:
-        """Mail a new code to the address that waits to be verified, at most once a minute."""
+        """Mail a new code to the address to verify, at most once a minute."""
         return self.respond(mailbox.resend(self.principal.own_id, now=timezone.now()))
 
     @extend_schema(summary="Cancel a change of e-mail address")
     @action(detail=False, methods=["post"], url_path="email/cancel")
     def cancel_email_change(self, request: Request) -> Response:
-        """End a change with the token that was mailed to the present address."""
+        """Cancel a change with the token that was mailed to the present address."""
         token = self.read()["token"]
         email_change.cancel(self.platform_request, token, now=timezone.now())
         return self.no_content()

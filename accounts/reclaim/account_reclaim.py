@@ -1,8 +1,8 @@
-"""Account reclaim: an account with an unproven address goes to the person who proves it.
+"""Account reclaim: an account with an unverified address goes to the person who verifies it.
 
-A stranger may have signed up with the address and waits for its owner to come (A. Sudhodanan,
-A. Paverd: Pre-hijacked accounts, USENIX Security 2022): nothing that lets the stranger in may
-outlive that moment. What belongs to the organization stays.
+An attacker may have signed up with the address in advance (A. Sudhodanan, A. Paverd: Pre-hijacked
+accounts, USENIX Security 2022). Everything that gives the attacker access is removed at that
+moment. The organization's data stays.
 """
 
 from datetime import datetime
@@ -23,14 +23,15 @@ from platform_site.lib.principals import PlatformRequest
 def reset_unverified_account(
     user: User, *, request: PlatformRequest, now: datetime, keep_factors: bool = False
 ) -> None:
-    """Take an unproven account from its maker, and note its address as proven.
+    """Remove the creator's access to an unverified account, and mark its address as verified.
 
-    Password, sessions, trusted devices, sign-ins under way, linked identities, answers to
-    questions, a change of address, and second factors end. So do open invitations, API keys, access
-    keys of the object API, webhooks, claims of domains, the payout method and a deletion of the
-    organization, if this account made them. Call inside a transaction, with the user's row locked.
-    keep_factors: where who proves the address has just shown them.
-    Raises ValueError for an address that was proven before: that account is its owner's.
+    This ends password, sessions, trusted devices, pending sign-ins, linked identities, answers to
+    security questions, a change of address, and second factors; also the account's open
+    invitations, API keys, access keys of the object API, webhooks, claims of domains, payout method
+    and requested deletion of the organization. Call inside a transaction, with the user's row
+    locked.
+    keep_factors: True if the person who verified the address has just used these factors.
+    Raises ValueError if the address was verified before: the account belongs to its owner.
     """
     if user.email_verified_at is not None:
         raise ValueError("The account was proven before.")

@@ -1,13 +1,13 @@
-"""An unverified address moves to the person who proves its mailbox; the account does not.
+"""Release of an unverified address to the person who verifies its mailbox, without the account.
 
-An account whose address is unproven goes to the owner of the mailbox (account reclaim), but an
-account with a second factor does not: its owner may be another person who mistyped an address, and
-a mailbox alone must not open what a second factor protects. There the address moves. The owner
-of the mailbox gets a new account in a new organization; the old account keeps its data and factors,
-has no address, and its sessions may only give and prove another one. Without one it is deleted
-after 30 days.
+An account with an unverified address goes to the owner of the mailbox (account reclaim), except one
+with a second factor: its owner may be another person who mistyped an address, and access to a
+mailbox must not open what a second factor protects. In that case only the address is transferred.
+The owner of the mailbox gets a new account in a new organization; the old account keeps its data
+and factors, has no address, and its sessions may only add and verify another one. If that does not
+happen, it is deleted after 30 days.
 
-A verified address never moves, nor does the address of staff, whom an operator has identified.
+A verified address is never released, nor is the address of staff, whom an administrator knows.
 """
 
 from datetime import datetime, timedelta
@@ -34,15 +34,15 @@ log = structlog.get_logger(__name__)
 
 
 def is_releasable(user: User) -> bool:
-    """True if the person who proves the address's mailbox may have it."""
+    """True if the address may be released to the person who verifies its mailbox."""
     return bool(user.email) and user.email_verified_at is None and not user.is_staff
 
 
 def release(user: User, *, now: datetime) -> str:
-    """Take the address from an account and return it; the account and its sessions go on.
+    """Remove the address from an account and return it; the account and its sessions continue.
 
-    Call inside a transaction, with the user's row locked. Recoveries, e-mail codes and changes of
-    address under way end, since they are bound to the address.
+    Call inside a transaction, with the user's row locked. Pending recoveries, e-mail codes and
+    changes of address end, because they are bound to the address.
     Raises ValueError for an address that is verified or belongs to staff.
     """
     if not is_releasable(user):
@@ -51,7 +51,7 @@ def release(user: User, *, now: datetime) -> str:
     user.email, user.address_released_at = "", now
     user.save(update_fields=["email", "address_released_at"])
     MailboxProof.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
-    # Without the request: the organization must not learn where the mailbox's owner is.
+    # Without the request: the organization must not learn the address of the mailbox's owner.
     audit.add(
         None,
         AccountTag.EMAIL_RELEASE,
@@ -67,8 +67,8 @@ def replace(
 ) -> User:
     """Release the address of an account and open a new account with it; return the new user.
 
-    name: of the new organization; '' takes it from the address. Call inside a transaction, with the
-    old user's row locked.
+    name: of the new organization; '' derives it from the address. Call inside a transaction, with
+    the old user's row locked.
     """
     address = release(user, now=now)
     made = signup.create_account(request, address, encoded_password, name=name)
@@ -89,17 +89,18 @@ def _delete(user_id: UUID, organization_id: int, cutoff: datetime, *, now: datet
     with transaction.atomic():
         Organization.objects.select_for_update(no_key=True).only("pk").get(pk=organization_id)
         others = User.scoped.within_organization(organization_id).exclude(pk=user_id)
-        # Others whose time is over, too, are deleted with it.
+        # Other expired accounts of the organization are deleted with it.
         staying = others.exclude(address_released_at__lte=cutoff)
         if staying.exists() and not able_admins(organization_id).exists():
-            # The other members could no longer be managed; the account holds no address meanwhile.
+            # The other members could no longer be managed. The account has no address, so it can
+            # wait.
             log.warning("account_without_address_is_last_admin", organization=organization_id)
             return False
         account_lifecycle.run_hooks("user_removed", user_id)
         rows = User.scoped.within_organization(organization_id).select_for_update()
         user = rows.filter(pk=user_id, address_released_at__lte=cutoff).first()
         if user is None:
-            # It got an address while the locks were waited for.
+            # It got an address while this waited for the locks.
             transaction.set_rollback(True)
             return False
         if not others.exists():

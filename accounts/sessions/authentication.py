@@ -1,4 +1,4 @@
-"""Who: a bearer access token, resolved with one query into a principal."""
+"""Resolve an access token into a principal, with one query."""
 
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -16,7 +16,7 @@ from platform_site.lib.errors import NotAuthenticated, TokenInvalid
 from platform_site.lib.principals import PlatformRequest, Principal
 
 AAL2: Final = 2
-# In `amr`: a trusted device stands for the second factor that was proven on it, at sign-in alone.
+# In `amr`: a trusted device replaces the second factor at sign-in only.
 TRUSTED_DEVICE: Final = "tdev"
 
 # One row, joined, as literal SQL: the ORM takes five times as long to put this together as
@@ -50,7 +50,7 @@ _COLUMNS: Final = {
     "environment_name": "e.name",
     "is_deleted": "e.deleted_at IS NOT NULL",
 }
-# One JSON array is read in a fraction of the time of so many columns.
+# Reading one JSON array takes a fraction of the time of this many columns.
 _QUERY: Final = PreparedQuery(
     f"""
     SELECT json_build_array({", ".join(_COLUMNS.values())})::text
@@ -83,8 +83,8 @@ def bearer_token(request: PlatformRequest) -> str | None:
 def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     """Return the principal of an access token (one of settings.PRINCIPAL_AUTHENTICATORS).
 
-    The row decides: logout, a disabled user, a role change hold on the very next request. One
-    query; the first use of a generation costs one more, an UPDATE.
+    The row decides: a logout, a disabled user or a changed role takes effect on the next request.
+    The first use of a generation costs a second query, an UPDATE.
     Raises TokenInvalid, TokenExpired, SessionRevoked.
     """
     now = timezone.now()
@@ -93,7 +93,7 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     if row is None or not _holds(row, pointer.generation, now.timestamp()):
         raise SessionRevoked
     if not row["is_confirmed"] and pointer.generation == row["generation"]:
-        # From now on the previous generation's late return is a theft, not a lost answer.
+        # From now on a token of the previous generation means theft, not a lost response.
         Session.unscoped.filter(  # unscoped: by the row just read
             pk=pointer.session_id, generation=pointer.generation, is_confirmed=False
         ).update(is_confirmed=True)
@@ -107,7 +107,7 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
         environment_pk=row["environment_pk"],
         environment_id=row["slug"],
         environment_name=row["environment_name"],
-        # A role may be given by hand and derived as well.
+        # A role may be both given by an admin and derived.
         roles=tuple(dict.fromkeys(row["roles"])),
         labels=tuple(row["labels"]),
         session_id=pointer.session_id,
@@ -126,7 +126,7 @@ def _find(pointer: tokens.Pointer) -> dict[str, Any] | None:
 
 
 def _restriction(row: dict[str, Any], now: datetime) -> Literal["", "second_factor", "email"]:
-    """Return why the session is restricted; this holds on sessions that live already, too."""
+    """Return why the session is restricted; a changed policy also applies to existing sessions."""
     if not row["email"]:
         return "email"
     if not row["mfa_required"]:

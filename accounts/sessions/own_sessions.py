@@ -1,4 +1,4 @@
-"""A user's own sessions: looked at, and ended."""
+"""Listing and ending a user's own sessions."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -30,9 +30,9 @@ def live_ones(principal: Principal, *, now: datetime) -> QuerySet[Session]:
 
 
 def end(request: PlatformRequest, principal: Principal, session_id: str, *, now: datetime) -> None:
-    """End one of the caller's sessions, at once for its access tokens too.
+    """End one of the caller's sessions; its access tokens stop working immediately.
 
-    Raises SessionNotFound (404), also for another user's and for one that had ended.
+    Raises SessionNotFound (404), also for another user's session and for one that has ended.
     """
     try:
         key = UUID(session_id)
@@ -50,7 +50,7 @@ def end(request: PlatformRequest, principal: Principal, session_id: str, *, now:
 
 
 def end_others(request: PlatformRequest, principal: Principal, *, now: datetime) -> int:
-    """End all of the caller's sessions but the one that asks; return how many there were."""
+    """End all of the caller's sessions except the requesting one; return their number."""
     with transaction.atomic():
         ended = sessions.end_all_of_user(
             principal.own_id,

@@ -1,4 +1,4 @@
-"""Requests with a refresh token: refresh and switch, and the end of a sign-in after a replay.
+"""Refresh and switch with a refresh token, and the end of a sign-in after a replayed token.
 
 The rotation itself, with its four rules, is in accounts.sessions.refresh_rotation.
 """
@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 
 def refresh(request: PlatformRequest, token: str, *, now: datetime) -> SessionTokens:
-    """Return the session of a refresh token, carried on to its next generation.
+    """Return the session of a refresh token, in its next generation.
 
     Raises TokenInvalid, TokenExpired, SessionRevoked (401 all).
     """
@@ -42,7 +42,7 @@ def switch(
 ) -> SessionTokens:
     """Return a session in another environment of the same sign-in.
 
-    environment: id or name. The user is told of a device that is new, as at a sign-in.
+    environment: id or name. The user is notified of a new device, as at a sign-in.
     Raises EnvironmentNotFound (404), TokenInvalid, TokenExpired, SessionRevoked (401), and
     InvalidRequest (400) for ``keep_current`` and the session's own environment.
     """
@@ -73,7 +73,7 @@ def switch(
 
 
 def _end_stolen(request: PlatformRequest, session: Session, now: datetime) -> SessionRevoked:
-    """End the whole sign-in after a replay; give what the caller raises."""
+    """End all sessions of the sign-in after a replay; return the exception to raise."""
     with transaction.atomic():
         ended = sessions.end_login(session.login_id, reason="refresh_reuse", now=now)
         audit.record_user(

@@ -4,8 +4,8 @@ The four rules, applied with the session's row locked:
 
 1. the current generation: rotate;
 2. the previous one within the grace: the same successor again, byte for byte;
-3. the previous one later, its successor never used: the answer was lost, so rotate forward and void
-   the unused generation;
+3. the previous one later, its successor never used: the response was lost, so rotate again and
+invalidate the unused generation;
 4. any other generation: a replay, so every session of that sign-in ends.
 """
 
@@ -66,7 +66,7 @@ def _refuse_dead(session: Session, now: datetime, *, unless_ended_by: str = "") 
 def rotate(pointer: Pointer, *, now: datetime) -> Session:
     """Exchange a refresh token by the four rules; return the session in its next generation.
 
-    Raises SessionRevoked; ReuseDetected under rule 4: the caller ends the sign-in.
+    Raises SessionRevoked, and ReuseDetected by rule 4: the caller ends the sign-in.
     """
     with transaction.atomic():
         session = sessions.lock(pointer)
@@ -83,17 +83,17 @@ def rotate(pointer: Pointer, *, now: datetime) -> Session:
 
 
 def _undo_lost_switch(session: Session, now: datetime) -> None:
-    """Rule 3 for a switch: if its answer was lost, the old session continues.
+    """Rule 3 for a switch: if its response was lost, the old session continues.
 
-    Right after a switch, a token of another tab is late and not stolen. Once the successor has been
-    used, it is a replay.
+    Shortly after a switch, a token of another tab is late and not stolen. After the successor has
+    been used, it is a replay.
     """
     if _switched_lately(session, now):
         raise SessionRevoked
     successor = _lock_successor(session)
     if successor is None or not _is_unused(successor):
         raise ReuseDetected(session)
-    # If it was ended, by its owner or a new password, the old one stays ended as well.
+    # If the successor was ended by its owner or a new password, the old session stays ended too.
     _refuse_dead(successor, now)
     successor.ended_at, successor.end_reason = now, "undelivered"
     successor.save(update_fields=["ended_at", "end_reason"])
@@ -122,8 +122,8 @@ def rotate_to(
 
     The new session inherits sign-in, end and assurance. The old one ends, or continues with
     ``keep_current``. A switch repeated within the grace returns the same session again.
-    source: where the switch is asked for. Raises SessionRevoked and ReuseDetected, as refresh does,
-    and InvalidRequest (400) for ``keep_current`` and the session's own environment.
+    source: of the request. Raises SessionRevoked and ReuseDetected, as ``rotate`` does, and
+    InvalidRequest (400) for ``keep_current`` and the session's own environment.
     """
     with transaction.atomic():
         sessions.lock_user_sessions(pointer.user_id)
@@ -178,7 +178,7 @@ def _successor(
 
 
 def _switch_again(session: Session, target: Environment, *, now: datetime) -> Session:
-    """Answer a repeated switch: the same session within the grace, or if its answer was lost."""
+    """Answer a repeated switch: the same session, within the grace or if its response was lost."""
     successor = _lock_successor(session)
     if successor is None or successor.environment_id != target.pk:
         raise SessionRevoked

@@ -8,14 +8,14 @@ from accounts.models import Session
 
 
 class SessionEnvironmentSerializer(serializers.Serializer[Any]):
-    """Where a session acts."""
+    """The environment of a session."""
 
     id = serializers.CharField(source="slug")
     name = serializers.CharField()
 
 
 class SessionSerializer(serializers.Serializer[Session]):
-    """A live session. last_used_at: when its tokens were last made, at most one refresh ago."""
+    """An active session. last_used_at: when its tokens were last refreshed."""
 
     id = serializers.UUIDField()
     current = serializers.BooleanField(help_text="True for the session that asks.")

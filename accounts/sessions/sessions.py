@@ -1,4 +1,4 @@
-"""Sessions: opened by a sign-in, and ended. ``rotation.py`` has refresh and switch."""
+"""Opening, locking and ending sessions. ``refresh_rotation.py`` has refresh and switch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from accounts.models import Session, User
 from accounts.tokens.tokens import Pointer
 from environments.models import Environment
 
-# Literal SQL, since every sign-in runs them; the second one with the index of live sessions
-# by user, and after the first one has waited for its turn, so that it sees what others have opened.
+# Literal SQL, because every sign-in runs both. The first one waits for concurrent sign-ins of the
+# user, so that the second one sees their sessions; it uses the index of active sessions by user.
 _ENTER: Final = """
 UPDATE accounts_user SET last_environment_id = %s, last_login = %s
 WHERE id = %s AND password = %s AND is_active
@@ -33,9 +33,9 @@ WHERE id IN (
 
 @dataclass(frozen=True, slots=True)
 class Assurance:
-    """What a sign-in has proven: level, RFC 8176 names, and the second factor among them.
+    """The assurance of a sign-in: level, RFC 8176 names, and the second factor if there was one.
 
-    auth_time, mfa_time: when the first and the second factor were proven; None for just now.
+    auth_time, mfa_time: when the first and the second factor were proven; None for now.
     """
 
     aal: int
@@ -47,7 +47,7 @@ class Assurance:
 
 @dataclass(frozen=True, slots=True)
 class RequestSource:
-    """Where a sign-in came from, for the owner's list of sessions."""
+    """Address and User-Agent of a sign-in, for the user's list of sessions."""
 
     address: str
     agent: str
@@ -61,10 +61,10 @@ def open_session(
     source: RequestSource,
     now: datetime,
 ) -> Session:
-    """Begin a session; the user's least recently refreshed one ends when there are too many.
+    """Open a session; the user's least recently refreshed one ends if there are too many.
 
-    Raises InvalidCredentials (401) for a user who has changed since it was read; that voids the
-    caller's transaction, too.
+    Raises InvalidCredentials (401) for a user who has changed since it was read; the caller's
+    transaction cannot continue then.
     """
     session = Session(
         user=user,
@@ -81,7 +81,7 @@ def open_session(
         address=source.address,
         agent=source.agent[:300],
     )
-    # No savepoint: no caller within a transaction goes on after a refusal.
+    # No savepoint: no caller continues its transaction after this error.
     with transaction.atomic(savepoint=False):
         _lock_user_and_end_surplus(user, environment, now)
         session.save(force_insert=True)
@@ -89,20 +89,21 @@ def open_session(
 
 
 def lock_user_sessions(user_id: UUID) -> None:
-    """Wait for what adds sessions to a user or ends several; call inside a transaction.
+    """Lock the set of a user's sessions: nothing else adds sessions or ends several.
 
-    Otherwise a concurrent switch could open a session that ending all sessions misses.
+    Call inside a transaction. Without it a concurrent switch could add a session while all sessions
+    are being ended.
     """
     rows = User.unscoped.select_for_update(no_key=True)  # unscoped: by its own key
     rows.filter(pk=user_id).values("pk").first()
 
 
 def _lock_user_and_end_surplus(user: User, environment: Environment, now: datetime) -> None:
-    """Wait for the user's turn, hold the user as it was proven, and make room for a session.
+    """Lock the user, who must not have changed, and end sessions beyond the limit.
 
-    Sign-in is the last use that the next login without `environment` goes by. Sign-ins of one user
-    take turns at its row, so that the cap holds under concurrency. A user who has a new password,
-    was disabled or removed since it was proven does not come in.
+    The environment becomes the last used one, for logins without `environment`. The lock serializes
+    sign-ins of a user, so that the limit holds under concurrency. Raises InvalidCredentials for a
+    user who has a new password, was disabled or removed since the authentication.
     """
     with connection.cursor() as cursor:
         cursor.execute(_ENTER, [environment.pk, now, user.pk, user.password])
@@ -112,7 +113,7 @@ def _lock_user_and_end_surplus(user: User, environment: Environment, now: dateti
 
 
 def end_surplus_sessions(user: User, now: datetime) -> None:
-    """End the least recently refreshed sessions beyond the limit, so that one more fits."""
+    """End the least recently refreshed sessions, so that one more is within the limit."""
     with connection.cursor() as cursor:
         cursor.execute(_END_SURPLUS, [now, user.pk, settings.ACCOUNTS.sessions_per_user - 1])
 
@@ -120,7 +121,7 @@ def end_surplus_sessions(user: User, now: datetime) -> None:
 def lock(pointer: Pointer) -> Session:
     """Return the session of a token, locked, with its user and environment.
 
-    Raises SessionRevoked for one that does not exist.
+    Raises SessionRevoked if it does not exist.
     """
     # unscoped: the signed token names the tenant
     found: Session | None = (
@@ -135,7 +136,7 @@ def lock(pointer: Pointer) -> Session:
 
 
 def end(pointer: Pointer, *, now: datetime) -> Session | None:
-    """End the session a refresh token points at, of any generation; None when it had ended."""
+    """End the session of a refresh token of any generation; None if it had ended before."""
     with transaction.atomic():
         try:
             session = lock(pointer)
@@ -149,7 +150,7 @@ def end(pointer: Pointer, *, now: datetime) -> Session | None:
 
 
 def end_login(login_id: UUID, *, reason: str, now: datetime) -> int:
-    """End every session of one sign-in; return how many there were."""
+    """End every session of one sign-in; return their number."""
     live = Session.unscoped.filter(login_id=login_id, ended_at=None)  # unscoped: by its own key
     return live.update(ended_at=now, end_reason=reason)
 
@@ -165,11 +166,11 @@ def on_environment_deleted(environment_pk: int) -> None:
 def end_all_of_user(
     user_id: UUID, *, reason: str, now: datetime, except_session: UUID | None = None
 ) -> int:
-    """End every session of a user, but for one where it is named; return how many there were.
+    """End every session of a user except ``except_session``; return their number.
 
-    Sessions of the admin end, too, and are not counted. Call inside a transaction.
+    Sessions of the admin end too, but are not counted. Call inside a transaction.
     """
-    # Waits for the user's turn, as ``lock_user_sessions`` does.
+    # Takes the same lock as ``lock_user_sessions``.
     row = User.unscoped.filter(pk=user_id)  # unscoped: by its own key
     row.update(sessions_ended=F("sessions_ended") + 1)
     live = Session.unscoped.filter(user_id=user_id, ended_at=None)  # unscoped: by its own key

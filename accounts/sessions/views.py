@@ -26,7 +26,7 @@ from platform_site.lib.viewsets import ListAction, PlatformViewSet
 
 
 class RefreshTokenViewSet(PlatformViewSet):
-    """What the holder of a refresh token can do with its session."""
+    """Actions with a refresh token on its session."""
 
     access = {"refresh": PUBLIC, "switch": PUBLIC, "logout": PUBLIC}
     request_serializers = {
@@ -65,7 +65,7 @@ class RefreshTokenViewSet(PlatformViewSet):
     @extend_schema(summary="Log out")
     @action(detail=False, methods=["post"])
     def logout(self, request: Request) -> Response:
-        """End the session of a refresh token, at once for its access tokens too."""
+        """End the session of a refresh token; its access tokens stop working immediately."""
         token, now = self.read()["refresh_token"], timezone.now()
         pointer = tokens.read(token, "rt+jwt", now=now, allow_expired=True)
         with transaction.atomic():
@@ -90,7 +90,7 @@ class RefreshTokenViewSet(PlatformViewSet):
 class SessionViewSet(ListAction):
     """The caller's own sessions."""
 
-    # Ending what is open only ever makes an account safer, so that it takes no fresh proof.
+    # Ending sessions only makes an account safer, so it requires no fresh proof.
     access = {"list": USER.always(), "destroy": USER.always(), "destroy_all": USER.always()}
     serializer_class = SessionSerializer
     response_serializers = {"destroy_all": SessionsEndedSerializer}
@@ -104,12 +104,12 @@ class SessionViewSet(ListAction):
 
     @extend_schema(operation_id="sessions_end_others", summary="End all other sessions")
     def destroy_all(self, request: Request) -> Response:
-        """End every session but the one that asks, at once for access tokens too."""
+        """End every session except the requesting one; access tokens stop working immediately."""
         ended = own_sessions.end_others(self.platform_request, self.principal, now=timezone.now())
         return self.respond({"ended": ended})
 
     @extend_schema(summary="End a session")
     def destroy(self, request: Request, session_id: str) -> Response:
-        """End a session, at once for its access tokens too."""
+        """End a session; its access tokens stop working immediately."""
         own_sessions.end(self.platform_request, self.principal, session_id, now=timezone.now())
         return self.no_content()

@@ -1,9 +1,10 @@
-"""Sign-ins from a device that is new to its user: audited, mailed, and sent to webhooks.
+"""Sign-ins from a new device: recorded in the audit trail, mailed, and sent to webhooks.
 
-A device is the kind of program and the network: a browser's update or another address of the same
-provider is no news. Who has the password and knows both is not noticed by this; a second factor
-keeps such a person out. It gives no access: guesses at the password are counted apart on it, so
-that strangers slow strangers (credentials.py).
+A device is a kind of program and a network: an updated browser or another address of the same
+provider is not a new device. An attacker with the password, the same program and network is not
+detected; that requires a second factor. A known device gives no access, but its attempts at the
+password are counted separately, so that attackers elsewhere do not throttle the owner
+(credentials.py).
 """
 
 import hashlib
@@ -31,7 +32,7 @@ KEEP: Final = timedelta(days=180)
 HOUR: Final = timedelta(hours=1)
 MAILS_AN_HOUR: Final = 3
 PREFIX_BITS: Final = {4: 24, 6: 56}
-# Ended with these, a session was not its user's own.
+# Sessions with these end reasons did not belong to the user.
 NOT_ITS_OWN: Final = ("stripped",)
 BROWSERS: Final = (
     ("Edg/", "Edge"),
@@ -47,10 +48,11 @@ SYSTEMS: Final = (
     ("Mac OS", "macOS"),
     ("Linux", "Linux"),
 )
-# A program that is no browser names itself first: curl/8.5.0.
+# Programs other than browsers begin with their name: curl/8.5.0.
 PRODUCT: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,39}")
 
-# The row was added; and the user had one before, for a statement does not see what it adds itself.
+# Returns whether the row was added, and whether the user had one before (a statement does not see
+# the row that it adds).
 _SEE: Final = """
 INSERT INTO accounts_knowndevice (id, organization_id, user_id, digest, last_seen_at)
 VALUES (%(id)s, %(organization_id)s, %(user_id)s, %(digest)s, %(now)s)
@@ -60,7 +62,7 @@ RETURNING xmax = 0, EXISTS (SELECT FROM accounts_knowndevice WHERE user_id = %(u
 
 
 def program_of(agent: str) -> str:
-    """Return a recognizable name for a program, in our words alone: the agent is anybody's text."""
+    """Return a name for a program; clients can send any text as User-Agent."""
     system = next((name for mark, name in SYSTEMS if mark in agent), "")
     browser = next((name for mark, name in BROWSERS if mark in agent), "")
     if not browser:
@@ -70,7 +72,7 @@ def program_of(agent: str) -> str:
 
 
 def provider_network(address: str) -> str:
-    """Return the network that an address belongs to, as far as a provider changes it by itself."""
+    """Return the /24 (IPv6: /56) of an address, in which providers may change it."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -81,7 +83,7 @@ def provider_network(address: str) -> str:
 
 
 def device_of(user: User | None, source: RequestSource) -> str:
-    """Return the digest of a user's device; for an address without an account it is no one's."""
+    """Return the digest of a user's device; without a user, one that matches no row."""
     return _digest(_key(user), source)
 
 
@@ -92,7 +94,7 @@ def is_known(user: User | None, device: str) -> bool:
 
 
 def is_new(session: Session, *, now: datetime) -> bool:
-    """Note the device of a session; true if it is new to a user who has had others.
+    """Record the device of a session; True if it is new and the user has had others.
 
     Call in the transaction that opens the session.
     """
@@ -138,12 +140,12 @@ def notify(request: PlatformRequest, session: Session, *, environment: str, now:
 
 
 def delete_all(user: User) -> None:
-    """Forget the devices of a user whose account goes to its proven owner."""
+    """Delete the devices of a user whose account was reclaimed."""
     KnownDevice.unscoped.filter(user=user).delete()  # unscoped: its own
 
 
 def delete_old(*, now: datetime) -> int:
-    """Delete devices that were not seen for long; return their number."""
+    """Delete devices that were not used for ``KEEP``; return their number."""
     old = KnownDevice.unscoped.filter(last_seen_at__lt=now - KEEP)  # unscoped: housekeeping
     number: int = old.delete()[0]
     return number
@@ -159,9 +161,9 @@ def _digest(user_id: object, source: RequestSource) -> str:
 
 
 def _differs_from_sessions(session: Session, device: str) -> bool:
-    """Return true if a user without known devices had sessions, and none from this one.
+    """True if a user without known devices had sessions, none of them from this device.
 
-    They are from before devices were noted, or older than these are kept.
+    Such sessions are older than this table, or than its retention.
     """
     earlier = (
         Session.scoped.within_organization(session.organization_id)

@@ -1,8 +1,8 @@
-"""The one end of every sign-in method: the stages check a proven user, then a session opens.
+"""The common last step of every sign-in method: login stages, then a session.
 
 Every sign-in method (password, passkey, provider, invitation) calls ``finish``; nothing else opens
 sessions (checked by tests/rules). The stages are dotted paths in settings.LOGIN_STAGES, because the
-second factor is in a layer above this module.
+second factor is in a higher layer.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ from platform_site.lib.web.addresses import client_address
 
 
 class SignInMethod(StrEnum):
-    """Every sign-in method; a test walks them, so that a new one is covered or fails."""
+    """The sign-in methods; tests run for each of them, so that a new one is covered."""
 
     SIGNUP = "signup"
     SIGNUP_LINK = "signup_link"
@@ -46,11 +46,11 @@ class SignInMethod(StrEnum):
 
 @dataclass
 class SignInAttempt:
-    """A proven user before the session is opened; stages add members of the answer.
+    """An authenticated user before the session is opened; stages add members of the response.
 
-    amr: RFC 8176 names of what has been proven. mfa_method: the second factor among them, ''
-    for none. auth_time, mfa_time: when that was, if not in this request. warnings, extra: members
-    of the answer.
+    amr: RFC 8176 names of the proven factors. mfa_method: the second factor, '' without one.
+    auth_time, mfa_time: when they were proven, if not in this request. warnings, extra: members of
+    the response.
     """
 
     user: User
@@ -68,14 +68,14 @@ class SignInAttempt:
 
 @dataclass(frozen=True, slots=True)
 class StageResponse:
-    """The answer of a stage that needs something from the user first."""
+    """The response of a stage that requires something from the user first."""
 
     answer: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class SessionTokens:
-    """A session that was opened or refreshed, with everything its answer needs."""
+    """A session that was opened or refreshed, with the data of its response."""
 
     session: Session
     environment: Environment
@@ -90,7 +90,7 @@ class SessionTokens:
 
     @property
     def answer(self) -> dict[str, Any]:
-        """Return the answer of a login that is through."""
+        """Return the response of a completed login."""
         head = {"status": "authenticated"}
         return head | self.pair() | self.extra | {"warnings": list(self.warnings)}
 
@@ -99,20 +99,20 @@ Stage = Callable[[PlatformRequest, SignInAttempt], StageResponse | None]
 
 
 def request_source(request: HttpRequest) -> RequestSource:
-    """Return where a request came from, as a session keeps it."""
+    """Return the address and User-Agent of a request, as a session stores them."""
     agent = request.headers.get("User-Agent", "").replace("\0", "")
     return RequestSource(client_address(request), agent)
 
 
 def is_from_trusted_device(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:
-    """True if a sign-in comes from where its owner has been (settings.TRUSTED_DEVICE_CHECK)."""
+    """True if a sign-in comes from a trusted device of its user (settings.TRUSTED_DEVICE_CHECK)."""
     return bool(import_string(settings.TRUSTED_DEVICE_CHECK)(request, user, now=now))
 
 
 def environment_for(user: User, wanted: str) -> Environment:
-    """Return the environment to sign in to: the wanted one, else the last used, else ``live``.
+    """Return the environment to sign in to: the requested one, else the last used, else ``live``.
 
-    Raises EnvironmentNotFound for a wanted one that is not there.
+    Raises EnvironmentNotFound if the requested one does not exist.
     """
     if wanted:
         return environments.find(user.organization_id, wanted)
@@ -123,12 +123,12 @@ def environment_for(user: User, wanted: str) -> Environment:
 
 
 def finish(request: PlatformRequest, attempt: SignInAttempt) -> SessionTokens | StageResponse:
-    """Run the stages and open the session, or return the answer of the first stage that stops it.
+    """Run the stages and open the session, or return the response of the first stage that stops it.
 
     Call inside a transaction. Raises InvalidCredentials (401) for a user who was disabled, or whose
     password was changed, since it was read.
     """
-    # An account made by this request is some moments younger than it: no grace begins with that.
+    # An account created by this request is slightly younger than the request's time.
     attempt.now = max(attempt.now, attempt.user.created_at)
     for path in settings.LOGIN_STAGES:
         stage: Stage = import_string(path)
@@ -160,7 +160,7 @@ def finish(request: PlatformRequest, attempt: SignInAttempt) -> SessionTokens | 
 
 
 def _note_device(request: PlatformRequest, attempt: SignInAttempt, session: Session) -> None:
-    """Tell the user of a sign-in from a new device; an operator's is on the audit trail alone."""
+    """Notify the user of a sign-in from a new device; an operator's is only in the audit trail."""
     if attempt.method == SignInMethod.OPERATOR:
         return
     if not known_devices.is_new(session, now=attempt.now) or TRUSTED_DEVICE in attempt.amr:
@@ -179,7 +179,7 @@ def _note(
 def note_refused(
     request: PlatformRequest, email: str, *, tag: AccountTag = AccountTag.SESSION_CREATE
 ) -> None:
-    """Record a refused login; for an unknown address too, so that both take the same time."""
+    """Record a refused login, also for an unknown address, so that both take the same time."""
     user = credentials.find(email)
     audit.add(
         request,

@@ -28,17 +28,17 @@ TAKEN: Final = "If it is your address, sign in, or request a sign-up link by mai
 def sign_up(
     request: PlatformRequest, email: str, password: str, *, organization: str, now: datetime
 ) -> SessionTokens | StageResponse:
-    """Make an organization and its first admin, signed in to ``live``.
+    """Create an organization and its first admin, signed in to ``live``.
 
-    organization: its name; empty gives one from the address.
+    organization: its name; '' derives it from the address.
     Raises TooManyAttempts (429), InvalidRequest (400) for a weak password, EmailTaken (409).
     """
-    # Counted before and outside the transaction: a refused sign-up must not take its count along.
+    # Counted before and outside the transaction, so that a refused sign-up stays counted.
     _check_rate_limit(client_address(request), now)
     email = canonical(email)
     name = organization.strip() or email.partition("@")[0]
     passwords.validate(password, context=(email, name, settings.SERVICE_NAME))
-    # Both ways hash once: a taken address must not answer faster than a free one.
+    # Hashed in both cases: the response for a taken address must not be faster.
     encoded = passwords.hash_password(password)
     if find(email) is not None:
         raise EmailTaken(TAKEN)
@@ -52,7 +52,7 @@ def sign_up(
             )
             return signin.finish(request, attempt)
     except IntegrityError as exc:
-        # Two sign-ups of one address at once: the index decides.
+        # The unique index: two concurrent sign-ups of one address.
         raise EmailTaken(TAKEN) from exc
 
 
@@ -71,10 +71,10 @@ def _check_rate_limit(address: str, now: datetime) -> None:
 def create_account(
     request: PlatformRequest, email: str, encoded_password: str, *, name: str = ""
 ) -> User:
-    """Make an organization and return its first admin; call inside a transaction.
+    """Create an organization and return its first admin; call inside a transaction.
 
-    name: of the organization; '' takes it from the address.
-    Raises IntegrityError when the address has an account.
+    name: of the organization; '' derives it from the address.
+    Raises IntegrityError if the address has an account.
     """
     organization = environments.create_organization(name or email.partition("@")[0])
     user = add_user(organization, email, encoded_password, roles=["admin"])
@@ -85,7 +85,7 @@ def create_account(
 def add_user(
     organization: Organization, email: str, encoded_password: str, *, roles: list[str]
 ) -> User:
-    """Add a user to an organization. Raises IntegrityError when the address has an account."""
+    """Add a user to an organization. Raises IntegrityError if the address has an account."""
     user = User(organization=organization, email=email, password=encoded_password, roles=roles)
     user.save(force_insert=True)
     events.emit(
@@ -95,6 +95,6 @@ def add_user(
 
 
 def canonical(email: str) -> str:
-    """Return the address as it is kept: trimmed, the domain in lower case."""
+    """Return an address in its stored form: trimmed, the domain in lower case."""
     local, _, domain = email.strip().rpartition("@")
     return f"{local}@{domain.lower()}"

@@ -46,7 +46,7 @@ class SignInViewSet(PlatformViewSet):
             now=timezone.now(),
         )
         if not isinstance(done, SessionTokens):
-            # No stage halts here today: the policy of a new organization asks for no factor.
+            # No stage stops this sign-in: the policy of a new organization requires no factor.
             return self.respond(done.answer, serializer=SIGN_IN_RESULT, headers=NO_STORE)
         return self.respond(done.pair() | done.extra, headers=NO_STORE)
 

@@ -1,8 +1,8 @@
-"""Signing up by a mailed link: the mailbox is proven first, then the account is made.
+"""Sign-up by a mailed link: the mailbox is verified first, then the account is created.
 
-The way to an account for an owner whose address somebody else has used without verifying it, and
-for everybody else. Requesting a link does not reveal if the address has an account: the answer,
-the row and the sending of a mail are the same, and only the mail differs.
+Anyone can sign up this way, including an owner whose address someone else has used without
+verifying it. Requesting a link does not reveal if the address has an account: the response, the row
+and the sending of a mail are the same, and only the mail differs.
 """
 
 from datetime import datetime, timedelta
@@ -29,7 +29,8 @@ LIFE: Final = timedelta(hours=24)
 LIFE_HOURS: Final = 24
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
-# To one receiver, a day: an owner needs few, and a stranger is not to use up what there are.
+# Links from one network to one recipient per day: enough for the owner, and an attacker must not
+# use up the recipient's limit.
 LINKS_PER_NETWORK: Final = 5
 
 
@@ -37,7 +38,7 @@ def request_link(request: PlatformRequest, email: str, *, now: datetime) -> date
     """Mail a link to an address and return when it expires.
 
     The owner of a verified account gets a mail that says so instead.
-    Raises TooManyAttempts (429) for the client's network, MailedTooOften (429) for the receiver.
+    Raises TooManyAttempts (429) for the client's network, MailedTooOften (429) for the recipient.
     """
     email = signup.canonical(email)
     _check_rate_limit(request, email, now)
@@ -57,17 +58,17 @@ def complete(
 ) -> SessionTokens | StageResponse:
     """Sign up with the token of a mail, once.
 
-    An unverified account of the address is reclaimed, or keeps everything but the address where it
-    has a second factor or is disabled. organization: the name of a new one; '' takes it from the
+    An unverified account of the address is reclaimed; if it has a second factor or is disabled, it
+    keeps everything except the address. organization: the name of a new one; '' derives it from the
     address.
-    Raises SignupLinkGone (410), InvalidRequest (400) for a weak password, EmailTaken (409) for an
-    account that was verified meanwhile, TooManyAttempts (429), HashingBusy (503).
+    Raises SignupLinkGone (410), InvalidRequest (400) for a weak password, EmailTaken (409) if the
+    account is verified by now, TooManyAttempts (429), HashingBusy (503).
     """
     _check_try_rate_limit(request, now)
     email = _open_link(token, now=now).email
     name = organization.strip()
     passwords.validate(password, context=(email, name, settings.SERVICE_NAME))
-    # Before the locks: a hash takes long.
+    # Before taking locks, because hashing is slow.
     encoded = passwords.hash_password(password)
     try:
         with transaction.atomic():
@@ -85,14 +86,14 @@ def complete(
             )
             return signin.finish(request, attempt)
     except IntegrityError as exc:
-        # Another sign-up of the address was faster: the index decides.
+        # The unique index: another sign-up of the address was faster.
         raise EmailTaken from exc
 
 
 def _account_for(
     request: PlatformRequest, email: str, encoded: str, *, name: str, now: datetime
 ) -> tuple[User, list[dict[str, Any]]]:
-    """Return the account that a proven mailbox gets, and what its owner is warned of."""
+    """Return the account for a verified mailbox, and the warnings for its owner."""
     user = _lock_account(email)
     if user is None:
         user = signup.create_account(request, email, encoded, name=name)
@@ -141,7 +142,7 @@ def _check_rate_limit(request: PlatformRequest, email: str, now: datetime) -> No
     rate_limits.enforce(
         "signup link", network, limit=limit, window=HOUR, error=TooManyAttempts, now=now
     )
-    # The receiver's total comes last: a stranger's refused requests use nothing of it up.
+    # The recipient's limit is checked last, so that refused requests do not use it up.
     receiver = email.casefold()
     caps = (
         (f"{network} {receiver}", LINKS_PER_NETWORK),
@@ -176,7 +177,7 @@ def _mail_conflict(user: User, expires_at: datetime) -> None:
         user.email,
         "email_change_conflict",
         {"link": console_link("sign-in")},
-        # Named in the mail, since recovery asks for it.
+        # Printed in the mail, because recovery asks for it.
         organization_id=user.organization_id,
         user_id=user.pk,
         expires_at=expires_at,
@@ -184,5 +185,5 @@ def _mail_conflict(user: User, expires_at: datetime) -> None:
 
 
 def delete_expired(*, now: datetime) -> int:
-    """Delete links that can no longer be used; return their number."""
+    """Delete expired links; return their number."""
     return SignupLink.objects.filter(expires_at__lte=now).delete()[0]

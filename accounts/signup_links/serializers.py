@@ -1,4 +1,4 @@
-"""Signing up by a mailed link, in JSON."""
+"""Sign-up by a mailed link, in JSON."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ class SignupLinkRequestSerializer(StrictSerializer):
 
 
 class SignupLinkSerializer(serializers.Serializer[Any]):
-    """The same for every address: if it can sign up, a link is on its way."""
+    """The same for every address: if it can sign up, a link was mailed."""
 
     expires_at = serializers.IntegerField(help_text="Unix seconds")
 
 
 class SignupLinkCompleteSerializer(StrictSerializer):
-    """The token of the mailed link, and the password and organization of the account to be."""
+    """The token of the mailed link, and the password and organization of the new account."""
 
     token = serializers.CharField(max_length=MAX_TOKEN_CHARS)
     password = PasswordField()

@@ -38,7 +38,7 @@ class SignupLinkViewSet(PlatformViewSet):
     def link(self, request: Request) -> Response:
         """Mail a link that works once, within 24 hours.
 
-        The answer is the same whether or not the address has an account: only its mailbox learns.
+        The response is the same whether or not the address has an account; only the mail differs.
         """
         expires_at = links.request_link(
             self.platform_request, self.read()["email"], now=timezone.now()
@@ -48,11 +48,11 @@ class SignupLinkViewSet(PlatformViewSet):
     @extend_schema(summary="Sign up with a mailed link")
     @action(detail=False, methods=["post"])
     def complete(self, request: Request) -> Response:
-        """Create an account with a verified address, and sign in; answers as a login does.
+        """Create an account with a verified address, and sign in; the response is that of a login.
 
-        An account that used the address without verifying it is reclaimed. Where it has a second
-        factor, it keeps its data and goes on without the address, and the new account is in an
-        organization of its own.
+        An account that used the address without verifying it is reclaimed. If it has a second
+        factor, it keeps its data but loses the address, and the new account gets its own
+        organization.
         """
         done = links.complete(self.platform_request, **self.read(), now=timezone.now())
         return self.respond(done.answer, headers=NO_STORE)

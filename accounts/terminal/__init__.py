@@ -1,1 +1,1 @@
-"""Sign-in of a program at a terminal, allowed in a browser."""
+"""Sign-in of a program in a terminal, allowed in a browser."""

@@ -22,7 +22,8 @@ class TerminalStartSerializer(StrictSerializer):
     """A program that wants to sign in."""
 
     code_challenge = ChallengeField(help_text="The S256 challenge of the program's verifier.")
-    # Shown to who decides: no blanks, no letters that look like others, nothing that turns text.
+    # Shown to the deciding user: no blanks, no lookalike letters, no bidirectional control
+    # characters.
     host = serializers.RegexField(
         r"\A[A-Za-z0-9._-]{1,64}\Z", help_text="The name of the machine, shown on the page."
     )
@@ -40,7 +41,7 @@ class TerminalStartSerializer(StrictSerializer):
 
 
 class TerminalStartedSerializer(serializers.Serializer[Any]):
-    """A request. matching_code: the page shows the same; page_url: for the user's browser."""
+    """A request. matching_code: shown on the page as well; page_url: for the user's browser."""
 
     request_id = serializers.CharField()
     matching_code = serializers.CharField()
@@ -49,7 +50,7 @@ class TerminalStartedSerializer(serializers.Serializer[Any]):
 
 
 class TerminalSignInSerializer(serializers.Serializer[Any]):
-    """What is known of who asks. host is the program's own claim, the rest is not."""
+    """The requesting program. ``host`` is chosen by the program, the other fields are not."""
 
     matching_code = serializers.CharField()
     host = serializers.CharField()
@@ -66,7 +67,7 @@ class TerminalSignInSerializer(serializers.Serializer[Any]):
 
 
 class TerminalAllowedSerializer(serializers.Serializer[Any]):
-    """The one-time code, for `http://127.0.0.1:PORT/callback` or to be carried over by hand."""
+    """The one-time code, for `http://127.0.0.1:PORT/callback` or for the user to copy."""
 
     code = serializers.CharField()
     port = serializers.IntegerField(allow_null=True)
@@ -74,7 +75,7 @@ class TerminalAllowedSerializer(serializers.Serializer[Any]):
 
 
 class TerminalDeniedSerializer(serializers.Serializer[Any]):
-    """The listener that hears of it."""
+    """The program's listener, to be notified by the browser."""
 
     port = serializers.IntegerField(allow_null=True)
 

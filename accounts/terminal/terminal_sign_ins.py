@@ -1,14 +1,14 @@
-"""A program at a terminal signs in without a password: its user allows it in a browser.
+"""Sign-in of a program in a terminal: its user allows it in a browser.
 
-1. The program makes a verifier, sends its challenge (RFC 7636), and gets the id of a request.
+1. The program creates a verifier, sends its challenge (RFC 7636), and gets the id of a request.
 2. Its user opens the page of the request in a browser, compares what it shows with the terminal,
    and allows it there with a recent proof of identity: with the second factor, if there is one.
 3. The browser carries a one-time code to the program: to its listener on 127.0.0.1, or by hand.
 4. The program exchanges the code and its verifier for a session of its own.
 
-An attacker who sends a victim a link to his own request gains nothing if it is allowed, unlike with
-codes that a device polls for (RFC 8628, section 5.4): the code goes to the machine of the browser.
-An attacker who reads the code on its way lacks the verifier.
+An attacker who sends a victim the link of the attacker's own request gains nothing if it is
+allowed, unlike with codes that a device polls for (RFC 8628, section 5.4): the code goes to the
+machine of the browser. An attacker who intercepts the code lacks the verifier.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ from platform_site.lib.principals import PlatformRequest, Principal
 from platform_site.lib.web.addresses import subscriber_network
 
 REQUEST_LIFETIME: Final = timedelta(minutes=10)
-# Enough to carry it to another machine by hand.
+# Long enough to copy the code to another machine.
 CODE_LIFETIME: Final = timedelta(minutes=2)
 WINDOW: Final = timedelta(minutes=15)
 STARTS_PER_NETWORK: Final = 30
@@ -46,7 +46,7 @@ MATCHING_CHARS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class TerminalSignInRequest:
-    """A request, as the program gets it. page_url: to be opened in its user's browser."""
+    """A new request. page_url: to open in the user's browser."""
 
     request_id: str
     matching_code: str
@@ -56,7 +56,7 @@ class TerminalSignInRequest:
 
 @dataclass(frozen=True, slots=True)
 class TerminalApproval:
-    """The one-time code, and where it goes. port: None if the user carries it over."""
+    """The one-time code. port: of the program's listener; None if the user copies the code."""
 
     code: str
     port: int | None
@@ -64,9 +64,9 @@ class TerminalApproval:
 
 
 def matching_code(request_id: str) -> str:
-    """Return what terminal and page both show: eight characters of a digest of the id.
+    """Return the code that both terminal and page show: eight characters of a digest of the id.
 
-    It opens nothing. It differs if a user is on the page of somebody else's request.
+    It gives no access. It differs if the page is that of someone else's request.
     """
     hashed = hashlib.sha256(f"matching code\0{request_id}".encode()).digest()
     letters = "".join(base32.ALPHABET[byte % 32] for byte in hashed[:MATCHING_CHARS])
@@ -82,7 +82,7 @@ def start(
     environment: str,
     now: datetime,
 ) -> TerminalSignInRequest:
-    """Keep a request of a program; raises TooManyAttempts (429) for its network."""
+    """Create a request of a program. Raises TooManyAttempts (429) for its network."""
     source = signin.request_source(request)
     rate_limits.enforce(
         *("terminal sign-in", subscriber_network(source.address)),
@@ -109,9 +109,9 @@ def start(
 
 
 def find(request_id: str, *, now: datetime, for_update: bool = False) -> TerminalSignIn:
-    """Return a request that waits to be allowed.
+    """Return a pending request.
 
-    Raises TerminalSignInGone (410): unknown, expired, denied or allowed, all the same.
+    Raises TerminalSignInGone (410) if it is unknown, expired, denied or allowed.
     """
     rows = TerminalSignIn.objects.filter(
         pk=digest(request_id), code_digest=None, expires_at__gt=now
@@ -123,9 +123,9 @@ def find(request_id: str, *, now: datetime, for_update: bool = False) -> Termina
 
 
 def environment_of(waiting: TerminalSignIn, principal: Principal) -> str:
-    """Return the id of the environment that a request is for; '' if the caller has none of it.
+    """Return the id of the request's environment; '' if the caller has no such environment.
 
-    What the program sent is not shown: it could be a sentence that misleads who decides.
+    The program's own text is not returned: it could mislead the deciding user.
     """
     if not waiting.environment:
         return principal.environment_id
@@ -138,7 +138,7 @@ def environment_of(waiting: TerminalSignIn, principal: Principal) -> str:
 def allow(
     request: PlatformRequest, principal: Principal, request_id: str, *, now: datetime
 ) -> TerminalApproval:
-    """Allow a request in the caller's name; return the code that the program exchanges.
+    """Allow a request for the caller; return the code that the program exchanges.
 
     Raises TerminalSignInGone (410), EnvironmentNotFound (404: it can still be denied).
     """
@@ -157,7 +157,7 @@ def allow(
 
 
 def deny(request: PlatformRequest, request_id: str, *, now: datetime) -> int | None:
-    """End a request; return the port of the listener that hears of it.
+    """Deny a request; return the port of the listener to notify.
 
     Raises TerminalSignInGone (410).
     """
@@ -173,8 +173,8 @@ def exchange(
 ) -> SessionTokens | StageResponse:
     """Open the program's session; a code works once, and a wrong verifier uses it up.
 
-    Raises TerminalSignInGone (410), also where the session that has allowed it has ended, and
-    InvalidCredentials (401) for a user who is disabled at this moment.
+    Raises TerminalSignInGone (410), also if the session that allowed it has ended, and
+    InvalidCredentials (401) for a user who was just disabled.
     """
     with metrics.counting_refusals(SignInMethod.TERMINAL):
         with transaction.atomic():
@@ -187,9 +187,9 @@ def exchange(
 
 
 def on_trust_ended(user_id: UUID) -> None:
-    """End what a user has allowed and no program has exchanged yet (a lifecycle hook).
+    """Delete a user's allowed requests that no program has exchanged yet (a lifecycle hook).
 
-    The session that has allowed it may go on, such as the one in which the password was changed.
+    The session that allowed a request may continue, such as the one that changed the password.
     """
     TerminalSignIn.objects.filter(user_id=user_id).delete()
 
@@ -201,7 +201,7 @@ def delete_old(*, now: datetime) -> int:
 
 
 def _use_up(code: str, *, now: datetime) -> TerminalSignIn | None:
-    """Return the request of a code; of parallel exchanges one gets it."""
+    """Return and delete the request of a code; of concurrent exchanges one gets it."""
     rows = TerminalSignIn.objects.filter(code_digest=digest(code), expires_at__gt=now)
     found = rows.select_for_update(of=("self",)).first()
     if found is not None:
@@ -219,9 +219,9 @@ def _allowing_session(waiting: TerminalSignIn, *, now: datetime) -> Session:
 
 
 def _attempt(allowing: Session, environment: str, *, now: datetime) -> SignInAttempt:
-    """Return the sign-in with what the browser's session has proven, and no more.
+    """Return the sign-in with the factors that the browser's session has proven.
 
-    Without a second factor in it the stages ask for one that was set up meanwhile.
+    If these include no second factor, the stages require one that was set up in the meantime.
     """
     user = allowing.user
     method = allowing.mfa_method
@@ -229,7 +229,7 @@ def _attempt(allowing: Session, environment: str, *, now: datetime) -> SignInAtt
         user,
         signin.environment_for(user, environment),
         method=SignInMethod.TERMINAL,
-        # A trusted device is the browser's: it proves nothing on another machine.
+        # The trusted device is the browser and does not apply to the program's machine.
         amr=[name for name in allowing.amr if name != TRUSTED_DEVICE],
         now=now,
         mfa_method=method,

@@ -24,7 +24,7 @@ from platform_site.lib.web.addresses import client_address
 
 
 class TerminalSignInViewSet(PlatformViewSet):
-    """The sign-in of a program at a terminal, allowed in a browser."""
+    """The sign-in of a program in a terminal, allowed in a browser."""
 
     access = {
         "create": PUBLIC,
@@ -45,13 +45,13 @@ class TerminalSignInViewSet(PlatformViewSet):
 
     @extend_schema(summary="Start a sign-in at a terminal")
     def create(self, request: Request) -> Response:
-        """Ask for a sign-in that the user allows in a browser, at `page_url`."""
+        """Request a sign-in that the user allows in a browser, at `page_url`."""
         started = terminal_sign_ins.start(self.platform_request, **self.read(), now=timezone.now())
         return self.respond(started, headers=NO_STORE)
 
     @extend_schema(summary="Read a sign-in at a terminal")
     def retrieve(self, request: Request, request_id: str) -> Response:
-        """Return who asks, for the page on which the caller decides."""
+        """Return the requesting program, for the page on which the caller decides."""
         self.principal.own_id  # noqa: B018 - refuses callers that are no user
         waiting = terminal_sign_ins.find(request_id, now=timezone.now())
         shown = {
@@ -69,7 +69,7 @@ class TerminalSignInViewSet(PlatformViewSet):
     @extend_schema(summary="Allow a sign-in at a terminal")
     @action(detail=True, methods=["post"])
     def allow(self, request: Request, request_id: str) -> Response:
-        """Let the program sign in as the caller; its session has what this one has proven."""
+        """Let the program sign in as the caller; its session gets this session's proven factors."""
         allowed = terminal_sign_ins.allow(
             self.platform_request, self.principal, request_id, now=timezone.now()
         )
@@ -78,7 +78,7 @@ class TerminalSignInViewSet(PlatformViewSet):
     @extend_schema(summary="Deny a sign-in at a terminal")
     @action(detail=True, methods=["post"])
     def deny(self, request: Request, request_id: str) -> Response:
-        """End the request; the program gets no session."""
+        """Deny the request; the program gets no session."""
         self.principal.own_id  # noqa: B018 - refuses callers that are no user
         port = terminal_sign_ins.deny(self.platform_request, request_id, now=timezone.now())
         return self.respond({"port": port}, headers=NO_STORE)
@@ -86,7 +86,7 @@ class TerminalSignInViewSet(PlatformViewSet):
     @extend_schema(summary="Exchange the code of a sign-in at a terminal")
     @action(detail=False, methods=["post"])
     def token(self, request: Request) -> Response:
-        """Answer as a login does. A code works once, and for the program that started only."""
+        """Answer like a login. A code works once, and only for the program that requested it."""
         body = self.read()
         outcome = terminal_sign_ins.exchange(
             self.platform_request, body["code"], body["code_verifier"], now=timezone.now()

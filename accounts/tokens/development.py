@@ -1,7 +1,7 @@
-"""Development tokens: ``<service>_dev_<hmac>``, all of one organization, never in production.
+"""Development tokens: ``<service>_dev_<hmac>``, for one organization, never in production.
 
-Production is looked for in the environment at each verification, not only at start: a token that
-worked yesterday must not work in a process that learns later where it runs.
+Each verification checks the environment variables for production, not only the start: a token must
+stop working in a process that detects production later.
 """
 
 import hmac
@@ -19,7 +19,7 @@ from platform_site.lib.errors import TokenInvalid
 from platform_site.lib.principals import PlatformRequest, Principal
 
 MARK: Final = "_dev_"
-# Prepared, as the query of an access token is (accounts/sessions/authentication.py).
+# Prepared, like the query of an access token (accounts/sessions/authentication.py).
 _QUERY: Final = PreparedQuery(
     """
     SELECT json_build_array(e.id, e.slug, e.name, o.name)::text
@@ -46,9 +46,9 @@ def token_for(organization_id: int) -> str:
 def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     """Return the synthetic admin of the configured organization, None for another kind of token.
 
-    Acts in ``live``, or in the environment that ``X-Environment`` names.
-    Raises DevTokenRefused in production, whatever the token; TokenInvalid for a wrong one, and
-    for an unknown environment.
+    It acts in ``live``, or in the environment in ``X-Environment``.
+    Raises DevTokenRefused for every development token in production; TokenInvalid for a wrong token
+    and for an unknown environment.
     """
     if not token.startswith(f"{settings.SERVICE_NAME}{MARK}"):
         return None

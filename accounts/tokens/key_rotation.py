@@ -1,4 +1,4 @@
-"""New keys for tokens, without signing anyone out: the former ones verify until a date."""
+"""Rotation of token keys without signing anyone out: previous keys verify until a date."""
 
 import secrets
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ SECRET_BYTES: Final = 48
 
 
 def rotate(values: Mapping[str, str], *, retires: date, today: date) -> dict[str, str]:
-    """Return the settings with a new key in front of each ring.
+    """Return the settings with a new current key in each ring.
 
-    values: at least the ROTATED settings, and their ``_PREVIOUS`` where there are any. The former
-    key is the first of the previous ones, as ``key@2026-12-01``: from that day on (UTC) it no
-    longer verifies. Keys whose day has come are left out.
+    values: at least the ROTATED settings, and their ``_PREVIOUS`` settings if set. The old key
+    becomes the first previous one, as ``key@2026-12-01``: from that day on (UTC) it no longer
+    verifies. Retired keys are removed.
     """
     made = {}
     for name in ROTATED:

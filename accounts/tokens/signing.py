@@ -1,10 +1,10 @@
 """Signed tokens: simplejwt's ``Token`` and ``TokenBackend`` over a ring of HMAC keys.
 
 What differs from simplejwt, and why (RFC 8725): the header carries ``typ`` and ``kid``, and both
-are checked; each type has its own audience and its required claims; a former key verifies until it
-retires; times are compared with the caller's clock; a token has the claims it is given and no
-random ``jti``, so that the same claims give the same bytes again. Its settings, views, serializers
-and blacklist are not used.
+are checked; each type has its own audience and its required claims; a previous key verifies until
+it retires; times are compared with the caller's clock; a token has only the given claims and no
+random ``jti``, so that equal claims give equal bytes. Its settings, views, serializers and
+blacklist are not used.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from rest_framework_simplejwt.tokens import Token
 from platform_site.lib.errors import TokenExpired, TokenInvalid
 
 ALGORITHM: Final = "HS256"
-# Longer than any token of ours; nothing longer is worth a signature check.
+# Longer than every token that is issued; longer ones are refused without a signature check.
 MAX_CHARS: Final = 4096
 CLOCKS_DIFFER_S: Final = 5
 
@@ -42,9 +42,9 @@ def key_id(key: str) -> str:
 
 
 def header_of(token: str) -> dict[str, Any]:
-    """Return a token's unverified header, {} if it has none: to tell types apart.
+    """Return a token's unverified header, {} without one; used to distinguish token types.
 
-    PyJWT's own reader parses the whole token first, which is done once, when it is verified.
+    PyJWT's own function parses the whole token, which the verification does later anyway.
     """
     return _decoded(token.partition(".")[0][:MAX_CHARS])
 
@@ -90,9 +90,9 @@ class KeyRingBackend(TokenBackend):
         return key
 
     def decode(self, token: Any, verify: bool = True) -> dict[str, Any]:
-        """Return the claims of a token with a right signature; its times are not looked at.
+        """Return the claims of a token with a valid signature; its times are not checked.
 
-        Raises TokenBackendError, also where ``verify`` is false: nothing unverified is read.
+        Raises TokenBackendError, also if ``verify`` is False: tokens are always verified.
         """
         if len(token) > MAX_CHARS:
             raise TokenBackendError("Token is invalid")
@@ -116,7 +116,7 @@ class KeyRingBackend(TokenBackend):
 
 
 def is_retired(key: str) -> bool:
-    """True from the day on at which a former key no longer verifies."""
+    """True from the day on which a previous key no longer verifies."""
     day = settings.ACCOUNTS.key_retirements.get(key)
     return day is not None and timezone.now().date() >= day
 
@@ -142,20 +142,21 @@ class SignedToken(Token):
     required: ClassVar[tuple[str, ...]]
 
     def __init__(self, payload: dict[str, Any], *, now: datetime | None = None) -> None:
-        # Without the base's: it reads the wall clock and adds a random `jti` and times of its own.
+        # Does not call the base class, which reads the wall clock and adds a random `jti` and
+        # times.
         self.token = None
         self.payload = payload
         self.current_time = now or timezone.now()
 
     @classmethod
     def get_token_backend(cls) -> KeyRingBackend:
-        """Return the backend with the keys that are configured now."""
+        """Return the backend with the current configuration of keys."""
         keys: tuple[str, ...] = getattr(settings.ACCOUNTS, cls.key_ring)
         return _backend(cls.token_type, keys, settings.SERVICE_NAME, cls.audience, cls.required)
 
     @classmethod
     def claims_of(cls, token: str) -> dict[str, Any]:
-        """Return the claims of a token with a right signature, whatever its times are.
+        """Return the claims of a token with a valid signature, even if it has expired.
 
         Raises TokenInvalid.
         """
@@ -166,7 +167,7 @@ class SignedToken(Token):
 
     @classmethod
     def read(cls, token: str, *, now: datetime) -> Self:
-        """Return a token that holds at this moment.
+        """Return a token that is valid now.
 
         Raises TokenExpired for a token that was valid once, TokenInvalid for everything else.
         """
@@ -175,7 +176,7 @@ class SignedToken(Token):
         return made
 
     def check_times(self, *, allow_expired: bool = False) -> None:
-        """Raise TokenExpired or TokenInvalid unless the token holds at the caller's moment."""
+        """Raise TokenExpired or TokenInvalid unless the token is valid at this time."""
         try:
             self.verify()
         except ExpiredTokenError as exc:
@@ -187,7 +188,7 @@ class SignedToken(Token):
     def verify(self) -> None:
         """Compare the claimed times with the caller's clock.
 
-        Raises simplejwt's TokenError, and ExpiredTokenError when the token's time is over.
+        Raises simplejwt's TokenError, and ExpiredTokenError for an expired token.
         """
         now_s = self.current_time.timestamp()
         try:

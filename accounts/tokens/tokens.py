@@ -1,7 +1,7 @@
-"""Access and refresh tokens: they point at a session row and never decide by themselves.
+"""Access and refresh tokens: they refer to a session's row, which decides if they are valid.
 
-They are signed from the row alone: the same generation gives the same bytes again, so that a
-repeated refresh is answered alike without a stored token. Source: RFC 9068 (``at+jwt``).
+They are derived from the row only: the same generation always gives the same bytes, so that a
+repeated refresh gets the same response without a stored token. Source: RFC 9068 (``at+jwt``).
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from environments.models import Environment
 from platform_site.lib.crypto import keyed_digest
 from platform_site.lib.errors import TokenInvalid
 
-# Verified access tokens that a process remembers; a token is used hundreds of times in its life.
+# Verified access tokens that a process caches; a token is used hundreds of times.
 VERIFIED_TOKENS: Final = 4096
 
 TokenType = Literal["at+jwt", "rt+jwt"]
@@ -27,7 +27,7 @@ REQUIRED: Final = ("iss", "aud", "sub", "sid", "gen", "jti", "iat", "nbf", "exp"
 
 
 class AccessToken(SignedToken):
-    """What a request shows."""
+    """The token that authenticates requests."""
 
     token_type = "at+jwt"  # noqa: S105 - a media type
     audience = "api"
@@ -36,7 +36,7 @@ class AccessToken(SignedToken):
 
 
 class RefreshToken(SignedToken):
-    """What is exchanged for the next generation, or for another environment."""
+    """The token that is exchanged for the next generation, or for another environment."""
 
     token_type = "rt+jwt"  # noqa: S105 - a media type
     audience = "refresh"
@@ -46,7 +46,7 @@ class RefreshToken(SignedToken):
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """What a valid token points at: which session, and which generation of its chain."""
+    """The session and generation that a valid token refers to."""
 
     session_id: UUID
     user_id: UUID
@@ -76,7 +76,7 @@ class TokenPair:
 def pair_for(session: Session, environment: Environment) -> TokenPair:
     """Return the token pair of the session's current generation, always the same bytes.
 
-    environment: the session's, already at hand, so that no query is needed.
+    environment: the session's, already loaded, so that no query is needed.
     """
     issued = int(session.rotated_at.timestamp())
     ends = int(session.ends_at.timestamp())
@@ -116,14 +116,14 @@ def _sign(
 
 
 def read(token: str, typ: TokenType, *, now: datetime, allow_expired: bool = False) -> Pointer:
-    """Verify a token of one type and return what it points at; it holds only if the row agrees.
+    """Verify a token of one type and return its session and generation; the row decides further.
 
-    Raises TokenExpired for a token that was valid once, TokenInvalid for everything else alike.
+    Raises TokenExpired for an expired token, TokenInvalid for everything else.
     """
     if typ == "at+jwt":
         ring = settings.ACCOUNTS.access_keys
         pointer, begins, key = _read_access(token, ring, settings.SERVICE_NAME)
-        # Time decides, and so this is not kept.
+        # Not cached, because it depends on the time.
         if is_retired(key):
             raise TokenInvalid
     else:
@@ -136,16 +136,16 @@ def read(token: str, typ: TokenType, *, now: datetime, allow_expired: bool = Fal
 
 @lru_cache(maxsize=VERIFIED_TOKENS)
 def _read_access(token: str, _ring: tuple[str, ...], _service: str) -> tuple[Pointer, int, str]:
-    """Return what ``_read`` does, and the key, once for each access token, for any client.
+    """Return the result of ``_read`` and the key; cached per access token.
 
-    Kept under the keys and the name that it was verified with. A refused token is not kept.
+    The cache key includes the keys and the service's name. Refused tokens are not cached.
     """
     keys = AccessToken.get_token_backend().keys
     return *_read(token, AccessToken), keys[header_of(token)["kid"]]
 
 
 def _read(token: str, kind: type[SignedToken]) -> tuple[Pointer, int]:
-    """Return what a token points at, and when it begins to hold. Raises TokenInvalid."""
+    """Return a token's session and generation, and from when it is valid. Raises TokenInvalid."""
     claims = kind.claims_of(token)
     try:
         pointer = Pointer(

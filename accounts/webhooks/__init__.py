@@ -1,5 +1,5 @@
 """Webhooks: what happens in an organization, sent to its own servers.
 
-A room of accounts, since members and sign-ins are here and every layer above, which has events as
-well, may import it.
+Part of accounts, because members and sign-ins have events, and all higher layers, which have events
+too, may import it.
 """

@@ -1,8 +1,8 @@
-"""Deliveries: which are due, what became of them, and what that means for their endpoint.
+"""Deliveries of events: claiming due ones, recording results, and disabling failing endpoints.
 
 A claim is committed before the request is sent and its result after, so that no transaction is open
 during network calls. If a process dies in between, the claim's lease ends and the event is sent a
-second time: better twice than never, and it has the same id then.
+second time with the same id. Sending twice is preferred to not sending.
 """
 
 from dataclasses import dataclass, field
@@ -29,24 +29,25 @@ from platform_site.lib.crypto import decrypt
 log = structlog.get_logger(__name__)
 
 State = WebhookDelivery.State
-# After each attempt but the last: eight attempts in about 22 hours.
+# Waits after each attempt except the last: eight attempts in about 22 hours.
 WAITS_S: Final = (60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
-# The random part of a wait, so that attempts after an outage are spread out.
+# The random part of a wait spreads the attempts after an outage.
 JITTER: Final = 0.1
-# An endpoint that fails is left alone, for twice as long each time, whatever else is due for it.
+# Nothing is sent to a failing endpoint for this long, doubled with each failure in a row.
 INITIAL_BACKOFF_S: Final = 5
 MAX_BACKOFF_S: Final = 600
-# Concurrent requests in all processes: one to an endpoint, this many of an organization.
+# Maximum concurrent requests of an organization in all processes; an endpoint gets one at a time.
 SHARE: Final = 2
 LEASE: Final = timedelta(minutes=5)
 KEEP: Final = timedelta(days=30)
 LOG_ENTRIES: Final = 20
 GONE: Final = 410
-# Any number that nothing else locks.
+# The advisory lock's number, which nothing else uses.
 CLAIMS_LOCK: Final = 0x7765_6268
 
-# The first due delivery of each endpoint that is idle and not resting; of these the organizations'
-# first ones come first, so that many endpoints of one do not delay another's.
+# The first due delivery of each endpoint that has no request in progress and no pause after
+# failures. Ordered by the position within the organization, so that many endpoints of one
+# organization do not delay another's.
 _DUE: Final = """
 WITH busy AS (
     SELECT organization_id, endpoint_id FROM accounts_webhookdelivery WHERE state = 'sending'
@@ -69,7 +70,7 @@ SELECT id FROM ranked WHERE nth <= %(share)s ORDER BY nth, next_attempt_at, id L
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A delivery to attempt, with all that the request needs."""
+    """A claimed delivery, with the data of its request."""
 
     delivery_id: UUID
     endpoint_id: UUID
@@ -82,9 +83,9 @@ class Claim:
 
 
 def claim(places: int, *, now: datetime) -> list[Claim]:
-    """Return at most this many deliveries that are due, each for one attempt."""
+    """Claim at most this many due deliveries, each for one attempt."""
     with transaction.atomic(), connection.cursor() as cursor:
-        # One at a time, or two would each fill an organization's share.
+        # One claim at a time; two concurrent ones would exceed an organization's limit.
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIMS_LOCK])
         while True:
             cursor.execute(_DUE, {"now": now, "share": SHARE, "places": places})
@@ -137,20 +138,20 @@ def _claimed(row: WebhookDelivery, now: datetime) -> Claim:
 
 
 def message_id_of(delivery: WebhookDelivery) -> str:
-    """Return the id by which a receiver recognizes a repetition."""
+    """Return the message's id, by which a receiver recognizes repeated deliveries."""
     return f"msg_{delivery.pk.hex}"
 
 
 def settle(claimed: Claim, answer: Answer, *, now: datetime) -> None:
-    """Record the result of an attempt, and plan the next one or switch the endpoint off."""
+    """Record the result of an attempt, and schedule the next one or disable the endpoint."""
     with transaction.atomic():
-        # The endpoint first, as where it is changed or removed.
+        # Locks the endpoint first, in the same order as changing and removing it.
         endpoints = WebhookEndpoint.unscoped.select_for_update()  # unscoped: by the claim
         endpoint = endpoints.filter(pk=claimed.endpoint_id).first()
         rows = WebhookDelivery.unscoped.select_for_update()  # unscoped: by the claim
         row = rows.filter(pk=claimed.delivery_id, attempts=claimed.attempts).first()
         if endpoint is None or row is None or row.state != State.SENDING:
-            # Its endpoint was removed, or the lease ended before the attempt did.
+            # Its endpoint was removed, or the lease ended during the attempt.
             return
         _note(row, answer, now)
         if answer.status is not None and answer.status // 100 == 2:
@@ -197,7 +198,7 @@ def _plan(row: WebhookDelivery, endpoint: WebhookEndpoint, now: datetime) -> Non
 
 
 def _judge(endpoint: WebhookEndpoint, answer: Answer, now: datetime) -> None:
-    """Switch off an endpoint that says it is gone, or has failed for days."""
+    """Disable an endpoint that answers 410 Gone, or has failed for days."""
     patience = timedelta(days=settings.ACCOUNTS.webhook_disable_days)
     since = endpoint.failing_since
     if answer.status == GONE:
@@ -222,7 +223,7 @@ def _judge(endpoint: WebhookEndpoint, answer: Answer, now: datetime) -> None:
 
 
 def disable(endpoint: WebhookEndpoint, reason: WebhookEndpoint.Reason, *, now: datetime) -> None:
-    """Switch an endpoint off: what waits for it fails. Call inside a transaction."""
+    """Disable an endpoint; its queued deliveries fail. Call inside a transaction."""
     endpoint.state, endpoint.disabled_reason = WebhookEndpoint.State.DISABLED, reason
     endpoint.save(update_fields=["state", "disabled_reason"])
     WebhookDelivery.unscoped.filter(  # unscoped: the endpoint's own
@@ -231,10 +232,10 @@ def disable(endpoint: WebhookEndpoint, reason: WebhookEndpoint.Reason, *, now: d
 
 
 def resend(delivery: WebhookDelivery, *, now: datetime) -> WebhookDelivery:
-    """Send an event again immediately, with the id it had, and all its attempts anew.
+    """Send an event again immediately, with the same id and a new series of attempts.
 
-    Call inside a transaction. Raises WebhookIsOff (409), WebhookDeliveryNotFound (404). One on
-    its way is left to itself.
+    Call inside a transaction. Raises WebhookIsOff (409), WebhookDeliveryNotFound (404). A delivery
+    in progress is not changed.
     """
     endpoints = WebhookEndpoint.unscoped.select_for_update()  # unscoped: the caller's
     endpoint = endpoints.filter(pk=delivery.endpoint_id).first()
@@ -256,9 +257,9 @@ def resend(delivery: WebhookDelivery, *, now: datetime) -> WebhookDelivery:
 
 
 def maintain(*, now: datetime) -> bool:
-    """Release what a process claimed and never finished, and forget old rows.
+    """Release deliveries whose process never finished, and delete old rows.
 
-    Returns true if anything is due.
+    Returns True if anything is due.
     """
     rows = WebhookDelivery.unscoped.all()  # unscoped: housekeeping for all tenants
     lost = rows.filter(state=State.SENDING, claimed_at__lt=now - LEASE)

@@ -1,8 +1,8 @@
-"""Requests to URLs that tenants choose: to checked addresses alone, within bounds.
+"""HTTP requests to URLs that tenants choose: only to checked addresses, with limits.
 
-A name is looked up once, all its addresses are checked, and the connection goes to one of these:
-looking the name up again could return another one. No redirect is followed, and nothing of a body
-is read: the status is the answer.
+A name is resolved once, all its addresses are checked, and the connection goes to one of them:
+resolving the name again could return another one. Redirects are not followed, and no body is read:
+only the status matters.
 """
 
 import ipaddress
@@ -21,21 +21,21 @@ import httpcore
 
 from platform_site.lib.web.public_addresses import is_allowed, is_port_allowed
 
-# Of one request with all its steps: a server that sends byte by byte gets no more.
+# Time limit of one request with all its steps, also for a server that sends byte by byte.
 TIMEOUT_S: Final = 10.0
 LOOK_UP_S: Final = 5.0
-# A look-up that hangs keeps its thread until the resolver gives up: there are at most this many,
-# and few of one organization, whose names must not keep others from being found.
+# A DNS lookup that hangs keeps its thread until the resolver gives up. So lookups are limited, in
+# total and per organization, so that one organization's names do not block others.
 LOOK_UPS: Final = 64
 LOOK_UPS_OF_ONE: Final = 4
-# Of a response's head, interim responses included.
+# Maximum size of a response's head, including interim responses.
 HEAD_LIMIT_BYTES: Final = 32 * 1024
 URL_CHARS: Final = 2048
 TRUST: Final = ssl.create_default_context()
 
 
 class RequestRefused(Exception):
-    """A request that was not sent, or not answered; ``code`` says why, in our words."""
+    """A request that was not sent or not answered; ``code`` is a short code of the platform."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -44,7 +44,7 @@ class RequestRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a request. status: None if there was no answer; error: '' if there was one."""
+    """The result of a request. status: None without a response; error: '' with a response."""
 
     status: int | None
     error: str
@@ -52,14 +52,14 @@ class Answer:
 
 
 class _Lookups:
-    """The look-ups under way, by organization."""
+    """The DNS lookups in progress, by organization."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._by_owner: Counter[int] = Counter()
 
     def take(self, owner: int) -> bool:
-        """Count one more look-up; False if there are too many."""
+        """Count one more lookup; False if there are too many."""
         with self._guard:
             is_free = self._by_owner.total() < LOOK_UPS and self._by_owner[owner] < LOOK_UPS_OF_ONE
             if is_free:
@@ -67,10 +67,10 @@ class _Lookups:
             return is_free
 
     def give_back(self, owner: int) -> None:
-        """Count one less."""
+        """Count one lookup less."""
         with self._guard:
             self._by_owner[owner] -= 1
-            # No row for each organization that ever had one.
+            # Removes counters of zero, so that the dict does not grow with each organization.
             self._by_owner += Counter()
 
 
@@ -78,7 +78,7 @@ _LOOKUPS: Final = _Lookups()
 
 
 def url_fault(url: str, *, is_production: bool) -> str:
-    """Return a sentence about what makes a URL unusable, '' for a good one."""
+    """Return a sentence why a URL cannot be used; '' for a valid one."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -98,9 +98,9 @@ def url_fault(url: str, *, is_production: bool) -> str:
 def post(
     url: str, body: bytes, headers: Mapping[str, str], *, owner: int, is_production: bool
 ) -> Answer:
-    """Send a message; return the status, or why there is none. Never raises.
+    """Send a message; return the status or an error. Never raises.
 
-    owner: the organization for whom.
+    owner: the organization's id.
     """
     started = time.monotonic()
     status, error = None, ""
@@ -122,7 +122,7 @@ def _status_of(
     url: str, body: bytes, headers: Mapping[str, str], backend: "_CheckedBackend"
 ) -> int:
     if url_fault(url, is_production=not backend.allows_private):
-        # A URL that was good where it was added, such as before production.
+        # The URL was valid when it was added, for example before this was production.
         raise RequestRefused("url_refused")
     with (
         httpcore.ConnectionPool(ssl_context=TRUST, network_backend=backend) as pool,
@@ -168,7 +168,7 @@ class _CheckedBackend(httpcore.NetworkBackend):
 
 
 class _BoundedStream(httpcore.NetworkStream):
-    """A stream that ends in time, and reads no more than a head."""
+    """A stream with a deadline, that reads no more than a response's head."""
 
     def __init__(self, stream: httpcore.NetworkStream, ends_at: float) -> None:
         self._stream = stream
@@ -197,7 +197,7 @@ class _BoundedStream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        """Return the same over TLS."""
+        """Return this stream over TLS."""
         try:
             secured = self._stream.start_tls(ssl_context, server_hostname, _left(self._ends_at))
         except httpcore.ConnectError as exc:
@@ -225,7 +225,7 @@ def _may_be_reached(host: str, is_production: bool) -> bool:
 
 
 def _look_up(host: str, port: int, owner: int) -> list[str]:
-    """Look up a name in a thread of its own, which a name that hangs keeps."""
+    """Resolve a name in its own thread, which is abandoned if the lookup hangs."""
     if not _LOOKUPS.take(owner):
         raise RequestRefused("name_not_resolved")
     response: Future[list[str]] = Future()
@@ -233,7 +233,7 @@ def _look_up(host: str, port: int, owner: int) -> list[str]:
     def ask() -> None:
         try:
             rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            # A scope (fe80::1%eth0) only link-local addresses have, and these are refused.
+            # Only link-local addresses have a scope (fe80::1%eth0), and these are refused.
             found = dict.fromkeys(str(row[4][0]).partition("%")[0] for row in rows)
             response.set_result([*found])
         except (OSError, UnicodeError) as exc:

@@ -1,4 +1,4 @@
-"""Endpoints: added, changed and removed by an admin."""
+"""Adding, changing and removing webhook endpoints."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from platform_site.lib.crypto import encrypt
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import Principal
 
-# The former secret signs as well for so long, unless the rotation says otherwise.
+# The previous secret also signs for this long after a rotation, unless it is ended immediately.
 OVERLAP: Final = timedelta(hours=24)
 SENDS_AN_HOUR: Final = 120
 HOUR: Final = timedelta(hours=1)
@@ -24,7 +24,7 @@ HOUR: Final = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changes of an endpoint; None stays as it is."""
+    """Changes of an endpoint; None leaves a value unchanged."""
 
     url: str | None = None
     events: Sequence[str] | None = None
@@ -35,8 +35,8 @@ class Changes:
 def check_url(url: str) -> str:
     """Return the URL.
 
-    Raises InvalidRequest (400). Its name is looked up at each delivery, not here: an answer about
-    names of the platform's own network is not for tenants.
+    Raises InvalidRequest (400). Its name is resolved at each delivery, not here, because tenants
+    must not learn names of the platform's own network.
     """
     wrong = egress.url_fault(url, is_production=settings.IS_PRODUCTION)
     if wrong:
@@ -52,7 +52,7 @@ def create(
     Raises InvalidRequest (400), TooManyWebhooks (409).
     """
     check_url(url)
-    # One at a time for an organization, so that the count is right.
+    # Serializes creations of an organization, so that the limit holds.
     Organization.objects.select_for_update(no_key=True).only("pk").get(pk=principal.organization_id)
     mine = WebhookEndpoint.scoped.within_organization(principal.organization_id)
     if mine.count() >= settings.ACCOUNTS.webhooks_per_organization:
@@ -72,7 +72,7 @@ def create(
 
 
 def change(endpoint: WebhookEndpoint, changes: Changes, *, now: datetime) -> dict[str, Any]:
-    """Change a locked endpoint; return what has changed, but for the URL's text.
+    """Change a locked endpoint; return the changes, without the URL's text.
 
     Raises InvalidRequest (400).
     """
@@ -97,9 +97,9 @@ def change(endpoint: WebhookEndpoint, changes: Changes, *, now: datetime) -> dic
 
 
 def rotate(endpoint: WebhookEndpoint, *, now: datetime, keep_previous: bool) -> None:
-    """Set a new secret of a locked endpoint, in ``text``; the former one signs as well for a day.
+    """Set a new secret of a locked endpoint, in ``text``; the previous one also signs for a day.
 
-    keep_previous: false where it is in wrong hands; then it ends at once.
+    keep_previous: False if it was leaked; it then ends immediately.
     """
     secret = signing.new_secret()
     endpoint.previous_secret = endpoint.secret if keep_previous else ""
@@ -110,19 +110,19 @@ def rotate(endpoint: WebhookEndpoint, *, now: datetime, keep_previous: bool) -> 
 
 
 def remove_created_by(maker: User) -> int:
-    """Remove the endpoints that a user added, with what waits for them; return their number.
+    """Remove the endpoints that a user added, with their deliveries; return their number.
 
     Call inside a transaction.
     """
     rows = WebhookEndpoint.scoped.within_organization(maker.organization_id)
-    # Locked before their deliveries, as where they are sent.
+    # Locks endpoints before deliveries, in the same order as sending.
     mine = [row.pk for row in rows.select_for_update().filter(created_by=maker.email)]
     rows.filter(pk__in=mine).delete()
     return len(mine)
 
 
 def send_test(endpoint: WebhookEndpoint, *, now: datetime) -> WebhookDelivery:
-    """Queue a test event for an endpoint, whatever it subscribes to. Raises WebhookIsOff (409)."""
+    """Queue a test event for an endpoint. Raises WebhookIsOff (409)."""
     if endpoint.state != WebhookEndpoint.State.ENABLED:
         raise WebhookIsOff
     (delivery,) = events.queue([endpoint], events.TEST, {"webhook_id": str(endpoint.pk)}, now=now)
@@ -130,7 +130,7 @@ def send_test(endpoint: WebhookEndpoint, *, now: datetime) -> WebhookDelivery:
 
 
 def check_rate_limit(organization_id: int, *, now: datetime) -> None:
-    """Count a delivery that is asked for, outside a transaction that may be rolled back.
+    """Count a requested delivery, outside a transaction that may be rolled back.
 
     Raises WebhookSentTooOften (429).
     """

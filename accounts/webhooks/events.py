@@ -1,4 +1,4 @@
-"""The events of webhooks, and their outbox: rows in the transaction of what happened."""
+"""The events of webhooks, and their outbox: rows in the transaction of the change."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -27,14 +27,14 @@ Event = Literal[
 ]
 EVENTS: Final[tuple[Event, ...]] = get_args(Event)
 TEST: Final = "webhook.test"
-# Attempts end then; the last of deliveries.WAITS_S is made before.
+# Attempts end after this time; the last of deliveries.WAITS_S is before it.
 LIFE: Final = timedelta(hours=28)
 
 
 def emit(organization_id: int, event: Event, data: Mapping[str, Any]) -> None:
-    """Queue an event for each endpoint that wants it; call in the transaction of what happened.
+    """Queue an event for each subscribed endpoint; call in the transaction of the change.
 
-    data: JSON values for the organization's own eyes, never a secret.
+    data: JSON values that the organization may read, never a secret.
     """
     endpoints = WebhookEndpoint.scoped.within_organization(organization_id).filter(
         state=WebhookEndpoint.State.ENABLED, events__contains=[event]
@@ -72,12 +72,12 @@ def queue(
 
 
 def _drop_oldest(endpoint: WebhookEndpoint, now: datetime) -> None:
-    """Fail what waits for an endpoint beyond the limit, so that it fills no table."""
+    """Fail an endpoint's oldest deliveries beyond the limit, so that the table stays bounded."""
     rows = WebhookDelivery.unscoped.filter(  # unscoped: the endpoint's own
         endpoint=endpoint, state=WebhookDelivery.State.QUEUED
     )
     surplus = rows.order_by("-id").values("pk")[settings.ACCOUNTS.webhook_queue_limit :]
-    # Those that are locked are being sent, or dropped by another event of this moment.
+    # Locked ones are being sent, or failed by another concurrent event.
     found = rows.filter(pk__in=surplus).select_for_update(skip_locked=True)
     dropped = [*found.values_list("pk", flat=True)]
     if not dropped:

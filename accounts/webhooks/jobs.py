@@ -1,6 +1,6 @@
-"""Wake the dispatcher once the caller's transaction is committed.
+"""Wake the dispatcher after the caller's transaction has committed.
 
-The rows are the outbox: a wake-up that is lost costs the time until the next minute's.
+The rows are the outbox: a lost wakeup only delays them until the next minute's job.
 """
 
 from typing import Final
@@ -14,9 +14,9 @@ DISPATCH: Final = "accounts.webhooks.dispatch"
 
 
 def wake() -> None:
-    """Queue the dispatcher after the commit, unless it waits for its turn already.
+    """Queue the dispatcher after the commit, unless it is queued already.
 
-    Not within the transaction: its lock would make every other one that has an event wait for it.
+    Not within the transaction: the job's lock would block all other transactions with events.
     """
     transaction.on_commit(_enqueue, robust=True)
 

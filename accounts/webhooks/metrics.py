@@ -1,4 +1,4 @@
-"""Figures of webhooks for Prometheus and the doctor, read from their rows."""
+"""Metrics of webhooks for Prometheus and ``doctor``, read from their rows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from prometheus_client.core import GaugeMetricFamily
 from accounts.models import WebhookDelivery
 from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
-# Rows that are counted at most.
+# Maximum rows to count.
 MAX_COUNTED: Final = 10_000
-# By the index of when they were made.
+# Uses the index of the creation time.
 LAST_DAY: Final = """
 SELECT state, count(*) FROM (
     SELECT state FROM accounts_webhookdelivery
@@ -20,7 +20,8 @@ SELECT state, count(*) FROM (
 ) AS latest
 GROUP BY state
 """
-# What could be sent now: a webhook is sent one event at a time, and left alone after a failure.
+# Deliveries that could be sent now: an endpoint gets one event at a time, and pauses after a
+# failure.
 OLDEST_DUE: Final = """
 SELECT coalesce(extract(epoch FROM clock_timestamp() - min(next_attempt_at)), 0) FROM (
     SELECT d.next_attempt_at
@@ -53,7 +54,7 @@ class WebhookFigures:
 
 
 def read() -> WebhookFigures:
-    """Return the figures; bounded, however many webhooks there are."""
+    """Return the figures; the queries are bounded for any number of webhooks."""
     with connection.cursor() as cursor:
         cursor.execute(LAST_DAY, [MAX_COUNTED])
         counts = dict.fromkeys(WebhookDelivery.State.values, 0) | dict(cursor.fetchall())

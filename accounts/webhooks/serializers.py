@@ -12,7 +12,7 @@ from platform_site.lib.api import StrictSerializer
 
 
 class EventsField(serializers.ListField):
-    """Events, each once."""
+    """Events without duplicates."""
 
     def __init__(self, **options: Any) -> None:
         child = serializers.ChoiceField(choices=list(EVENTS))
@@ -37,7 +37,7 @@ class WebhookSerializer(serializers.Serializer[WebhookEndpoint]):
 
 
 class NewWebhookSerializer(WebhookSerializer):
-    """An endpoint with its secret, which no later answer shows."""
+    """An endpoint with its secret, which no later response contains."""
 
     secret = serializers.CharField(source="text")
 
@@ -53,7 +53,7 @@ class WebhookCreateSerializer(StrictSerializer):
 
 
 class WebhookUpdateSerializer(StrictSerializer):
-    """What changes; what is left out stays."""
+    """Changes of an endpoint; omitted fields stay unchanged."""
 
     url = serializers.CharField(max_length=URL_CHARS, required=False)
     events = EventsField(required=False)
@@ -72,7 +72,7 @@ class WebhookRotateSerializer(StrictSerializer):
 
 
 class WebhookAttemptSerializer(serializers.Serializer[Any]):
-    """One attempt. status: null without an answer; error: why it failed, empty if it did not."""
+    """One attempt. status: null without a response; error: why it failed, or empty."""
 
     at = serializers.DateTimeField()
     status = serializers.IntegerField(allow_null=True)
@@ -81,7 +81,7 @@ class WebhookAttemptSerializer(serializers.Serializer[Any]):
 
 
 class WebhookDeliverySerializer(serializers.Serializer[WebhookDelivery]):
-    """One event on its way to an endpoint: statuses and times, never the body."""
+    """One event for an endpoint: statuses and times, without the body."""
 
     id = serializers.UUIDField()
     message_id = serializers.SerializerMethodField()
@@ -101,7 +101,7 @@ class WebhookDeliverySerializer(serializers.Serializer[WebhookDelivery]):
 
 
 class WebhookDeliveryFilterSerializer(StrictSerializer):
-    """Which deliveries to list; all filters hold together."""
+    """Filters of the list of deliveries, combined with AND."""
 
     state = serializers.ChoiceField(choices=WebhookDelivery.State.values, required=False)
     event = serializers.CharField(max_length=40, required=False)

@@ -15,7 +15,7 @@ SECRET_BYTES: Final = 32
 
 
 def new_secret() -> str:
-    """Return a new secret, as its owner keeps it."""
+    """Return a new secret in its published format."""
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
@@ -24,7 +24,7 @@ def headers(
 ) -> dict[str, str]:
     """Return the headers of a message. sent_at: Unix seconds of this attempt.
 
-    signing_secrets: during a rotation two; a receiver accepts a message if one signature fits.
+    signing_secrets: two during a rotation; a receiver accepts a message if one signature matches.
     """
     signed = b"%s.%d.%s" % (message_id.encode(), sent_at, body)
     return {

@@ -11,13 +11,13 @@ from accounts.webhooks.jobs import DISPATCH
 
 @app.task(name=DISPATCH, retry=RetryStrategy(max_attempts=3, wait=5))
 def dispatch() -> None:
-    """Send what is due."""
+    """Send due deliveries."""
     dispatcher.run()
 
 
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="accounts_maintain_webhooks")
 def maintain_webhooks(timestamp: int) -> None:
-    """Send what has become due, and what a dead process or a lost job has left."""
+    """Send due deliveries, including those of killed processes and lost jobs."""
     if deliveries.maintain(now=timezone.now()):
         dispatcher.run()

@@ -67,17 +67,17 @@ class WebhookViewSet(ListAction, RetrieveAction):
     not_found = WebhookNotFound
 
     def get_queryset(self) -> QuerySet[WebhookEndpoint]:
-        """Return the organization's endpoints, locked where they are changed."""
+        """Return the organization's endpoints, locked for actions that change them."""
         rows = WebhookEndpoint.scoped.within_organization(self.principal.organization_id)
         is_read = self.action in {"list", "retrieve", "test"}
         return rows if is_read else rows.select_for_update()
 
     @extend_schema(summary="Add a webhook")
     def create(self, request: Request) -> Response:
-        """Add a URL and the events that are sent to it. The secret is shown this once.
+        """Add a URL and the events that are sent to it. Only this response contains the secret.
 
-        In production the URL begins with `https://`. Each request is signed as the Standard
-        Webhooks specification says; answer with a 2xx status within ten seconds.
+        In production the URL must begin with `https://`. Each request is signed according to the
+        Standard Webhooks specification; answer with a 2xx status within ten seconds.
         """
         body = self.read()
         with transaction.atomic():
@@ -93,9 +93,9 @@ class WebhookViewSet(ListAction, RetrieveAction):
 
     @extend_schema(summary="Change a webhook")
     def partial_update(self, request: Request, webhook_id: str) -> Response:
-        """Change URL, events or description, or switch it off or on.
+        """Change URL, events or description, or disable or enable it.
 
-        Switching it off fails what waits to be sent.
+        Disabling it fails its queued deliveries.
         """
         changes = Changes(**self.read())
         with transaction.atomic():
@@ -117,7 +117,7 @@ class WebhookViewSet(ListAction, RetrieveAction):
     @extend_schema(summary="Replace a webhook's secret")
     @action(detail=True, methods=["post"], url_path="secret/rotate")
     def rotate(self, request: Request, webhook_id: str) -> Response:
-        """Make a new secret, shown this once. The former one signs as well for 24 hours."""
+        """Create a new secret, returned only here. The previous one also signs for 24 hours."""
         keep_previous = self.read()["keep_previous"]
         with transaction.atomic():
             endpoint = self.get_object()
@@ -128,7 +128,7 @@ class WebhookViewSet(ListAction, RetrieveAction):
     @extend_schema(summary="Send a test event", request=None)
     @action(detail=True, methods=["post"])
     def test(self, request: Request, webhook_id: str) -> Response:
-        """Send the event `webhook.test`; its delivery tells what came of it."""
+        """Send the event `webhook.test`; its delivery shows the result."""
         now = timezone.now()
         endpoint = self.get_object()
         endpoints.check_rate_limit(self.principal.organization_id, now=now)
@@ -162,7 +162,7 @@ class WebhookDeliveryViewSet(ListAction, RetrieveAction):
     not_found = WebhookDeliveryNotFound
 
     def get_queryset(self) -> QuerySet[WebhookDelivery]:
-        """Return the webhook's deliveries; of a list, those that fit its filters.
+        """Return the webhook's deliveries; for a list, those that match its filters.
 
         Raises WebhookNotFound (404).
         """
@@ -181,7 +181,7 @@ class WebhookDeliveryViewSet(ListAction, RetrieveAction):
     @extend_schema(summary="Send an event again", request=None)
     @action(detail=True, methods=["post"])
     def resend(self, request: Request, webhook_id: str, delivery_id: str) -> Response:
-        """Send the event at once, with the id it had, and with all attempts anew."""
+        """Send the event again immediately, with the same id and a new series of attempts."""
         now = timezone.now()
         found = self.get_object()
         endpoints.check_rate_limit(self.principal.organization_id, now=now)

@@ -15,13 +15,13 @@ class ClaimSerializer(StrictSerializer):
 
 
 class DomainSerializer(serializers.ModelSerializer[Domain]):
-    """A claimed domain; ``record`` proves it, and has to remain in DNS."""
+    """A claimed domain; ``record`` verifies it, and has to remain in DNS."""
 
     status = serializers.SerializerMethodField()
     record = serializers.SerializerMethodField()
 
     class Meta:
-        """The fields that an admin sees."""
+        """The fields that an admin can read."""
 
         model = Domain
         fields = ("id", "domain", "role", "status", "record", "created_at", "verified_at")

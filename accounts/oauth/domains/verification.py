@@ -1,6 +1,6 @@
-"""Domains: claimed by organizations, proven by a DNS record, lost when the record is gone.
+"""Domains: claimed by organizations, verified by a DNS record, lost when the record is removed.
 
-A proven domain has one effect: a new user whose Google account belongs to that Workspace domain
+A verified domain has one effect: a new user whose Google account belongs to that Workspace domain
 joins the organization (accounts.oauth.organization_matching).
 """
 
@@ -35,7 +35,7 @@ from platform_site.lib.web.hostnames import DOMAIN
 MAX_DOMAINS: Final = 50
 LOOKUPS_PER_HOUR: Final = 60
 HOUR: Final = timedelta(hours=1)
-# A zone that is moved loses its record for a while, a domain that was sold loses it forever.
+# The record of a zone that moves is missing for a while, that of a sold domain forever.
 EXPIRES_AFTER: Final = timedelta(days=7)
 
 log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ def domains_of(organization_id: int) -> QuerySet[Domain]:
 
 
 def record_of(domain: Domain) -> dict[str, str]:
-    """Return the DNS record that proves a domain."""
+    """Return the DNS record that verifies a domain."""
     service = settings.SERVICE_NAME
     return {
         "type": "TXT",
@@ -60,7 +60,7 @@ def record_of(domain: Domain) -> dict[str, str]:
 def claim(
     request: PlatformRequest, principal: Principal, domain: str, *, role: str, now: datetime
 ) -> Domain:
-    """Claim a domain for an organization; a claim has no effect before it is proven.
+    """Claim a domain for an organization; a claim has no effect before it is verified.
 
     role: of users who will join by it.
     Raises InvalidRequest (400), DomainTaken, TooManyDomains (409).
@@ -89,7 +89,7 @@ def claim(
 
 
 def on_account_reclaimed(user_id: UUID) -> None:
-    """Give up the domains that a user claimed (a lifecycle hook): others could join by them."""
+    """Delete the domains that a user claimed (a lifecycle hook): others could join by them."""
     maker = User.unscoped.get(pk=user_id)  # unscoped: by the user's own key
     claims = trail.of_organization(maker.organization_id).filter(
         tag=AccountTag.DOMAIN_CREATE, actor_id=user_id
@@ -99,10 +99,11 @@ def on_account_reclaimed(user_id: UUID) -> None:
 
 
 def verify(request: PlatformRequest, domain: Domain, *, now: datetime) -> Domain:
-    """Look for the record, and mark the domain as proven if it is found.
+    """Look up the record, and mark the domain as verified if it is found.
 
-    Raises NotFound (404: removed meanwhile), DomainUnproven, DomainTaken (409: another organization
-    has proven it, and its record may still exist), TooManyAttempts (429), DnsUnavailable (503).
+    Raises NotFound (404: removed in the meantime), DomainUnproven, DomainTaken (409: another
+    organization has verified it, and its record may still exist), TooManyAttempts (429),
+    DnsUnavailable (503).
     """
     _check_rate_limit(domain.organization_id, now)
     if not _has_record(domain):
@@ -131,7 +132,7 @@ def remove(request: PlatformRequest, domain: Domain) -> None:
 
 
 def recheck_all(*, now: datetime) -> None:
-    """Look for the records of proven domains; after a week without its record a proof expires.
+    """Look up the records of verified domains; after a week without it the verification expires.
 
     The buyer of a domain can create Workspace accounts in it, and these must not join the
     organization of the previous owner.

@@ -38,7 +38,7 @@ class DomainViewSet(ListAction):
 
     @extend_schema(summary="Claim a domain")
     def create(self, request: Request) -> Response:
-        """Claim a domain; `record` is what to add to its DNS before verifying."""
+        """Claim a domain; add `record` to its DNS, then verify it."""
         body = self.read()
         claimed = verification.claim(
             self.platform_request,
@@ -51,13 +51,13 @@ class DomainViewSet(ListAction):
 
     @extend_schema(summary="Remove a domain")
     def destroy(self, request: Request, domain_id: str) -> Response:
-        """Remove the domain: no one joins by it any more, and users who joined stay."""
+        """Remove the domain: no further users join by it, and users who have joined stay."""
         verification.remove(self.platform_request, self.get_object())
         return self.no_content()
 
     @extend_schema(summary="Verify a domain", request=None)
     @action(detail=True, methods=["post"])
     def verify(self, request: Request, domain_id: str) -> Response:
-        """Look for the DNS record; from then on Google accounts of the domain join on sign-in."""
+        """Look up the DNS record; then Google accounts of the domain join when they sign in."""
         domain = self.get_object()
         return self.respond(verification.verify(self.platform_request, domain, now=timezone.now()))

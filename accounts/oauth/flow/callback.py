@@ -28,7 +28,7 @@ def handle(
 ) -> str:
     """Return the URL to send the browser on to: with a one-time code, or with an error.
 
-    Only the code is created here: accounts and links wait for its exchange.
+    Only the code is created here; accounts and links are created when it is exchanged.
     Raises the errors that leave no trusted URL to send the browser to: ProviderNotConfigured
     (404), StateInvalid (400), TooManyAttempts (429).
     """
@@ -57,7 +57,7 @@ def _fetch_profile(
     """Return the user's profile; this calls the provider, so no transaction may be open."""
     backend = registry.backend(provider, session=session, callback=parameters)
     try:
-        # A provider with many mapped groups is called many times, while a person waits.
+        # A provider with many mapped groups is called many times while the user waits.
         with http.time_limit(3 * settings.OAUTH.timeout_s):
             profile = backend.fetch_profile()
     except PlatformError as exc:

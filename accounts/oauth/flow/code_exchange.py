@@ -1,8 +1,8 @@
 """The exchange of a one-time code for a session or a completed link.
 
-Accounts are created, conflicts reported and the login stages passed here and not in the callback:
-the caller holds the PKCE verifier, so the answer reaches the client that started the transaction,
-and not someone who only saw the browser's address line.
+Accounts are created, conflicts reported and the login stages run here and not in the callback: the
+caller has the PKCE verifier, so the response goes to the client that started the transaction, and
+not to someone who only saw the URL in the browser.
 """
 
 from datetime import datetime
@@ -39,7 +39,7 @@ from platform_site.lib.principals import PlatformRequest
 AMR: Final = "fed"
 # Another request may create the same identity or take the same address at the same moment.
 MAX_TRIES: Final = 3
-# They use the code up. Any other error leaves the code, and everything else, as it was.
+# These errors use the code up. Any other error changes nothing: the code can be used again.
 REFUSALS: Final = (
     EmailMissing,
     EmailTaken,
@@ -68,9 +68,9 @@ def exchange(request: PlatformRequest, code: str, verifier: str, *, now: datetim
             break
         except IntegrityError as exc:
             if attempt == MAX_TRIES:
-                # Not a race, then: the index considers two addresses equal that `find` does not.
+                # Not a race: the index considers two addresses equal that `find` does not.
                 raise EmailTaken from exc
-    # Raised outside of the transaction: the code stays used, and the audit event is kept.
+    # Raised outside the transaction, so that the code stays used and the audit event is kept.
     if isinstance(outcome, PlatformError):
         raise outcome
     return outcome

@@ -1,4 +1,4 @@
-"""Grants: a proven profile that a secret can be exchanged for, once.
+"""Grants: a verified profile that a secret can be exchanged for, once.
 
 A code is created by a callback and exchanged by the client. A link token is created by a conflict
 and redeemed by the owner of the account.
@@ -50,7 +50,7 @@ def issue_link_token(grant: OAuthGrant, user: User, *, now: datetime) -> tuple[s
 
 
 def redeem(kind: GrantKind, secret: str, *, now: datetime) -> OAuthGrant | None:
-    """Use a secret up and return its grant, None if there is none; of parallel calls one succeeds.
+    """Use a secret up and return its grant, None without one; of concurrent calls one succeeds.
 
     Call inside a transaction: with its rollback the secret can be used again.
     """

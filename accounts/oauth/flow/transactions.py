@@ -144,7 +144,7 @@ def find(request: PlatformRequest, provider: str, state: str) -> OAuthTransactio
 
 
 def claim(transaction: OAuthTransaction, *, now: datetime) -> dict[str, Any]:
-    """Use a transaction up and return social-core's session; of parallel callbacks one succeeds.
+    """Use a transaction up and return social-core's session; of concurrent callbacks one succeeds.
 
     Raises StateUsed.
     """

@@ -1,7 +1,7 @@
-"""Roles derived from memberships at a provider, kept apart from those given by hand.
+"""Roles derived from memberships at a provider, stored separately from those given by an admin.
 
-``User.roles`` is given by hand and never touched here; ``User.derived_roles`` is computed from the
-identities' memberships and the configured mappings, and nothing else writes it. Both kinds count.
+``User.roles`` is set by admins and never changed here; ``User.derived_roles`` is computed from the
+identities' memberships and the configured mappings, and nothing else writes it. Both are effective.
 """
 
 from datetime import datetime
@@ -38,7 +38,7 @@ def update(
     *,
     now: datetime,
 ) -> None:
-    """Store what a provider says about memberships and derive roles; the user's row is locked.
+    """Store a provider's memberships and derive roles; the user's row is locked.
 
     memberships: None if the provider was not asked, which changes nothing.
     """
@@ -56,7 +56,7 @@ def update(
 def recompute(request: PlatformRequest | None, user: User, *, reason: str, now: datetime) -> None:
     """Derive a user's roles again; a change takes effect on the next request, and is audited.
 
-    reason: the provider, or what else has happened. The user's row is locked.
+    reason: the provider, or another cause. The user's row is locked.
     """
     mine = Identity.scoped.within_organization(user.organization_id).filter(user=user)
     held = {
@@ -72,7 +72,7 @@ def recompute(request: PlatformRequest | None, user: User, *, reason: str, now: 
     user.derived_roles = derived
     user.save(update_fields=["derived_roles"])
     if "admin" in before and "admin" not in (*user.roles, *derived):
-        # A former admin must not come back by an invitation that they sent themselves.
+        # A former admin must not return with an invitation that they have sent themselves.
         invitations.revoke_created_by(user, now=now)
         api_keys.revoke_created_by(user, reason="maker_demoted", now=now)
     events.emit(user.organization_id, "member.changed", event_data(user))

@@ -1,8 +1,8 @@
 """Memberships at providers, refreshed in the background; only derived roles change with them.
 
 Without a clear answer nothing changes: an outage, a rate limit, an organization that restricts this
-application. A denied membership removes the role at once. Tokens that the provider refuses say
-nothing about memberships, but a user who withdraws them must not keep a role by that: it ends a day
+application. A denied membership removes the role immediately. Tokens that the provider refuses say
+nothing about memberships, but a user must not keep a role by withdrawing them: the role ends a day
 after the provider last confirmed it.
 """
 
@@ -85,7 +85,8 @@ def _fresh_credentials(
         raise CredentialsRefused
     renewed = backend.refresh_credentials(credentials)
     before, identity.credentials = identity.credentials, identities.encrypt_credentials(renewed)
-    # At once, as the old refresh token may be void; but not over those of a parallel sign-in.
+    # Stored immediately, because the old refresh token may be invalid now; but tokens of a
+    # concurrent sign-in are not overwritten.
     Identity.unscoped.filter(  # unscoped: by its own key
         pk=identity.pk, credentials=before
     ).update(credentials=identity.credentials)
@@ -93,7 +94,7 @@ def _fresh_credentials(
 
 
 def _keep_for_a_day(identity: Identity, groups: list[str], *, now: datetime) -> None:
-    """Keep memberships that the provider does not confirm any more, for a limited time."""
+    """Keep memberships that the provider no longer confirms, for a limited time."""
     confirmed_at = identity.confirmed_at
     if confirmed_at is not None and now < confirmed_at + UNCONFIRMED_LIMIT:
         _store(identity, Memberships(unknown=tuple(groups)), now=now)
@@ -108,7 +109,7 @@ def _store(identity: Identity, found: Memberships | None, *, now: datetime) -> N
         rows = Identity.unscoped.filter(pk=identity.pk)  # unscoped: by its own key
         current: Identity | None = rows.first()
         if current is None or current.credentials != identity.credentials:
-            # Unlinked, or signed in meanwhile: that is more recent.
+            # Unlinked, or signed in again in the meantime, which is more recent.
             return
         current.user = user
         if found is None:

@@ -26,12 +26,12 @@ class Apple(OpenIdBackend, AppleIdAuth[HttpResponse]):
     uses_form_post = True
     DEFAULT_SCOPE = ["name", "email"]
     SCOPE_SEPARATOR = " "
-    # Apple accepts up to six months; one is made for each exchange, so minutes are enough.
+    # Apple accepts up to six months; a new secret is made for each exchange, so minutes are enough.
     TOKEN_TTL_SEC = 300
 
     @classmethod
     def social_settings(cls, provider: ProviderSettings) -> dict[str, Any]:
-        """Return the endpoints, and what the client secret is made of."""
+        """Return the endpoints, and the parts of the client secret."""
         base = provider.base_url or ISSUER
         return {
             "CLIENT": provider.client_id,

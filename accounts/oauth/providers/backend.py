@@ -3,7 +3,7 @@
 A backend builds the authorization URL, exchanges the provider's code and, for OpenID Connect,
 verifies the ID token: signature by the provider's JWKS (fetched again for an unknown key id),
 issuer, audience, azp, expiry, age, nonce of this transaction, at_hash. social-core's pipeline never
-runs: ``do_auth`` returns the token response instead of signing anyone in. Bounds of outbound calls,
+runs: ``do_auth`` returns the token response instead of signing anyone in. Limits of outbound calls,
 the browser binding and the trust in an e-mail address are decided here and not by social-core.
 """
 
@@ -44,7 +44,7 @@ class CredentialsRefused(Exception):
 
 
 class ProviderBackend(BaseOAuth2[HttpResponse], ABC):
-    """The base of all providers; each module of this folder adds what is special to one.
+    """The base of all providers; each provider has a module in this folder.
 
     uses_form_post: the callback is a form sent from the provider's page (OAuth 2.0 Form Post
     Response Mode).
@@ -66,9 +66,9 @@ class ProviderBackend(BaseOAuth2[HttpResponse], ABC):
 
     @abstractmethod
     def read_profile(self, tokens: dict[str, Any]) -> Profile:
-        """Return the profile of the user whom the token response is about.
+        """Return the profile of the token response's user.
 
-        Raises the ``PlatformError`` that the user is to see, and social-core's exceptions.
+        Raises a ``PlatformError`` to show to the user, and social-core's exceptions.
         """
 
     def issuers(self) -> tuple[str, ...]:
@@ -78,17 +78,17 @@ class ProviderBackend(BaseOAuth2[HttpResponse], ABC):
     def memberships(
         self, credentials: Credentials, subject: str, groups: Iterable[str]
     ) -> Memberships:
-        """Ask the provider in which of the groups a user is; an unclear answer counts as unknown.
+        """Ask the provider which groups a user is in; an unclear response counts as unknown.
 
         Raises CredentialsRefused.
         """
         return Memberships()
 
     def refresh_credentials(self, credentials: Credentials) -> Credentials:
-        """Exchange a refresh token for new tokens; the old ones may be void from then on.
+        """Exchange a refresh token for new tokens; the old ones may be invalid afterwards.
 
-        Raises CredentialsRefused, and ProviderUnavailable or ProviderError, which say nothing
-        about the user.
+        Raises CredentialsRefused, or ProviderUnavailable and ProviderError if the reason is not the
+        user.
         """
         try:
             tokens = self.refresh_token(credentials.refresh_token)
@@ -125,7 +125,7 @@ class ProviderBackend(BaseOAuth2[HttpResponse], ABC):
         """
         issuer = self.transaction.callback.get("iss")
         if issuer is not None and self.issuers() and issuer not in self.issuers():
-            # RFC 9207: a response of another provider than the one that was asked.
+            # RFC 9207: the response comes from another provider.
             raise IdentityInvalid
         try:
             tokens: Any = self.auth_complete()
@@ -133,7 +133,7 @@ class ProviderBackend(BaseOAuth2[HttpResponse], ABC):
         except SocialAuthBaseException as exc:
             raise platform_error(exc) from exc
         except CredentialsRefused as exc:
-            # The provider refused the tokens that it had just issued.
+            # The provider refused tokens that it has just issued.
             raise ProviderError from exc
 
     def state_token(self) -> str:
@@ -141,7 +141,7 @@ class ProviderBackend(BaseOAuth2[HttpResponse], ABC):
         return self.transaction.state
 
     def do_auth(self, access_token: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the token response where social-core would run its pipeline."""
+        """Return the token response instead of running social-core's pipeline."""
         return kwargs["response"]
 
     def request(
@@ -157,9 +157,9 @@ class ProviderBackend(BaseOAuth2[HttpResponse], ABC):
         timeout: float | None = None,
         stage: ErrorStage = "user_info",
     ) -> requests.Response:
-        """Call the provider within our bounds; social-core's own call follows redirects.
+        """Call the provider within limits; social-core's own call follows redirects.
 
-        Raises AuthProviderError and what else the provider's error means.
+        Raises AuthProviderError, and other exceptions of social-core.
         """
         try:
             response = http.send(method, url, headers=headers, data=data, params=params, auth=auth)
@@ -219,7 +219,7 @@ class OpenIdBackend(ProviderBackend, OpenIdConnectAuth[HttpResponse]):
 
 
 def platform_error(error: SocialAuthBaseException) -> PlatformError:
-    """Return our error for one of social-core's; it repeats no text of the provider."""
+    """Return the PlatformError for social-core's exception; it contains no text of the provider."""
     if isinstance(error, AuthCanceled):
         return AccessDenied()
     if error.code in {"timeout", "connection_failed", "tls_error", "unavailable", "rate_limited"}:
@@ -230,7 +230,7 @@ def platform_error(error: SocialAuthBaseException) -> PlatformError:
 
 
 def log_context(error: PlatformError) -> dict[str, Any]:
-    """Return what an operator needs in the log: codes and statuses, no text of the provider."""
+    """Return fields for the log: codes and statuses, no text of the provider."""
     cause = error.__cause__
     if not isinstance(cause, SocialAuthBaseException):
         return {}

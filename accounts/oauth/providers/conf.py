@@ -1,6 +1,6 @@
 """Settings of the identity providers.
 
-A provider is configured by its client id; what else it needs is then required by name.
+A provider is configured by its client id; its other settings are then required.
 """
 
 import re
@@ -42,10 +42,10 @@ class RoleMapping(NamedTuple):
 class ProviderSettings:
     """The configuration of one provider.
 
-    base_url: where its endpoints are instead of their usual place; '' for that place.
-    domains: Google's: accounts of other Workspace domains are refused; none allows all.
-    mappings: GitHub's and Discord's, in the order in which they name a new user's organization.
-    team_id, key_id, private_key: Apple's, from which the client secret is made.
+    base_url: of its endpoints; '' for the provider's own.
+    domains: for Google: accounts of other Workspace domains are refused; empty allows all.
+    mappings: for GitHub and Discord: the first match is a new user's organization.
+    team_id, key_id, private_key: for Apple, to sign the client secret with.
     """
 
     client_id: str
@@ -110,7 +110,7 @@ def _discord_mappings(words: tuple[str, ...]) -> tuple[RoleMapping, ...]:
 
 
 def _private_key(text: str) -> str:
-    # In a variable of one line its line breaks are usually written as \n.
+    # In an environment variable line breaks are usually written as \n.
     return text.replace("\\n", "\n")
 
 

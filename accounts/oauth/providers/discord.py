@@ -90,7 +90,7 @@ class Discord(ProviderBackend, DiscordOAuth2[HttpResponse], BaseOAuth2PKCE[HttpR
     def _roles(self, credentials: Credentials, guild: str) -> frozenset[str] | None:
         """Return the user's roles in a server and the server's own id; empty for no member.
 
-        None if Discord does not response the question. Raises CredentialsRefused.
+        None if Discord's response is unclear. Raises CredentialsRefused.
         """
         try:
             response = http.send(
@@ -107,7 +107,7 @@ class Discord(ProviderBackend, DiscordOAuth2[HttpResponse], BaseOAuth2PKCE[HttpR
             return frozenset()
         if not isinstance(body, dict) or not isinstance(body.get("roles"), list):
             return None
-        # A user who has not accepted the server's rules yet may not do anything there either.
+        # A user who has not accepted the server's rules yet has no rights there either.
         if body.get("pending") is True:
             return frozenset()
         return frozenset([guild, *(role for role in body["roles"] if isinstance(role, str))])

@@ -52,7 +52,7 @@ class GitHub(ProviderBackend, GithubOAuth2[HttpResponse], BaseOAuth2PKCE[HttpRes
         }
 
     def read_profile(self, tokens: dict[str, Any]) -> Profile:
-        """Ask for the user and the primary address, with GitHub's word on its verification."""
+        """Ask for the user and the primary address, with GitHub's statement on its verification."""
         credentials = self.credentials(tokens)
         headers = self._headers(credentials)
         user = self.get_json(f"{self._api}/user", headers=headers)
@@ -110,7 +110,7 @@ class GitHub(ProviderBackend, GithubOAuth2[HttpResponse], BaseOAuth2PKCE[HttpRes
         )
 
     def _is_member(self, credentials: Credentials, login: str, group: str) -> bool | None:
-        """Return True for a member; None if GitHub does not response the question.
+        """True for a member; None if GitHub's response is unclear.
 
         Each group takes a request of its own: lists silently omit organizations that restrict this
         application or require a recent single sign-on; a single request is answered with 403.
@@ -161,7 +161,7 @@ def _subject(user: object) -> str:
 
 
 def _can_read_organizations(response: requests.Response) -> bool:
-    """Return True if a 404 means that the user is no member, not that the token is too weak."""
+    """True if a 404 means that the user is not a member, and not that the token lacks a scope."""
     scopes = response.headers.get("X-OAuth-Scopes")
     if scopes is None:
         # GitHub Apps have permissions instead, without which the status is 403.

@@ -50,7 +50,7 @@ def send(
 
     Raises requests.RequestException: Timeout, ConnectionError, ResponseTooLong.
     """
-    # For the response as a whole: single reads may each be in time and yet never end.
+    # For the response as a whole: each read may be in time while the response never ends.
     started = time.monotonic()
     deadline = min(_deadline.get(), started + 2 * settings.OAUTH.timeout_s)
     if started >= deadline:
@@ -77,7 +77,8 @@ def _keep_headers(request: requests.PreparedRequest) -> requests.PreparedRequest
 def _read(response: requests.Response, *, deadline: float) -> requests.Response:
     body = bytearray()
     try:
-        # What has arrived: any other read waits for its whole length, however slowly that comes.
+        # Reads what has arrived: any other read waits for its whole length, even from a slow
+        # server.
         while piece := response.raw.read1(PIECE_BYTES, decode_content=True):
             body += piece
             if len(body) > MAX_BYTES:

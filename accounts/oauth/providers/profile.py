@@ -1,4 +1,4 @@
-"""What a provider vouches for: a user's profile there, and memberships in mapped groups."""
+"""A user's profile at a provider, and memberships in mapped groups."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ MAX_SUBJECT_CHARS: Final = 255
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A provider's tokens, kept only if memberships have to be asked for again.
+    """A provider's tokens, stored only if memberships are refreshed later.
 
     expires_at: of the access token, in Unix seconds; 0 for never.
     """
@@ -36,7 +36,7 @@ class Memberships:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A user's account at a provider, proven by a sign-in there.
+    """A user's account at a provider, verified by a sign-in there.
 
     subject: the provider's own id, which never changes and is never reassigned.
     email: '' if there is no usable address. is_verified: by the provider.
@@ -63,7 +63,7 @@ class Profile:
         return is_text and 0 < len(subject) <= MAX_SUBJECT_CHARS
 
     def as_json(self) -> dict[str, Any]:
-        """Return what ``from_json`` reads."""
+        """Return the profile as ``from_json`` reads it."""
         return asdict(self)
 
     @classmethod

@@ -106,7 +106,7 @@ class LoginAnswer:
 
 @dataclass(frozen=True)
 class TerminalStarted:
-    """A request. matching_code: the page shows the same; page_url: for the user's browser."""
+    """A request. matching_code: shown on the page as well; page_url: for the user's browser."""
 
     request_id: str
     matching_code: str
@@ -488,12 +488,12 @@ class Member:
 
     user_id: str
     email: Optional[str]
-    # True if the address was proven.
+    # True if the address was verified.
     email_verified: bool
     roles: list[str]
     derived_roles: list[str]
     labels: list[str]
-    # True if the member is kept out.
+    # True if the member cannot sign in.
     disabled: bool
     created_at: datetime
     last_login_at: Optional[datetime]
@@ -509,7 +509,7 @@ class Invitation:
     labels: list[str]
     # Return one of `pending`, `expired`, `accepted`, `revoked`.
     state: str
-    # Return the address of who invited; null for an operator, and for a member who is gone.
+    # Return the inviting member's address; null for an operator or a removed member.
     invited_by: Optional[str]
     created_at: datetime
     expires_at: datetime
