@@ -1,4 +1,4 @@
-"""Organizations and environments in the admin, read-only; environments.py changes them."""
+"""Organizations and environments in the admin, read-only."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ from platform_site.lib.admin.pages import ReadOnlyAdmin
 
 @admin.register(Organization)
 class OrganizationAdmin(ReadOnlyAdmin):
-    """Who the tenants are."""
+    """Organizations."""
 
     list_display = (
         *("id", "name", "mfa_required", "mfa_grace_period_days", "created_at"),
@@ -31,7 +31,7 @@ class OrganizationAdmin(ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Show what the organization has, of all layers, with the lists behind it."""
+        """Show the organization's figures of all layers, with links to the lists."""
         facts: Callable[[str], Any] = import_string(settings.STAFF_ORGANIZATION_FACTS)
         more = {"organization_facts": facts(object_id)}
         page: HttpResponse = super().change_view(
@@ -42,7 +42,7 @@ class OrganizationAdmin(ReadOnlyAdmin):
 
 @admin.register(Environment)
 class EnvironmentAdmin(ReadOnlyAdmin):
-    """What the tenants have."""
+    """Environments."""
 
     list_display = ("slug", "name", "organization", "is_built_in", "created_at", "deleted_at")
     list_filter = ("is_built_in", BY_ORGANIZATION)

@@ -8,7 +8,7 @@ from platform_site.settings_table import Integer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentSettings:
-    """How many environments there may be, and how long a deleted one's data is kept."""
+    """The limit of environments, and how long a deleted environment's data is kept."""
 
     limit: Annotated[
         int,

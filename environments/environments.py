@@ -1,4 +1,4 @@
-"""An environment's life: made with its organization, added, relabelled, deleted, dropped."""
+"""Creating, renaming and deleting environments, and dropping their data."""
 
 import re
 from datetime import datetime, timedelta
@@ -24,10 +24,10 @@ SLUG_RULE: Final = "1 to 63 lower-case letters, digits and dashes, no dash at ei
 
 
 def create_organization(name: str) -> Organization:
-    """Make an organization with its built-in environments."""
+    """Create an organization with its built-in environments."""
     with transaction.atomic():
         organization = Organization.objects.create(name=name)
-        Environment.unscoped.bulk_create(  # unscoped: the tenant is being made
+        Environment.unscoped.bulk_create(  # unscoped: the tenant is being created
             [
                 Environment(organization=organization, slug=slug, name=slug, is_built_in=True)
                 for slug in BUILT_IN
@@ -37,12 +37,12 @@ def create_organization(name: str) -> Organization:
 
 
 def find(organization_id: int, id_or_name: str) -> Environment:
-    """Return a live environment by its id or, without regard to case, its name.
+    """Return an environment by its id or its name, without regard to case.
 
-    Raises EnvironmentNotFound, also for another organization's and for deleted ones.
+    Raises EnvironmentNotFound, also if it belongs to another organization or was deleted.
     """
     wanted = id_or_name.strip()
-    # PostgreSQL text holds no NUL; such a name is of no environment.
+    # PostgreSQL's text cannot contain NUL, so no environment has such a name.
     if "\0" in wanted:
         raise EnvironmentNotFound
     found: Environment | None = _named(organization_id, wanted, Q(slug=wanted)).first()
@@ -52,8 +52,8 @@ def find(organization_id: int, id_or_name: str) -> Environment:
 
 
 def by_slug(organization_id: int, slug: str) -> Environment:
-    """Return a live environment by its id. Raises EnvironmentNotFound."""
-    # Also keeps out what PostgreSQL's text cannot hold: a NUL in the path must be a 404.
+    """Return an environment by its id. Raises EnvironmentNotFound, also if it was deleted."""
+    # Also refuses NUL, which PostgreSQL's text cannot contain: in a path it must be a 404.
     if not SLUG.fullmatch(slug):
         raise EnvironmentNotFound
     found: Environment | None = (
@@ -67,10 +67,10 @@ def by_slug(organization_id: int, slug: str) -> Environment:
 
 
 def create(organization_id: int, slug: str, *, name: str = "", copy_from: str = "") -> Environment:
-    """Add an environment; its database is made at the first query.
+    """Create an environment; its database is created at the first query.
 
-    slug: 1 to 63 of ``a-z 0-9 -``, no dash at either end. name: as the slug when empty. copy_from:
-    id or name of another environment of the organization, whose data is copied in the background.
+    slug: 1 to 63 of ``a-z 0-9 -``, no dash at either end. name: '' for the slug. copy_from: id or
+    name of another environment of the organization, whose data is copied in the background.
     Raises InvalidRequest, EnvironmentTaken, EnvironmentNotFound, EnvironmentNotReady and
     QuotaExceeded.
     """
@@ -104,7 +104,7 @@ def relabel(organization_id: int, slug: str, *, name: str) -> Environment:
 
 
 def delete(organization_id: int, slug: str, *, now: datetime) -> Environment:
-    """Delete an environment: it cannot be reached from now on, and its data is dropped later.
+    """Delete an environment: access ends immediately, and its data is dropped after the retention.
 
     Raises EnvironmentNotFound and EnvironmentBuiltIn.
     """
@@ -120,7 +120,7 @@ def delete(organization_id: int, slug: str, *, now: datetime) -> Environment:
 
 
 def close_organization(organization_id: int, *, now: datetime) -> None:
-    """Delete every environment, the built-in ones too, of an organization without members.
+    """Delete every environment of an organization without members, including the built-in ones.
 
     Call inside a transaction; the data is dropped after the retention.
     """
@@ -141,7 +141,7 @@ def expired(*, now: datetime) -> list[int]:
 
 
 def drop(environment_pk: int) -> None:
-    """Drop a deleted environment's data, then its row; safe to repeat, never a live one's."""
+    """Drop a deleted environment's data, then its row; safe to repeat. Ignores existing ones."""
     rows = Environment.unscoped.filter(  # unscoped: housekeeping, by key
         pk=environment_pk, deleted_at__isnull=False
     )
@@ -165,7 +165,8 @@ def _refuse_too_many(organization_id: int) -> None:
 
 
 def _lock(organization_id: int) -> None:
-    # Names and ids are one space of names that no single index can hold: writers take turns.
+    # Names and ids share one namespace, which no single index can enforce, so writers are
+    # serialized.
     Organization.objects.select_for_update().only("pk").get(pk=organization_id)
 
 
@@ -176,7 +177,7 @@ def _refuse_taken(organization_id: int, word: str, *, except_pk: int = 0) -> Non
 
 
 def _named(organization_id: int, name: str, or_slug: Q) -> QuerySet[Environment]:
-    """Return the live environments of a name or a slug; names are compared as their index does."""
+    """Return the environments with a name or slug; names are compared as in their index."""
     rows = Environment.scoped.within_organization(organization_id).alias(folded=Lower("name"))
     named: QuerySet[Environment] = rows.filter(
         or_slug | Q(folded=Lower(Value(name))), deleted_at=None

@@ -1,4 +1,4 @@
-"""What the environments refuse."""
+"""The errors of environments."""
 
 from platform_site.lib.errors import Conflict, Forbidden, NotFound
 
@@ -18,9 +18,9 @@ class EnvironmentTaken(Conflict):
 
 
 class QuotaExceeded(Forbidden):
-    """As many environments as the organization may have, or as much data as an environment may.
+    """The limit of the organization's environments, or of an environment's data, is reached.
 
-    In SQL, DELETE, TRUNCATE, DROP and reading go on.
+    In SQL, DELETE, TRUNCATE, DROP and reading still work.
     """
 
     code = "quota_exceeded"

@@ -1,4 +1,4 @@
-"""Where: organizations and their environments."""
+"""Models of organizations and their environments."""
 
 from typing import Any, ClassVar, Final
 
@@ -13,18 +13,19 @@ MFA_METHODS: Final = ("totp", "sms", "email", "webauthn", "backup_codes")
 
 
 def all_methods() -> list[str]:
-    """Return every method: the policy a new organization starts with."""
+    """Return every method: the policy of a new organization."""
     return list(MFA_METHODS)
 
 
 class Organization(models.Model):
-    """A tenant: it owns users, environments and everything in them.
+    """A tenant: it owns users, environments and all data in them.
 
-    mfa_*: its policy on the second factor. allowed_methods also holds what may be verified;
-    required_since is when the requirement began, from which the grace period counts.
-    recovery_questions_enabled: security questions are weak (OWASP ASVS 5.0 6.4.2), so off at first.
-    deletion_*: set from the request on; from deletion_began_at on it cannot be cancelled.
-    deleted_at: all of its data is gone, and its name; the row stays for the ledger.
+    mfa_*: its policy on the second factor. mfa_allowed_methods: the methods that may be used;
+    mfa_required_since: when the requirement began, from which the grace period counts.
+    recovery_questions_enabled: security questions are weak (OWASP ASVS 5.0 6.4.2), so disabled by
+    default.
+    deletion_*: set by the request; after deletion_began_at it cannot be cancelled.
+    deleted_at: its data and name were deleted; the row stays for the ledger.
     """
 
     name = models.CharField(max_length=200)
@@ -45,16 +46,16 @@ class Organization(models.Model):
     deleted_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
-        """Return the name, or the number of one that was deleted."""
+        """Return the name, or the number of a deleted organization."""
         return self.name or f"deleted organization {self.pk}"
 
 
 class Environment(TenantModel):
-    """A world of data inside an organization.
+    """An isolated data set of an organization.
 
     slug: the public id, immutable; name: a label. Each is unique in the organization, and no name
-    is another's slug, since login and switch take either. A deleted environment keeps its row
-    until its data is dropped; its slug and name are free at once.
+    is another's slug, because login and switch accept both. A deleted environment keeps its row
+    until its data is dropped; its slug and name can be used again immediately.
     """
 
     organization = models.ForeignKey(
@@ -92,7 +93,7 @@ class Environment(TenantModel):
 class RequestHour(TenantModel):
     """API requests of an organization in one hour, kept for eight days (request_activity.py).
 
-    hour: its beginning. refused: answers of 400 to 499. failed: of 500 and above.
+    hour: its beginning. refused: responses with status 400 to 499. failed: with 500 and above.
     """
 
     organization = models.ForeignKey(
@@ -104,12 +105,12 @@ class RequestHour(TenantModel):
     failed = models.BigIntegerField()
 
     class Meta(TenantModel.Meta):
-        """One row for an hour of an organization."""
+        """One row per organization and hour."""
 
         constraints: ClassVar[list[Any]] = [
             models.UniqueConstraint(fields=["organization", "hour"], name="request_hour_unique")
         ]
 
     def __str__(self) -> str:
-        """Return whose and when."""
+        """Return the organization and the hour."""
         return f"{self.organization_id}, {self.hour:%Y-%m-%d %H:%M}"

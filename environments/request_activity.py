@@ -1,6 +1,6 @@
-"""Requests of each organization by hour: counted in the process, added to rows at intervals.
+"""API requests per organization and hour: counted in the process, added to rows at intervals.
 
-An answer costs no query. A process that is killed loses what it counted since its last write.
+A request costs no query. A killed process loses the counts since its last write.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -16,8 +16,8 @@ from platform_site.lib.metrics.organization_tally import ORGANIZATIONS, Answers,
 
 RETENTION: Final = timedelta(days=8)
 HOURS: Final = 24
-# In one order, so that two processes wait for each other at most. Counts of an organization that
-# was deleted meanwhile are dropped.
+# Rows are written in one order, so that processes cannot deadlock. Counts of an organization that
+# was deleted in the meantime are discarded.
 ADD: Final[LiteralString] = """
 INSERT INTO environments_requesthour AS t (organization_id, hour, requests, refused, failed)
 SELECT given.organization_id, given.hour, given.requests, given.refused, given.failed
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 
 def write() -> None:
-    """Add what this process counted; without the database it is kept for the next time."""
+    """Write this process's counts; if the database is unavailable, keep them for the next time."""
     publishing.publish()
     taken = ORGANIZATIONS.take()
     if not taken:
@@ -47,7 +47,7 @@ def write() -> None:
 
 
 def first_hour(*, now: datetime) -> datetime:
-    """Return the beginning of the first of the 24 hours that are shown."""
+    """Return the beginning of the first of the 24 shown hours."""
     return now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
 
 
@@ -58,7 +58,7 @@ def hours(organization_id: int, *, since: datetime) -> list[RequestHour]:
 
 
 def delete_old(*, now: datetime) -> None:
-    """Delete what is not shown any more."""
+    """Delete rows that are no longer shown."""
     # unscoped: the retention is the same for all.
     RequestHour.unscoped.filter(hour__lt=now - RETENTION).delete()
 

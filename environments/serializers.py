@@ -39,7 +39,7 @@ class EnvironmentDetailSerializer(EnvironmentSerializer):
         }
     )
     def get_database_state(self, environment: Environment) -> str:
-        """Ask the layer that holds the databases."""
+        """Ask the layer of the databases."""
         state: Callable[[int], str] = import_string(settings.DATABASE_STATE)
         return state(environment.pk)
 
@@ -52,15 +52,15 @@ class EnvironmentDetailSerializer(EnvironmentSerializer):
         }
     )
     def get_database_progress(self, environment: Environment) -> float | None:
-        """Ask the layer that holds the databases."""
+        """Ask the layer of the databases."""
         progress: Callable[[int], float | None] = import_string(settings.DATABASE_PROGRESS)
         return progress(environment.pk)
 
 
 class ContentsSerializer(serializers.Serializer[Any]):
-    """What an environment holds; null while that cannot be counted.
+    """The contents of an environment; null if they cannot be counted at the moment.
 
-    objects: those that this platform keeps, not those of origins.
+    objects: stored by this platform, not by origins.
     """
 
     tables = serializers.IntegerField(allow_null=True)
@@ -72,7 +72,7 @@ class ContentsSerializer(serializers.Serializer[Any]):
 
 
 class EnvironmentRefSerializer(serializers.Serializer[Any]):
-    """An environment inside other answers."""
+    """An environment inside other responses."""
 
     id = serializers.CharField()
     name = serializers.CharField()
@@ -89,7 +89,7 @@ class LabelField(serializers.CharField):
 class OrganizationSerializer(serializers.Serializer[Organization]):
     """The caller's organization.
 
-    deletion_due_at: when it is deleted; null unless that was requested.
+    deletion_due_at: when it will be deleted; null unless that was requested.
     """
 
     id = serializers.IntegerField()
@@ -100,15 +100,15 @@ class OrganizationSerializer(serializers.Serializer[Organization]):
 
 
 class OrganizationUpdateSerializer(StrictSerializer):
-    """What may change."""
+    """Fields that can be changed."""
 
     name = serializers.CharField(max_length=200)
 
 
 class EnvironmentCreateSerializer(StrictSerializer):
-    """What makes an environment; the name is as the id when it is left out.
+    """The environment to create; the name defaults to the id.
 
-    ``name`` alone is enough: the id is then the name itself. ``from`` is no name for an attribute.
+    ``name`` alone is enough: the id is then the name.
     """
 
     id = serializers.RegexField(
@@ -121,6 +121,7 @@ class EnvironmentCreateSerializer(StrictSerializer):
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         """Return the fields, with the environment to copy from."""
+        # ``from`` is a keyword, so it cannot be an attribute.
         copied = serializers.CharField(
             max_length=100,
             required=False,
@@ -130,13 +131,13 @@ class EnvironmentCreateSerializer(StrictSerializer):
 
 
 class EnvironmentUpdateSerializer(StrictSerializer):
-    """What may change."""
+    """Fields that can be changed."""
 
     name = LabelField()
 
 
 class RequestHourSerializer(serializers.Serializer[RequestHour]):
-    """The requests of one hour; hours without any are left out."""
+    """The requests of one hour; hours without requests are omitted."""
 
     hour = serializers.DateTimeField()
     requests = serializers.IntegerField()

@@ -1,4 +1,4 @@
-"""Background work of the environments."""
+"""Background tasks of environments."""
 
 from django.utils import timezone
 from procrastinate import RetryStrategy
@@ -19,5 +19,5 @@ def drop_expired_environments(timestamp: int) -> None:
 
 @app.task(retry=RetryStrategy(max_attempts=10, exponential_wait=4))
 def drop_environment(environment_pk: int) -> None:
-    """Drop one deleted environment for good."""
+    """Drop one deleted environment permanently."""
     environments.drop(environment_pk)

@@ -32,7 +32,7 @@ from platform_site.lib.permissions import MEMBER, needs
 from platform_site.lib.principals import Scope
 from platform_site.lib.viewsets import ListAction, PlatformViewSet, RetrieveAction
 
-# While the cache is not installed.
+# If the cache is not installed.
 NO_CONTENTS: Final = {"buckets": 0, "objects": 0, "object_bytes": 0, "access_keys": 0}
 
 
@@ -69,7 +69,7 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
     ordering = "id"
 
     def get_queryset(self) -> QuerySet[Environment]:
-        """Return the organization's environments that are not deleted; of an API key, its own."""
+        """Return the organization's environments that are not deleted; for an API key, its own."""
         rows = Environment.scoped.within_organization(self.principal.organization_id)
         if self.principal.kind == "key":
             rows = rows.filter(pk=self.principal.environment_pk)
@@ -77,10 +77,11 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
 
     @extend_schema(summary="Create an environment")
     def create(self, request: Request) -> Response:
-        """Add an environment: empty, or with a copy of the data of another one.
+        """Create an environment: empty, or with a copy of another one's data.
 
-        An empty one's database is created at the first query. A copy is made in the background,
-        of what was committed when it began; `database_state` is `ready` when it is complete.
+        The database of an empty one is created at the first query. A copy is made in the
+        background, of the data committed when it began; `database_state` is `ready` when it is
+        complete.
         """
         body = self.read()
         name = body.get("name", "")
@@ -111,7 +112,7 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
 
     @extend_schema(summary="Delete an environment")
     def destroy(self, request: Request, environment_id: str) -> Response:
-        """End the environment's sessions at once; its data is dropped after seven days."""
+        """Delete the environment and end its sessions; its data is dropped after seven days."""
         with transaction.atomic():
             environments.delete(self.principal.organization_id, environment_id, now=timezone.now())
             audit.record(
@@ -122,7 +123,7 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
     @extend_schema(summary="Count what an environment holds")
     @action(detail=True)
     def contents(self, request: Request, environment_id: str) -> Response:
-        """Return how many tables, buckets and objects the environment holds, and their sizes."""
+        """Return how many tables, buckets and objects the environment has, and their sizes."""
         environment = self.get_object()
         scope = Scope(self.principal.organization_id, environment.pk)
         found: dict[str, int | None] = dict(NO_CONTENTS)
@@ -169,10 +170,11 @@ class OrganizationViewSet(PlatformViewSet):
     @extend_schema(operation_id="organization_activity", summary="Read the last day's requests")
     @action(detail=False, url_path="organization/activity")
     def activity(self, request: Request) -> Response:
-        """Count the API requests of the last 24 hours by hour, in all environments.
+        """Return the number of API requests in all environments, for each of the last 24 hours.
 
-        Those of members, the console's included, of API keys and development tokens; requests whose
-        credentials were refused belong to no organization. The newest are some seconds old.
+        Includes requests of members (also in the console), API keys and development tokens;
+        requests with refused credentials belong to no organization. The counts are some seconds
+        old.
         """
         since = request_activity.first_hour(now=timezone.now())
         hours = request_activity.hours(self.principal.organization_id, since=since)

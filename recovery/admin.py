@@ -1,4 +1,4 @@
-"""Recoveries in the admin: to look at; no digest, claim or answer is ever shown."""
+"""Recoveries in the admin: read-only, without digests, claimed addresses and answers."""
 
 from django.contrib import admin
 
@@ -11,7 +11,7 @@ END_REASONS = ("completed", "cancelled", "address_released")
 
 @admin.register(Recovery)
 class RecoveryAdmin(ReadOnlyAdmin):
-    """Who recovers what, and how it ended."""
+    """Recoveries, and how they ended."""
 
     list_display = (
         *("id", "user", "purpose", "method", "address"),

@@ -1,4 +1,4 @@
-"""Where a recovery's token goes, and who is notified of a recovery."""
+"""Sending of recovery tokens, and notices of recoveries."""
 
 from datetime import datetime
 from typing import Final
@@ -24,9 +24,9 @@ log = structlog.get_logger(__name__)
 
 
 def destination(user: User, held: Holdings, *, channel: str) -> str:
-    """Return the address or number of a channel, '' where the user has none that counts.
+    """Return the address or number of a channel; '' if the user has no verified one.
 
-    The only numbers there are were proven as a second factor.
+    Numbers are always verified, because they come from the second factor.
     """
     if channel == "email":
         return user.email
@@ -38,12 +38,13 @@ def destination(user: User, held: Holdings, *, channel: str) -> str:
 def send_token(
     recovery: Recovery, user: User, to: str, token: str, *, recovery_id: str, now: datetime
 ) -> bool:
-    """Queue the token's message; return False where the daily cap of its receiver is reached.
+    """Queue the token's message; return False if the recipient's daily limit is reached.
 
-    recovery_id: what the client holds, for the link in the mail.
+    recovery_id: the client's id, for the link in the mail.
     """
     try:
-        # A kind of its own: anybody starts recoveries, and must not use up what signs in.
+        # Counted separately: anyone can start recoveries, and must not use up the limit for
+        # sign-ins.
         sent_codes.check_rate_limit(
             f"recovery {recovery.channel}",
             to,
@@ -84,7 +85,7 @@ def _queue(recovery: Recovery, user: User, to: str, token: str, recovery_id: str
 
 
 def mail_addresses(user: User, held: Holdings) -> list[str]:
-    """Return every address: the account's, and that of the e-mail factor where it is another."""
+    """Return every address: the account's, and that of the e-mail factor if it differs."""
     found = [user.email] if user.email else []
     if "email" in held.factors:
         further = decrypt(held.factors["email"].secret)
@@ -103,7 +104,7 @@ def notify(
 
 
 def notify_with_cancel_link(user: User, held: Holdings, cancel_token: str, **context: str) -> None:
-    """Mail every address that a recovery was started, and how it is cancelled."""
+    """Mail every address that a recovery was started, with a link to cancel it."""
     cancel_link = console_link(CANCEL_PAGE, token=cancel_token)
     notify(
         user,
@@ -116,7 +117,7 @@ def notify_with_cancel_link(user: User, held: Holdings, cancel_token: str, **con
 
 
 def text(user: User, held: Holdings, message: str) -> None:
-    """Send a message to the number of the user's SMS factor, where there is one."""
+    """Send a message to the number of the user's SMS factor, if there is one."""
     if "sms" in held.factors and outbox.is_sms_configured():
         outbox.send_sms(
             decrypt(held.factors["sms"].secret),

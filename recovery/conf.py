@@ -8,7 +8,7 @@ from platform_site.settings_table import Integer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverySettings:
-    """How often a recovery may be started, and how long one without the second factor waits."""
+    """Rate limits of recoveries, and the delay of a recovery without the second factor."""
 
     starts_per_address: Annotated[
         int,

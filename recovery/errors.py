@@ -12,35 +12,35 @@ from platform_site.lib.openapi import shapes
 
 
 class MalformedRecoveryToken(InvalidRequest):
-    """The token has characters or a length that no token of recovery has; it was not counted."""
+    """The token has invalid characters or a wrong length; it was not counted."""
 
     code = "malformed_recovery_token"
     title = "The recovery token is malformed."
 
 
 class RecoveryTokenRejected(NotAuthenticated):
-    """The token is well-formed and wrong; it was counted."""
+    """The token is well-formed but wrong; the attempt was counted."""
 
     code = "recovery_token_rejected"
     title = "The recovery token is wrong."
 
 
 class RecoveryGone(Gone):
-    """Unknown, expired, used, cancelled, missed five times, or the password has changed since."""
+    """Unknown, expired, used, cancelled, failed five times, or the password has changed."""
 
     code = "recovery_gone"
     title = "This recovery can no longer be used."
 
 
 class RecoveryTooOften(TooManyRequests):
-    """Recovery of one account was started, or its questions were answered, too often today."""
+    """Recovery of the account was started, or its questions were answered, too often today."""
 
     code = "recovery_too_often"
     title = "Recovery was tried too often today."
 
 
 class RecoveryChallengeRequired(Forbidden):
-    """The account has a second factor; ``methods`` names what may be asked for here."""
+    """The account has a second factor; ``methods`` names those that can be used here."""
 
     code = "recovery_challenge_required"
     title = "A second factor is required, too."
@@ -48,7 +48,7 @@ class RecoveryChallengeRequired(Forbidden):
 
 
 class NoIndependentFactor(Conflict):
-    """The only second factor uses the channel of the recovery itself, which proves nothing more."""
+    """The only second factor uses the recovery's own channel, so it is no additional proof."""
 
     code = "no_independent_factor"
     title = "Use another recovery channel."
@@ -71,7 +71,7 @@ class QuestionsDisabled(Forbidden):
 
 
 class OwnFactors(Conflict):
-    """An admin's reset is for others; one's own factors take a proof of one of them."""
+    """Admins can only reset the factors of others; one's own require a proof."""
 
     code = "own_factors"
     title = "Your own second factors cannot be reset this way."

@@ -1,4 +1,4 @@
-"""An admin's reset of a member's second factors: for a member who lost them all."""
+"""An admin's reset of the second factors of a member who has lost them."""
 
 from uuid import UUID
 
@@ -21,8 +21,8 @@ def reset_factors(
 ) -> None:
     """Delete every second factor of a member and end the sessions; the password stays.
 
-    The member is notified who did it and why. Pending recoveries end with the factors.
-    Raises NotFound (404) for an unknown member and for another organization's, OwnFactors (409).
+    The member is notified of the admin and the reason. Pending recoveries end with the factors.
+    Raises NotFound (404) for an unknown member or one of another organization, OwnFactors (409).
     """
     key = _key(user_id)
     if key == principal.user_id:

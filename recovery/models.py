@@ -1,4 +1,4 @@
-"""Recoveries under way, the proofs of a second factor they ask for, and security questions."""
+"""Models of recoveries, their challenges, and answers to security questions."""
 
 from datetime import datetime
 from typing import Any, ClassVar, Final
@@ -16,7 +16,7 @@ TRIES: Final = 5
 
 
 class Method(models.TextChoices):
-    """How somebody is to be proven."""
+    """How a recovery identifies the user."""
 
     EMAIL = "email"
     SMS = "sms"
@@ -24,23 +24,22 @@ class Method(models.TextChoices):
 
 
 class Purpose(models.TextChoices):
-    """What was lost."""
+    """What the user has lost."""
 
     PASSWORD = "password"  # noqa: S105 - what is recovered
     SECOND_FACTOR = "second_factor"
 
 
 class Recovery(TenantModel):
-    """One recovery, of an account that may not exist: its row is the same either way.
+    """A recovery; its row is the same whether or not the account exists.
 
     digest: of the ``recovery_id`` the client holds. request: that id, for the mail's link, and the
-    organization and the address as they were claimed, encrypted; '' once a task has looked.
-    organization, user: set by that task, None without an account. token, cancel: keyed digests
-    of what was sent. fingerprint: of password, address and factors, so that a change ends the
-    recovery.
-    asked: ids of the security questions; answered_at: when they were answered, once whether right
-    or wrong; is_answered: right.
-    generation: of the reset token; a new one voids the one before.
+    claimed organization and address, encrypted; '' after the task has processed it.
+    organization, user: set by that task, None without an account. token, cancel: keyed digests of
+    what was sent. fingerprint: of password, address and factors; a change invalidates the recovery.
+    asked: ids of the security questions; answered_at: when they were answered, which is possible
+    once; is_answered: the answers were right.
+    generation: of the reset token; a new token invalidates the previous one.
     proven_at, effective_at, amr: only for a lost second factor: when the first factor was proven,
     when the delay ends, and what has been proven (RFC 8176).
     """
@@ -76,7 +75,7 @@ class Recovery(TenantModel):
     end_reason = models.CharField(max_length=20, blank=True)
 
     class Meta(TenantModel.Meta):
-        """A cancel token is looked up by its digest; a user's open ones end together."""
+        """Indexed for cancel tokens, and for a user's open recoveries, which end together."""
 
         verbose_name_plural = "recoveries"
         constraints: ClassVar[list[Any]] = [
@@ -91,28 +90,28 @@ class Recovery(TenantModel):
         ]
 
     def __str__(self) -> str:
-        """Return what is recovered, and how."""
+        """Return the purpose and the method."""
         return f"{self.purpose} by {self.method}"
 
     def is_open(self, now: datetime) -> bool:
-        """Return whether its token can still be tried."""
+        """True if its token can still be entered."""
         is_unused = self.ended_at is None and self.verified_at is None
         return is_unused and self.attempts_left > 0 and now < self.expires_at
 
     def is_resettable(self, now: datetime) -> bool:
-        """Return whether its reset token still counts."""
+        """True if its reset token is still valid."""
         if self.ended_at is not None or self.reset_expires_at is None:
             return False
         return now < self.reset_expires_at
 
     @property
     def channel(self) -> str:
-        """What carries the token: right answers to questions only cause a mail."""
+        """The channel of the token; right answers to questions only cause a mail."""
         return "sms" if self.method == Method.SMS else "email"
 
 
 class RecoveryChallenge(ChallengeModel):
-    """A second factor, asked for on the way to a new password; deleted when it was answered."""
+    """A challenge for a second factor during a recovery; deleted after its answer."""
 
     DIGEST_PURPOSE = "recovery challenge"
 
@@ -130,7 +129,7 @@ class SecurityAnswer(TenantModel):
     created_at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
-        """One answer a question."""
+        """One answer per user and question."""
 
         constraints: ClassVar[list[Any]] = [
             models.UniqueConstraint(fields=["user", "question"], name="security_answer_unique"),

@@ -1,4 +1,4 @@
-"""Security questions: weak, so off unless an organization wants them, and never enough alone.
+"""Security questions: weak, so off by default, and never sufficient alone.
 
 OWASP ASVS 5.0 6.4.2, NIST SP 800-63B-4 §3.1.1.2. Right answers only cause the mail that a recovery
 by e-mail would have caused anyway.
@@ -30,7 +30,7 @@ ASKED: Final = 3
 MIN_CHARS: Final = 3
 TRIES_A_DAY: Final = 3
 DAY: Final = timedelta(days=1)
-# Facts that are neither public nor guessed from a short list. An id never changes its question.
+# Facts that are neither public nor easily guessed. The question of an id never changes.
 CATALOGUE: Final[Mapping[str, str]] = {
     "childhood_friend": "What was the full name of your best friend as a child?",
     "childhood_phone": "What was the first phone number you knew by heart?",
@@ -48,7 +48,7 @@ CATALOGUE: Final[Mapping[str, str]] = {
 
 
 def normalize(answer: str) -> str:
-    """Return letters and digits alone, folded: how an answer is typed must not matter."""
+    """Return only letters and digits, case-folded, so that the spelling does not matter."""
     folded = unicodedata.normalize("NFKC", answer).casefold()
     return "".join(char for char in folded if char.isalnum())
 
@@ -59,9 +59,9 @@ def described(asked: Sequence[str]) -> list[dict[str, str]]:
 
 
 def asked_of(org_id: int, email: str, *, subject: str) -> list[str]:
-    """Return the questions to ask somebody, who need not exist: one query, and decoys in any case.
+    """Return the questions for an account, or decoys without an account; one query either way.
 
-    subject: what decoys are derived from, so that they are the same each time.
+    subject: the decoys are derived from it, so that they are the same each time.
     """
     real = sorted(_answers_of(org_id, email))
     decoys = sorted(CATALOGUE, key=lambda name: _rank(subject, name))[:ASKED]
@@ -73,7 +73,7 @@ def _rank(subject: str, name: str) -> bytes:
 
 
 def _answers_of(org_id: int, email: str) -> dict[str, str]:
-    """Return the hashes by question; empty where questions are disabled or there is no account."""
+    """Return the hashes by question; empty if questions are disabled or there is no account."""
     found = SecurityAnswer.scoped.within_organization(org_id).filter(
         user__email__iexact=email.strip(),
         user__is_active=True,
@@ -86,12 +86,12 @@ def _answers_of(org_id: int, email: str) -> dict[str, str]:
 def answer(
     request: PlatformRequest, recovery_id: str, answers: Mapping[str, str], *, now: datetime
 ) -> datetime:
-    """Check answers, once per recovery; mail the token for right ones. Return the recovery's end.
+    """Check answers, once per recovery; mail the token for right ones. Return when it expires.
 
     Each call computes three hashes, and the response is the same for right and wrong answers and
     for an unknown account.
-    Raises RecoveryGone (410), InvalidRequest (400, not counted) for other questions than those
-    asked, RecoveryTooOften (429) after three tries a day, HashingBusy (503).
+    Raises RecoveryGone (410), InvalidRequest (400, not counted) if the questions are not the asked
+    ones, RecoveryTooOften (429) after three attempts a day, HashingBusy (503).
     """
     with transaction.atomic():
         recovery = recovery_rows.lock_by_capability(recovery_id, now=now)
@@ -103,7 +103,7 @@ def answer(
         claim = unseal(recovery.request)
         _check_rate_limit(f"{claim['org_id']} {folded(claim['email'])}", now)
         kept = _answers_of(claim["org_id"], claim["email"])
-        # Every answer is hashed, whatever became of the one before.
+        # Every answer is hashed, even after a wrong one.
         results = [_is_right(kept.get(name), answers[name]) for name in recovery.asked]
         recovery.answered_at, recovery.is_answered = now, all(results)
         recovery.save(update_fields=["answered_at", "is_answered"])
@@ -119,7 +119,8 @@ def _check_rate_limit(subject: str, now: datetime) -> None:
 
 
 def _is_right(encoded: str | None, answer: str) -> bool:
-    # A user that is never saved: one hash, bounded as every hash is, also without an account.
+    # A user that is never saved, so that ``passwords.is_right`` computes one hash also without an
+    # account.
     stand_in = User(password=encoded) if encoded else None
     return passwords.is_right(stand_in, normalize(answer))
 
@@ -140,7 +141,7 @@ def mine(principal: Principal) -> dict[str, Any]:
 def replace(
     request: PlatformRequest, principal: Principal, answers: Mapping[str, str], *, now: datetime
 ) -> None:
-    """Keep three answers in place of all earlier ones; none at all removes them.
+    """Replace all answers by three new ones; no answers removes them.
 
     Raises QuestionsDisabled (403), InvalidRequest (400), HashingBusy (503).
     """
@@ -152,7 +153,7 @@ def replace(
         _refuse_weak(answers)
     encoded = {name: passwords.hash_password(normalize(text)) for name, text in answers.items()}
     with transaction.atomic():
-        # Two replacements at once take turns.
+        # Serializes concurrent replacements.
         users.select_for_update(of=("self",)).get(pk=user.pk)
         SecurityAnswer.scoped.within_organization(user.organization_id).filter(user=user).delete()
         SecurityAnswer.unscoped.bulk_create(  # unscoped: the user's own, with its organization

@@ -1,6 +1,6 @@
-"""Recoveries found by what their holder has, held to their state, and ended.
+"""Finding, validating, locking and ending the rows of recoveries.
 
-Locks are taken in one order, so that no two requests wait for each other: recovery, factors, user.
+Locks are always taken in this order, to avoid deadlocks: recovery, factors, user.
 """
 
 from dataclasses import dataclass
@@ -20,25 +20,25 @@ from twofactor.stored_secrets import digest, is_same
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A recovery's user and what it holds, locked."""
+    """A recovery's user and factors, locked."""
 
     user: User
     held: Holdings
 
 
 def capability_digest(recovery_id: str) -> str:
-    """Return what is kept of a ``recovery_id``."""
+    """Return the digest of a ``recovery_id``."""
     return digest("recovery", recovery_id)
 
 
 def fingerprint(user: User, held: Holdings) -> str:
-    """Return what a recovery is bound to: it dies when password, address or factors change."""
+    """Return a digest of password, address and factors; if one changes, the recovery is invalid."""
     factors = sorted(str(factor.pk) for factor in held.factors.values())
     return digest("recovery state", user.pk, user.password, user.email, *factors)
 
 
 def lock_by_capability(recovery_id: str, *, now: datetime) -> Recovery:
-    """Lock the recovery of an id, still open; call inside a transaction. Raises RecoveryGone."""
+    """Lock the open recovery of an id; call inside a transaction. Raises RecoveryGone."""
     rows = Recovery.unscoped.select_for_update()  # unscoped: by a capability
     found: Recovery | None = rows.filter(digest=capability_digest(recovery_id)).first()
     if found is None or not found.is_open(now):
@@ -52,7 +52,7 @@ def lock_by_pointer(pointer: Pointer, *, now: datetime) -> Recovery:
 
 
 def peek(pointer: Pointer, *, now: datetime) -> Recovery:
-    """Read the recovery of a reset token with its user, for what is decided before the lock.
+    """Read the recovery of a reset token with its user, without a lock.
 
     Raises RecoveryGone.
     """
@@ -70,9 +70,9 @@ def _pick(rows: QuerySet[Recovery], pointer: Pointer, now: datetime) -> Recovery
 
 
 def lock_holder(recovery: Recovery) -> Holder:
-    """Lock factors and user of a locked recovery; both are as they were when it began.
+    """Lock factors and user of a locked recovery, which must not have changed since it began.
 
-    Raises RecoveryGone: disabled, or password, address or factors have changed.
+    Raises RecoveryGone if the user is disabled, or password, address or factors have changed.
     """
     holder = lock_present_holder(recovery)
     if not is_same(recovery.fingerprint, fingerprint(holder.user, holder.held)):
@@ -81,7 +81,7 @@ def lock_holder(recovery: Recovery) -> Holder:
 
 
 def lock_present_holder(recovery: Recovery) -> Holder:
-    """Lock factors and user of a locked recovery as they are now.
+    """Lock factors and user of a locked recovery, which may have changed.
 
     Raises RecoveryGone for a recovery without an account and for a disabled user.
     """
@@ -96,13 +96,13 @@ def lock_present_holder(recovery: Recovery) -> Holder:
 
 
 def is_new_account_offered(recovery: Recovery, holder: Holder) -> bool:
-    """True if the mailbox was proven and a second factor that may be a stranger's is in the way."""
+    """True if the mailbox was verified, but the second factor may belong to someone else."""
     is_by_mail = recovery.purpose == Purpose.PASSWORD and recovery.channel == "email"
     has_factor = bool(holder.held.proper)
     return is_by_mail and has_factor and address_release.is_releasable(holder.user)
 
 
 def end(recovery: Recovery, *, reason: str, now: datetime) -> None:
-    """End one recovery; the row is locked by the caller."""
+    """End one recovery; the caller has locked the row."""
     recovery.ended_at, recovery.end_reason = now, reason
     recovery.save(update_fields=["ended_at", "end_reason"])

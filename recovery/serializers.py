@@ -18,7 +18,7 @@ MAX_BIGINT = 2**63 - 1
 
 
 class RecoveryInitiateSerializer(StrictSerializer):
-    """Who claims to have lost what, and how that is to be proven."""
+    """The claimed account, what was lost, and the method."""
 
     org_id = serializers.IntegerField(min_value=1, max_value=MAX_BIGINT)
     email = serializers.EmailField(max_length=254)
@@ -36,7 +36,7 @@ class RecoveryQuestionSerializer(serializers.Serializer[Any]):
 
 
 class RecoveryInitiatedSerializer(serializers.Serializer[Any]):
-    """A recovery, whether or not there is an account; `questions` only where they were chosen."""
+    """A recovery, whether or not there is an account; `questions` only for that method."""
 
     recovery_id = serializers.CharField()
     expires_at = serializers.IntegerField()
@@ -51,7 +51,7 @@ class RecoveryInitiatedSerializer(serializers.Serializer[Any]):
     }
 )
 class ChannelTokenField(serializers.CharField):
-    """A mailed or texted token; ``channel_tokens.canonical`` checks it, with its own error."""
+    """A mailed or texted token; ``channel_tokens.canonical`` validates it, with its own error."""
 
     def __init__(self) -> None:
         super().__init__(max_length=TOKEN_INPUT_CHARS)
@@ -76,7 +76,7 @@ class RecoveryVerifySerializer(StrictSerializer):
 
 
 class RecoveryVerifiedSerializer(serializers.Serializer[Any]):
-    """What a right token gives; `next` says what completing takes."""
+    """The response to a correct token; `next` says what completing requires."""
 
     reset_token = serializers.CharField()
     expires_at = serializers.IntegerField()
@@ -96,7 +96,7 @@ class ResetTokenField(serializers.CharField):
 
 
 class RecoveryChallengeRequestSerializer(StrictSerializer):
-    """A request for a challenge; without `method` the first that counts."""
+    """A request for a challenge; without `method` it uses the first allowed one."""
 
     reset_token = ResetTokenField()
     method = serializers.CharField(max_length=20, required=False, allow_blank=True, default="")
@@ -116,7 +116,7 @@ class RecoveryProofSerializer(StrictSerializer):
 
 
 class RecoveryCompleteSerializer(RecoveryProofSerializer):
-    """The new password, and a second factor where there is one; neither for a lost factor."""
+    """The new password, and a second factor if there is one; neither for a lost factor."""
 
     password = PasswordField(required=False)
     new_account = serializers.BooleanField(
@@ -128,13 +128,13 @@ class RecoveryCompleteSerializer(RecoveryProofSerializer):
 
 
 class RecoveryProveSerializer(RecoveryProofSerializer):
-    """The password, or else a passkey's answer."""
+    """The password or a passkey's response."""
 
     password = PasswordField(required=False, allow_blank=True, default="")
 
 
 class RecoveryDelayedSerializer(serializers.Serializer[Any]):
-    """The delay has begun: complete with `reset_token` between the two times."""
+    """The delay has begun: complete with `reset_token` between both times."""
 
     status = serializers.ChoiceField(choices=["delayed"])
     reset_token = serializers.CharField()
@@ -149,7 +149,7 @@ class RecoveryCancelSerializer(StrictSerializer):
 
 
 class AnswerField(serializers.CharField):
-    """An answer: kept from logs and answers as a password is."""
+    """An answer; like a password, it appears in no log or response."""
 
     def __init__(self) -> None:
         super().__init__(max_length=256, write_only=True)
@@ -161,21 +161,21 @@ class AnswersField(serializers.DictField):
     child = AnswerField()
 
     def to_internal_value(self, data: Any) -> dict[str, str]:
-        """Validate; a question more than are ever asked is not looked at."""
+        """Validate at most as many answers as questions are asked."""
         if isinstance(data, Mapping) and len(data) > ASKED:
             raise serializers.ValidationError(f"At most {ASKED} answers.", code="too_many")
         return super().to_internal_value(data)
 
 
 class RecoveryAnswersSerializer(StrictSerializer):
-    """Answers to the questions that were asked, by question id."""
+    """Answers to the asked questions, by question id."""
 
     recovery_id = serializers.CharField(max_length=64)
     answers = AnswersField()
 
 
 class RecoveryAnsweredSerializer(serializers.Serializer[Any]):
-    """The same for right and wrong: if they are right, a mail is on its way."""
+    """The same for right and wrong answers: if they are right, a mail was sent."""
 
     expires_at = serializers.IntegerField()
 
@@ -187,7 +187,7 @@ class RecoveryQuestionsUpdateSerializer(StrictSerializer):
 
 
 class RecoveryQuestionsSerializer(serializers.Serializer[Any]):
-    """What may be asked, and which questions have an answer."""
+    """The available questions, and which of them have an answer."""
 
     enabled = serializers.BooleanField()
     catalogue = RecoveryQuestionSerializer(many=True)

@@ -1,4 +1,4 @@
-"""What staff may do with users (settings.STAFF_USER_ACTIONS): accounts, factors and recoveries."""
+"""Staff's actions on users (settings.STAFF_USER_ACTIONS)."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ from twofactor.models import Factor
 
 
 def unlock(confirmed: ConfirmedAction, user: User) -> bool:
-    """Forget wrong passwords and wrong codes, so that the user can try again immediately."""
+    """Reset the counts of wrong passwords and codes, so that the user can try again immediately."""
     with transaction.atomic():
         had_passwords, codes = forget_failures(user)
         if had_passwords or codes:
@@ -26,16 +26,16 @@ def unlock(confirmed: ConfirmedAction, user: User) -> bool:
 
 
 def forget_failures(user: User) -> tuple[bool, int]:
-    """Forget wrong passwords and codes; return if there were passwords, and of how many factors."""
+    """Reset the counts; return if there were wrong passwords, and the factors with wrong codes."""
     had_passwords = staff_access.unlock_password(user)
     mine = Factor.unscoped.filter(user=user)  # unscoped: staff act on every tenant
     return had_passwords, mine.filter(failures__gt=0).update(failures=0, blocked_until=None)
 
 
 def reset_factors(confirmed: ConfirmedAction, user: User) -> bool:
-    """Delete every second factor and end what was opened, as an organization's admin does.
+    """Delete every second factor and end the sessions, like an organization's admin.
 
-    Raises Conflict for one's own.
+    Raises Conflict for one's own account.
     """
     staff_access.refuse_oneself(confirmed, user)
     with transaction.atomic():

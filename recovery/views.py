@@ -44,7 +44,7 @@ def _factor_proof(body: dict[str, Any]) -> challenges.FactorProof:
 
 
 class RecoveryViewSet(PlatformViewSet):
-    """The steps of a recovery; each is authorized by what the one before has given."""
+    """The steps of a recovery; each is authorized by the result of the previous one."""
 
     access = {
         "initiate": PUBLIC,
@@ -82,7 +82,7 @@ class RecoveryViewSet(PlatformViewSet):
     @extend_schema(summary="Start a recovery")
     @action(detail=False, methods=["post"])
     def initiate(self, request: Request) -> Response:
-        """Have a token sent, if there is such an account; the answer is the same if not."""
+        """Send a token if the account exists; the response is the same if not."""
         body = self.read()
         answer = initiation.start(
             self.platform_request,
@@ -96,7 +96,7 @@ class RecoveryViewSet(PlatformViewSet):
     @extend_schema(summary="Answer the security questions")
     @action(detail=False, methods=["post"])
     def answers(self, request: Request) -> Response:
-        """Have the token mailed, if the answers are right; the answer is the same if not."""
+        """Mail the token if the answers are right; the response is the same if not."""
         body = self.read()
         expires_at = questions.answer(
             self.platform_request, body["recovery_id"], body["answers"], now=timezone.now()
@@ -106,7 +106,7 @@ class RecoveryViewSet(PlatformViewSet):
     @extend_schema(summary="Verify a recovery token")
     @action(detail=False, methods=["post"])
     def verify(self, request: Request) -> Response:
-        """Exchange the token, once, for a `reset_token` that is good for ten minutes."""
+        """Exchange the token, once, for a `reset_token` that is valid for ten minutes."""
         body = self.read()
         answer = verification.verify(
             self.platform_request, body["recovery_id"], body["token"], now=timezone.now()
@@ -137,7 +137,7 @@ class RecoveryViewSet(PlatformViewSet):
     )
     @action(detail=False, methods=["post"])
     def complete(self, request: Request) -> Response:
-        """Set a new password (204), or set up a new second factor (200); never a session."""
+        """Set a new password (204), or set up a new second factor (200); opens no session."""
         body, now = self.read(), timezone.now()
         pointer = reset_tokens.read(body["reset_token"], now=now)
         is_lost_factor = recovery_rows.peek(pointer, now=now).purpose == Purpose.SECOND_FACTOR
@@ -154,7 +154,7 @@ class RecoveryViewSet(PlatformViewSet):
     @extend_schema(summary="Cancel a recovery")
     @action(detail=False, methods=["post"])
     def cancel(self, request: Request) -> Response:
-        """End a recovery with the token of a notice."""
+        """Cancel a recovery with the token of a notice."""
         lost_factor.cancel(self.platform_request, self.read()["token"], now=timezone.now())
         return self.no_content(headers=NO_STORE)
 

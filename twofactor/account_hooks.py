@@ -1,4 +1,4 @@
-"""What the second factor does when something happens to a user (settings.LIFECYCLE_HOOKS)."""
+"""Hooks of the second factor for changes of a user (settings.LIFECYCLE_HOOKS)."""
 
 from uuid import UUID
 
@@ -11,10 +11,10 @@ from twofactor.trusted_devices import devices
 
 
 def on_trust_ended(user_id: UUID) -> None:
-    """Forget trusted devices and sign-ins under way: the password they depend on has changed.
+    """Delete trusted devices and pending sign-ins, because the password they depend on has changed.
 
-    A sign-in that is being finished at this moment is passed over, as its row is locked; it finds
-    the user changed, and is refused (sessions.open_session).
+    A sign-in that is being finished concurrently is skipped, because its row is locked; it is
+    refused, because the user has changed (sessions.open_session).
     """
     devices.delete_all(user_id)
     waiting = PendingSignIn.unscoped.filter(user_id=user_id, used_at=None)  # unscoped: by own key
@@ -25,14 +25,14 @@ def on_trust_ended(user_id: UUID) -> None:
 
 
 def on_factors_reset(user_id: UUID) -> None:
-    """Delete every factor and every enrolment under way."""
+    """Delete every factor and every unfinished enrolment."""
     holdings.holdings_of(user_id, lock=True)
     Enrolment.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key
     factors.reset(User.unscoped.get(pk=user_id))  # unscoped: as above
 
 
 def on_user_removed(user_id: UUID) -> None:
-    """Delete what a user holds, in the order in which answers to challenges lock it."""
+    """Delete a user's factors and devices, in the lock order of challenges."""
     holdings.holdings_of(user_id, lock=True)
     for model in (Challenge, Enrolment, PendingSignIn):
         model.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key

@@ -1,4 +1,4 @@
-"""Second factors in the admin: to look at without secrets, and to reset with a reason."""
+"""Second factors in the admin: read-only, without secrets; they can be reset with a reason."""
 
 from django.contrib import admin
 
@@ -10,7 +10,7 @@ from twofactor.models import Factor, Passkey, TrustedDevice
 
 @admin.register(Factor)
 class FactorAdmin(ReadOnlyAdmin):
-    """Who holds what; never the seed, the number or the address."""
+    """Factors of users, without seed, number and address."""
 
     list_display = (
         "user",
@@ -31,7 +31,7 @@ class FactorAdmin(ReadOnlyAdmin):
 
 @admin.register(Passkey)
 class PasskeyAdmin(ReadOnlyAdmin):
-    """Passkeys; public keys are no secret, but nothing to look at either."""
+    """Passkeys, without their public keys, which say nothing to people."""
 
     list_display = ("name", "user", "rp_id", "is_user_verified", "created_at", "last_used_at")
     list_filter = ("is_user_verified",)
@@ -43,7 +43,7 @@ class PasskeyAdmin(ReadOnlyAdmin):
 
     @admin.display(description="User", ordering="factor__user__email")
     def user(self, passkey: Passkey) -> str:
-        """Return whose it is."""
+        """Return the passkey's user."""
         return str(passkey.factor.user)
 
 

@@ -20,8 +20,8 @@ def _origins(words: tuple[str, ...]) -> tuple[str, ...]:
 class TwoFactorSettings:
     """Limits of sent codes and of passkey sign-ins, and where passkeys work.
 
-    webauthn_origins: as browsers spell them; none means that there are no passkeys.
-    webauthn_rp_id: '' is the host of the first origin.
+    webauthn_origins: as browsers send them; without any there are no passkeys.
+    webauthn_rp_id: '' means the host of the first origin.
     """
 
     webauthn_origins: Annotated[
@@ -82,8 +82,8 @@ TABLES: Final = (TwoFactorSettings,)
 def read(env: Env, hosts: Iterable[str], *, port: int, is_production: bool) -> TwoFactorSettings:
     """Return the settings of the second factor.
 
-    hosts: the names this service answers to, for the default of the origins.
-    Raises SettingError, also for an RP ID that none of the origins belongs to.
+    hosts: the names of this service, for the default of the origins.
+    Raises SettingError, also for an RP ID that does not match any origin.
     """
     chosen = load(TwoFactorSettings, env)
     origins = chosen.webauthn_origins or _default_origins(hosts, port, is_production)
@@ -101,7 +101,7 @@ def _default_origins(hosts: Iterable[str], port: int, is_production: bool) -> tu
 def _is_rp_id(rp_id: str, origins: Iterable[str]) -> bool:
     found = [urlsplit(origin).hostname or "" for origin in origins]
     fits = any(host == rp_id or host.endswith(f".{rp_id}") for host in found)
-    # A name without a dot would be a whole top-level domain.
+    # A name without a dot would be a top-level domain.
     return fits and (rp_id == "localhost" or "." in rp_id)
 
 
@@ -125,7 +125,7 @@ def _origin(word: str) -> str:
 
 
 def _is_name(host: str) -> bool:
-    """True if this is a domain name: passkeys do not belong to addresses or patterns."""
+    """True for a domain name; passkeys cannot belong to IP addresses or patterns."""
     try:
         ipaddress.ip_address(host.strip("[]"))
     except ValueError:

@@ -14,35 +14,35 @@ from platform_site.lib.openapi import shapes
 
 
 class MalformedCode(InvalidRequest):
-    """The code has characters or a length that no code of this method has; it was not counted."""
+    """The code has invalid characters or a wrong length for this method; it was not counted."""
 
     code = "malformed_code"
     title = "The code is malformed."
 
 
 class MalformedCredential(MalformedCode):
-    """The credential is not what a browser gives (`PublicKeyCredential.toJSON()`); not counted."""
+    """The credential is not a `PublicKeyCredential` in JSON (`toJSON()`); it was not counted."""
 
     code = "malformed_credential"
     title = "The passkey's response is malformed."
 
 
 class CodeRejected(NotAuthenticated):
-    """The code is well-formed and wrong; it was counted."""
+    """The code is well-formed but wrong; the attempt was counted."""
 
     code = "invalid_code"
     title = "The code is wrong."
 
 
 class ChallengeGone(Gone):
-    """Unknown, expired, answered, or missed five times: the four look the same."""
+    """Unknown, expired, answered, or failed five times; the response does not say which."""
 
     code = "challenge_gone"
     title = "This challenge can no longer be answered."
 
 
 class EnrolmentGone(Gone):
-    """Unknown, expired, finished, or missed five times: the four look the same."""
+    """Unknown, expired, finished, or failed five times; the response does not say which."""
 
     code = "enrolment_gone"
     title = "This set-up can no longer be finished."
@@ -70,14 +70,14 @@ class SendingTooOften(TooManyRequests):
 
 
 class FactorWornOut(Forbidden):
-    """A hundred wrong codes in a row: this factor has to be set up anew."""
+    """The factor is blocked after 100 consecutive wrong codes, and has to be set up again."""
 
     code = "factor_worn_out"
     title = "This factor must be set up again."
 
 
 class StepUpRequired(Forbidden):
-    """This takes a proof of the second factor (or of the password) not older than 15 minutes."""
+    """The second factor (or the password) must have been proven within the last 15 minutes."""
 
     code = "step_up_required"
     title = "Confirm that it is you."
@@ -99,7 +99,7 @@ class MethodNotEnabled(Conflict):
 
 
 class NoSecondFactor(Conflict):
-    """The user has no second factor that could be asked for."""
+    """The user has no second factor."""
 
     code = "no_second_factor"
     title = "There is no second factor."
@@ -127,28 +127,28 @@ class CredentialTaken(Conflict):
 
 
 class TooManyPasskeys(Conflict):
-    """A user may hold twenty passkeys."""
+    """A user can have at most twenty passkeys."""
 
     code = "too_many_passkeys"
     title = "Remove a passkey first."
 
 
 class PasskeyRejected(NotAuthenticated):
-    """Unknown, wrong, without user verification, or of a disabled user: all the same."""
+    """Unknown, wrong, without user verification, or of a disabled user, which look the same."""
 
     code = "passkey_rejected"
     title = "This passkey cannot sign in here."
 
 
 class PasskeyNotFound(NotFound):
-    """No passkey of the caller's has this id."""
+    """The caller has no passkey with this id."""
 
     code = "passkey_not_found"
     title = "There is no such passkey."
 
 
 class DeviceNotFound(NotFound):
-    """No trusted device of the caller's has this id."""
+    """The caller has no trusted device with this id."""
 
     code = "device_not_found"
     title = "There is no such device."

@@ -1,4 +1,4 @@
-"""The second factor: what a user holds, what is being enrolled, what is being asked."""
+"""Models of the second factor: factors, enrolments, challenges, pending sign-ins, devices."""
 
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
@@ -14,12 +14,12 @@ CHALLENGE_TRIES: Final = 5
 
 
 class Factor(TenantModel):
-    """One method a user has proven once; a row exists only while it is active.
+    """An active method of a user.
 
     method: ``totp``, ``sms``, ``email``, ``webauthn`` or ``backup_codes``.
     secret: encrypted; the seed, the phone number or the address; empty for the last two.
-    hint: what may be shown of it, as ``•••• 67``. last_step: the last TOTP step that was used.
-    failures: consecutive ones over all challenges; blocked_until: when the next try counts.
+    hint: the masked number or address, as ``•••• 67``. last_step: the last used TOTP step.
+    failures: consecutive ones over all challenges; blocked_until: when the next attempt is allowed.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -36,7 +36,7 @@ class Factor(TenantModel):
     last_used_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        """One of each method a user."""
+        """One factor per user and method."""
 
         constraints: ClassVar[list[Any]] = [
             models.UniqueConstraint(fields=["user", "method"], name="factor_one_a_method"),
@@ -48,7 +48,7 @@ class Factor(TenantModel):
 
 
 class BackupCode(models.Model):
-    """A code that works once; only its keyed digest is kept."""
+    """A code that works once; only its keyed digest is stored."""
 
     factor = models.ForeignKey(Factor, on_delete=models.CASCADE, related_name="codes")
     digest = models.CharField(max_length=64)
@@ -62,7 +62,7 @@ class BackupCode(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Return whether it is used up."""
+        """Return whether it was used."""
         return "used" if self.used_at else "unused"
 
 
@@ -88,7 +88,7 @@ class Passkey(models.Model):
 
 
 class Enrolment(TenantModel):
-    """A factor being set up: nothing of it counts before it was proven once.
+    """A factor that is being set up; it has no effect before its verification.
 
     digest: of the id the client holds (``secret_id``, ``verification_id``, ``session_id``).
     secret: encrypted JSON of the method's own.
@@ -110,9 +110,9 @@ class Enrolment(TenantModel):
 
 
 class EnrolmentDue(TenantModel):
-    """A user whose lost factors were removed: each sign-in sets a new one up, until one is active.
+    """A user whose lost factors were removed: each sign-in must set one up, until one is active.
 
-    Else who leaves between the two would have an account that the password alone opens.
+    Otherwise a user who stops in between would have an account that requires only the password.
     """
 
     user = models.OneToOneField(User, primary_key=True, on_delete=models.CASCADE, related_name="+")
@@ -125,9 +125,9 @@ class EnrolmentDue(TenantModel):
 
 
 class PendingSignIn(TenantModel):
-    """A sign-in that is proven but for the second factor; the ``mfa_token`` points at it.
+    """A sign-in for which only the second factor is missing; the ``mfa_token`` refers to it.
 
-    use: ``challenge`` (a factor is due) or ``enrol`` (one has to be set up first).
+    use: ``challenge`` (a factor must be proven) or ``enrol`` (one must be set up).
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -146,11 +146,11 @@ class PendingSignIn(TenantModel):
 
 
 class ChallengeModel(TenantModel):
-    """One question for one factor: ten minutes, five tries (challenges/challenge_base.py).
+    """A request to prove one factor: ten minutes, five attempts (challenges/challenge_base.py).
 
-    digest: of the id the client holds, under DIGEST_PURPOSE. public_id: that id, encrypted, to
-    repeat it. secret: encrypted, what the answer is compared with, and what a repeated request is
-    answered with.
+    digest: of the id the client holds, under DIGEST_PURPOSE. public_id: that id, encrypted, for
+    repeated requests. secret: encrypted; compared with the answer, and used to answer a repeated
+    request.
     """
 
     DIGEST_PURPOSE: ClassVar[str]
@@ -165,16 +165,16 @@ class ChallengeModel(TenantModel):
     expires_at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
-        """For each purpose a table of its own."""
+        """Abstract: each purpose has its own table."""
 
         abstract = True
 
     def __str__(self) -> str:
-        """Return the tries that are left."""
+        """Return the attempts that are left."""
         return f"{self.attempts_left} tries left"
 
     def is_open(self, now: datetime) -> bool:
-        """Return whether it can still be answered."""
+        """True if it can still be answered."""
         return self.attempts_left > 0 and now < self.expires_at
 
 
@@ -195,22 +195,22 @@ class Challenge(ChallengeModel):
     used_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        """The latest of a factor is looked up at each request for a challenge."""
+        """Indexed for the latest challenge of a factor, which each new request reads."""
 
         indexes: ClassVar[list[Any]] = [
             models.Index(fields=["factor", "-created_at"], name="challenge_by_factor"),
         ]
 
     def is_open(self, now: datetime) -> bool:
-        """Return whether it can still be answered."""
+        """True if it can still be answered."""
         return self.used_at is None and super().is_open(now)
 
 
 class TrustedDevice(TenantModel):
     """A device that skips the second factor at login, and nothing else.
 
-    generation: its token is derived from it, so that a repeated login within the grace is given
-    the same successor again without any token being stored.
+    generation: the token is derived from it, so that a repeated login within the grace gets the
+    same successor without a stored token.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -229,14 +229,14 @@ class TrustedDevice(TenantModel):
         return self.name
 
     def is_in_grace(self, now: datetime) -> bool:
-        """Return whether the token before the last rotation still counts."""
+        """True if the token before the last rotation is still accepted."""
         return now <= self.rotated_at + timedelta(seconds=10)
 
 
 class PasskeyRequest(models.Model):
-    """A sign-in by passkey that was begun: five minutes, one answer, then the row is gone.
+    """A started sign-in by passkey: valid for five minutes and one answer.
 
-    digest: of the id the client holds. email_digest: of the only account that will do, '' for any.
+    digest: of the id the client holds. email_digest: of the only accepted account, '' for any.
     """
 
     digest = models.CharField(max_length=64, primary_key=True)

@@ -1,20 +1,20 @@
-"""Numeric one-time codes, as people type them."""
+"""Parsing of numeric one-time codes."""
 
 import re
 from typing import Final
 
 from twofactor.errors import MalformedCode
 
-# Six digits, and the blanks of a hasty paste.
+# Six digits, with blanks around them from pasting.
 MAX_CHARS: Final = 64
 SIX_DIGITS: Final = re.compile(r"[0-9]{6}")
 
 
 def six_digits(code: str) -> str:
-    """Return a numeric code, blanks around it ignored.
+    """Return a numeric code without surrounding blanks.
 
-    Raises MalformedCode for anything but six ASCII digits: int() would take other scripts' digits,
-    signs and underscores.
+    Raises MalformedCode for anything but six ASCII digits: int() would accept other digits, signs
+    and underscores.
     """
     trimmed = code.strip()
     if not SIX_DIGITS.fullmatch(trimmed):

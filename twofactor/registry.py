@@ -1,7 +1,7 @@
-"""The factors there are. To add one: a folder with the same files as the others, and a line here.
+"""The list of factors. To add one: a folder with the same files as the others, and a line here.
 
-For each factor: its name, label and ``amr`` (``factor.py``), where it is set up (``enrolment.py``)
-and where it is proven (``proof.py``).
+Each factor has its name, label and ``amr`` (``factor.py``), its set-up (``enrolment.py``) and its
+verification (``proof.py``).
 """
 
 from collections.abc import Iterable
@@ -48,16 +48,16 @@ _BY_CHALLENGE_NAME: Final = {factor.type.challenge_name: factor for factor in FA
 
 
 def factor_of(name: str) -> RegisteredFactor:
-    """Return the factor of a name; raise KeyError for an unknown one."""
+    """Return the factor with a name; raise KeyError for an unknown one."""
     return _BY_NAME[name]
 
 
 def challenge_names(names: Iterable[str]) -> list[str]:
-    """Return names of factors as challenges spell them."""
+    """Return the names of factors in challenges."""
     return [_BY_NAME[name].type.challenge_name for name in names]
 
 
 def name_in_challenges(challenge_name: str) -> str:
-    """Return the name of a factor that challenges spell so; unknown names stay as they are."""
+    """Return the factor's name for a name in challenges; unknown names are returned unchanged."""
     found = _BY_CHALLENGE_NAME.get(challenge_name)
     return found.type.name if found else challenge_name

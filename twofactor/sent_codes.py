@@ -1,4 +1,4 @@
-"""Codes that are sent: by text message and by e-mail."""
+"""Codes that are sent by text message or e-mail."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ LIFE_MINUTES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose code it is, for the delivery's row."""
+    """The user and organization of a code, for the delivery's row."""
 
     organization_id: int
     user_id: UUID
@@ -36,7 +36,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A method whose codes are sent; hint_of: what may be shown of a number or an address."""
+    """A method whose codes are sent. hint_of: returns the masked number or address."""
 
     factor: FactorType
     hint_of: Callable[[str], str]
@@ -51,21 +51,21 @@ def check_rate_limit(
     per_receiver: int | None = None,
     now: datetime,
 ) -> None:
-    """Count one sending against the daily caps of the receiver and of the organization.
+    """Count one sending against the daily limits of the recipient and of the organization.
 
-    request: of a set-up, whose receiver the caller chooses: then the address of the client has a
-    cap, too, since anyone can open organizations for free and earn by messages. per_receiver: the
-    receiver's cap, if it is not that of codes.
+    request: of a set-up, whose recipient the caller chooses: the client's address then has a limit
+    too, because anyone can create organizations for free and could earn with premium numbers.
+    per_receiver: the recipient's limit, if it is not that of codes.
     Raises SendingTooOften (429).
     """
-    # The receiver's is counted last: what is refused for another reason uses nothing of it up.
+    # The recipient's limit is checked last, so that refused requests do not use it up.
     caps = [
         (f"organization {organization_id}", settings.TWOFACTOR.sends_per_organization),
         (to, per_receiver or settings.ACCOUNTS.sends_per_receiver),
     ]
     if request is not None:
         network = subscriber_network(client_address(request))
-        # A cap of its own, or strangers could use up what the receiver signs in with.
+        # Counted separately; otherwise attackers could use up the recipient's limit for sign-ins.
         kind = f"{kind} setup"
         caps.insert(0, (f"network {network}", settings.TWOFACTOR.sends_per_address))
     for subject, cap in caps:
@@ -75,12 +75,12 @@ def check_rate_limit(
 
 
 def code_digest(binding: str, code: str) -> str:
-    """Return what is kept of a sent code: bound to its challenge, so that it fits no other."""
+    """Return the digest of a sent code, bound to its challenge."""
     return digest("sent code", binding, code)
 
 
 def is_right(binding: str, kept: str, code: str) -> bool:
-    """Compare a typed code with what was sent. Raises MalformedCode."""
+    """Compare a typed code with the sent one. Raises MalformedCode."""
     return is_same(kept, code_digest(binding, six_digits(code)))
 
 
@@ -93,7 +93,7 @@ def check(
     request: PlatformRequest,
     now: datetime,
 ) -> bool:
-    """Compare a code with the one that was sent for this challenge: a proof's ``check``.
+    """Compare a code with the one that was sent for this challenge (a ``Proof.check``).
 
     Raises MalformedCode.
     """

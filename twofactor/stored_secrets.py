@@ -1,4 +1,4 @@
-"""Secrets that are stored as keyed digests or encrypted, never in clear."""
+"""Secrets that are stored as keyed digests or encrypted, never as plain text."""
 
 import hmac
 import json
@@ -11,14 +11,14 @@ from platform_site.lib.crypto import decrypt, encrypt, keyed_digest
 
 
 def digest(purpose: str, *parts: object) -> str:
-    """Return the keyed digest of a secret: the digests alone do not help to guess it."""
+    """Return the keyed digest of a secret, which cannot be guessed from the digest alone."""
     return keyed_digest(settings.ACCOUNTS.mfa_keys[0], purpose, *parts).hex()
 
 
 def digests(purpose: str, *parts: object) -> list[str]:
     """Return the digest under each key that still verifies, the current one first.
 
-    For what people keep for long: a new key must not make their backup codes worthless.
+    For secrets that people keep for a long time: a new key must not invalidate backup codes.
     """
     return [keyed_digest(key, purpose, *parts).hex() for key in settings.ACCOUNTS.mfa_keys]
 
@@ -39,6 +39,6 @@ def seal(value: dict[str, Any]) -> str:
 
 
 def unseal(sealed: str) -> dict[str, Any]:
-    """Return the JSON of a row back."""
+    """Decrypt the JSON of a row."""
     value: dict[str, Any] = json.loads(decrypt(sealed))
     return value

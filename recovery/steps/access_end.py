@@ -1,4 +1,4 @@
-"""What ends with a recovery: everything that was opened before it."""
+"""Ending all access that was opened before a recovery."""
 
 from datetime import datetime
 from uuid import UUID
@@ -11,10 +11,9 @@ from twofactor.trusted_devices import devices
 
 
 def end_access(user: User, *, reason: str, now: datetime) -> None:
-    """End sessions, trusted devices, and sign-ins and set-ups under way.
+    """End sessions, trusted devices, pending sign-ins and enrolments.
 
-    Somebody else may have set them up. Other recoveries end by their
-    fingerprint (recoveries.py).
+    Someone else may have started them. Other recoveries become invalid by their fingerprint.
     """
     sessions.end_all_of_user(user.pk, reason=reason, now=now)
     devices.delete_all(user.pk)
@@ -24,5 +23,5 @@ def end_access(user: User, *, reason: str, now: datetime) -> None:
 
 
 def on_account_reclaimed(user_id: UUID) -> None:
-    """Forget the answers to security questions: they would let a stranger have mails caused."""
+    """Delete the answers to security questions: an attacker could cause mails with them."""
     SecurityAnswer.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key

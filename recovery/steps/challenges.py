@@ -1,7 +1,7 @@
-"""A second factor proven on the way through a recovery, never over the recovery's own channel.
+"""Challenges for a second factor during a recovery, never over the recovery's own channel.
 
-The challenges are those of twofactor, but a right answer opens no session: the transaction that
-needs the proof goes on.
+They work like those of twofactor, but a correct answer opens no session: the transaction that needs
+the proof continues.
 """
 
 from dataclasses import dataclass
@@ -23,20 +23,20 @@ from twofactor.factors.contract import ChallengeAnswer
 from twofactor.factors.holdings import Holdings
 from twofactor.models import Factor
 
-# What replaces the password where the second factor is what was lost.
+# Replaces the password if the second factor was lost.
 FIRST_FACTORS: Final = ("webauthn",)
 
 
 @dataclass(frozen=True, slots=True)
 class FactorProof:
-    """An answer to a challenge; no id for none."""
+    """An answer to a challenge; an empty id means no answer."""
 
     challenge_id: str
     answer: ChallengeAnswer
 
 
 def offered(recovery: Recovery, held: Holdings) -> list[str]:
-    """Return the methods that count for a recovery, in the order they are offered."""
+    """Return the methods that a recovery accepts, in the order they are offered."""
     independent = [method for method in held.askable if method != recovery.channel]
     if recovery.purpose == Purpose.SECOND_FACTOR:
         return [method for method in independent if method in FIRST_FACTORS]
@@ -44,9 +44,9 @@ def offered(recovery: Recovery, held: Holdings) -> list[str]:
 
 
 def create(reset_token: str, wanted: str, *, now: datetime) -> dict[str, Any]:
-    """Return a challenge for a recovery; asked again within 30 seconds it is the same one.
+    """Return a challenge for a recovery; the same one for a repeated request within 30 seconds.
 
-    wanted: a method as challenges spell it, empty for the first that is offered.
+    wanted: a method's name in challenges, '' for the first one.
     Raises RecoveryGone (410), NoIndependentFactor and MethodNotEnabled (409), FactorSlowed and
     SendingTooOften (429), FactorWornOut (403), ChannelUnavailable (503).
     """
@@ -97,11 +97,11 @@ def is_proven(
     *,
     now: datetime,
 ) -> str:
-    """Return the method that was proven, '' for a wrong answer, which is counted.
+    """Return the proven method; '' for a wrong answer, which is counted.
 
-    Call inside the transaction that holds the locks; raise CodeRejected once it is through.
+    Call inside the transaction that holds the locks; raise CodeRejected after it.
     Raises RecoveryChallengeRequired (403) and NoIndependentFactor (409) for no answer,
-    ChallengeGone (410: unknown, expired, used, missed five times, another recovery's),
+    ChallengeGone (410: unknown, expired, used, failed five times, another recovery's),
     MalformedCode (400, not counted), FactorSlowed (429), FactorWornOut (403).
     """
     names = offered(recovery, held)

@@ -1,4 +1,4 @@
-"""The end of a recovery of the password: a new one, and no session."""
+"""Completing a recovery of the password: sets a new one, and opens no session."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,10 +27,10 @@ from twofactor.errors import CodeRejected
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What completes a recovery: a new password, with a proof or with a new account.
+    """The request that completes a recovery: a new password, with a proof or with a new account.
 
-    given: the proof of a second factor, where the account has one. new_account: the caller wants a
-    new account with the address instead of the one with the second factor.
+    given: the proof of a second factor, if the account has one. new_account: the caller wants a new
+    account with the address instead of the one with the second factor.
     """
 
     password: str
@@ -41,18 +41,18 @@ class Choice:
 def set_password(
     request: PlatformRequest, pointer: Pointer, choice: Choice, *, now: datetime
 ) -> None:
-    """Set a new password, once; end all sessions and trusted devices, notify every address.
+    """Set a new password, once; end all sessions and trusted devices, and notify every address.
 
     Raises InvalidRequest (400) for a weak password or a new account that was not offered,
-    HashingBusy (503), RecoveryGone (410), what challenges.is_proven raises, CodeRejected (401,
-    counted).
+    HashingBusy (503), RecoveryGone (410), CodeRejected (401, counted), and the errors of
+    challenges.is_proven.
     """
     user = recovery_rows.peek(pointer, now=now).user
     if user is None:
         raise RecoveryGone
     context = (user.email, user.organization.name, settings.SERVICE_NAME)
     passwords.validate(choice.password, context=context)
-    # Before the locks: a hash takes long.
+    # Before taking locks, because hashing is slow.
     encoded = passwords.hash_password(choice.password)
     with transaction.atomic():
         recovery = recovery_rows.lock_by_pointer(pointer, now=now)
@@ -69,7 +69,7 @@ def set_password(
                 _take_from_stranger(request, holder, now)
             _apply(recovery, holder, encoded, now)
             _record(request, recovery, holder.user, second_factor=method)
-    # Raised outside of the transaction, so that the count stays.
+    # Raised outside the transaction, so that the attempt stays counted.
     if not is_proven:
         raise CodeRejected
 
@@ -87,7 +87,7 @@ def _prove_factor(
 def _open_new_account(
     request: PlatformRequest, recovery: Recovery, holder: Holder, encoded: str, now: datetime
 ) -> None:
-    """Leave the account with the second factor as it is, but for its address."""
+    """Open a new account; the one with the second factor only loses its address."""
     if not recovery_rows.is_new_account_offered(recovery, holder):
         raise InvalidRequest.for_field("new_account", "Not for this account.", code="not_offered")
     recovery_rows.end(recovery, reason="address_released", now=now)
@@ -120,9 +120,9 @@ def _apply(recovery: Recovery, holder: Holder, encoded: str, now: datetime) -> N
 
 
 def _take_from_stranger(request: PlatformRequest, holder: Holder, now: datetime) -> None:
-    """Reclaim an account whose mailbox is proven now: somebody else may have signed up.
+    """Reclaim an account whose mailbox was just verified: someone else may have signed up.
 
-    A second factor stays, since it was just proven: recovery never removes one at once.
+    A second factor stays, because it was just proven: recovery never removes one immediately.
     """
     has_factors = bool(holder.held.proper)
     account_reclaim.reset_unverified_account(

@@ -1,7 +1,7 @@
 """Starting a recovery: the same row, job and response whether or not the account exists.
 
-The request does not look up the account. A task does, which holds only the row's id, so that the
-time of a response reveals nothing.
+The request does not look up the account. A task does, which has only the row's id, so that the
+response time reveals nothing.
 """
 
 from dataclasses import dataclass
@@ -26,31 +26,32 @@ from twofactor.stored_secrets import seal
 
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
-# Of one account, a day: an owner needs few, and a stranger is not to use up what there are.
+# Starts for one account from one network per day: an owner needs few, and an attacker must not use
+# up the account's limit.
 STARTS_PER_NETWORK: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Whom somebody claims to be."""
+    """The claimed account."""
 
     org_id: int
     email: str
 
     @property
     def subject(self) -> str:
-        """The account as limits and decoys know it, however it is spelled."""
+        """The account's key for rate limits and decoys, in a normalized spelling."""
         return f"{self.org_id} {folded(self.email)}"
 
 
 def start(
     request: PlatformRequest, claim: Claim, *, method: str, purpose: str, now: datetime
 ) -> dict[str, Any]:
-    """Note a recovery and have it looked into; give ``recovery_id`` and ``expires_at``.
+    """Record a recovery and queue its processing; return ``recovery_id`` and ``expires_at``.
 
     For security questions also ``questions``: real ones, or decoys that always stay the same.
-    Raises TooManyAttempts (the client's address) and RecoveryTooOften (the account), both 429 and
-    both counted alike for accounts that are not there.
+    Raises TooManyAttempts (the client's address) and RecoveryTooOften (the account), both 429, and
+    both also for accounts that do not exist.
     """
     _check_rate_limit(subscriber_network(client_address(request)), claim, now)
     asked = questions.asked_of(claim.org_id, claim.email, subject=claim.subject)
@@ -87,7 +88,7 @@ def _check_rate_limit(network: str, claim: Claim, now: datetime) -> None:
     rate_limits.enforce(
         "recovery", network, limit=limit, window=HOUR, error=TooManyAttempts, now=now
     )
-    # The account's total comes last: a stranger's refused starts use nothing of it up.
+    # The account's limit is checked last, so that refused starts do not use it up.
     caps = (
         (f"{network} {claim.subject}", STARTS_PER_NETWORK),
         (claim.subject, settings.RECOVERY.starts_per_account),

@@ -33,13 +33,13 @@ from twofactor.errors import CodeRejected
 from twofactor.factors import enrolments, factors
 from twofactor.sign_in import pending
 
-# Long enough for a weekend, once the delay is over.
+# The time to complete after the delay: long enough for a weekend.
 COMPLETE_WITHIN: Final = timedelta(hours=72)
 
 
 @dataclass(frozen=True, slots=True)
 class FirstFactor:
-    """What a caller proves itself with: a password, or else a passkey."""
+    """The caller's first factor: a password or a passkey."""
 
     password: str
     given: FactorProof
@@ -48,10 +48,10 @@ class FirstFactor:
 def prove(
     request: PlatformRequest, reset_token: str, first: FirstFactor, *, now: datetime
 ) -> dict[str, Any]:
-    """Start the delay; return the token that completes after it, and from when until when.
+    """Start the delay; return the token to complete with, and from when until when it is valid.
 
     Raises RecoveryGone (410), InvalidCredentials (401) under the login's own limits, InvalidRequest
-    (400) for neither proof, what challenges.is_proven raises, CodeRejected (401, counted).
+    (400) without a proof, CodeRejected (401, counted), and the errors of challenges.is_proven.
     """
     pointer = reset_tokens.read(reset_token, now=now)
     peeked = recovery_rows.peek(pointer, now=now)
@@ -59,7 +59,7 @@ def prove(
         raise RecoveryGone
     proven = None
     if first.password:
-        # A hash changed by a changed cost is the same password: what is compared is the new row.
+        # Verifying may update the hash to a new cost, so the new row is compared.
         source = request_source(request)
         proven = credentials.verify(peeked.user.email, first.password, source=source, now=now)
     elif not first.given.challenge_id:
@@ -73,14 +73,14 @@ def prove(
             method = challenges.is_proven(request, recovery, holder.held, first.given, now=now)
             amr = registry.factor_of(method).type.amr if method else ""
         answer = _begin_delay(request, recovery, holder, amr=amr, now=now) if amr else None
-    # Raised outside of the transaction, so that the count stays.
+    # Raised outside the transaction, so that the attempt stays counted.
     if answer is None:
         raise CodeRejected
     return answer
 
 
 def _lock_holder(recovery: Recovery, proven: User | None) -> Holder:
-    """Lock who recovers: unchanged since the recovery began, or since the password was proven."""
+    """Lock the user, unchanged since the recovery began or the password was verified."""
     if proven is None:
         return recovery_rows.lock_holder(recovery)
     holder = recovery_rows.lock_present_holder(recovery)
@@ -127,12 +127,12 @@ def _begin_delay(
 
 
 def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> dict[str, Any]:
-    """Remove every factor and give a sign-in that may only set up a new one (``mfa_token``).
+    """Remove every factor; return a sign-in that may only set up a new one (``mfa_token``).
 
-    So does each later sign-in, until a factor is active.
+    Later sign-ins must set one up too, until a factor is active.
 
-    Raises RecoveryNotDue (409) before the delay is over, RecoveryGone (410), also where a factor
-    was used or set up since: then it is not lost.
+    Raises RecoveryNotDue (409) before the delay is over, RecoveryGone (410), also if a factor was
+    used or set up in the meantime: it is not lost then.
     """
     with transaction.atomic():
         recovery = recovery_rows.lock_by_pointer(pointer, now=now)
@@ -168,7 +168,7 @@ def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> di
 
 
 def _remove_factors(holder: Holder, now: datetime) -> int:
-    """Remove every factor; a new one is due from then on. Return how many there were."""
+    """Remove every factor; a new one is required from now on. Return their number."""
     user, purpose = holder.user, "all second factors were removed"
     channels.notify(user, holder.held, "recovery_completed", purpose=purpose)
     number = factors.reset(user)
@@ -187,9 +187,9 @@ def _is_in_use(holder: Holder, *, since: datetime) -> bool:
 
 
 def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
-    """End a recovery with the token that its notices carry; nothing else is asked for.
+    """Cancel a recovery with the token from its notices, without a session.
 
-    Raises MalformedRecoveryToken (400), RecoveryGone (410) for unknown, ended and expired alike.
+    Raises MalformedRecoveryToken (400), RecoveryGone (410) if it is unknown, ended or expired.
     """
     digest = channel_tokens.cancel_digest(channel_tokens.canonical_long(token))
     with transaction.atomic():

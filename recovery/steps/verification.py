@@ -28,17 +28,17 @@ def verify(
     next: ``password``; ``password_and_challenge``, with a second factor from ``methods``;
     ``first_factor`` (purpose second_factor), a password or one of ``methods``.
     Raises MalformedRecoveryToken (400, not counted), RecoveryTokenRejected (401, counted: five
-    tries), RecoveryGone (410) for unknown, expired, used, worn out and overtaken alike.
+    attempts), RecoveryGone (410) if it is unknown, expired, used, failed too often or replaced.
     """
     token = channel_tokens.canonical(token)
     with transaction.atomic():
         recovery = recovery_rows.lock_by_capability(recovery_id, now=now)
-        # Without an account nothing was sent: '' is no digest, so no token is right.
+        # Without an account nothing was sent, and '' matches no digest.
         if is_same(recovery.token, channel_tokens.token_digest(recovery, token)):
             return _accept(request, recovery, recovery_rows.lock_holder(recovery), now)
         recovery.attempts_left -= 1
         recovery.save(update_fields=["attempts_left"])
-        # Recorded without an account, too, so that both cases take the same time.
+        # Also recorded without an account, so that both cases take the same time.
         audit.add(
             request,
             RecoveryTag.RECOVERY_VERIFY,
@@ -47,7 +47,7 @@ def verify(
             actor_id=recovery.user_id,
             data={"recovery": str(recovery.pk)},
         )
-    # Raised outside of the transaction, so that the count stays.
+    # Raised outside the transaction, so that the attempt stays counted.
     raise RecoveryTokenRejected
 
 

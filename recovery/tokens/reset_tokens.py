@@ -1,6 +1,6 @@
-"""Reset tokens: what a proven channel is exchanged for; they open nothing but recovery.
+"""Reset tokens: issued after a channel was proven; valid for recovery only.
 
-Their own type (``pwr+jwt``) and audience; the row decides whether one still counts.
+They have their own type (``pwr+jwt``) and audience; the row decides whether one is valid.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from recovery.models import Recovery
 
 
 class ResetToken(SignedToken):
-    """What completes a recovery."""
+    """The token that completes a recovery."""
 
     token_type = "pwr+jwt"  # noqa: S105 - a media type
     audience = "recovery"
@@ -24,7 +24,7 @@ class ResetToken(SignedToken):
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """Which recovery, whose, and which of its reset tokens."""
+    """A recovery, its user, and the generation of the reset token."""
 
     recovery_id: UUID
     user_id: UUID
@@ -32,7 +32,7 @@ class Pointer:
 
 
 def token_for(recovery: Recovery, *, issued_at: datetime, expires_at: datetime) -> str:
-    """Return the reset token of the recovery's present generation."""
+    """Return the reset token of the recovery's current generation."""
     claims = {
         "sub": str(recovery.user_id),
         "jti": str(recovery.pk),
@@ -44,9 +44,9 @@ def token_for(recovery: Recovery, *, issued_at: datetime, expires_at: datetime) 
 
 
 def read(token: str, *, now: datetime) -> Pointer:
-    """Verify a reset token and return what it points at.
+    """Verify a reset token and return the recovery it refers to.
 
-    Raises RecoveryGone for garbage, another type, another key, and an expired one alike.
+    Raises RecoveryGone for an invalid or expired token, and for other types.
     """
     try:
         claims = ResetToken.read(token, now=now)

@@ -1,4 +1,4 @@
-"""The part of starting a recovery that differs: run by a task, out of the request's sight."""
+"""The second part of starting a recovery, run by a task: it differs if there is no account."""
 
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,7 @@ from twofactor.stored_secrets import unseal
 
 
 def resolve(key: UUID, *, now: datetime) -> None:
-    """Send the token of a recovery to its account, once; an unknown account is treated alike.
+    """Send the token of a recovery to its account, once; without an account, nothing is sent.
 
     A recovery by security questions waits for right answers first.
     """
@@ -46,7 +46,7 @@ def _lock(key: UUID, now: datetime) -> Recovery | None:
 
 
 def _claimed(claim: dict[str, Any]) -> User | None:
-    """Return the active user whom the request named, in the organization it named."""
+    """Return the active user with the claimed address in the claimed organization."""
     found = credentials.find(claim["email"])
     if found is None or found.organization_id != claim["org_id"] or not found.is_active:
         return None
@@ -85,9 +85,9 @@ def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> N
 
 
 def _is_of_use(recovery: Recovery, held: Holdings) -> bool:
-    """Return whether the recovery can lead anywhere.
+    """True if the recovery can be completed.
 
-    A lost second factor takes a channel other than that factor's.
+    A lost second factor requires another channel than that factor's.
     """
     if recovery.purpose != Purpose.SECOND_FACTOR:
         return True

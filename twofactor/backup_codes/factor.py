@@ -1,4 +1,4 @@
-"""Backup codes as a factor: they stand in for another one, and are none alone."""
+"""Backup codes as a factor: they replace another factor, and cannot be the only one."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ FACTOR: Final = FactorType(
     "backup_codes",
     label="Backup code",
     amr="otp",
-    # The interface spells it in the singular in challenges.
+    # The API uses the singular in challenges.
     challenge_name="backup_code",
     is_second_factor=False,
 )

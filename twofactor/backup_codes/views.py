@@ -22,6 +22,6 @@ class BackupCodeViewSet(PlatformViewSet):
 
     @extend_schema(summary="Generate backup codes", request=None)
     def create(self, request: Request) -> Response:
-        """Return ten new codes, shown only here; every earlier one is void."""
+        """Return ten new codes, contained only in this response; earlier codes become invalid."""
         codes = factors.new_backup_codes(self.platform_request, self.principal, now=timezone.now())
         return self.respond({"backup_codes": codes}, headers=NO_STORE)

@@ -1,4 +1,4 @@
-"""What a proven second factor makes of a session."""
+"""Raising a session's assurance level after a proven second factor."""
 
 from datetime import datetime
 from typing import Final

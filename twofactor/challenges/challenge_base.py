@@ -1,7 +1,8 @@
-"""What every challenge has in common, of a sign-in, a step-up and a recovery.
+"""The common part of all challenges: those of sign-ins, step-ups and recoveries.
 
-A challenge is one question for one factor: it lasts ten minutes, takes five answers, works once,
-and an answer to another challenge does not fit it. The caller decides what a right answer leads to.
+A challenge is a request to prove one factor: it is valid for ten minutes, five attempts and one
+correct answer; an answer to another challenge is wrong. The caller decides what a correct answer
+leads to.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +24,7 @@ from twofactor.factors.contract import CHALLENGE_LIFE, ChallengeAnswer, Question
 from twofactor.models import ChallengeModel, Factor
 from twofactor.stored_secrets import digest, seal, unseal
 
-# Within this a repeated request gets the open challenge back, so that it sends nothing again.
+# Within this time a repeated request returns the open challenge, and sends nothing again.
 COOL_DOWN: Final = timedelta(seconds=30)
 ANSWERS: Final = Counter(
     "zonal_second_factor_answers_total",
@@ -33,12 +34,12 @@ ANSWERS: Final = Counter(
 
 
 def digest_of(model: type[ChallengeModel], challenge_id: str) -> str:
-    """Return the primary key of the challenge with an id; ids of different kinds differ."""
+    """Return the primary key of the challenge with an id; it differs between models."""
     return digest(model.DIGEST_PURPOSE, challenge_id)
 
 
 def id_to_repeat(latest: ChallengeModel | None, now: datetime) -> str:
-    """Return the id of a challenge that was opened a moment ago, '' where a new one is due."""
+    """Return the id of a challenge that was opened recently; '' if a new one is needed."""
     if latest is None or not latest.is_open(now) or now >= latest.created_at + COOL_DOWN:
         return ""
     return decrypt(latest.public_id)
@@ -47,10 +48,10 @@ def id_to_repeat(latest: ChallengeModel | None, now: datetime) -> str:
 def open_challenge(
     challenge: ChallengeModel, factor: Factor, *, others: Iterable[str], now: datetime
 ) -> str:
-    """Ask for a factor: complete a new row, save it and return its id, a capability.
+    """Open a challenge: complete a new row, save it and return its id, a capability.
 
-    others: what the user can be asked for instead. Raises ChannelUnavailable (503) naming them,
-    SendingTooOften (429).
+    others: the user's other methods. Raises ChannelUnavailable (503) naming them, SendingTooOften
+    (429).
     """
     challenge_id = capability_id()
     question = _ask(factor, challenge_id, others, now)
@@ -82,7 +83,7 @@ def _ask(factor: Factor, challenge_id: str, others: Iterable[str], now: datetime
 def describe(
     challenge: ChallengeModel, factor: Factor, challenge_id: str, *, offered: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the fields of ChallengeSerializer. offered: the methods that can be asked for."""
+    """Return the fields of ChallengeSerializer. offered: the methods that can be used."""
     kept = unseal(challenge.secret)
     answer: dict[str, Any] = {
         "challenge_id": challenge_id,
@@ -108,11 +109,12 @@ def is_right(
     purpose: str,
     now: datetime,
 ) -> bool:
-    """Return whether an answer proves the challenge's factor; a wrong one is counted and audited.
+    """True if an answer proves the challenge's factor; a wrong one is counted and audited.
 
-    Call inside the transaction that holds the locks of challenge and factor, and raise
-    CodeRejected after it, so that the count stays. A right answer does not use the challenge up.
-    Raises FactorSlowed (429) and FactorWornOut (403) before, MalformedCode (400, not counted).
+    Call inside the transaction that holds the locks of challenge and factor, and raise CodeRejected
+    after it, so that the attempt stays counted. A correct answer does not use the challenge up.
+    Raises FactorSlowed (429) and FactorWornOut (403) before the check, MalformedCode (400, not
+    counted).
     """
     factor = challenge.factor
     throttle.refuse_slowed(factor, now)

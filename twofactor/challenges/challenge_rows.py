@@ -1,4 +1,4 @@
-"""Challenges by their capability: locked in one statement, with all that an answer needs."""
+"""Challenges by their id: locked in one statement, with all rows that their verification needs."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ from twofactor.stored_secrets import digest
 _MODELS: Final = (
     ModelColumns(Challenge, "c"),
     ModelColumns(Factor, "f"),
-    # Of the user and the organization, what opening a session asks for.
+    # The columns of user and organization that opening a session needs.
     ModelColumns(
         User,
         "u",
@@ -40,8 +40,8 @@ _MODELS: Final = (
     ),
     ModelColumns(Session, "s", "id", "aal", "amr", "ends_at", "ended_at", "mfa_time", "mfa_method"),
 )
-# Factors are locked before challenges wherever both are, so that no two requests wait for each
-# other; PostgreSQL locks in the order that is written here.
+# Factors are always locked before challenges, so that there are no deadlocks; PostgreSQL locks in
+# the order that is written here.
 _LOCK: Final = f"""
 SELECT {joined_rows.columns(_MODELS)}
 FROM twofactor_challenge c
@@ -53,7 +53,8 @@ WHERE c.digest = %s
 FOR UPDATE OF f, c
 """  # noqa: S608 - column names of our own models
 
-# Names are added to those of the row: the session was read unlocked, and may have lost one since.
+# The names are added to those of the row: the session was read without a lock, and may have lost
+# one since then.
 _ANSWERED: Final = """
 WITH answered AS (UPDATE twofactor_challenge SET used_at = %(now)s WHERE digest = %(digest)s)
 UPDATE accounts_session
@@ -66,7 +67,7 @@ WHERE id = %(session)s
 
 
 def lock(challenge_id: str, *, now: datetime) -> Challenge:
-    """Lock a challenge that is open, and its factor; call inside a transaction.
+    """Lock an open challenge and its factor; call inside a transaction.
 
     Factor, user, organization and session are read along with it.
     Raises ChallengeGone (410).
@@ -92,7 +93,7 @@ def use_up_for_session(
 ) -> None:
     """Mark a locked challenge as used and record the assurance in its session.
 
-    proven: what the session's ``amr`` gains.
+    proven: the names to add to the session's ``amr``.
     """
     values: dict[str, Any] = {
         "now": now,

@@ -1,4 +1,4 @@
-"""Challenges: one question for one factor, for a sign-in (login) or a session (step-up)."""
+"""Challenges: a request to prove one factor, for a sign-in (login) or a session (step-up)."""
 
 from datetime import datetime
 from typing import Any
@@ -30,7 +30,7 @@ from twofactor.trusted_devices import devices
 
 
 def _choose(held: Holdings, wanted: str) -> Factor:
-    """Return the factor to ask for: the wanted one, else the default.
+    """Return the factor to prove: the requested one, else the default.
 
     Raises NoSecondFactor, MethodNotEnabled (409), MethodNotAllowed (403).
     """
@@ -45,14 +45,14 @@ def _choose(held: Holdings, wanted: str) -> Factor:
 
 
 def create(principal: Principal, wanted: str, *, now: datetime) -> dict[str, Any]:
-    """Return a challenge to a pending sign-in or, for step-up, to a session.
+    """Return a challenge for a pending sign-in or, for step-up, for a session.
 
-    wanted: a method as challenges spell it, empty for the default.
+    wanted: a method's name in challenges, '' for the default.
     Raises NoSecondFactor, MethodNotEnabled, MethodNotAllowed, FactorSlowed, FactorWornOut,
     ChannelUnavailable, SendingTooOften.
     """
     with transaction.atomic():
-        # The factors are locked, so that two requests at once send one code.
+        # The factors are locked, so that two concurrent requests send one code.
         held = holdings.holdings_of(principal.own_id, lock=True)
         factor = _choose(held, wanted)
         throttle.refuse_slowed(factor, now)
@@ -89,11 +89,11 @@ def _expire(latest: Challenge, now: datetime) -> None:
 def verify(
     request: PlatformRequest, challenge_id: str, answer: ChallengeAnswer, *, now: datetime
 ) -> SessionTokens | StageResponse | Session:
-    """Exchange a right answer for a session (login), or raise the session's assurance (step-up).
+    """Exchange a correct answer for a session (login), or raise the session's assurance (step-up).
 
     A challenge works once. Raises MalformedCode (400, not counted), CodeRejected (401, counted),
-    ChallengeGone (410: unknown, expired, used, missed five times, another's alike), FactorSlowed
-    (429), FactorWornOut and MethodNotAllowed (403).
+    ChallengeGone (410: unknown, expired, used, failed five times, or of another session),
+    FactorSlowed (429), FactorWornOut and MethodNotAllowed (403).
     """
     with transaction.atomic():
         challenge = challenge_rows.lock(challenge_id, now=now)
@@ -105,7 +105,7 @@ def verify(
             request, challenge, answer, challenge_id=challenge_id, purpose=purpose, now=now
         ):
             return _complete(request, challenge, answer, is_allowed=is_allowed, now=now)
-    # Raised outside of the transaction, so that the count stays.
+    # Raised outside the transaction, so that the attempt stays counted.
     raise CodeRejected
 
 
@@ -126,9 +126,9 @@ def _refuse_foreign(request: PlatformRequest, challenge: Challenge) -> None:
 
 
 def _is_allowed(challenge: Challenge) -> bool:
-    """Return whether the policy allows the method now.
+    """True if the policy allows the method now.
 
-    Raises MethodNotAllowed where the user holds another one that it does allow.
+    Raises MethodNotAllowed if it does not, and the user has another method that it allows.
     """
     if challenge.factor.method in challenge.user.organization.mfa_allowed_methods:
         return True

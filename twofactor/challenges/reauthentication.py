@@ -1,4 +1,4 @@
-"""Proving the first factor again, in a session that lives."""
+"""Reauthentication: proving the password again in a session."""
 
 from datetime import datetime
 
@@ -16,15 +16,15 @@ from twofactor.audit_tags import TwoFactorTag
 def by_password(
     request: PlatformRequest, principal: Principal, password: str, *, now: datetime
 ) -> None:
-    """Move the session's ``auth_time``; where a factor is active, that alone opens nothing more.
+    """Verify the password and update ``auth_time``; with a second factor this is not a step-up.
 
-    Under the login's own limits. Raises InvalidCredentials (401), TooManyAttempts (429).
+    The login's rate limits apply. Raises InvalidCredentials (401), TooManyAttempts (429).
     """
     email = principal.email or ""
     try:
         credentials.verify(email, password, source=request_source(request), now=now)
     except InvalidCredentials:
-        # A caller that has a session and guesses the password may have stolen the session.
+        # A caller with a session that guesses the password may have stolen the session.
         audit.record_request(request, TwoFactorTag.SESSION_REAUTHENTICATE, outcome="refused")
         raise
     with transaction.atomic():

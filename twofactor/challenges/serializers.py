@@ -17,13 +17,13 @@ CHALLENGE_METHODS: Final = registry.challenge_names(MFA_METHODS)
 
 
 class ChallengeQuerySerializer(StrictSerializer):
-    """What the challenge asks for."""
+    """The method of the challenge."""
 
     method = serializers.ChoiceField(choices=CHALLENGE_METHODS, required=False)
 
 
 class ChallengeSerializer(serializers.Serializer[Any]):
-    """A question."""
+    """A challenge."""
 
     challenge_id = serializers.CharField()
     method = serializers.CharField()
@@ -47,7 +47,7 @@ class ChallengeVerifySerializer(StrictSerializer):
 
 
 class StepUpVerifiedSerializer(serializers.Serializer[Any]):
-    """The session has proved a second factor; its tokens stay as they are."""
+    """The session has proven a second factor; its tokens stay the same."""
 
     status = serializers.ChoiceField(choices=["verified"])
     aal = serializers.IntegerField(min_value=1, max_value=2)
@@ -66,6 +66,6 @@ CHALLENGE_RESULT: Final = PolymorphicProxySerializer(
 
 
 class ReauthenticateSerializer(StrictSerializer):
-    """The password, once more."""
+    """The password."""
 
     password = serializers.CharField(max_length=512, trim_whitespace=False, write_only=True)

@@ -1,4 +1,4 @@
-"""Step-up: what is dangerous takes a proof of identity not older than fifteen minutes."""
+"""Step-up: sensitive operations require a proof of identity at most fifteen minutes old."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -20,9 +20,9 @@ CHALLENGE: Final = (
 def require_recent_proof(principal: Principal) -> None:
     """Raise StepUpRequired unless the session has a recent proof (settings.FRESH_PROOF_GUARD).
 
-    Where a second factor is active, it must be proven; otherwise the sign-in itself counts, or the
-    password again. A development token has no user to ask, and a pending sign-in was proven minutes
-    ago. Raises StepUpRequired (403); its ``proof`` names the required proof.
+    With an active second factor, it must be proven; otherwise the sign-in counts, or the password
+    given again. A development token has no user to ask, and a pending sign-in is a few minutes old.
+    Raises StepUpRequired (403); its ``proof`` names the required proof.
     """
     if principal.kind != "user" or principal.user_id is None:
         return

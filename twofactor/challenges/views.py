@@ -23,7 +23,7 @@ from twofactor.factors.contract import ChallengeAnswer
 
 
 class ChallengeViewSet(PlatformViewSet):
-    """Challenges of a sign-in or, for step-up, of a session."""
+    """Challenges for a sign-in or, for step-up, for a session."""
 
     # The id of a challenge is the permission to answer it, so no header is needed.
     access = {
@@ -39,7 +39,7 @@ class ChallengeViewSet(PlatformViewSet):
     def challenge(self, request: Request) -> Response:
         """Return a challenge for a sign-in (`mfa_token`) or, for step-up, for the session.
 
-        Asked again within 30 seconds it is the same one, and nothing is sent again.
+        A repeated request within 30 seconds returns the same challenge and sends nothing again.
         """
         wanted = self.read_query().get("method", "")
         answer = challenges.create(self.principal, wanted, now=timezone.now())
@@ -59,7 +59,7 @@ class ChallengeViewSet(PlatformViewSet):
 
 
 class ReauthenticationViewSet(PlatformViewSet):
-    """The password, once more."""
+    """Reauthentication with the password."""
 
     access = {"reauthenticate": USER.always()}
     request_serializers = {"reauthenticate": ReauthenticateSerializer}
@@ -68,7 +68,7 @@ class ReauthenticationViewSet(PlatformViewSet):
     @extend_schema(summary="Reauthenticate")
     @action(detail=False, methods=["post"])
     def reauthenticate(self, request: Request) -> Response:
-        """Prove the password again, for what takes a recent proof where no factor is active."""
+        """Verify the password again: the recent proof of users without a second factor."""
         reauthentication.by_password(
             self.platform_request, self.principal, **self.read(), now=timezone.now()
         )

@@ -1,4 +1,4 @@
-"""Setting up e-mail as a factor: the account's own address, proven by a code mailed to it."""
+"""Enrolment of e-mail as a factor: the account's own address, with a code mailed to it."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -19,7 +19,7 @@ def is_available() -> bool:
 
 
 def hint_of(address: str) -> str:
-    """Return what may be shown of an address."""
+    """Return the masked address."""
     local, _, domain = address.partition("@")
     return f"{local[:1]}•••@{domain}"
 
@@ -28,7 +28,7 @@ CHANNEL: Final = Channel(FACTOR, hint_of)
 
 
 def send(address: str, code: str, *, purpose: str, owner: Owner, now: datetime) -> None:
-    """Mail a code; purpose reads on after "Your code", as "to sign in"."""
+    """Mail a code. purpose: continues the text "Your code", for example "to sign in"."""
     outbox.send_mail(
         address,
         "email_code",
@@ -46,7 +46,7 @@ def setup(request: PlatformRequest, principal: Principal, *, now: datetime) -> d
     """
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, FACTOR.name)
-    # Outside of the transaction: a refused sending must not take its count along.
+    # Outside the transaction, so that a refused sending stays counted.
     sent_codes.check_rate_limit("email", user.email, user.organization_id, request=request, now=now)
     with transaction.atomic():
         verification_id, code, row = sent_codes.begin(user, FACTOR.name, user.email, now=now)

@@ -1,4 +1,4 @@
-"""E-mails as proof: six digits, bound to their challenge."""
+"""Verification of mailed codes: six digits, bound to their challenge."""
 
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from twofactor.stored_secrets import one_time_code
 
 
 def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
-    """Mail a code to the account's address, as far as it is proven; else to the one proven before.
+    """Mail a code to the account's verified address, else to the factor's address.
 
     Raises SendingTooOften (429).
     """
@@ -27,7 +27,7 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
 
 
 def _follow(factor: Factor) -> str:
-    """Return where the factor's codes go, once its account has moved there: the new address."""
+    """Update the factor's address to the account's verified address, and return it."""
     kept, own = decrypt(factor.secret), factor.user.email
     if factor.user.email_verified_at is None or folded(kept) == folded(own):
         return kept

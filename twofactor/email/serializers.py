@@ -1,4 +1,4 @@
-"""e-mail as a factor, in JSON."""
+"""E-mail as a factor, in JSON."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from twofactor.factors.serializers import SixDigitsField
 
 
 class EmailSetupSerializer(StrictSerializer):
-    """Nothing: the account's own address is meant."""
+    """An empty body: the account's own address is used."""
 
 
 class EmailSetupAnswerSerializer(serializers.Serializer[Any]):
-    """A code is on its way."""
+    """A code was sent."""
 
     verification_id = serializers.CharField()
     expires_at = serializers.IntegerField()

@@ -20,7 +20,7 @@ from twofactor.factors.serializers import EnrolledSerializer
 
 
 class EmailViewSet(PlatformViewSet):
-    """Setting up e-mail as a factor."""
+    """Enrolment of e-mail as a factor."""
 
     access = {
         "set_up": USER.or_pending("enrol").fresh(),
@@ -32,7 +32,7 @@ class EmailViewSet(PlatformViewSet):
     @extend_schema(summary="Set up e-mail")
     @action(detail=False, methods=["post"], url_path="setup")
     def set_up(self, request: Request) -> Response:
-        """Send a code; nothing is active before it was verified."""
+        """Send a code; the factor is active after its verification."""
         self.read()
         answer = enrolment.setup(self.platform_request, self.principal, now=timezone.now())
         return self.respond(answer, headers=NO_STORE)

@@ -1,4 +1,4 @@
-"""What every factor consists of: its description, its enrolment module and its proof module.
+"""The interface of a factor: its description, its enrolment module and its proof module.
 
 Each folder of a factor holds ``factor.py`` (FACTOR), ``enrolment.py`` and ``proof.py``;
 ``twofactor/registry.py`` lists them.
@@ -19,9 +19,9 @@ CHALLENGE_LIFE: Final = timedelta(minutes=10)
 class FactorType:
     """A method that can be proven as a second factor.
 
-    name: as in ``enabled_methods`` and in paths. challenge_name: as challenges spell it.
-    label: for people. amr: the name of RFC 8176 in the ``amr`` claim. is_second_factor: False for
-    what only replaces another factor.
+    name: as in ``enabled_methods`` and in paths. challenge_name: the name in challenges.
+    label: for people. amr: the name of RFC 8176 in the ``amr`` claim. is_second_factor: False if it
+    only replaces another factor.
     """
 
     name: str
@@ -33,10 +33,10 @@ class FactorType:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a proof has prepared for a challenge.
+    """The data that ``Proof.begin`` prepares for a challenge.
 
-    secret: what the answer is compared with; stored encrypted. hint: where a code was sent.
-    delivery: ``queued`` for a code on its way. request_options: for a browser's passkey.
+    secret: compared with the answer; stored encrypted. hint: where a code was sent.
+    delivery: ``queued`` for a code that is being sent. request_options: for a browser's passkey.
     """
 
     secret: str = ""
@@ -47,7 +47,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class ChallengeAnswer:
-    """What a caller answers: a code, or a WebAuthn credential."""
+    """The answer to a challenge: a code, or a WebAuthn credential."""
 
     code: str = ""
     credential: Mapping[str, Any] = field(default_factory=dict)
@@ -56,10 +56,10 @@ class ChallengeAnswer:
 
 
 class Proof(Protocol):
-    """A factor's ``proof`` module: where the factor is proven."""
+    """A factor's ``proof`` module, which verifies answers."""
 
     def begin(self, factor: Factor, challenge_id: str, *, now: datetime) -> Question:
-        """Prepare a question, and send what has to be sent."""
+        """Prepare a challenge, and send its code if there is one."""
 
     def check(
         self,
@@ -71,14 +71,14 @@ class Proof(Protocol):
         request: PlatformRequest,
         now: datetime,
     ) -> bool:
-        """Return whether the answer is right; a right one forgives the factor's wrong ones.
+        """True if the answer is correct, which resets the factor's failures.
 
-        request: for the audit trail. Raises MalformedCode for what cannot be an answer.
+        request: for the audit trail. Raises MalformedCode for a malformed answer.
         """
 
 
 class Enrolment(Protocol):
-    """A factor's ``enrolment`` module: where the factor is set up."""
+    """A factor's ``enrolment`` module, which sets the factor up."""
 
     def is_available(self) -> bool:
-        """Return whether this installation can set the factor up and ask for it."""
+        """True if this installation can set up and verify the factor."""

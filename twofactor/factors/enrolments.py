@@ -1,4 +1,4 @@
-"""Setting up a factor: begun under a capability, proven once, then active."""
+"""Enrolment of factors: begun, verified once, then active."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,14 +29,14 @@ LIFE: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class LockedEnrolment:
-    """An enrolment locked for its one proof."""
+    """An enrolment that is locked for its verification."""
 
     row: Enrolment
     secret: dict[str, Any]
 
 
 def user_of(principal: Principal) -> User:
-    """Return the user behind a principal, with the organization."""
+    """Return a principal's user, with the organization."""
     users = User.unscoped.select_related("organization")  # unscoped: the principal's own
     user: User = users.get(pk=principal.user_id)
     return user
@@ -51,7 +51,7 @@ def refuse_forbidden(user: User, method: str) -> None:
 def begin(
     user: User, method: str, secret: dict[str, Any], *, now: datetime, life: timedelta = LIFE
 ) -> tuple[str, Enrolment]:
-    """Keep what is to be proven; return the capability under which, and the row."""
+    """Begin an enrolment; return its id, a capability, and the row."""
     enrolment_id = capability_id()
     row = Enrolment(
         digest=digest("enrolment", enrolment_id),
@@ -67,9 +67,10 @@ def begin(
 
 
 def take(user: User, method: str, enrolment_id: str, *, now: datetime) -> LockedEnrolment:
-    """Lock an enrolment of the user's for its proof; call inside a transaction.
+    """Lock a user's enrolment for its verification; call inside a transaction.
 
-    Raises EnrolmentGone (410) for unknown, another's, expired, finished and worn out alike.
+    Raises EnrolmentGone (410) if it is unknown, another user's, expired, finished or failed too
+    often.
     """
     rows = Enrolment.scoped.within_organization(user.organization_id).select_for_update()
     row: Enrolment | None = rows.filter(
@@ -81,7 +82,7 @@ def take(user: User, method: str, enrolment_id: str, *, now: datetime) -> Locked
 
 
 def refuse(taken: LockedEnrolment) -> CodeRejected:
-    """Count a wrong code; return what the caller raises once its transaction is through."""
+    """Count a wrong code; return the exception to raise after the caller's transaction."""
     rows = Enrolment.unscoped.filter(pk=taken.row.pk)  # unscoped: the row just locked
     rows.update(attempts_left=F("attempts_left") - 1)
     return CodeRejected()
@@ -96,10 +97,10 @@ def activate(
     last_step: int = 0,
     now: datetime,
 ) -> tuple[Factor, bool]:
-    """Make the factor active, replacing an earlier one of its method; return whether it is new.
+    """Activate the factor, replacing an earlier one of its method; return whether it is new.
 
-    secret: what the factor keeps, encrypted here. last_step: of TOTP, used up by this proof.
-    Trusted devices are forgotten. Raises EnrolmentGone (410).
+    secret: the factor's secret, encrypted here. last_step: of TOTP, used up by this verification.
+    Trusted devices are deleted. Raises EnrolmentGone (410).
     """
     _refuse_unproven(principal)
     Enrolment.unscoped.filter(pk=taken.row.pk).update(used_at=now)  # unscoped: the row just locked
@@ -130,21 +131,21 @@ def activate(
 
 
 def _refuse_unproven(principal: Principal) -> None:
-    """Hold the user's factors; refuse who has proven none of them.
+    """Lock the user's factors; refuse a caller that has proven none of them.
 
-    A sign-in, or a request, that found no factor may be overtaken by the owner who sets one up.
+    A caller that found no factor is refused if the owner has set one up in the meantime.
     Raises EnrolmentGone (410).
     """
     holdings.holdings_of(principal.own_id, lock=True)
-    # Where there was none to lock, one that another request activates is waited for here; after the
-    # factors, as in answers to challenges.
+    # If there was no factor to lock, this waits for a request that activates one. It is taken after
+    # the factors, in the lock order of challenges.
     sessions.lock_user_sessions(principal.own_id)
     if "mfa" not in principal.amr and holdings.has_proper_factor(principal.own_id):
         raise EnrolmentGone
 
 
 def require(user: User, *, now: datetime) -> None:
-    """Have every sign-in of a user's set a factor up, until one is active."""
+    """Require every sign-in of a user to set a factor up, until one is active."""
     EnrolmentDue.unscoped.get_or_create(  # unscoped: the user's own
         user=user, defaults={"organization_id": user.organization_id, "created_at": now}
     )
@@ -153,16 +154,17 @@ def require(user: User, *, now: datetime) -> None:
 def complete(
     request: PlatformRequest, principal: Principal, user: User, factor: FactorType, *, now: datetime
 ) -> dict[str, Any]:
-    """Notify the user, raise the session or open the one that waited; return its result.
+    """Notify the user, and raise the session's assurance or finish the pending sign-in.
 
-    A pending sign-in gets its token pair here, so that enrolling is the last step of signing in;
-    others that wait for a factor end. Raises EnrolmentGone (410) for one that has ended so.
+    A pending sign-in gets its token pair here, so that enrolment is the last step of signing in;
+    the user's other sign-ins that wait for an enrolment end. Raises EnrolmentGone (410) if this one
+    has.
     """
     audit.record_request(request, TwoFactorTag.FACTOR_CREATE, method=factor.name)
     notices.notify(user, "factor_added", method=factor.label)
     pending.end_enrolling(user.pk, except_pending=principal.pending_id)
     if principal.pending_id is None:
-        # Locked, so that a name that another request takes out of its amr does not return.
+        # Locked, so that a name that another request removes from `amr` is not written again.
         rows = Session.unscoped.select_for_update(no_key=True)  # unscoped: the principal's own
         session = rows.get(pk=principal.session_id)
         raise_assurance(session, factor, now=now)

@@ -1,4 +1,4 @@
-"""Factors that are active: shown, removed, preferred."""
+"""Active factors: their status, removal and default."""
 
 from datetime import datetime
 from typing import Any
@@ -34,10 +34,10 @@ def status_of(principal: Principal) -> dict[str, Any]:
 
 
 def disable(request: PlatformRequest, principal: Principal, method: str) -> None:
-    """Remove a method; with the last proper factor the backup codes go, too.
+    """Remove a method; removing the last proper factor also deletes the backup codes.
 
-    Raises MethodNotEnabled (409), RequiredByPolicy (409) for the last one that the policy counts,
-    LastLoginMethod (409) for passkeys of a user without another sign-in method.
+    Raises MethodNotEnabled (409), RequiredByPolicy (409) for the last one that satisfies the
+    policy, LastLoginMethod (409) for passkeys of a user without another sign-in method.
     """
     user = user_of(principal)
     with transaction.atomic():
@@ -57,7 +57,7 @@ def disable(request: PlatformRequest, principal: Principal, method: str) -> None
 
 
 def prefer(request: PlatformRequest, principal: Principal, method: str) -> None:
-    """Make a method the one that is offered first.
+    """Make a method the default.
 
     Raises MethodNotEnabled (409), MethodNotAllowed (403).
     """
@@ -76,7 +76,7 @@ def prefer(request: PlatformRequest, principal: Principal, method: str) -> None:
 def new_backup_codes(request: PlatformRequest, principal: Principal, *, now: datetime) -> list[str]:
     """Replace every earlier backup code by ten new ones.
 
-    Raises NoSecondFactor (409) where there is nothing to back up, MethodNotAllowed (403).
+    Raises NoSecondFactor (409) for a user without one, MethodNotAllowed (403).
     """
     user = user_of(principal)
     with transaction.atomic():
@@ -94,7 +94,7 @@ def new_backup_codes(request: PlatformRequest, principal: Principal, *, now: dat
 def reset(user: User) -> int:
     """Delete every factor and trusted device of a user; return the number of factors.
 
-    For an admin's reset and for recovery, which audit it and notify the user themselves.
+    For an admin's reset and for recovery, which add the audit event and notify the user.
     """
     mine = Factor.unscoped.filter(user=user)  # unscoped: the caller has decided who
     number = mine.count()

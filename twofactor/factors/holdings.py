@@ -1,4 +1,4 @@
-"""The methods there are, and which of them a user holds: one query."""
+"""A user's active methods, and what the organization allows, read with one query."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,7 +30,7 @@ FROM accounts_user u JOIN environments_organization o ON o.id = u.organization_i
 _READ: Final = f"""
 {_SELECT} LEFT JOIN twofactor_factor f ON f.user_id = u.id WHERE u.id = %s
 """
-# Always in one order, so that no two requests wait for each other.
+# Always locked in this order, to avoid deadlocks.
 _LOCK: Final = f"""
 {_SELECT} JOIN twofactor_factor f ON f.user_id = u.id WHERE u.id = %s
 ORDER BY f.id FOR UPDATE OF f
@@ -39,10 +39,10 @@ ORDER BY f.id FOR UPDATE OF f
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What a user holds, beside what the organization allows.
+    """A user's factors, and the methods that the organization allows.
 
     factors: by method, in the order they are offered. codes_left: unused backup codes.
-    must_enrol: lost factors were removed, so a new one is due whatever the policy says.
+    must_enrol: lost factors were removed, so a new one is required regardless of the policy.
     """
 
     factors: dict[str, Factor]
@@ -53,17 +53,17 @@ class Holdings:
 
     @property
     def enabled(self) -> list[str]:
-        """Every active method, allowed or not; backup codes alone are no second factor."""
+        """Every active method, allowed or not; backup codes alone are not a second factor."""
         return list(self.factors)
 
     @property
     def proper(self) -> list[str]:
-        """The methods that make a second factor: all but backup codes."""
+        """The methods that are a second factor by themselves: all except backup codes."""
         return [method for method in self.factors if method != "backup_codes"]
 
     @property
     def allowed(self) -> list[str]:
-        """The enabled methods that the policy allows and that can be asked for now."""
+        """The enabled methods that the policy allows and that are available now."""
         return [
             method
             for method in self.factors
@@ -73,10 +73,10 @@ class Holdings:
 
     @property
     def askable(self) -> list[str]:
-        """What a challenge may ask: the allowed methods, or where none is left, any that is held.
+        """The methods for a challenge: the allowed ones, or all active ones if none is allowed.
 
-        The second case leads no further than to enrolling an allowed one: without it a tightened
-        policy would leave a member with the password alone to enrol with.
+        In the second case the challenge only leads to enrolling an allowed method: otherwise, after
+        a stricter policy, the password alone would be enough to enrol one.
         """
         if any(method != "backup_codes" for method in self.allowed):
             return self.allowed
@@ -84,7 +84,7 @@ class Holdings:
 
     @property
     def default_method(self) -> str | None:
-        """The method to offer first: the chosen one if it may be asked; None without a factor."""
+        """The default method: the chosen one if it can be used; None without a factor."""
         offered = [method for method in self.askable if method != "backup_codes"]
         chosen = [method for method in offered if self.factors[method].is_default]
         return next(iter([*chosen, *offered]), None)
@@ -93,11 +93,11 @@ class Holdings:
 def holdings_of(user_id: UUID, *, lock: bool = False) -> Holdings:
     """Read a user's factors and policy: one query.
 
-    lock: hold the factors until the transaction ends.
+    lock: lock the factors until the transaction ends.
     Raises User.DoesNotExist.
     """
     rows = _read(_LOCK, user_id) if lock else []
-    # There is nothing to lock where there are no factors.
+    # Without factors there is nothing to lock.
     rows = rows or _read(_READ, user_id)
     if not rows:
         raise User.DoesNotExist
@@ -120,6 +120,6 @@ def _read(query: str, user_id: UUID) -> list[list[Any]]:
 
 
 def has_proper_factor(user_id: UUID) -> bool:
-    """Return whether the user has a second factor: one query."""
+    """True if the user has a second factor; one query."""
     rows = Factor.unscoped.filter(user_id=user_id)  # unscoped: by the user's own key
     return bool(rows.filter(~Q(method="backup_codes")).exists())

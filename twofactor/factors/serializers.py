@@ -17,7 +17,7 @@ from twofactor.one_time_codes import MAX_CHARS, SIX_DIGITS
     {"type": "string", "maxLength": MAX_CHARS, "pattern": rf"^\s*{SIX_DIGITS.pattern}\s*$"}
 )
 class SixDigitsField(serializers.CharField):
-    """A numeric one-time code, blanks around it ignored.
+    """A numeric one-time code; surrounding blanks are ignored.
 
     ``one_time_codes.six_digits`` checks the pattern: its error has a code of its own.
     """
@@ -27,13 +27,13 @@ class SixDigitsField(serializers.CharField):
 
 
 class EnrolledSerializer(FinishedSignInSerializer):
-    """The factor is active; with the result of the sign-in that waited for it, if one did."""
+    """The factor is active; includes the result of the pending sign-in, if there was one."""
 
     success = serializers.BooleanField()
 
 
 class StatusSerializer(serializers.Serializer[Any]):
-    """What the caller has."""
+    """The caller's second factors."""
 
     enabled = serializers.BooleanField()
     required = serializers.BooleanField()  # type: ignore[assignment]  # published name
@@ -61,7 +61,7 @@ class FactorsSerializer(serializers.Serializer[Any]):
 
 
 class DefaultMethodSerializer(StrictSerializer):
-    """The method to be offered first."""
+    """The method to use by default."""
 
     method = serializers.ChoiceField(
         choices=[name for name in MFA_METHODS if name != "backup_codes"]

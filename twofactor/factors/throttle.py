@@ -1,4 +1,4 @@
-"""Wrong codes slow a factor down, whatever challenges they were for; a hundred wear it out."""
+"""Throttling of wrong codes per factor, over all challenges; after 100 the factor is blocked."""
 
 from datetime import datetime, timedelta
 from math import ceil
@@ -12,12 +12,12 @@ from twofactor.models import Factor
 FREE: Final = 10
 WORN_OUT: Final = 100
 MAX_WAIT_S: Final = 900
-# What a right answer makes of a factor's row: a literal, since every answer runs it.
+# Resets a factor's failures; literal SQL, because every correct answer runs it.
 FORGIVEN: Final = "failures = 0, blocked_until = NULL, last_used_at = %(now)s"
 
 
 def refuse_slowed(factor: Factor, now: datetime) -> None:
-    """Refuse a factor that has to wait, or was missed too often.
+    """Refuse a throttled or blocked factor.
 
     Raises FactorSlowed (429), FactorWornOut (403): NIST SP 800-63B-4 §3.2.2 allows at most 100
     consecutive failures.
@@ -26,12 +26,12 @@ def refuse_slowed(factor: Factor, now: datetime) -> None:
         raise FactorWornOut
     if factor.blocked_until is not None and now < factor.blocked_until:
         wait = factor.blocked_until - now
-        # Rounded up, or who waits that long comes too early.
+        # Rounded up, so that a client that waits this long is not too early.
         raise FactorSlowed(retry_after_s=ceil(wait.total_seconds()))
 
 
 def count(factor: Factor, now: datetime) -> None:
-    """Count a wrong code; the row is locked by the caller."""
+    """Count a wrong code; the caller has locked the row."""
     factor.failures += 1
     if factor.failures >= FREE:
         wait_s = min(MAX_WAIT_S, 2 ** min(factor.failures - FREE, 20))
@@ -40,7 +40,7 @@ def count(factor: Factor, now: datetime) -> None:
 
 
 def forgive(factor: Factor, now: datetime) -> None:
-    """Forget the wrong codes after a right one."""
+    """Reset the count of wrong codes after a correct one."""
     statement = f"UPDATE twofactor_factor SET {FORGIVEN} WHERE id = %(factor)s"  # noqa: S608 - literal
     with connection.cursor() as cursor:
         cursor.execute(statement, {"now": now, "factor": factor.pk})

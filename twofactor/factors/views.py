@@ -20,7 +20,7 @@ from twofactor.factors.serializers import (
 
 
 class FactorViewSet(PlatformViewSet):
-    """The factors there are, and the caller's."""
+    """The supported factors, and the caller's."""
 
     access = {
         "factors": PUBLIC,
@@ -47,7 +47,7 @@ class FactorViewSet(PlatformViewSet):
     @extend_schema(summary="Disable a method")
     @action(detail=False, methods=["delete"], url_path="method/<str:method>")
     def disable(self, request: Request, method: str) -> Response:
-        """Remove a method; trusted devices end with it."""
+        """Remove a method, and delete the trusted devices."""
         if method not in MFA_METHODS:
             raise NotFound
         factors.disable(self.platform_request, self.principal, method)

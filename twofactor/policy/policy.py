@@ -1,4 +1,4 @@
-"""The organization's policy on second factors: read by its members, set by its admins."""
+"""The organization's policy on second factors: its members read it, its admins change it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Max, Q, QuerySet
 
-from accounts import grace_period as accounts_policy
+from accounts import grace_period
 from accounts.models import User
 from accounts.organization.admins import able_admins
 from environments.models import MFA_METHODS, Organization
@@ -19,15 +19,15 @@ from twofactor.factors.holdings import holdings_of
 from twofactor.models import Factor
 from twofactor.trusted_devices import devices
 
-# Members that a preview names; it counts all.
+# Maximum members that a preview lists; it counts all of them.
 PREVIEW_MEMBERS: Final = 200
 
 
 def describe(organization: Organization, *, member_since: datetime | None = None) -> dict[str, Any]:
-    """Return the published fields; the grace period ends for a member who joined later later."""
+    """Return the published fields; members who join later have a later deadline."""
     ends = None
     if organization.mfa_required and organization.mfa_required_since is not None:
-        ends = accounts_policy.deadline(
+        ends = grace_period.deadline(
             organization.mfa_required_since,
             organization.mfa_grace_period_days,
             member_since=member_since or organization.mfa_required_since,
@@ -45,10 +45,10 @@ def describe(organization: Organization, *, member_since: datetime | None = None
 
 
 def update(principal: Principal, changes: Mapping[str, Any], *, now: datetime) -> Organization:
-    """Change the policy; it holds on sessions that live already, and trusted devices end.
+    """Change the policy; it applies to existing sessions, and trusted devices are deleted.
 
     changes: of ``required``, ``allowed_methods``, ``grace_period_days``, ``recovery_questions``.
-    Raises PolicyLocksOut (409) when no admin could satisfy the new policy once its grace is over.
+    Raises PolicyLocksOut (409) if no admin could satisfy the new policy after its grace period.
     """
     with transaction.atomic():
         rows = Organization.objects.select_for_update()
@@ -61,9 +61,9 @@ def update(principal: Principal, changes: Mapping[str, Any], *, now: datetime) -
 
 
 def preview(organization_id: int, changes: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
-    """Return what ``update`` would lead to, and save nothing.
+    """Return the effect of ``update``, without saving anything.
 
-    Raises PolicyLocksOut (409) as ``update`` does.
+    Raises PolicyLocksOut (409) like ``update``.
     """
     organization = Organization.objects.get(pk=organization_id)
     _apply(organization, changes, now)
@@ -79,8 +79,8 @@ def preview(organization_id: int, changes: Mapping[str, Any], *, now: datetime) 
 
 
 def _effect(organization: Organization, user: User, now: datetime) -> dict[str, Any]:
-    """Return from when on a member without an allowed factor can only set one up."""
-    ends = accounts_policy.deadline(
+    """Return from when a member without an allowed factor can only set one up."""
+    ends = grace_period.deadline(
         organization.mfa_required_since,
         organization.mfa_grace_period_days,
         member_since=user.created_at,
@@ -111,7 +111,7 @@ def _apply(organization: Organization, changes: Mapping[str, Any], now: datetime
 
 
 def _refuse_lock_out(organization: Organization, now: datetime) -> None:
-    """Keep a way in for the admins: one of them holds an allowed factor, or has time to get one."""
+    """Raise PolicyLocksOut unless an admin has an allowed factor, or time to set one up."""
     if not organization.mfa_required:
         return
     usable = [name for name in organization.mfa_allowed_methods if _is_usable(name)]
@@ -121,7 +121,7 @@ def _refuse_lock_out(organization: Organization, now: datetime) -> None:
         )
     admins = able_admins(organization.pk)
     latest = admins.aggregate(joined=Max("created_at"))["joined"] or now
-    ends = accounts_policy.deadline(
+    ends = grace_period.deadline(
         organization.mfa_required_since,
         organization.mfa_grace_period_days,
         member_since=latest,
@@ -136,13 +136,13 @@ def _refuse_lock_out(organization: Organization, now: datetime) -> None:
 
 
 def _is_usable(method: str) -> bool:
-    """Return whether a method makes a second factor, and can be set up and asked for here."""
+    """True if a method is a second factor by itself and is available in this installation."""
     factor = registry.factor_of(method)
     return factor.type.is_second_factor and factor.enrolment.is_available()
 
 
 def compliance_of(user_id: UUID, *, now: datetime) -> dict[str, Any]:
-    """Return whether a member satisfies the policy, and if not why and until when there is time."""
+    """Return whether a member satisfies the policy; if not, why, and until when it has time."""
     held = holdings_of(user_id)
     policy = describe(held.policy, member_since=held.member_since)
     proper = [method for method in held.allowed if method != "backup_codes"]

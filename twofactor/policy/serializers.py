@@ -21,7 +21,7 @@ class PolicySerializer(serializers.Serializer[Any]):
 
 
 class PolicyUpdateSerializer(StrictSerializer):
-    """What changes; what is left out stays."""
+    """Changes of the policy; omitted fields stay unchanged."""
 
     required = serializers.BooleanField(required=False)  # type: ignore[assignment]  # published name
     allowed_methods = serializers.ListField(
@@ -43,7 +43,7 @@ class AffectedMemberSerializer(serializers.Serializer[Any]):
 
 
 class PolicyPreviewSerializer(serializers.Serializer[Any]):
-    """What a change of the policy would lead to."""
+    """The effect of a change of the policy."""
 
     policy = PolicySerializer(help_text="As it would be; `updated_at` is that of the last change.")
     affected_members = serializers.IntegerField()
@@ -52,7 +52,7 @@ class PolicyPreviewSerializer(serializers.Serializer[Any]):
 
 
 class ComplianceQuerySerializer(StrictSerializer):
-    """Whose compliance is asked for."""
+    """Whose compliance to return."""
 
     scope = serializers.ChoiceField(choices=["user", "organization"], default="user")
 

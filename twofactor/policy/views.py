@@ -23,7 +23,7 @@ from twofactor.policy.serializers import (
 
 
 class PolicyViewSet(PlatformViewSet):
-    """The organization's policy on second factors, and who complies with it."""
+    """The organization's policy on second factors, and its members' compliance."""
 
     access = {
         "policy": MEMBER.always(),
@@ -53,7 +53,7 @@ class PolicyViewSet(PlatformViewSet):
     @extend_schema(summary="Update the 2FA policy")
     @policy.mapping.put
     def update_policy(self, request: Request) -> Response:
-        """Change the policy; it holds on live sessions, too."""
+        """Change the policy; it also applies to existing sessions."""
         body = self.read()
         with transaction.atomic():
             organization = policy.update(self.principal, body, now=timezone.now())
@@ -63,7 +63,7 @@ class PolicyViewSet(PlatformViewSet):
     @extend_schema(summary="Preview a change of the 2FA policy")
     @action(detail=False, methods=["post"], url_path="policy/preview")
     def preview(self, request: Request) -> Response:
-        """Return whom a change would restrict, and from when on; it saves nothing."""
+        """Return the members whom a change would restrict, and from when; nothing is saved."""
         body = self.read()
         found = policy.preview(self.principal.organization_id, body, now=timezone.now())
         return self.respond(found)

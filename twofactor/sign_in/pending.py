@@ -1,7 +1,7 @@
-"""A sign-in that waits for its second factor, and the ``mfa_token`` that points at it.
+"""Sign-ins that wait for their second factor, and their ``mfa_token``.
 
-Its own key and type (``mfa+jwt``): no view takes it for an access token, and the views it opens
-take nothing else of it than the pending sign-in.
+The token has its own key and type (``mfa+jwt``): no view accepts it as an access token, and the
+views that accept it only act on the pending sign-in.
 """
 
 from datetime import datetime, timedelta
@@ -42,7 +42,7 @@ RETURNING {joined_rows.columns(_MODELS)}
 
 
 class MfaToken(SignedToken):
-    """What answers a challenge of a pending sign-in, or sets a factor up for it."""
+    """The token that answers a challenge of a pending sign-in, or sets a factor up for it."""
 
     token_type = TYPE
     audience = "mfa"
@@ -53,7 +53,7 @@ class MfaToken(SignedToken):
 def open_pending(
     user: User, environment: Environment, *, use: str, amr: list[str], now: datetime
 ) -> PendingSignIn:
-    """Keep a proven first factor for ten minutes."""
+    """Store a sign-in with a proven first factor for ten minutes."""
     pending = PendingSignIn(
         organization_id=user.organization_id,
         user=user,
@@ -89,7 +89,7 @@ def _read(token: str, now: datetime) -> UUID:
 def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     """Return a principal without roles for an ``mfa_token``, None for another kind of token.
 
-    Raises TokenInvalid and TokenExpired; a sign-in that is through already is expired.
+    Raises TokenInvalid and TokenExpired; a completed sign-in is expired.
     """
     if header_of(token).get("typ") != TYPE:
         return None
@@ -127,11 +127,12 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
 def use_up(
     pending_id: UUID | None, *, challenge: str | None = None, now: datetime
 ) -> PendingSignIn:
-    """Return a pending sign-in with its environment, once: it leads to one session only.
+    """Return a pending sign-in with its environment, once: it leads to one session.
 
-    challenge: the digest of the one that was answered, which is used up along with it.
+    challenge: the digest of the answered challenge, which is used up as well.
 
-    Raises ChallengeGone (410) when it has led to one, its time is over, or its environment is gone.
+    Raises ChallengeGone (410) if it has led to a session, has expired, or its environment was
+    deleted.
     """
     with connection.cursor() as cursor:
         cursor.execute(_USE_UP, {"now": now, "pending": pending_id, "challenge": challenge})
@@ -145,17 +146,17 @@ def use_up(
 
 
 def end_enrolling(user_id: UUID, *, except_pending: UUID | None) -> None:
-    """End the user's sign-ins that wait for a factor to be set up, since one was, but for one.
+    """End a user's sign-ins that wait for an enrolment, except one: a factor was enrolled.
 
-    Else a thief of the password could begin to sign in, wait until the owner has set a factor up,
-    and then set up another one without having shown the first. Call inside a transaction; of
-    several at once one is through.
-    Raises EnrolmentGone (410) where ``except_pending`` has ended meanwhile.
+    Otherwise an attacker with the password could start a sign-in, wait until the owner has set up a
+    factor, and then set up another one without having proven the first. Call inside a transaction;
+    of several concurrent sign-ins one succeeds.
+    Raises EnrolmentGone (410) if ``except_pending`` has ended in the meantime.
     """
     waiting = PendingSignIn.unscoped.filter(  # unscoped: by the user's own key
         user_id=user_id, use=ENROL, used_at=None
     )
-    # Locked in one order, so that no two of them wait for each other.
+    # Locked in one order, to avoid deadlocks.
     found = list(waiting.select_for_update().order_by("pk").values_list("pk", flat=True))
     if except_pending is not None and except_pending not in found:
         raise EnrolmentGone

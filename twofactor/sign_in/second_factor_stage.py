@@ -1,4 +1,4 @@
-"""The second factor as a stage of every way in (settings.LOGIN_STAGES)."""
+"""The second factor as a login stage of every sign-in method (settings.LOGIN_STAGES)."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from twofactor.trusted_devices import devices
 
 
 def second_factor(request: PlatformRequest, attempt: SignInAttempt) -> StageResponse | None:
-    """Halt a sign-in whose second factor is due, or that has to set one up first."""
+    """Stop a sign-in that requires a second factor, or that has to set one up first."""
     if attempt.mfa_method:
         return _hold_to_policy(attempt, attempt.user.organization)
     held = holdings.holdings_of(attempt.user.pk)
@@ -26,7 +26,7 @@ def second_factor(request: PlatformRequest, attempt: SignInAttempt) -> StageResp
 
 
 def _hold_to_policy(attempt: SignInAttempt, organization: Organization) -> StageResponse | None:
-    """Let through what the policy is content with; warn within the grace, halt after it."""
+    """Allow a sign-in that satisfies the policy; warn within the grace period, stop after it."""
     is_shown = attempt.mfa_method and attempt.mfa_is_allowed
     if is_shown or not organization.mfa_required:
         return None
@@ -43,7 +43,7 @@ def _hold_to_policy(attempt: SignInAttempt, organization: Organization) -> Stage
 
 
 def _ask_to_enrol(attempt: SignInAttempt, organization: Organization) -> StageResponse | None:
-    """Halt until a factor is set up; there is nothing to wait for where none is allowed."""
+    """Stop until a factor is set up; return None if the policy allows no method."""
     allowed = [name for name in organization.mfa_allowed_methods if name != "backup_codes"]
     if not allowed:
         return None

@@ -1,4 +1,4 @@
-"""Setting up text messages: a number, proven by a code sent to it."""
+"""Enrolment of SMS as a factor: a phone number, verified by a code sent to it."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -19,7 +19,7 @@ from twofactor.factors import enrolments
 from twofactor.sent_codes import Channel
 from twofactor.sms.factor import FACTOR
 
-# Where plans do not tell them apart (North America), a number is of the second type.
+# Where numbering plans do not distinguish both (North America), a number has the second type.
 TEXTED_TYPES: Final = (
     PhoneNumberType.MOBILE,
     PhoneNumberType.FIXED_LINE_OR_MOBILE,
@@ -33,14 +33,14 @@ def message(code: str) -> str:
 
 
 def is_available() -> bool:
-    """Return whether text messages can be sent here."""
+    """True if this installation can send text messages."""
     return outbox.is_sms_configured()
 
 
 def refuse_unconfigured(others: Iterable[str] = ()) -> None:
-    """Refuse where no provider is configured.
+    """Raise ChannelUnavailable if no SMS provider is configured.
 
-    others: the methods there are instead. Raises ChannelUnavailable (503) naming them.
+    others: the user's other methods, which the error names.
     """
     if not is_available():
         named = [
@@ -52,7 +52,7 @@ def refuse_unconfigured(others: Iterable[str] = ()) -> None:
 
 
 def canonical(number: str) -> str:
-    """Return a number in E.164. Raises InvalidRequest (400) saying why it is none."""
+    """Return a number in E.164. Raises InvalidRequest (400) saying why it is not valid."""
     try:
         parsed = phonenumbers.parse(number, None)
     except phonenumbers.NumberParseException as exc:
@@ -69,9 +69,9 @@ def canonical(number: str) -> str:
 
 
 def _is_texted(number: PhoneNumber) -> bool:
-    """True for a number whose owner does not earn by each message that is sent to it.
+    """True for a number that can get messages and whose owner does not earn by them.
 
-    Satellite phones are mobile ones of no country.
+    Satellite phones have mobile numbers without a country.
     """
     is_of_a_country = number.country_code not in phonenumbers.COUNTRY_CODES_FOR_NON_GEO_REGIONS
     return is_of_a_country and phonenumbers.number_type(number) in TEXTED_TYPES
@@ -83,7 +83,7 @@ def _no_number() -> InvalidRequest:
 
 
 def hint_of(number: str) -> str:
-    """Return what may be shown of a number."""
+    """Return the masked number."""
     return f"•••• {number[-2:]}"
 
 
@@ -93,7 +93,7 @@ CHANNEL: Final = Channel(FACTOR, hint_of)
 def setup(
     request: PlatformRequest, principal: Principal, *, phone_number: str, now: datetime
 ) -> dict[str, Any]:
-    """Send a code to a number that is to become a factor.
+    """Send a code to a number that the user wants to set up as a factor.
 
     Raises InvalidRequest (400), MethodNotAllowed (403), ChannelUnavailable (503),
     SendingTooOften (429).
@@ -102,7 +102,7 @@ def setup(
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, FACTOR.name)
     refuse_unconfigured(user.organization.mfa_allowed_methods)
-    # Outside of the transaction: a refused sending must not take its count along.
+    # Outside the transaction, so that a refused sending stays counted.
     sent_codes.check_rate_limit("sms", number, user.organization_id, request=request, now=now)
     with transaction.atomic():
         verification_id, code, row = sent_codes.begin(user, FACTOR.name, number, now=now)

@@ -1,4 +1,4 @@
-"""Text messages as proof: six digits, bound to their challenge."""
+"""Verification of texted codes: six digits, bound to their challenge."""
 
 from datetime import datetime
 

@@ -15,7 +15,7 @@ MAX_NUMBER_CHARS: Final = 40
     {
         "type": "string",
         "maxLength": MAX_NUMBER_CHARS,
-        # The plus may be a wide one, as an input method writes it.
+        # The plus may be a full-width one, as some input methods write it.
         "pattern": "^[^0-9]*[+\uff0b]",
         "description": "With + and the country code, as +49 151 23456789.",
     }
@@ -34,7 +34,7 @@ class SmsSetupSerializer(StrictSerializer):
 
 
 class SmsSetupAnswerSerializer(serializers.Serializer[Any]):
-    """A code is on its way."""
+    """A code was sent."""
 
     verification_id = serializers.CharField()
     expires_at = serializers.IntegerField()

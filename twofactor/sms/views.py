@@ -20,7 +20,7 @@ from twofactor.sms.serializers import (
 
 
 class SmsViewSet(PlatformViewSet):
-    """Setting up SMS as a factor."""
+    """Enrolment of SMS as a factor."""
 
     access = {
         "set_up": USER.or_pending("enrol").fresh(),
@@ -32,7 +32,7 @@ class SmsViewSet(PlatformViewSet):
     @extend_schema(summary="Set up SMS")
     @action(detail=False, methods=["post"], url_path="setup")
     def set_up(self, request: Request) -> Response:
-        """Send a code; nothing is active before it was verified."""
+        """Send a code; the factor is active after its verification."""
         answer = enrolment.setup(
             self.platform_request, self.principal, **self.read(), now=timezone.now()
         )

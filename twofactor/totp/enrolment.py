@@ -1,4 +1,4 @@
-"""Setting up TOTP: a seed shown once, active after one right code."""
+"""Enrolment of TOTP: a seed is shown once; the factor is active after one correct code."""
 
 import base64
 import io
@@ -22,21 +22,21 @@ from twofactor.totp.factor import FACTOR
 from twofactor.totp.proof import matching_step
 
 SEED_BYTES: Final = 20
-# Each draws a QR code, which takes up to 60 ms.
+# Each set-up draws a QR code, which takes up to 60 ms.
 SETUPS_PER_HOUR: Final = 30
 HOUR: Final = timedelta(hours=1)
-# Of a name in the URI, percent-encoded: an address of 254 characters fits, and three such names
-# are less than half of what a QR code holds, so that a camera still reads it.
+# Maximum length of a name in the URI, percent-encoded: an address of 254 characters fits, and three
+# such names take less than half of a QR code's capacity, so that a camera can read it.
 MAX_NAME_CHARS: Final = 256
 
 
 def is_available() -> bool:
-    """Return True: an app needs nothing of this installation."""
+    """Return True: an authenticator app needs no configuration."""
     return True
 
 
 def setup(principal: Principal, *, issuer: str, account_name: str, now: datetime) -> dict[str, Any]:
-    """Return a new seed and its QR code; an earlier one stays good until this one is verified.
+    """Return a new seed and its QR code; the earlier factor works until this one is verified.
 
     Raises MethodNotAllowed (403), EnrolmentTooOften (429).
     """
@@ -59,9 +59,9 @@ def setup(principal: Principal, *, issuer: str, account_name: str, now: datetime
 
 
 def otpauth_uri(seed: str, *, issuer: str, account_name: str) -> str:
-    """Return the key URI that authenticator apps read; of long names, the beginning.
+    """Return the key URI for authenticator apps; long names are cut.
 
-    A colon would end the issuer, so there is none.
+    Colons are removed, because a colon ends the issuer.
     """
     issuer, account_name = _shortened(issuer), _shortened(account_name)
     label = f"{quote(issuer)}:{quote(account_name)}"
@@ -76,7 +76,7 @@ def _shortened(name: str) -> str:
 
 
 def qr_code_png(text: str) -> str:
-    """Return a QR code as a base64-encoded PNG; on a screen nothing of it gets lost or dirty."""
+    """Return a QR code as a base64-encoded PNG, with low error correction, which suits screens."""
     out = io.BytesIO()
     image = qrcode.make(
         text, image_factory=PyPNGImage, error_correction=ERROR_CORRECT_L, box_size=6, border=4
@@ -88,7 +88,7 @@ def qr_code_png(text: str) -> str:
 def verify(
     request: PlatformRequest, principal: Principal, *, secret_id: str, code: str, now: datetime
 ) -> dict[str, Any]:
-    """Activate TOTP with a right code; the first time backup codes come along, shown only here.
+    """Activate TOTP with a correct code; the first time this also returns new backup codes.
 
     Raises MalformedCode (400, not counted), CodeRejected (401, counted), EnrolmentGone (410),
     MethodNotAllowed (403).

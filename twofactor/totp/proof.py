@@ -17,7 +17,7 @@ from twofactor.stored_secrets import is_same
 
 STEP_S: Final = 30
 DRIFT: Final = (0, -1, 1)
-# One conditional statement: of two requests with one code, one wins.
+# One conditional statement, so that of two requests with the same code one succeeds.
 _USE_STEP: Final = f"""
 UPDATE twofactor_factor SET last_step = %(step)s, {throttle.FORGIVEN}
 WHERE id = %(factor)s AND last_step < %(step)s
@@ -25,7 +25,7 @@ WHERE id = %(factor)s AND last_step < %(step)s
 
 
 def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
-    """Set up nothing: the app knows the code."""
+    """Prepare nothing: the app knows the code."""
     return Question()
 
 
@@ -38,7 +38,7 @@ def check(
     request: PlatformRequest,
     now: datetime,
 ) -> bool:
-    """Accept a code whose time step has not been used yet, for whatever purpose (RFC 6238 §5.2).
+    """Accept a code whose time step was not used before, for any purpose (RFC 6238 §5.2).
 
     Raises MalformedCode.
     """
@@ -52,7 +52,7 @@ def check(
 
 
 def matching_step(seed: str, code: str, *, now: datetime) -> int | None:
-    """Return the time step whose code this is, now or one step to either side; None for none.
+    """Return the time step of a code: the current one, the previous or the next; None for others.
 
     seed: base32. Raises MalformedCode.
     """
@@ -63,7 +63,7 @@ def matching_step(seed: str, code: str, *, now: datetime) -> int | None:
     for drift in DRIFT:
         # TOTP is HOTP over the time step (RFC 6238 §4.2), here with the caller's clock.
         expected = hotp(key, current + drift)
-        # No early return: the time taken must not tell which step matched.
+        # No early return: the time taken must not reveal which step matched.
         if is_same(f"{expected:06d}", digits) and found is None:
             found = current + drift
     return found

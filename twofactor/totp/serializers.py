@@ -9,7 +9,7 @@ from twofactor.factors.serializers import EnrolledSerializer, SixDigitsField
 
 
 class TotpSetupSerializer(StrictSerializer):
-    """What the authenticator app will show; both have sensible defaults."""
+    """The names that the authenticator app shows; both have defaults."""
 
     issuer = serializers.CharField(max_length=100, required=False, default="")
     account_name = serializers.CharField(max_length=254, required=False, default="")
@@ -31,6 +31,6 @@ class TotpVerifySerializer(StrictSerializer):
 
 
 class TotpVerifyAnswerSerializer(EnrolledSerializer):
-    """Backup codes come along once, when TOTP is first enabled."""
+    """Backup codes are included once, when TOTP is first enabled."""
 
     backup_codes = serializers.ListField(child=serializers.CharField())

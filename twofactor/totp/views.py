@@ -19,7 +19,7 @@ from twofactor.totp.serializers import (
 
 
 class TotpViewSet(PlatformViewSet):
-    """Setting up an authenticator app."""
+    """Enrolment of an authenticator app."""
 
     access = {
         "set_up": USER.or_pending("enrol").fresh(),
@@ -34,7 +34,7 @@ class TotpViewSet(PlatformViewSet):
     @extend_schema(summary="Set up TOTP")
     @action(detail=False, methods=["post"], url_path="setup")
     def set_up(self, request: Request) -> Response:
-        """Return a seed and its QR code; nothing is active before a code was verified."""
+        """Return a seed and its QR code; the factor is active after a code was verified."""
         answer = enrolment.setup(self.principal, **self.read(), now=timezone.now())
         return self.respond(answer, headers=NO_STORE)
 

@@ -21,9 +21,9 @@ from twofactor.stored_secrets import digest, digests, is_same
 LIFE: Final = timedelta(days=30)
 HEADER: Final = "X-Device-Token"
 PURPOSE: Final = "device"
-# Of one user; a new one replaces the one that was not used for longest.
+# Maximum devices of a user; a new one replaces the least recently used one.
 MAX_DEVICES: Final = 50
-# A stolen device id must not become something to guess at.
+# A stolen device id must not allow unlimited guesses.
 MAX_FAILURES: Final = 10
 NOBODY: Final = UUID(int=0)
 
@@ -47,7 +47,7 @@ def trust(user: User, name: str, *, now: datetime) -> TrustedDevice:
 
 
 def token_for(device: TrustedDevice, *, generation: int | None = None) -> str:
-    """Return the device's token: its id and 256 bits that only the key's holder can derive."""
+    """Return the device's token: its id and 256 bits derived with the secret key."""
     number = device.generation if generation is None else generation
     return f"{device.id}.{digest(PURPOSE, device.id, number)}"
 
@@ -57,7 +57,7 @@ def _is_proof(proof: str, device: TrustedDevice, generation: int) -> bool:
 
 
 def _named(request: PlatformRequest) -> tuple[UUID, str] | None:
-    """Return the device's id and proof from the request's header; None without a valid id."""
+    """Return the device's id and secret part from the request's header; None without a valid id."""
     device_id, _, proof = request.headers.get(HEADER, "").partition(".")
     try:
         return UUID(device_id), proof
@@ -66,10 +66,10 @@ def _named(request: PlatformRequest) -> tuple[UUID, str] | None:
 
 
 def is_from_trusted_device(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:
-    """Return whether a sign-in to a throttled account comes from a device that its owner trusts.
+    """True if a sign-in to a throttled account comes from a trusted device of its owner.
 
-    Guesses of strangers therefore throttle strangers alone. Each such sign-in counts as a failure
-    of the device before the password is checked; the tenth failure in a row deletes the device.
+    Attackers therefore only throttle themselves. Each such sign-in counts as a failure of the
+    device before the password is checked; the tenth failure in a row deletes the device.
     user: None for an address without an account, which takes the same time.
     """
     named = _named(request)
@@ -78,7 +78,8 @@ def is_from_trusted_device(request: PlatformRequest, user: User | None, *, now: 
     key, proof = named
     with transaction.atomic():
         device = _lock(user, key, now)
-        # Not counted: 256 bits are not guessed, and knowing an id must not forget the device.
+        # Not counted: 256 bits cannot be guessed, and knowing an id must not be enough to delete
+        # the device.
         if device is None or not _is_current(proof, device, now):
             return False
         _count_failure(device)
@@ -86,7 +87,7 @@ def is_from_trusted_device(request: PlatformRequest, user: User | None, *, now: 
 
 
 def skip_second_factor(request: PlatformRequest, attempt: SignInAttempt, held: Holdings) -> bool:
-    """Return whether a trusted device replaces the second factor; if so, rotate its token.
+    """True if a trusted device replaces the second factor; its token is then rotated.
 
     The new token is added to the response. A token that is sent twice within ten seconds (a
     repeated login) is replaced by the same new token both times.

@@ -31,13 +31,13 @@ class TrustedDeviceViewSet(ListAction):
     lookup_url_kwarg = "device_id"
 
     def get_queryset(self) -> QuerySet[TrustedDevice]:
-        """Return the caller's devices that still count."""
+        """Return the caller's devices that have not expired."""
         rows = TrustedDevice.scoped.within_organization(self.principal.organization_id)
         return rows.filter(user_id=self.principal.user_id, expires_at__gt=timezone.now())
 
     @extend_schema(summary="Remove a trusted device")
     def destroy(self, request: Request, device_id: str) -> Response:
-        """Forget a device; its next login is asked for the second factor."""
+        """Delete a device; its next login requires the second factor."""
         who = self.principal
         with transaction.atomic():
             devices.remove(who.own_id, who.organization_id, device_id)

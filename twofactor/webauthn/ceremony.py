@@ -1,8 +1,8 @@
 """The checks of WebAuthn L3 §7.1 (registration) and §7.2 (assertion).
 
-py_webauthn does the cryptography and compares hashes and flags; what it leaves out is done here:
-the challenge in constant time, framed pages, that the id is the one that was attested, formats and
-keys as they were offered, the backup flags over a passkey's life.
+py_webauthn does the cryptography and compares hashes and flags. The rest is checked here: the
+challenge in constant time, framed pages, that the id is the attested one, that formats and keys are
+among the offered ones, and the backup flags over a passkey's life.
 """
 
 import hmac
@@ -41,19 +41,19 @@ ALGORITHMS: Final = [
     COSEAlgorithmIdentifier.EDDSA,
     COSEAlgorithmIdentifier.RSASSA_PKCS1_v1_5_SHA_256,
 ]
-# No attestation is asked for: browsers then send none, or what the key has signed itself. The
-# parsers of the other formats would only be something to attack.
+# No attestation is requested: browsers then send none, or a self attestation. Parsers of other
+# formats would only add attack surface.
 FORMATS: Final = frozenset({"none", "packed"})
 MIN_RSA_BITS: Final = 2048
 
 
 class VerificationFailed(Exception):
-    """A response that is well-formed and not to be believed; its text is a sentence saying why."""
+    """A well-formed response that fails the verification; its text is a sentence saying why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedResponse:
-    """What a response has to answer, and from which origins it may come."""
+    """The challenge, RP ID and origins that a response must match."""
 
     challenge: bytes
     rp_id: str
@@ -62,7 +62,7 @@ class ExpectedResponse:
 
 @dataclass(frozen=True, slots=True)
 class NewCredential:
-    """A credential that was just made."""
+    """A new credential."""
 
     public_key: bytes
     sign_count: int
@@ -72,7 +72,7 @@ class NewCredential:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedAssertion:
-    """What a right assertion says; the counter still has to be compared."""
+    """A verified assertion; the caller still has to compare the counter."""
 
     sign_count: int
     is_user_verified: bool
@@ -101,7 +101,7 @@ def register(response: Attestation, asked: ExpectedResponse) -> NewCredential:
             expected_origin=asked.origins,
             supported_pub_key_algs=ALGORITHMS,
         )
-    except Exception as exc:  # hostile bytes make its parsers raise anything at all
+    except Exception as exc:  # malicious bytes make its parsers raise any exception
         raise VerificationFailed("The passkey could not be verified.") from exc
     if verified.credential_id != response.raw_id:
         raise VerificationFailed("The id is not the one that the authenticator made.")
@@ -134,11 +134,11 @@ def prove(response: Assertion, asked: ExpectedResponse, *, public_key: bytes) ->
             expected_rp_id=asked.rp_id,
             expected_origin=asked.origins,
             credential_public_key=public_key,
-            # Compared by the caller: py_webauthn would complain of the counter before it has
-            # looked at the signature, and anybody could raise the alarm.
+            # The caller compares the counter: py_webauthn does so before it verifies the signature,
+            # so anyone could trigger the alarm.
             credential_current_sign_count=0,
         )
-    except Exception as exc:  # hostile bytes make its parsers raise anything at all
+    except Exception as exc:  # malicious bytes make its parsers raise any exception
         raise VerificationFailed("The assertion could not be verified.") from exc
     return VerifiedAssertion(
         sign_count=verified.new_sign_count,
@@ -165,11 +165,11 @@ def _hold_backup_flags(authenticator_data: bytes) -> None:
 
 
 def _hold_key(encoded: bytes) -> None:
-    """Refuse a key that could never verify anything, or not as its algorithm says (§5.8.5)."""
+    """Refuse a key that is unusable or does not match its algorithm (§5.8.5)."""
     try:
         decoded = decode_credential_public_key(encoded)
         key = decoded_public_key_to_cryptography(decoded)
-    except Exception as exc:  # hostile bytes make its parsers raise anything at all
+    except Exception as exc:  # malicious bytes make its parsers raise any exception
         raise VerificationFailed("The key cannot be used.") from exc
     fits = {
         COSEAlgorithmIdentifier.ECDSA_SHA_256: isinstance(key, EllipticCurvePublicKey)

@@ -1,8 +1,8 @@
 """CBOR as authenticators write it (CTAP 2.1 §8): no tags, no indefinite lengths, few levels.
 
-Held before any other parser sees the bytes. A general parser resolves shared references (tags 28
-and 29), and py_webauthn writes what it has read out again: 250 bytes then cost seconds, and each
-further ten bytes twice as many.
+Checked before any other parser reads the bytes. A general parser resolves shared references (tags
+28 and 29), and py_webauthn serializes the result again: 250 bytes then take seconds, and each
+further ten bytes double the time.
 """
 
 from typing import Final
@@ -31,7 +31,8 @@ def _end_of_item(data: bytes, at: int, *, depth: int) -> int:
     if major in _BYTES_AND_TEXT:
         at += value
     elif major in {_ARRAY, _MAP}:
-        # Each item takes a byte at least, so a claimed length ends with the data.
+        # Each item has at least one byte, so the loop ends with the data, not with the claimed
+        # length.
         for _ in range(value * (2 if major == _MAP else 1)):
             at = _end_of_item(data, at, depth=depth + 1)
     if at > len(data):

@@ -1,4 +1,4 @@
-"""Registering a passkey: options under a session of five minutes that takes one answer."""
+"""Registration of passkeys: options in a session that is valid for five minutes and one answer."""
 
 from datetime import datetime, timedelta
 from secrets import token_bytes
@@ -34,7 +34,7 @@ from twofactor.webauthn.responses import Attestation, attestation
 LIFE: Final = timedelta(minutes=5)
 CHALLENGE_BYTES: Final = 32
 MAX_PASSKEYS: Final = 20
-# What is asked of every authenticator.
+# The options for every authenticator.
 _WANTED: Final[dict[str, Any]] = {
     "timeout": int(LIFE.total_seconds() * 1000),
     "attestation": AttestationConveyancePreference.NONE,
@@ -47,7 +47,7 @@ _WANTED: Final[dict[str, Any]] = {
 
 
 def is_available() -> bool:
-    """Return whether an origin is configured on which passkeys work."""
+    """True if origins for passkeys are configured."""
     return bool(settings.TWOFACTOR.webauthn_origins)
 
 
@@ -63,7 +63,7 @@ def start(
 ) -> dict[str, Any]:
     """Return the options for ``navigator.credentials.create()``; '' leaves a value to us.
 
-    Raises InvalidRequest (400) naming what is not allowed or not one's own, MethodNotAllowed (403),
+    Raises InvalidRequest (400) naming the field that is not allowed, MethodNotAllowed (403),
     TooManyPasskeys (409), ChannelUnavailable (503).
     """
     user = enrolments.user_of(principal)
@@ -78,7 +78,7 @@ def start(
     options = generate_registration_options(
         rp_id=chosen,
         rp_name=rp_name or settings.SERVICE_NAME.capitalize(),
-        # No address in the handle: authenticators show and sync it (§14.6.1).
+        # The handle has no address, because authenticators show and sync it (§14.6.1).
         user_id=user.pk.bytes,
         user_name=user.email,
         user_display_name=display_name or user.email,
@@ -93,7 +93,7 @@ def start(
 
 
 def _held(user: User, rp_id: str) -> list[PublicKeyCredentialDescriptor]:
-    """Name what a browser is not to register twice, or refuse one passkey more than are allowed."""
+    """Return the passkeys that a browser must not register again. Raises TooManyPasskeys."""
     held = list(passkeys_of(user.pk))
     if len(held) >= MAX_PASSKEYS:
         raise TooManyPasskeys
@@ -109,10 +109,10 @@ def finish(
     name: str,
     now: datetime,
 ) -> dict[str, Any]:
-    """Keep the passkey that the browser made; the session takes one answer, right or wrong.
+    """Store the passkey that the browser created; the session accepts one answer, right or wrong.
 
-    Raises MalformedCredential (400, the session goes on), InvalidRequest (400), CredentialTaken and
-    TooManyPasskeys (409), EnrolmentGone (410), MethodNotAllowed (403).
+    Raises MalformedCredential (400, the session stays valid), InvalidRequest (400), CredentialTaken
+    and TooManyPasskeys (409), EnrolmentGone (410), MethodNotAllowed (403).
     """
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, FACTOR.name)
@@ -130,7 +130,7 @@ def finish(
         except (InvalidRequest, Conflict) as exc:
             _use_up(taken, now=now)
             refusal = exc
-    # Raised outside of the transaction, so that the session stays used.
+    # Raised outside the transaction, so that the session stays used.
     if refusal is not None:
         raise refusal
     return {
@@ -153,7 +153,7 @@ def _register(
         made = ceremony.register(response, asked)
     except ceremony.VerificationFailed as exc:
         raise InvalidRequest.for_field("credential", str(exc), code="refused") from exc
-    # The factor's row is locked from here on, so that parallel sessions are counted right.
+    # The factor's row is locked from here on, so that the limit holds for concurrent sessions.
     factor, _ = enrolments.activate(principal, taken, now=now)
     user: User = taken.row.user
     if passkeys_of(user.pk).count() >= MAX_PASSKEYS:

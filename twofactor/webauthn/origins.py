@@ -1,4 +1,4 @@
-"""Where passkeys may be made and used: the configured origins, never what a request alone says.
+"""The origins where passkeys may be created and used: configured ones only, not the request's.
 
 The RP ID of a passkey is the host of an origin, or a parent of it that is listed as well
 (WebAuthn L3 §5.1.3, "registrable domain suffix").
@@ -16,7 +16,7 @@ from twofactor.errors import ChannelUnavailable
 def default_rp_id() -> str:
     """Return ZWEBAUTHN_RP_ID, else the host of the first origin.
 
-    Raises ChannelUnavailable (503) where no origin is configured.
+    Raises ChannelUnavailable (503) if no origin is configured.
     """
     if not settings.TWOFACTOR.webauthn_origins:
         raise ChannelUnavailable("No origin is configured for passkeys here.")
@@ -24,7 +24,7 @@ def default_rp_id() -> str:
 
 
 def origins_of(rp_id: str) -> list[str]:
-    """Return the origins on which passkeys of an RP ID count; none for one that is not allowed."""
+    """Return the origins for passkeys of an RP ID; none if the RP ID is not allowed."""
     known = {_host(origin) for origin in settings.TWOFACTOR.webauthn_origins} | {
         settings.TWOFACTOR.webauthn_rp_id
     }
@@ -34,9 +34,9 @@ def origins_of(rp_id: str) -> list[str]:
 
 
 def rp_id_of(wanted: str) -> str:
-    """Return the wanted RP ID, or the default.
+    """Return the requested RP ID, or the default.
 
-    Raises InvalidRequest (400) naming ``rp_id`` where it is not allowed, ChannelUnavailable (503).
+    Raises InvalidRequest (400) naming ``rp_id`` if it is not allowed, ChannelUnavailable (503).
     """
     rp_id = wanted.lower() or default_rp_id()
     if not origins_of(rp_id):
@@ -47,8 +47,8 @@ def rp_id_of(wanted: str) -> str:
 def choose(wanted_rp_id: str, wanted_origin: str) -> tuple[str, list[str]]:
     """Return the RP ID of a registration and the origins it may come from.
 
-    Without an origin, all of the RP ID's count; without an RP ID, the default where it fits the
-    origin, else the origin's host.
+    Without an origin, all origins of the RP ID are allowed; without an RP ID, it is the default if
+    it fits the origin, else the origin's host.
     Raises InvalidRequest (400) naming ``rp_origin`` or ``rp_id``, ChannelUnavailable (503).
     """
     if not wanted_origin:
@@ -67,10 +67,10 @@ def choose(wanted_rp_id: str, wanted_origin: str) -> tuple[str, list[str]]:
 
 
 def common_rp_id(held: Iterable[str]) -> str:
-    """Return the RP ID to ask a user's passkeys for: the default, else the first usable one.
+    """Return the RP ID for a user's passkeys: the default, else the first usable one.
 
-    held: the passkeys' RP IDs, the preferred first. A browser can be asked for one at a time.
-    Raises ChannelUnavailable (503) where none of them is allowed any more.
+    held: the passkeys' RP IDs, the preferred first. A request to a browser has only one.
+    Raises ChannelUnavailable (503) if none of them is allowed any more.
     """
     usable = [rp_id for rp_id in held if origins_of(rp_id)]
     if not usable:

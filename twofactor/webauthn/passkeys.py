@@ -1,4 +1,4 @@
-"""Passkeys that are registered: found and used."""
+"""Finding and verifying registered passkeys."""
 
 from datetime import datetime
 from uuid import UUID
@@ -23,12 +23,12 @@ def passkeys_of(user_id: UUID) -> QuerySet[Passkey]:
 
 
 def can_sign_in(user_id: UUID) -> bool:
-    """True if the user has a passkey that signs in alone (settings.OTHER_SIGN_IN_METHODS)."""
+    """True if the user has a passkey to sign in with (settings.OTHER_SIGN_IN_METHODS)."""
     return passkeys_of(user_id).filter(is_user_verified=True).exists()
 
 
 def descriptor(passkey: Passkey) -> PublicKeyCredentialDescriptor:
-    """Name a passkey to a browser."""
+    """Return the descriptor of a passkey for a browser."""
     transports = [AuthenticatorTransport(name) for name in passkey.transports]
     return PublicKeyCredentialDescriptor(id=bytes(passkey.credential_id), transports=transports)
 
@@ -42,10 +42,10 @@ def use(
     request: PlatformRequest,
     now: datetime,
 ) -> bool:
-    """Return whether an assertion proves its passkey, and note the use; call inside a transaction.
+    """True if an assertion proves its passkey, whose use is recorded; call inside a transaction.
 
-    is_only_proof: nothing else was proven, so that user verification is required; and not the first
-    one of this passkey's life, which no other proof confirms yet (WebAuthn L3 §4, uvInitialized).
+    is_only_proof: nothing else was proven, so user verification is required, and it must not be the
+    passkey's first, which no other proof has confirmed (WebAuthn L3 §4, uvInitialized).
     """
     try:
         proven = ceremony.prove(response, asked, public_key=bytes(passkey.public_key))
@@ -60,9 +60,9 @@ def use(
 
 
 def _count_on(passkey: Passkey, proven: ceremony.VerifiedAssertion, now: datetime) -> bool:
-    """Keep the count of an assertion; return False for one that is not later than the last."""
-    # One conditional UPDATE: of two requests at once with one count, one wins. Authenticators that
-    # do not count send 0 always (§6.1.1).
+    """Store the counter of an assertion; return False if it has not increased."""
+    # One conditional UPDATE, so that of two concurrent requests with the same count one succeeds.
+    # Authenticators without a counter always send 0 (§6.1.1).
     is_later = Q(sign_count__lt=proven.sign_count)
     if proven.sign_count == 0:
         is_later = Q(sign_count=0)
@@ -77,7 +77,7 @@ def _count_on(passkey: Passkey, proven: ceremony.VerifiedAssertion, now: datetim
 def _note_regression(
     request: PlatformRequest, passkey: Passkey, proven: ceremony.VerifiedAssertion
 ) -> None:
-    """Note that a key may have been copied: refused, whichever of the two copies this is."""
+    """Record that a key may have been copied. Both copies are refused."""
     audit.record_user(
         request,
         TwoFactorTag.PASSKEY_SIGN_COUNT_REGRESSION,

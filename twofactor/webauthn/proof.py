@@ -1,4 +1,4 @@
-"""Passkeys as proof: an assertion by one of the passkeys that the challenge named."""
+"""Verification of passkeys: an assertion by one of the passkeys in the challenge."""
 
 import json
 from datetime import datetime
@@ -22,7 +22,7 @@ CHALLENGE_BYTES: Final = 32
 def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     """Return the options for ``navigator.credentials.get()``.
 
-    Raises ChannelUnavailable (503) where no passkey belongs to an allowed origin any more.
+    Raises ChannelUnavailable (503) if no passkey belongs to an allowed origin any more.
     """
     held = list(passkeys.passkeys_of(factor.user_id))
     rp_id = origins.common_rp_id(passkey.rp_id for passkey in held)
@@ -52,7 +52,7 @@ def check(
     request: PlatformRequest,
     now: datetime,
 ) -> bool:
-    """Accept an assertion by a passkey that was named and is still there.
+    """Accept an assertion by a passkey that is in the challenge and still registered.
 
     Raises MalformedCredential.
     """

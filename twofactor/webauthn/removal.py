@@ -16,10 +16,10 @@ from twofactor.webauthn.responses import decode_id
 
 
 def remove(request: PlatformRequest, principal: Principal, credential_id: str) -> None:
-    """Remove one passkey; with the last one the method goes.
+    """Remove one passkey; removing the last one removes the method.
 
     Raises PasskeyNotFound (404), also for another user's, RequiredByPolicy (409), LastLoginMethod
-    (409) for the only one that signs in, where the user has no other sign-in method.
+    (409) for the user's only sign-in method.
     """
     try:
         raw_id = decode_id(credential_id)
@@ -27,7 +27,8 @@ def remove(request: PlatformRequest, principal: Principal, credential_id: str) -
         raise PasskeyNotFound from None
     user = enrolments.user_of(principal)
     with transaction.atomic():
-        # The factors are locked, so that two removals at once do not leave an empty method.
+        # The factors are locked, so that two concurrent removals do not leave a method without
+        # passkeys.
         holdings.holdings_of(user.pk, lock=True)
         mine = passkeys.passkeys_of(user.pk)
         passkey = mine.filter(credential_id=raw_id).first()

@@ -1,6 +1,6 @@
-"""What browsers send (WebAuthn L3 §5.1, the JSON forms), read strictly and believed in nothing.
+"""Strict parsing of browsers' responses (WebAuthn L3 §5.1, the JSON forms), without verification.
 
-Everything here is a question of shape: MalformedCredential (400), never counted as a try.
+Only the format is checked: MalformedCredential (400) is not counted as an attempt.
 """
 
 import binascii
@@ -39,7 +39,7 @@ _TRANSPORTS: Final = frozenset(transport.value for transport in AuthenticatorTra
 
 @dataclass(frozen=True, slots=True)
 class ClientData:
-    """What the browser says of the ceremony; is_framed: it ran inside another site's page."""
+    """The client data. is_framed: the ceremony ran inside another site's page."""
 
     type: str
     challenge: bytes
@@ -49,7 +49,7 @@ class ClientData:
 
 @dataclass(frozen=True, slots=True)
 class Attestation:
-    """The answer of ``navigator.credentials.create()``."""
+    """The response of ``navigator.credentials.create()``."""
 
     raw_id: bytes
     client_data: ClientData
@@ -62,7 +62,7 @@ class Attestation:
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """The answer of ``navigator.credentials.get()``; user_handle: None where none was sent."""
+    """The response of ``navigator.credentials.get()``. user_handle: None if none was sent."""
 
     raw_id: bytes
     client_data: ClientData
@@ -90,7 +90,7 @@ def attestation(credential: Mapping[str, Any]) -> Attestation:
         attestation_object=attested,
         authenticator_data=authenticator_data,
         format=kind,
-        # Unknown names are passed over: they are hints for the browser (§5.8.4).
+        # Unknown names are ignored: they are hints for the browser (§5.8.4).
         transports=sorted(_TRANSPORTS.intersection(n for n in named if isinstance(n, str))),
     )
 
@@ -104,7 +104,7 @@ def assertion(credential: Mapping[str, Any]) -> Assertion:
     client_data_json = _bytes(response, "clientDataJSON", MAX_CLIENT_DATA_BYTES)
     data = _bytes(response, "authenticatorData", MAX_AUTHENTICATOR_DATA_BYTES)
     if len(data) < HEAD_BYTES or data[FLAGS_AT] & ATTESTED:
-        # Attested credential data belongs to registrations alone (§6.1).
+        # Attested credential data belongs to registrations only (§6.1).
         raise _malformed("response.authenticatorData")
     _hold(data, "response.authenticatorData", start=HEAD_BYTES)
     handle = response.get("userHandle")
@@ -121,7 +121,7 @@ def assertion(credential: Mapping[str, Any]) -> Assertion:
 def decode_id(text: object) -> bytes:
     """Return a credential id's bytes.
 
-    Raises MalformedCredential (400) for what is no base64url or longer than 1023 bytes.
+    Raises MalformedCredential (400) if it is not base64url or longer than 1023 bytes.
     """
     return _decode(text, "id", MAX_ID_BYTES)
 
@@ -139,7 +139,7 @@ def _envelope(credential: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
 
 
 def _opened(attested: bytes) -> tuple[str, bytes]:
-    """Return an attestation object's format and authenticator data, safe to be parsed further."""
+    """Return an attestation object's format and authenticator data, safe for further parsing."""
     name = "response.attestationObject"
     _hold(attested, name)
     try:
@@ -191,7 +191,7 @@ def _bytes(response: Mapping[str, Any], name: str, limit: int) -> bytes:
 
 
 def _decode(text: object, name: str, limit: int) -> bytes:
-    # Python's decoder passes over foreign characters; here they are refused.
+    # Python's decoder ignores invalid characters; here they are refused.
     if not isinstance(text, str) or not _BASE64URL.fullmatch(text):
         raise _malformed(name)
     try:

@@ -11,7 +11,7 @@ from twofactor.models import Passkey
 
 
 class PasskeyRegisterSerializer(StrictSerializer):
-    """What the passkey is for; everything has a default, and what is given must be allowed."""
+    """Where the passkey will be used; all fields are optional, and given values must be allowed."""
 
     rp_origin = serializers.CharField(max_length=300, required=False, default="")
     rp_id = serializers.CharField(max_length=253, required=False, default="")
@@ -21,7 +21,7 @@ class PasskeyRegisterSerializer(StrictSerializer):
 
 
 class PasskeySessionSerializer(serializers.Serializer[Any]):
-    """The registration's session, good for five minutes and one answer."""
+    """The registration's session, valid for five minutes and one answer."""
 
     session_id = serializers.CharField()
 
@@ -34,7 +34,7 @@ class PasskeyRegisterAnswerSerializer(serializers.Serializer[Any]):
 
 
 class PasskeyRegisterFinishSerializer(StrictSerializer):
-    """What the browser made (`PublicKeyCredential.toJSON()`), and how to call it."""
+    """The browser's response (`PublicKeyCredential.toJSON()`), and a name for the passkey."""
 
     session_id = serializers.CharField(max_length=64)
     credential = serializers.DictField()
@@ -42,7 +42,7 @@ class PasskeyRegisterFinishSerializer(StrictSerializer):
 
 
 class PasskeyRegisteredSerializer(FinishedSignInSerializer):
-    """The new passkey, and the result of the sign-in that waited for it, if one did."""
+    """The new passkey, and the result of the pending sign-in, if there was one."""
 
     credential_id = serializers.CharField(help_text="base64url")
     name = serializers.CharField()
@@ -75,7 +75,7 @@ class PasskeySerializer(serializers.Serializer[Passkey]):
 
 
 class PasskeySignInStartSerializer(StrictSerializer):
-    """Both optional: with an e-mail only that account's passkeys will do."""
+    """Both are optional: with an e-mail only that account's passkeys are accepted."""
 
     email = serializers.CharField(max_length=254, required=False, default="")
     rp_id = serializers.CharField(max_length=253, required=False, default="")
@@ -90,7 +90,7 @@ class PasskeySignInStartAnswerSerializer(serializers.Serializer[Any]):
 
 
 class PasskeySignInFinishSerializer(StrictSerializer):
-    """What the browser answered; ``environment`` takes an id or a name."""
+    """The browser's response; ``environment`` takes an id or a name."""
 
     challenge_id = serializers.CharField(max_length=64)
     credential = serializers.DictField()

@@ -1,4 +1,4 @@
-"""Signing in with a passkey alone: possession and user verification, so both factors at once.
+"""Sign-in with a passkey: possession and user verification prove both factors together.
 
 It does not reveal who has an account: the options are the same for everyone, and every failure
 is the same 401. Guessed passwords do not throttle it.
@@ -47,9 +47,9 @@ CHALLENGE_BYTES: Final = 32
 
 
 def start(request: PlatformRequest, *, email: str, rp_id: str, now: datetime) -> dict[str, Any]:
-    """Return options for discoverable passkeys: the same for a known, an unknown and no address.
+    """Return options for discoverable passkeys: the same with a known, an unknown or no address.
 
-    email: then only that account's passkeys will do. rp_id: '' for the default.
+    email: accept only that account's passkeys; '' accepts all. rp_id: '' for the default.
     Raises TooManyAttempts (429), InvalidRequest (400) naming ``rp_id``, ChannelUnavailable (503).
     """
     chosen = origins.rp_id_of(rp_id)
@@ -85,10 +85,11 @@ def finish(
     environment: str,
     now: datetime,
 ) -> SessionTokens | StageResponse:
-    """Open a session for the owner of a passkey; the start takes one answer, right or wrong.
+    """Open a session for the owner of a passkey; a start accepts one answer, right or wrong.
 
-    Raises MalformedCredential (400), PasskeyRejected (401: unknown, wrong, unverified, disabled
-    alike), EnvironmentNotFound (404), ChallengeGone (410), TooManyAttempts (429).
+    Raises MalformedCredential (400), PasskeyRejected (401: unknown, wrong, without user
+    verification, or disabled user), EnvironmentNotFound (404), ChallengeGone (410), TooManyAttempts
+    (429).
     """
     with metrics.counting_refusals(SignInMethod.PASSKEY):
         user = proven_user(request, challenge_id=challenge_id, credential=credential, now=now)
@@ -100,16 +101,16 @@ def finish(
 def proven_user(
     request: PlatformRequest, *, challenge_id: str, credential: dict[str, Any], now: datetime
 ) -> User:
-    """Return the owner of a passkey, who was verified; the start takes one answer.
+    """Return the verified owner of a passkey; a start accepts one answer.
 
-    Raises MalformedCredential, PasskeyRejected, ChallengeGone and TooManyAttempts, as ``finish``.
+    Raises MalformedCredential, PasskeyRejected, ChallengeGone and TooManyAttempts like ``finish``.
     """
     response = assertion(credential)
     _check_rate_limit(request, "passkey", settings.ACCOUNTS.logins_per_address, now)
     asked = _use_up(challenge_id, now)
     with transaction.atomic():
         user = _prove(request, response, asked, now)
-    # Raised outside of the transaction, so that the audit trail keeps the refusal.
+    # Raised outside the transaction, so that the audit trail keeps the refusal.
     if user is None:
         raise PasskeyRejected
     rate_limits.uncount("passkey", _network(request), window=WINDOW, now=now)
@@ -118,7 +119,7 @@ def proven_user(
 
 def _attempt(user: User, environment: Environment, now: datetime) -> SignInAttempt:
     held = holdings.holdings_of(user.pk)
-    # Where the policy wants another factor that the user holds, the passkey is the first one only.
+    # If the policy requires another factor that the user has, the passkey is only the first factor.
     counts = FACTOR.name in held.askable
     return SignInAttempt(
         user,
@@ -132,7 +133,7 @@ def _attempt(user: User, environment: Environment, now: datetime) -> SignInAttem
 
 
 def _use_up(challenge_id: str, now: datetime) -> PasskeyRequest:
-    """Return the start that an answer belongs to; of two answers at once one gets it."""
+    """Return and delete the start that an answer belongs to; of concurrent answers one gets it."""
     rows = PasskeyRequest.objects.filter(pk=digest("passkey", challenge_id), expires_at__gt=now)
     with transaction.atomic():
         found = rows.select_for_update().first()

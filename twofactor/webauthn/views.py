@@ -24,12 +24,12 @@ from twofactor.webauthn.serializers import (
     PasskeySignInStartSerializer,
 )
 
-# The largest attestation in base64, and room for what browsers repeat of it.
+# The largest attestation in base64, plus fields in which browsers repeat parts of it.
 CREDENTIAL_LIMIT_BYTES = 49152
 
 
 class PasskeyRegistrationViewSet(PlatformViewSet):
-    """Registering a passkey."""
+    """Registration of passkeys."""
 
     access = {
         "register": USER.or_pending("enrol").fresh(),
@@ -48,14 +48,14 @@ class PasskeyRegistrationViewSet(PlatformViewSet):
     @extend_schema(summary="Start WebAuthn registration")
     @action(detail=False, methods=["post"])
     def register(self, request: Request) -> Response:
-        """Return the creation options; the session lasts five minutes and takes one answer."""
+        """Return the creation options; the session is valid for five minutes and one answer."""
         answer = enrolment.start(self.principal, **self.read(), now=timezone.now())
         return self.respond(answer, headers=NO_STORE)
 
     @extend_schema(summary="Finish WebAuthn registration")
     @action(detail=False, methods=["post"], url_path="register/finish")
     def finish(self, request: Request) -> Response:
-        """Keep the passkey that the browser made."""
+        """Store the passkey that the browser created."""
         body = self.read()
         answer = enrolment.finish(
             self.platform_request,
@@ -88,13 +88,13 @@ class PasskeyViewSet(ListAction):
 
     @extend_schema(summary="Remove a passkey")
     def destroy(self, request: Request, credential_id: str) -> Response:
-        """Remove a passkey; with the last one the method goes, and trusted devices in any case."""
+        """Remove a passkey and the trusted devices; removing the last one removes the method."""
         removal.remove(self.platform_request, self.principal, credential_id)
         return self.no_content()
 
 
 class PasskeySignInViewSet(PlatformViewSet):
-    """Signing in with a passkey alone."""
+    """Sign-in with a passkey."""
 
     access = {"start": PUBLIC, "finish": PUBLIC}
     body_limit_bytes = CREDENTIAL_LIMIT_BYTES
@@ -110,13 +110,13 @@ class PasskeySignInViewSet(PlatformViewSet):
     @extend_schema(summary="Start signing in with a passkey")
     @action(detail=False, methods=["post"])
     def start(self, request: Request) -> Response:
-        """Return the request options, the same for everyone; five minutes and one answer."""
+        """Return the request options, the same for everyone; valid for 5 minutes and one answer."""
         answer = sign_in.start(self.platform_request, **self.read(), now=timezone.now())
         return self.respond(answer, headers=NO_STORE)
 
     @extend_schema(summary="Finish signing in with a passkey")
     @action(detail=False, methods=["post"])
     def finish(self, request: Request) -> Response:
-        """Open a session; with user verification a passkey counts as both factors."""
+        """Open a session; a passkey with user verification counts as both factors."""
         done = sign_in.finish(self.platform_request, **self.read(), now=timezone.now())
         return self.respond(done.answer, headers=NO_STORE)

@@ -74,7 +74,7 @@ class TokenPair:
 
 @dataclass(frozen=True)
 class EnvironmentRef:
-    """An environment inside other answers."""
+    """An environment inside other responses."""
 
     id: str
     name: str
@@ -116,7 +116,7 @@ class TerminalStarted:
 
 @dataclass(frozen=True)
 class Challenge:
-    """A question."""
+    """A challenge."""
 
     challenge_id: str
     method: str

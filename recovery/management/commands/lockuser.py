@@ -1,4 +1,4 @@
-"""``manage.py lockuser``: a user out, until ``unlockuser``."""
+"""``manage.py lockuser``: disable a user until ``unlockuser``."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -26,12 +26,12 @@ class Command(OpsCommand):
     has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take who, and why."""
+        """Add the arguments for the user and the reason."""
         parser.add_argument("email", help="Address the user signs in with.")
         parser.add_argument("--reason", required=True, type=operators.reason, help="For the audit.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Disable it."""
+        """Disable the account and end its sessions."""
         user, now = operators.user(options["email"]), timezone.now()
         with transaction.atomic():
             ended = sessions.end_all_of_user(user.pk, reason="disabled", now=now)

@@ -1,4 +1,4 @@
-"""``manage.py unlockuser``: a user in again, with wrong passwords and codes forgotten."""
+"""``manage.py unlockuser``: enable a user again, and reset the counts of wrong attempts."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -25,12 +25,12 @@ class Command(OpsCommand):
     has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take who, and why."""
+        """Add the arguments for the user and the reason."""
         parser.add_argument("email", help="Address the user signs in with.")
         parser.add_argument("--reason", required=True, type=operators.reason, help="For the audit.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Enable it."""
+        """Enable the account and reset its throttles."""
         user = operators.user(options["email"])
         with transaction.atomic():
             is_enabled = staff_access.set_active(
