@@ -71,12 +71,12 @@ def check_rate_limit(organization_id: int, email: str, *, now: datetime) -> None
 def invite(organization_id: int, offer: Offer, *, inviter: Inviter, now: datetime) -> Invitation:
     """Invite an address; an open invitation to it is replaced, and its token no longer works.
 
-    Raises TooManyInvitations (409), SessionRevoked (401) for a host who was disabled or demoted
-    meanwhile.
+    Raises TooManyInvitations (409), SessionRevoked (401) if the inviter has just been disabled or
+    is no admin any more.
     """
     with transaction.atomic():
         organization = _lock_organization(organization_id)
-        _lock_host(organization_id, host)
+        _lock_inviter(organization_id, inviter)
         _open_ones(organization_id).filter(email__iexact=offer.email).update(revoked_at=now)
         _make_room(organization_id, now)
         is_taken = credentials.find(offer.email) is not None
@@ -104,12 +104,12 @@ def _lock_organization(organization_id: int) -> Organization:
     return Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
 
 
-def _lock_host(organization_id: int, host: Host) -> None:
-    """Wait for a change of who invites: it ends the invitations that it finds, and no later one."""
-    if host.user_id is None:
+def _lock_inviter(organization_id: int, inviter: Inviter) -> None:
+    """Lock the inviter: disabling or demoting a member revokes the invitations that exist then."""
+    if inviter.user_id is None:
         return
     users = User.scoped.within_organization(organization_id).select_for_update(no_key=True)
-    user: User | None = users.filter(pk=host.user_id, is_active=True).first()
+    user: User | None = users.filter(pk=inviter.user_id, is_active=True).first()
     if user is None or "admin" not in (*user.roles, *user.derived_roles):
         raise SessionRevoked
 

@@ -4,8 +4,9 @@ An identity is (provider, subject). An e-mail address is compared only to tell t
 
 - An account with a verified address stays its owner's: the owner signs in to it and links.
 - An account with an unverified address may have been created by someone else in advance. Everything
-  that gives its creator access is removed before the mailbox's owner gets it. If it has a second factor, only
-  its address moves: the mailbox's owner gets a new account (``accounts.reclaim.address_release``).
+  that gives its creator access is removed before the mailbox's owner gets it. If it has a second
+  factor, only its address moves: the mailbox's owner gets a new account
+  (``accounts.reclaim.address_release``).
 - An address that the provider has not verified, or created itself (Apple's relay), matches nothing.
 
 Source: A. Sudhodanan, A. Paverd: Pre-hijacked accounts (USENIX Security 2022).

@@ -33,7 +33,7 @@ class Command(OpsCommand):
             None,
             SqlTag.CLI_DATABASE_DUMP,
             organization_id=database.organization_id,
-            environment_id=database.environment.slug,
+            environment_id=options["environment"],
             actor="command",
             data={"database": database.pk, "size_bytes": size_bytes},
         )
