@@ -13,6 +13,7 @@ from typing import Any, Final, TextIO
 from accounts.audit import trail
 from accounts.management import operators
 from accounts.models import AuditEvent
+from platform_site.lib.archives import unfinished_of
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 # A spreadsheet evaluates cells that begin with these (CWE-1236), and clients choose their
@@ -99,22 +100,26 @@ class Command(OpsCommand):
 
 @contextmanager
 def _created(path: Path) -> Iterator[TextIO]:
+    """Return a new private file, which is complete or absent, also if this process is killed.
     """Yield a new private file; it is deleted if the block fails.
 
     Raises Refused if the file exists or cannot be created.
     """
+    unfinished = unfinished_of(path)
+    if path.exists():
+        raise Refused("output_refused", f"{path}: File exists.")
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as exc:
-        raise Refused("output_refused", f"{path}: {exc.strerror}.") from exc
+        raise Refused("output_refused", f"{unfinished}: {exc.strerror}.") from exc
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
             yield stream
             stream.flush()
             os.fsync(descriptor)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+        unfinished.rename(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _write_lines(rows: Iterable[Mapping[str, Any]], write: Callable[[str], Any]) -> int:

@@ -17,6 +17,7 @@ from procrastinate.contrib.django import app
 from accounts import conf
 from accounts.audit import trail
 from accounts.audit.serializers import AuditFilterSerializer
+from accounts.management.commands import exportaudit
 from accounts.models import AuditEvent, User
 from platform_site.env import Env, SettingError
 from tests.accounts.audit.test_trail import happened
@@ -137,6 +138,23 @@ def test_no_file_is_overwritten(tmp_path: Path) -> None:
     assert refused("exportaudit", "--output", str(path))[1]["code"] == "output_refused"
     assert path.read_text() == "mine"
     assert refused("exportaudit")[1]["code"] == "output_missing"
+
+
+def test_a_file_has_its_name_once_it_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of a trail, of a process that was killed, looks like a whole one."""
+    path = tmp_path / "audit.jsonl"
+
+    def write(_rows: object, _write: object) -> int:
+        assert not path.exists()
+        assert [stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()] == [0o600]
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(exportaudit.WRITERS, "jsonl", write)
+    with pytest.raises(KeyboardInterrupt):
+        run("exportaudit", "--output", str(path))
+    assert not list(tmp_path.iterdir())
 
 
 def test_pruning_by_hand_does_what_the_queue_does() -> None:
