@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from edgecache.api import objects
 from edgecache.api.command import add_environment, scope_of
+from edgecache.api.errors import CacheUnavailable
 from platform_site.lib.commands import OpsCommand, Outcome
 
 BATCH: Final = 20
@@ -17,7 +18,8 @@ class Command(OpsCommand):
     help = (
         "Fetch objects of one environment from their origins onto the nodes that do not hold them "
         "yet. Keys are written bucket/key; `-` reads them from standard input, one per line. "
-        "Progress goes to standard error."
+        "Progress goes to standard error. Exit status 4: some could not be fetched, or the brain "
+        "stopped answering."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -30,10 +32,19 @@ class Command(OpsCommand):
         if keys == ["-"]:
             keys = [line.rstrip("\n") for line in sys.stdin if line.strip()]
         warmed = failed = 0
+        unfinished = ""
         for start in range(0, len(keys), BATCH):
-            done = objects.warm(scope, keys[start : start + BATCH])
+            try:
+                done = objects.warm(scope, keys[start : start + BATCH])
+            except CacheUnavailable as exc:
+                if not start:
+                    raise
+                unfinished = f"{exc.title} {len(keys) - start} were not asked for."
+                break
             warmed += done["warmed"]
             failed += done["failed"]
             self.stderr.write(f"{warmed + failed} of {len(keys)}")
+        if failed:
+            unfinished = f"{failed} could not be fetched. {unfinished}".rstrip()
         facts = {"warmed": warmed, "failed": failed}
-        return Outcome(facts, f"{warmed} fetched, {failed} failed.")
+        return Outcome(facts, f"{warmed} fetched, {failed} failed.", unfinished)

@@ -8,6 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import AuditEvent, User
+from edgecache.api.errors import CacheUnavailable
 from edgecache.api.lifecycle.removal import on_environment_dropped
 from environments import environments
 from tests.edgecache.api.brain import METRICS, STATUS, ScriptedBrain
@@ -21,6 +22,16 @@ def said(*arguments: str, **options: Any) -> str:
     out = StringIO()
     call_command(*arguments, stdout=out, stderr=StringIO(), **options)
     return out.getvalue()
+
+
+def ended(*arguments: str) -> tuple[int, str, str]:
+    """Run a command; return its exit status, its output and its sentence of an error."""
+    out = StringIO()
+    try:
+        call_command(*arguments, stdout=out, stderr=StringIO())
+    except CommandError as exc:
+        return exc.returncode, out.getvalue(), str(exc)
+    return 0, out.getvalue(), ""
 
 
 def recorded() -> list[tuple[str, int | None, Any]]:
@@ -93,8 +104,32 @@ def test_warmcache_sends_batches(brain: ScriptedBrain, alice: User) -> None:
         "POST /v1/warm", 200, {"warmed": 19, "failed": [{"key": "media/1", "code": "no_such_key"}]}
     )
     keys = [f"media/{number}" for number in range(40)]
-    printed = said("warmcache", f"--organization={alice.organization_id}", *keys)
-    assert printed == "38 fetched, 2 failed.\n"
+    words = ("warmcache", f"--organization={alice.organization_id}", *keys)
+    status, printed, sentence = ended(*words)
+    assert (status, printed) == (4, "38 fetched, 2 failed.\n")
+    assert sentence == "2 could not be fetched."
+    brain.say("POST /v1/warm", 200, {"warmed": 20, "failed": []})
+    assert ended(*words) == (0, "40 fetched, 0 failed.\n", "")
+
+
+def test_warmcache_says_what_it_had_fetched_when_the_brain_went_away(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([{"warmed": 20, "failed": 0}])
+
+    def warm(*_: object) -> dict[str, int]:
+        try:
+            return next(answers)
+        except StopIteration:
+            raise CacheUnavailable from None
+
+    monkeypatch.setattr("edgecache.api.objects.warm", warm)
+    keys = [f"media/{number}" for number in range(50)]
+    words = ("warmcache", f"--organization={alice.organization_id}", *keys)
+    status, printed, sentence = ended(*words)
+    assert (status, printed) == (4, "20 fetched, 0 failed.\n")
+    assert "30 were not asked for" in sentence
+    assert ended(*words)[0] == 1
 
 
 def test_a_deleted_environment_is_disabled_and_later_dropped(
