@@ -100,8 +100,7 @@ class Command(OpsCommand):
 
 @contextmanager
 def _created(path: Path) -> Iterator[TextIO]:
-    """Return a new private file, which is complete or absent, also if this process is killed.
-    """Yield a new private file; it is deleted if the block fails.
+    """Yield a new private file, which gets its name when it is complete.
 
     Raises Refused if the file exists or cannot be created.
     """
@@ -109,6 +108,8 @@ def _created(path: Path) -> Iterator[TextIO]:
     if path.exists():
         raise Refused("output_refused", f"{path}: File exists.")
     try:
+        # A killed process may have left it.
+        unfinished.unlink(missing_ok=True)
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as exc:
         raise Refused("output_refused", f"{unfinished}: {exc.strerror}.") from exc

@@ -145,6 +145,7 @@ def test_a_file_has_its_name_once_it_is_complete(
 ) -> None:
     """Half of a trail, of a process that was killed, looks like a whole one."""
     path = tmp_path / "audit.jsonl"
+    (tmp_path / "audit.jsonl.unfinished").write_text("of a process that was killed")
 
     def write(_rows: object, _write: object) -> int:
         assert not path.exists()

@@ -275,7 +275,7 @@ def test_an_admin_who_is_demoted_or_disabled_meanwhile_invites_nobody(
         assert admin.call("PATCH", f"/v1/members/{eve.pk}", changes).status == 200
 
     # Between the check of the session and the invitation.
-    monkeypatch.setattr("accounts.invitations.invitations.refuse_flood", change_then)
+    monkeypatch.setattr("accounts.invitations.invitations.check_rate_limit", change_then)
     answer = caller.post(PATH, {"email": "eve2@example.com", "roles": ["admin"]})
     assert (answer.status, answer.code) == (401, "session_revoked")
     assert not Invitation.unscoped.exists()
