@@ -1,4 +1,4 @@
-"""What libraries bring to the admin: Django's groups, which have no meaning here, and the tasks."""
+"""Admin pages of libraries: removes Django's groups, which are not used, and shows the tasks."""
 
 from django.contrib import admin
 from django.contrib.auth.models import Group
@@ -12,7 +12,7 @@ admin.site.unregister(ProcrastinateJob)
 
 
 class EventInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
-    """What happened to a task."""
+    """The events of a task."""
 
     model = ProcrastinateEvent
     can_delete = False
@@ -23,7 +23,7 @@ class EventInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
 
 @admin.register(ProcrastinateJob)
 class TaskAdmin(ReadOnlyAdmin):
-    """The platform's background work."""
+    """The platform's background tasks."""
 
     list_display = ("id", "task_name", "queue_name", "status", "attempts", "scheduled_at")
     list_filter = ("status",)

@@ -5,20 +5,20 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-# What Django adds to each command; the pages name it once.
+# The arguments that Django adds to each command; the pages list them once.
 COMMON: Final = frozenset(
     {
         *("-h", "--version", "-v", "--settings", "--pythonpath", "--traceback", "--no-color"),
         *("--force-color", "--skip-checks"),
     }
 )
-# What nearly each of our own commands has; the pages name it once, and each line of a call.
+# Arguments of nearly all commands of the platform; the pages list them once, and in each synopsis.
 USUAL: Final = frozenset({"--json", "--url"})
 TABLE_HEAD: Final = "| argument | |\n|---|---|\n"
 
 
 def synopsis(parser: argparse.ArgumentParser) -> str:
-    """Return how a command is called, in one line: what is optional is in brackets."""
+    """Return the synopsis of a command in one line, with optional arguments in brackets."""
     alternatives = [group for group in parser._mutually_exclusive_groups if _shown(group)]
     grouped = {id(action) for group in alternatives for action in group._group_actions}
     options = [each for each in _arguments(parser) if each.option_strings]
@@ -47,7 +47,7 @@ def table(parser: argparse.ArgumentParser) -> str:
 
 
 def commands(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.ArgumentParser, str]]:
-    """Yield every command below a parser, and what it says of itself."""
+    """Yield every subcommand of a parser, with its help text."""
     for action in parser._actions:
         if not isinstance(action, argparse._SubParsersAction):
             continue
@@ -60,7 +60,7 @@ def commands(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.Argumen
 
 
 def _arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """Return a command's own arguments: those without an option's name first."""
+    """Return a command's own arguments: positional ones first."""
     own = [action for action in parser._actions if not COMMON & {*action.option_strings}]
     return sorted(own, key=lambda action: bool(action.option_strings))
 

@@ -33,7 +33,7 @@ def _features(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _origin(url: str) -> str:
-    """Return an origin in lower case without a slash at its end; '' stays."""
+    """Return an origin in lower case without a trailing slash."""
     if not url:
         return ""
     try:
@@ -59,7 +59,7 @@ def _share(text: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """The web server, its addresses and its limits. None and '' are decided in settings.py."""
+    """The web server, its addresses and its limits. None and '' are replaced in settings.py."""
 
     data_dir: Annotated[
         str,
@@ -260,7 +260,7 @@ class DatabaseSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
-    """Form and detail of log lines. format: '' is decided in settings.py."""
+    """Format and level of log lines. format: '' is replaced in settings.py."""
 
     format: Annotated[
         str,
@@ -286,9 +286,9 @@ TABLES: Final = (ServerSettings, SecretSettings, DatabaseSettings, LogSettings)
 
 
 def default_public_url(hosts: Sequence[str], *, port: int, is_production: bool) -> str:
-    """Return the origin that links in mails begin with where ZPUBLIC_URL is unset.
+    """Return the origin for links in mails if ZPUBLIC_URL is unset.
 
-    hosts: the names this service answers to; in production the first one counts.
+    hosts: the names of this service; in production the first one is used.
     """
     named = [host for host in hosts if host.strip("*.") == host and host]
     if is_production and named:
@@ -299,7 +299,7 @@ def default_public_url(hosts: Sequence[str], *, port: int, is_production: bool) 
 def control_database(url: str, connections: int) -> dict[str, Any]:
     """Return Django's DATABASES entry for a libpq URL.
 
-    connections: of a pool that the process's threads share; 0 is one per thread.
+    connections: the size of the process's pool; 0 means one connection per thread.
     Raises SettingError when libpq cannot read the URL.
     """
     try:
@@ -318,7 +318,7 @@ def control_database(url: str, connections: int) -> dict[str, Any]:
         "OPTIONS": options | parts,
     }
     if connections:
-        # A lost database must be a quick 503, not a queue: hence the short timeout.
+        # A short timeout: without a database requests must fail quickly with 503 and not queue.
         options_pool = {"min_size": 1, "max_size": connections, "timeout": 2}
         entry["OPTIONS"]["pool"] = options_pool
     return entry

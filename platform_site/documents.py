@@ -1,4 +1,4 @@
-"""Documents that are generated from the code: settings, errors, commands and so on."""
+"""Documents that are generated from the code, such as settings, errors and commands."""
 
 import inspect
 import re
@@ -190,7 +190,7 @@ def commands_page() -> str:
 
 
 def cli_page() -> str:
-    """Return docs/cli.md. The client is a project of its own, which is not installed here."""
+    """Return docs/cli.md. The client is a separate project, which is not installed here."""
     folder = str(settings.BASE_DIR / "clients" / "python")
     if folder not in sys.path:
         sys.path.append(folder)
@@ -207,7 +207,7 @@ def _command(title: str, parser: ArgumentParser, text: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Return a command's few words as a sentence."""
+    """Return a command's short help as a sentence."""
     return f"{text[:1].upper()}{text[1:]}."
 
 
@@ -222,7 +222,7 @@ def permissions_page() -> str:
 
 
 def pages() -> dict[str, str]:
-    """Return every generated page by its file's name."""
+    """Return every generated page by its file name."""
     return {
         "settings.md": settings_page(),
         "errors.md": errors_page(),

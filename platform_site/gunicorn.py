@@ -20,26 +20,26 @@ bind = settings.BIND
 worker_class = "platform_site.web_server.worker.BalancedWorker"
 workers = settings.WEB_WORKERS
 threads = settings.WEB_THREADS
-# Each has a file, and the requests need some besides.
+# Each connection has a file descriptor, and requests need further ones.
 worker_connections = min(settings.WEB_CONNECTIONS, files_allowed() // 2)
-# gthread's heartbeat comes from the worker's own loop, so a slow query does not look hung.
+# gthread's heartbeat comes from the worker's loop, so a slow query does not count as hanging.
 timeout = 60
 graceful_timeout = 15
 keepalive = 30
 # Loaded once, before the fork, so that workers share its memory. HUP loads no new code; USR2 does.
 preload_app = True
-# Limits a memory leak of any library; the jitter keeps workers from restarting together.
+# Limits memory leaks of libraries; the jitter prevents simultaneous restarts.
 max_requests = 100_000
 max_requests_jitter = 10_000
-# RequestMiddleware logs requests, with their ids.
+# Disabled, because RequestMiddleware logs requests, with their ids.
 accesslog = None
-# Nothing uses it, and two servers of one user would want the same path.
+# Disabled: it is not used, and two servers of one user would need the same path.
 control_socket_disable = True
 loglevel = "warning"
 
 
 def _fresh_metrics_dir() -> str:
-    """Return an empty folder for metrics; under `up` always the same one, so that none pile up."""
+    """Return an empty folder for metrics; under `up` always the same one."""
     if not os.environ.get("ZONAL_SUPERVISED"):
         return tempfile.mkdtemp(prefix="zonal-metrics-")
     folder = settings.DATA_DIR / "metrics"
@@ -48,20 +48,20 @@ def _fresh_metrics_dir() -> str:
     return str(folder)
 
 
-# How many workers there may be at once: one that ends and the one that replaces it overlap, so do
-# reloads, and TTIN adds some. Beyond that they share.
+# Maximum concurrent workers with a slot of their own: a worker overlaps with its replacement,
+# reloads overlap, and TTIN adds workers. Further workers share a slot.
 _places = 4 * settings.WEB_WORKERS + 8
 _counts = ConnectionCounts(_places)
-# A row is its worker's until that has ended, also while it only drains.
+# A slot belongs to its worker until the worker has ended, also while it drains.
 _sql_rows = set(range(_places))
 _sql_counts = shared_counts.share(_places, max(settings.SQL.running, settings.SQL.queue) + 8)
-# Before the first import of prometheus_client, which looks for it then and never again.
+# Before the first import of prometheus_client, which reads the variable only then.
 _metrics_dir = _fresh_metrics_dir()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir
 
 
 def when_ready(server: Any) -> None:
-    """Make the API's page, which workers share; print the development token unless `up` does."""
+    """Prepare the API's page, which workers share; print the development token unless `up` does."""
     from platform_site.api_reference.views import prepare  # noqa: PLC0415 - Django is loaded by now
 
     prepare()
@@ -76,16 +76,16 @@ def when_ready(server: Any) -> None:
 
 
 def pre_fork(server: Any, worker: Any) -> None:
-    """Assign a worker its place among the counts of connections."""
+    """Assign a slot of the connection counts to a worker."""
     worker.counts, worker.slot = _counts, _counts.take_slot()
-    # Without a free one, after many reloads in a row, two workers count together.
+    # Without a free slot, after many reloads in a row, two workers share one.
     worker.sql_row = _sql_counts.row = _sql_rows.pop() if _sql_rows else 0
     worker.slot_count = settings.WEB_LANES
     worker.trusted_proxies = settings.TRUSTED_PROXY_COUNT
 
 
 def post_worker_init(worker: Any) -> None:
-    """Start the worker's threads, since none survives a fork; the last one ends a former server."""
+    """Start the worker's threads, which no fork copies; the last worker ends the old server."""
     from platform_site.lib import tracing  # noqa: PLC0415 - after the fork
     from platform_site.lib.metrics import publishing  # noqa: PLC0415 - needs Django
     from platform_site.staff.http_activity import keep_writing  # noqa: PLC0415 - as above
@@ -102,12 +102,12 @@ def post_worker_init(worker: Any) -> None:
 
 
 def pre_exec(server: Any) -> None:
-    """Start the server that takes over as this one was: gunicorn would run `-m` as a file."""
+    """Start the new server like this one: gunicorn would run `-m` as a file."""
     server.START_CTX["args"] = [sys.executable, *sys.orig_argv[1:]]
 
 
 def worker_exit(server: Any, worker: Any) -> None:
-    """Write the metrics and send the traces that are left."""
+    """Write the remaining metrics and send the remaining traces."""
     from platform_site.lib import tracing  # noqa: PLC0415 - after the fork
     from platform_site.lib.metrics import publishing  # noqa: PLC0415 - as above
 
@@ -116,7 +116,7 @@ def worker_exit(server: Any, worker: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Drop the gauges and the count of a worker that is gone; keep the sums of what it counted."""
+    """Delete the gauges and the connection count of an ended worker; keep its counters."""
     from prometheus_client import multiprocess  # noqa: PLC0415 - see _metrics_dir
 
     from platform_site.lib.metrics.exposition import forget_ended  # noqa: PLC0415 - see _metrics_dir

@@ -24,13 +24,13 @@ from platform_site.lib.web.addresses import is_from_this_machine
 
 log = structlog.get_logger(__name__)
 
-# Migrations are not undone while the process runs: once complete, not checked again.
+# Migrations are not reverted while the process runs, so after success they are not checked again.
 _migrated = False
 
 
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Return 200: this process answers. Checks nothing else."""
+    """Return 200 without any checks: the process is alive."""
     return JsonResponse({"status": "ok"})
 
 
@@ -46,7 +46,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
         checks = dict.fromkeys(checks, "unavailable")
     is_ready = all(state == "ok" for state in checks.values())
     if settings.HAS_CACHE:
-        # Without the cache the platform still serves requests, so it stays ready.
+        # The platform serves requests without the cache too, so it stays ready.
         checks["cache"] = _ask_cache()
     body = {"status": "ok" if is_ready else "unavailable", "checks": checks}
     response = JsonResponse(body, status=200 if is_ready else 503)

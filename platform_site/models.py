@@ -1,4 +1,4 @@
-"""What the platform as a whole does over time, for the admin's dashboard: bounded tables."""
+"""Activity of the platform over time, for the admin's dashboard, in bounded tables."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -7,7 +7,7 @@ from django.db import models
 class ActivitySample(models.Model):
     """Sign-ins and SQL of all tenants in ten minutes, kept for eight days (staff/activity.py).
 
-    begins_at: the start of the ten minutes. sql_*: of the requests that the history keeps.
+    begins_at: the start of the ten minutes. sql_*: of the requests in the SQL history.
     """
 
     begins_at = models.DateTimeField(unique=True)
@@ -26,7 +26,8 @@ class ActivitySample(models.Model):
 class HttpSample(models.Model):
     """HTTP requests of all web processes in ten minutes, kept for eight days.
 
-    errors: answers of 500 and above. counts: of requests by latency (lib/metrics/http_tally.py).
+    errors: responses with status 500 and above. counts: of requests by latency
+    (lib/metrics/http_tally.py).
     """
 
     begins_at = models.DateTimeField(unique=True)

@@ -1,4 +1,4 @@
-"""The pages outside of console and admin: landing page, a developer's inbox."""
+"""The pages outside console and admin: landing page, and inbox of development."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -13,16 +13,16 @@ from platform_site.lib.web.addresses import is_from_this_machine
 
 @require_safe
 def landing(request: HttpRequest) -> HttpResponse:
-    """Show what runs here, with links."""
+    """Show the landing page, with links."""
     return render_page("landing.html")
 
 
 @require_safe
 def inbox(request: HttpRequest) -> HttpResponse:
-    """Show the developer the messages that were printed instead of sent; 404 to anybody else.
+    """Show the developer the messages that were printed instead of sent; 404 for others.
 
-    They hold codes and links that sign in, so production never has the page, and another machine
-    never sees it.
+    They contain codes and links to sign in with, so the page does not exist in production, and is
+    shown on this machine only.
     """
     if settings.IS_PRODUCTION or not is_from_this_machine(request):
         return problems.respond(request, NotFound())

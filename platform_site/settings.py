@@ -83,15 +83,15 @@ BRAIN: Final = brain_conf.read(
 CACHE: Final = cache_conf.read(ENV, BRAIN)
 BILLING: Final = load(billing_conf.BillingSettings, ENV)
 STRIPE: Final = billing_conf.stripe(ENV, BILLING)
-# Called with ``now`` and ``is_complete``; each returns usage that billing stores.
+# Called with ``now`` and ``is_complete``; each returns usage for billing to store.
 USAGE_SOURCES: Final = ("sqlgateway.records.usage.take",)
 STRIPE_PAYOUTS: Final = {"stripe": "edgecache.billing.payouts.stripe_connect.StripeConnect"}
 STRIPE_CHECKOUT: Final = "edgecache.billing.topups.stripe_checkout.checkout"
 STRIPE_EVENTS: Final = {"stripe": "edgecache.billing.stripe.events.receive"}
-# Where consumers pay for credits, and what reads the events of payment providers, by their name.
+# Payment providers for credits, and the readers of their events, by name.
 TOP_UP_PROVIDER: Final = STRIPE_CHECKOUT if STRIPE.secret_key else ""
 PAYMENT_WEBHOOKS: Final = STRIPE_EVENTS if STRIPE.secret_key else {}
-# Ways to pay operators, by the name that they choose them by.
+# Payout methods for node operators, by name.
 PAYOUT_METHODS: Final = {
     "manual": "edgecache.billing.payouts.manual.Manual",
     **(STRIPE_PAYOUTS if STRIPE.secret_key else {}),
@@ -136,7 +136,7 @@ MIDDLEWARE: Final = [
 ]
 PASSWORD_HASHERS: Final = ["accounts.passwords.TunedArgon2Hasher"]
 AUTH_USER_MODEL: Final = "accounts.User"
-# The e-mail is unique by an index over its upper case, which this check cannot see.
+# The e-mail is unique by an index on its upper case, which this check does not recognize.
 SILENCED_SYSTEM_CHECKS: Final = ["auth.W004"]
 AUTHENTICATION_BACKENDS: Final = ["accounts.backends.StaffBackend"]
 # Functions of higher layers that lower layers call, by dotted path.
@@ -171,20 +171,20 @@ LIFECYCLE_HOOKS: Final = {
     ],
     "factors_reset": ["twofactor.account_hooks.on_factors_reset"],
     "user_removed": ["twofactor.account_hooks.on_user_removed"],
-    # Takes the organization's id, while its members are still there; safe to repeat.
+    # Called with the organization's id, before its members are deleted; safe to repeat.
     "organization_erased": [
         *(["edgecache.api.lifecycle.removal.on_organization_erased"] if HAS_CACHE else []),
         *(["edgecache.billing.organization_removal.on_organization_erased"] if HAS_CACHE else []),
     ],
 }
-# Called with an organization's id and the archive that it writes to; no secret goes in.
+# Called with an organization's id and the archive to write to, without secrets.
 ORGANIZATION_CONTENTS: Final = [
     "accounts.organization.contents.write",
     "sqlgateway.provisioning.organization_contents.write",
     *(["edgecache.api.lifecycle.contents.write"] if HAS_CACHE else []),
     *(["edgecache.billing.organization_contents.write"] if HAS_CACHE else []),
 ]
-# Called with an organization's id; sentences that say what has to be done before it is deleted.
+# Called with an organization's id; return sentences about what has to be done before its deletion.
 ORGANIZATION_OBSTACLES: Final = [
     *(["edgecache.billing.organization_removal.obstacles_of"] if HAS_CACHE else []),
 ]
@@ -196,20 +196,20 @@ ENVIRONMENT_CONTENTS: Final = [
 ]
 DATABASE_STATE: Final = "sqlgateway.provisioning.provisioning.state_of"
 DATABASE_PROGRESS: Final = "sqlgateway.provisioning.provisioning.progress_of"
-# True if access to the mailbox alone must not open an account.
+# True if access to the mailbox alone must not give access to an account.
 SECOND_FACTOR_CHECK: Final = "twofactor.factors.holdings.has_proper_factor"
 LOGIN_STAGES: Final = ["twofactor.sign_in.second_factor_stage.second_factor"]
-# Sign-in methods besides passwords and linked identities, checked before the last is removed.
+# Sign-in methods other than passwords and identities, checked before the last one is removed.
 OTHER_SIGN_IN_METHODS: Final = ["twofactor.webauthn.passkeys.can_sign_in"]
-# Exempts a trusted device from the throttle that wrong passwords put on an account.
+# Exempts a trusted device from an account's throttle after wrong passwords.
 TRUSTED_DEVICE_CHECK: Final = "twofactor.trusted_devices.devices.is_from_trusted_device"
-# What staff may do with users in the admin.
+# Staff's actions on users in the admin.
 STAFF_ORGANIZATION_FACTS: Final = "platform_site.staff.organization.facts"
 STAFF_USER_ACTIONS: Final = "recovery.staff_actions.USER_ACTIONS"
 FRESH_PROOF_GUARD: Final = "twofactor.challenges.step_up.require_recent_proof"
 AUDIT_RECORDER: Final = "accounts.audit.audit.record_request"
 DENIAL_RECORDER: Final = "accounts.audit.denials.record"
-# What `pruneexpired` runs immediately and the queue runs by itself.
+# Housekeeping tasks, which `pruneexpired` runs immediately.
 PRUNING_TASKS: Final = [
     "accounts.tasks.forget_expired",
     "accounts.delivery.tasks.maintain_deliveries",
@@ -286,7 +286,7 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS: Final = SECURE_SSL_REDIRECT
 SECURE_HSTS_PRELOAD: Final = SECURE_SSL_REDIRECT
 # Load balancers and supervisors use plain HTTP, from the internal network.
 SECURE_REDIRECT_EXEMPT: Final = [r"^healthz$", r"^readyz$", r"^metrics$"]
-# Any caller can send the header, so it counts only behind our own proxies.
+# Any client can send the header, so it is trusted only behind the platform's own proxies.
 SECURE_PROXY_SSL_HEADER: Final = (
     ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXY_COUNT else None
 )

@@ -6,7 +6,7 @@
 
     RECOVERY = load(RecoverySettings, env)
 
-Each app has its tables in its ``conf.py``. A field without a row is computed there and handed to
+Each app has its tables in its ``conf.py``. A field without a row is computed there and passed to
 ``load``.
 """
 
@@ -30,8 +30,8 @@ Table = TypeVar("Table")
 class Row(ABC):
     """One setting: its variable, a sentence, its default, its unit and how its value is read.
 
-    shown: replaces the default in the documentation. parse: turns the value, or the default, into
-    the one that the table holds; raises ValueError with the sentence that refuses it.
+    shown: replaces the default in the documentation. parse: converts the value or the default;
+    raises ValueError with a sentence about what is wrong.
     """
 
     variable: str
@@ -51,18 +51,18 @@ class Row(ABC):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return every variable that sets this row, the usual one first."""
+        """Return all variables of this row, the usual one first."""
         return (self.variable,)
 
     @property
     def shown_default(self) -> str:
-        """Return the default as the documentation has it."""
+        """Return the default for the documentation."""
         return self.shown or str(self.default) or "none"
 
     def read(self, env: Env) -> Any:
         """Return the value from the environment, or the default.
 
-        Raises SettingError for a wrong one.
+        Raises SettingError for an invalid value.
         """
         value = self._value(env)
         if self.parse is None:
@@ -89,7 +89,7 @@ class Text(Row):
 
 @dataclass(frozen=True, slots=True)
 class Integer(Row):
-    """A whole number within bounds. scale: what the table holds of each unit, such as bytes."""
+    """An integer within bounds. scale: the value is multiplied by it, for example to get bytes."""
 
     _: KW_ONLY
     default: int
@@ -114,7 +114,7 @@ class Integer(Row):
 
 @dataclass(frozen=True, slots=True)
 class Flag(Row):
-    """A boolean, written as true/false, 1/0, yes/no or on/off; default None is "decided later"."""
+    """A boolean, written as true/false, 1/0, yes/no or on/off; None means it is decided later."""
 
     _: KW_ONLY
     default: bool | None
@@ -135,7 +135,7 @@ class Flag(Row):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Row):
-    """One of a few words; default '' is "decided later"."""
+    """One of a few words; the default '' means it is decided later."""
 
     _: KW_ONLY
     options: tuple[str, ...]
@@ -165,7 +165,7 @@ class Words(Row):
 
     @property
     def shown_default(self) -> str:
-        """Return the default as it is written in the variable."""
+        """Return the default in the variable's format."""
         return self.shown or ", ".join(self.default) or "none"
 
     def _value(self, env: Env) -> tuple[str, ...]:
@@ -216,7 +216,7 @@ class Secrets(Row):
 
 @dataclass(frozen=True, slots=True)
 class Url(Row):
-    """A URL of one of the schemes. It may hold a password, so a refusal does not show it."""
+    """A URL with one of the schemes. It may contain a password, so errors do not show it."""
 
     _: KW_ONLY
     schemes: tuple[str, ...] = field(default=("https", "http"))
@@ -234,17 +234,17 @@ class Url(Row):
 
 
 def load(table: type[Table], env: Env, **given: Any) -> Table:
-    """Return a table with the values of an environment.
+    """Return a table with values from environment variables.
 
-    given: fields that are not read, those without a row among them.
-    Raises SettingError for a wrong value.
+    given: values of fields that are not read, including those without a row.
+    Raises SettingError for an invalid value.
     """
     values = {name: row.read(env) for name, row in rows(table).items() if name not in given}
     return table(**values, **given)
 
 
 def rows(table: type) -> Mapping[str, Row]:
-    """Return the rows of a table by the name of their field."""
+    """Return the rows of a table by field name."""
     return {
         name: row
         for name, hint in get_type_hints(table, include_extras=True).items()

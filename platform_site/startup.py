@@ -11,7 +11,7 @@ log = structlog.get_logger(__name__)
 
 
 def development_notice() -> str:
-    """Return the line with the development token; '' if there is none.
+    """Return the line with the development token; '' without one.
 
     It is printed to the terminal only, never to the structured log. In production a configured
     token is refused with a warning.
@@ -25,7 +25,7 @@ def development_notice() -> str:
 
 
 def probe_cache() -> None:
-    """Log whether the cache's brain answers; the platform starts either way, without waiting."""
+    """Log whether the cache's brain responds; the platform starts without waiting for it."""
     if not settings.HAS_CACHE:
         return
     from edgecache.api import client  # noqa: PLC0415 - only where the feature is installed

@@ -1,4 +1,4 @@
-"""The pages' files: hashed names and compressed copies, collected when their sources change."""
+"""Static files: hashed names and compressed copies, collected when their sources change."""
 
 import hashlib
 from pathlib import Path
@@ -11,7 +11,7 @@ from whitenoise.storage import (  # type: ignore[import-untyped]  # it ships no 
     CompressedManifestStaticFilesStorage,
 )
 
-# Levels at which one module imports the next; each takes a pass.
+# Maximum depth of imports between modules; each level requires a pass.
 IMPORT_DEPTH: Final = 12
 MODULE_IMPORTS: Final = (
     (
@@ -24,10 +24,10 @@ STAMP: Final = "collected-from"
 
 
 class HashedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # as above
-    """Files whose names contain their hashes, so that browsers keep them for good.
+    """Files whose names contain their hashes, so that browsers can cache them permanently.
 
     The imports of modules are rewritten as the URLs of style sheets are. Django's own patterns also
-    take the ``import()`` of types in comments, by which modules may refer to each other in circles.
+    match ``import()`` of types in comments, with which modules may refer to each other in cycles.
     """
 
     support_js_module_import_aggregation = True
@@ -36,7 +36,7 @@ class HashedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  
 
 
 def collect_if_changed() -> bool:
-    """Collect the files into STATIC_ROOT unless they are those of the last time; True if done."""
+    """Collect the files into STATIC_ROOT if they have changed; True if they were collected."""
     stamp = Path(settings.STATIC_ROOT or "") / STAMP
     current = _fingerprint()
     if stamp.is_file() and stamp.read_text() == current:

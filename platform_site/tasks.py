@@ -1,4 +1,4 @@
-"""Background jobs of the platform as a whole."""
+"""Background tasks of the platform as a whole."""
 
 from django.utils import timezone
 from procrastinate.contrib.django import app
@@ -7,7 +7,7 @@ from platform_site.doctor import key_ages
 from platform_site.staff import activity
 
 
-# A minute late: processes write their history of SQL some moments after the requests.
+# A minute later, because processes write their SQL history shortly after the requests.
 @app.periodic(cron="1-59/10 * * * *")
 @app.task(queueing_lock="platform_roll_up_activity")
 def roll_up_activity(timestamp: int) -> None:
@@ -18,5 +18,5 @@ def roll_up_activity(timestamp: int) -> None:
 @app.periodic(cron="13 * * * *")
 @app.task(queueing_lock="platform_record_keys")
 def record_keys(timestamp: int) -> None:
-    """Write down keys that are new, so that their age is known."""
+    """Record new keys, so that their age is known."""
     key_ages.record()

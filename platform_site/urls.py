@@ -12,8 +12,8 @@ from platform_site.lib import problems
 from platform_site.public_pages import inbox, landing
 
 urlpatterns = [
-    # Tried in this order, so the most frequent paths come first. They are not behind include(),
-    # whose extra resolver takes as long as a query.
+    # Tried in this order, so the most frequent paths come first. Without include(), whose extra
+    # resolver takes as long as a query.
     *sqlgateway.urls.urlpatterns,
     *accounts.urls.urlpatterns,
     path("healthz", health.healthz),
@@ -24,7 +24,7 @@ urlpatterns = [
     path("", include("environments.urls")),
     path("", include("twofactor.urls")),
     path("", include("recovery.urls")),
-    # Without the feature its paths are 404.
+    # Without the feature its paths return 404.
     *(
         [
             path("", include("edgecache.billing.api.urls")),

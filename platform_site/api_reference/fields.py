@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from platform_site.api_reference import prose
 
 Schema = Mapping[str, Any]
-# Deeper fields are in the example.
+# Deeper fields are only in the example.
 DEEPEST: Final = 3
 _CHOICE: Final = re.compile(r"(?m)^\* `([^`]*)` - \1$")
 
@@ -29,11 +29,11 @@ class Reader:
     """Reads the schemas of one document."""
 
     def __init__(self, document: Schema) -> None:
-        """Take the document, whose components references name."""
+        """document: its components resolve the references."""
         self._document = document
 
     def resolved(self, part: Schema) -> Schema:
-        """Return what a reference refers to, with the keys beside it; other parts as they are."""
+        """Return the target of a reference with its sibling keys; other values unchanged."""
         inner = part["allOf"][0] if len(part.get("allOf", ())) == 1 else part
         if "$ref" not in inner:
             return part
@@ -55,7 +55,7 @@ class Reader:
         ]
 
     def fields(self, schema: Schema, prefix: str = "", depth: int = 1) -> Iterator[Field]:
-        """Yield the fields of an object, or of the objects in a list, each before its own."""
+        """Yield the fields of an object, or of the objects in a list, in depth-first order."""
         found = self.resolved(schema)
         if found.get("type") == "array":
             yield from self.fields(found["items"], f"{prefix}[]", depth)

@@ -19,7 +19,7 @@ FIRST_REFUSAL: Final = "400"
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A status that an operation answers with. example: '' without a body of JSON."""
+    """A status of an operation's responses. example: '' without a JSON body."""
 
     status: str
     about: list[SafeString]
@@ -30,7 +30,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """One operation. curl: a command of a shell that sends it."""
+    """One operation. curl: a shell command that sends it."""
 
     id: str
     method: str
@@ -56,7 +56,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """Groups that belong together."""
+    """A chapter of groups."""
 
     name: str
     groups: list[Group]

@@ -19,6 +19,6 @@ def paragraphs(text: str) -> list[SafeString]:
 
 
 def inline(text: str) -> SafeString:
-    """Return one paragraph with ``code`` and **strong** marked up, all else escaped."""
+    """Return one paragraph as HTML, with ``code`` and **strong**; everything else is escaped."""
     marked = _CODE.sub(r"<code>\1</code>", escape(text))
     return mark_safe(_STRONG.sub(r"<strong>\1</strong>", marked))  # noqa: S308 - escaped above

@@ -1,4 +1,4 @@
-"""Bytes that are the same for everybody, made once: compressed, and named by their hash."""
+"""Documents that are the same for every visitor: prepared once, compressed, with an ETag."""
 
 import gzip
 import hashlib
@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.cache import get_conditional_response, patch_vary_headers
 from django.utils.http import quote_etag
 
-# A browser asks again each time, and mostly receives 304 without a body.
+# Browsers revalidate each time, and mostly receive a 304 without a body.
 CACHE_CONTROL: Final = "public, no-cache"
 
 

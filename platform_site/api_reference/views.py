@@ -48,7 +48,7 @@ class SchemaView(SpectacularAPIView):
 
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the document's operations, with examples: one page without scripts of its own."""
+    """Show the document's operations with examples, on one page without its own scripts."""
     with _lock:
         document = _page()
     headers = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer"}
@@ -56,10 +56,10 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 def prepare() -> None:
-    """Make page and document before the first request for them.
+    """Prepare page and document before the first request for them.
 
-    They take a second of the processor, so that anonymous requests could stop the platform if each
-    made its own, and the first visitor would wait.
+    This takes a second of processor time: if each request did it, anonymous requests could overload
+    the platform.
     """
     with _lock:
         _page()

@@ -1,4 +1,4 @@
-"""The store that backups are in."""
+"""The store of backups: a folder or a bucket."""
 
 import asyncio
 import hashlib
@@ -29,7 +29,7 @@ class Archive:
         self._runner = runner
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run something that uses the store itself. Raises Unreachable."""
+        """Run a coroutine that uses the store. Raises Unreachable."""
         try:
             return self._runner.run(work)
         except StoreUnavailable:
@@ -49,18 +49,18 @@ class Archive:
         return self.run(read_all(self.store, name, limit_bytes))
 
     def fetch(self, name: str, wanted: Digest, target: Path) -> bool:
-        """Write a file's bytes to a local one; return True if they are the wanted ones.
+        """Write a file's bytes to a local file; return True if they match the digest.
 
         Raises StoreMissing.
         """
         return self.run(fetch_to(self.store, name, wanted, target))
 
     def holds(self, name: str, wanted: Digest) -> bool:
-        """Read a file; return True if its bytes are the wanted ones. Raises StoreMissing."""
+        """Read a file; return True if its bytes match the digest. Raises StoreMissing."""
         return self.run(fetch_to(self.store, name, wanted, None))
 
     def names(self, folder: str) -> list[ListedFile]:
-        """Return everything below a folder."""
+        """Return the names of all files below a folder."""
         return self.run(self._names(folder))
 
     def delete(self, names: Sequence[str]) -> None:
@@ -72,7 +72,7 @@ class Archive:
 
 
 async def fetch_to(store: Store, name: str, wanted: Digest, target: Path | None) -> bool:
-    """Read a file, into a local one if there is a target; return True if it is the wanted one.
+    """Read a file, and write it to a target if given; return True if it matches the digest.
 
     A file of another size is not read: it could fill the disk.
     Raises StoreMissing, StoreUnavailable.
@@ -105,7 +105,8 @@ def open_archive() -> Iterator[Archive]:
     if store is None:
         raise Refused("backup_not_configured", "Set ZBACKUP_URL and ZBACKUP_RECIPIENTS.")
     if chosen.parts.scheme == "file" and not Path(chosen.parts.path).is_dir():
-        # It may be a mount that is missing: made here, a backup would be on the wrong disk.
+        # The folder is not created: if a mount is missing, backups would be written to the wrong
+        # disk.
         raise Unreachable("store_unreachable", f"The folder {chosen.parts.path} does not exist.")
     with asyncio.Runner() as runner:
         yield Archive(store, chosen.name, runner)

@@ -1,4 +1,4 @@
-"""Which backups the store has, checking them, and deleting old ones."""
+"""Listing, verifying and deleting the backups in the store."""
 
 import hashlib
 import re
@@ -18,10 +18,10 @@ from platform_site.backup.work import Say
 from platform_site.lib.commands import Refused
 
 MANIFEST: Final = "manifest.json"
-# As making.py has them: no path, whatever an operator or the store names.
+# The format of ids from making.py, so that no id from an administrator or the store is a path.
 ID: Final = re.compile(r"[0-9TZ.]+-[0-9a-f]+")
 UNREADABLE: Final = {"altered", "other_keys", "other_version"}
-# Older ones are not continued any more.
+# Older backups are not continued.
 UNFINISHED_FOR: Final = timedelta(hours=48)
 SAY_EVERY_S: Final = 5.0
 
@@ -49,7 +49,7 @@ def find_all(archive: Archive) -> list[BackupEntry]:
 
 
 def find(archive: Archive, backup_id: str) -> Manifest:
-    """Return the manifest of a complete backup; of the newest one for ``latest``.
+    """Return the manifest of a complete backup; ``latest`` selects the newest one.
 
     Raises Refused, Unreachable.
     """
@@ -74,7 +74,7 @@ def find(archive: Archive, backup_id: str) -> Manifest:
 
 
 def objects_of(archive: Archive, found: Manifest | None) -> dict[str, Digest] | None:
-    """Return the bytes of objects that a backup has; None if its list was altered or is missing."""
+    """Return the object bytes of a backup; None if their list was altered or is missing."""
     if found is None or "objects.txt" not in found.files:
         return None
     try:
@@ -88,7 +88,7 @@ def objects_of(archive: Archive, found: Manifest | None) -> dict[str, Digest] | 
 
 
 def known_objects(archive: Archive) -> dict[str, Digest]:
-    """Return what complete backups say of the bytes in the store."""
+    """Return the digests of the object bytes in the store, from complete backups."""
     known: dict[str, Digest] = {}
     for each in find_all(archive):
         if _is_platform(each):
@@ -97,7 +97,7 @@ def known_objects(archive: Archive) -> dict[str, Digest]:
 
 
 def verify(archive: Archive, found: Manifest, say: Say) -> list[str]:
-    """Read all that belongs to a backup; return the names that are missing or altered.
+    """Read all files of a backup; return the names of missing or altered ones.
 
     Raises Unreachable.
     """
@@ -122,11 +122,11 @@ def verify(archive: Archive, found: Manifest, say: Say) -> list[str]:
 def prune(
     archive: Archive, *, keep: int, protected: str, is_dry: bool = False
 ) -> tuple[list[str], int]:
-    """Delete all but the newest complete backups, and bytes that none of the rest has.
+    """Delete all but the newest complete backups, and object bytes that no other backup needs.
 
-    protected: the id of a backup under way. Backups that cannot be read are left alone, and as
-    long as there are any, so are all bytes. is_dry: delete nothing.
-    Return the deleted ids, and how many bytes' files.
+    protected: the id of a backup in progress. Unreadable backups are kept and, as long as there are
+    any, so are all object bytes. is_dry: delete nothing. Return the deleted ids, and the number of
+    deleted object files.
     Raises Unreachable.
     """
     listed = find_all(archive)
@@ -140,7 +140,7 @@ def prune(
     ]
     gone = [*whole[keep:], *single[keep:], *left]
     for each in () if is_dry else gone:
-        # The manifest first: what is half deleted must not be taken for a whole one.
+        # The manifest first, so that a partly deleted backup does not look complete.
         names = sorted(each.names, key=lambda name: not name.endswith(f"/{MANIFEST}"))
         archive.delete(names[:1])
         archive.delete(names[1:])
@@ -178,7 +178,7 @@ def _read(archive: Archive, backup_id: str) -> Manifest:
         raise StoreMissing
     name = f"{folder_of(backup_id)}/{MANIFEST}"
     found = manifest.read(archive.read(name, limit_bytes=manifest.LIMIT_BYTES))
-    # Else an old backup could be passed off as a newer one.
+    # Otherwise an old backup could be presented as a newer one.
     if found.id != backup_id:
         raise ManifestAltered
     return found
@@ -189,7 +189,7 @@ def _prune_objects(archive: Archive, kept: Sequence[BackupEntry], *, is_dry: boo
     for each in kept:
         found = objects_of(archive, each.manifest)
         if found is None:
-            # What it needs is not known.
+            # It is not known which object bytes it needs.
             return 0
         named.update(found)
     gone = [each.name for each in archive.names("objects") if each.name not in named]

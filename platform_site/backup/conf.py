@@ -35,7 +35,7 @@ def _recipients(words: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupSettings(StoreSettings):
-    """Where backups go, and who can open them. '' and () where backups are not set up."""
+    """Store and recipients of backups. '' and () if backups are not configured."""
 
     url: Annotated[
         str,

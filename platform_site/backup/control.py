@@ -20,17 +20,17 @@ from sqlgateway.provisioning.copying import CopyFailed, programs
 DUMP: Final = ("--format=custom", "--compress=1", "--no-password", "--lock-wait-timeout=20s")
 RESTORE: Final = (
     *("--no-password", "--no-owner", "--no-privileges", "--exit-on-error"),
-    # All of it or nothing, however it ends.
+    # One transaction, so that a restore is complete or changes nothing.
     *("--single-transaction", "--clean", "--if-exists"),
 )
 LAST_WORDS_CHARS: Final = 300
-# Tells our connections from those of running processes.
+# Distinguishes this module's connections from those of running processes.
 NAME: Final = "zonal-backup"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One moment of a control database, held by a connection."""
+    """A snapshot of a control database, held open by a connection."""
 
     alias: str
     id: str
@@ -38,7 +38,7 @@ class Snapshot:
 
 
 def connect(alias: str) -> psycopg.Connection:
-    """Open a connection of its own, in autocommit. Raises psycopg.OperationalError."""
+    """Open a separate connection, in autocommit. Raises psycopg.OperationalError."""
     parameters = connections[alias].get_connection_params()
     parameters.pop("cursor_factory", None)
     parameters.pop("context", None)
@@ -71,7 +71,7 @@ def dump(snapshot: Snapshot, file: Path) -> None:
 def restore(alias: str, file: Path, *, major: int) -> None:
     """Replace all tables by those of a dump, in one transaction.
 
-    major: of the server. Raises Refused; then nothing was changed.
+    major: of the server. If it raises Refused, nothing was changed.
     """
     _run("pg_restore", (*RESTORE, str(file)), alias, major)
 

@@ -24,7 +24,8 @@ from sqlgateway.provisioning import restores
 
 PLATFORM: Final = "platform"
 ENVIRONMENT: Final = "environment"
-# Of the moment of the snapshot. Databases in stock hold nothing, unfinished clones nothing yet.
+# The environments at the snapshot. Databases in stock and unfinished clones are skipped: they have
+# no data.
 DATABASES: Final = """
 SELECT d.id, d.organization_id, d.environment_id, e.slug, d.state, d.admin_role, d.operator_role,
     d.reader_role, c.server_version / 10000
@@ -41,7 +42,7 @@ SAY_EVERY_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """A finished backup. failed: environments without a dump, and why."""
+    """A finished backup. failed: environments without a dump, with the reason."""
 
     manifest: Manifest
     failed: list[dict[str, Any]]
@@ -50,7 +51,7 @@ class BackupResult:
 
 
 def make(archive: Archive, work: Work, say: Say, *, only: int | None = None) -> BackupResult:
-    """Make a backup of the platform, or of one environment's database; continue one under way.
+    """Make a backup of the platform, or of one environment's database; continue an interrupted one.
 
     only: the environment's key. Raises Refused.
     """
@@ -86,12 +87,12 @@ def make(archive: Archive, work: Work, say: Say, *, only: int | None = None) -> 
 
 
 def kind_of(only: int | None) -> str:
-    """Return the kind of a backup. only: the environment's key, if it is of one."""
+    """Return the kind of a backup. only: the environment's key, if it has only that one."""
     return PLATFORM if only is None else ENVIRONMENT
 
 
 def _fits(plan: Plan, archive: Archive, kind: str) -> bool:
-    """True if a plan may be continued: nothing that it depends on has changed."""
+    """True if a plan can be continued, because nothing it depends on has changed."""
     return (
         plan.kind == kind == PLATFORM
         and plan.store == archive.name
@@ -162,7 +163,7 @@ def _plan_environments(held: psycopg.Connection, only: int | None) -> list[Envir
 
 
 def _environments(archive: Archive, work: Work, plan: Plan, say: Say) -> list[dict[str, Any]]:
-    """Dump what is not dumped yet; return the environments that could not be."""
+    """Dump the remaining environments; return those that failed."""
     done = work.done()
     said_at = time.monotonic()
     failed = []
@@ -184,9 +185,9 @@ def _environments(archive: Archive, work: Work, plan: Plan, say: Say) -> list[di
 
 
 def _dump(archive: Archive, work: Work, plan: Plan, environment: EnvironmentPlan) -> str:
-    """Write one environment's dump; return why that failed, '' if it did not.
+    """Write one environment's dump; return why it failed, or ''.
 
-    One that was deleted meanwhile is no failure: it has no dump, as after the deletion.
+    An environment that was deleted in the meantime is not a failure: it has no dump.
     """
     database = (
         Database.unscoped.select_related("cluster")  # unscoped: a backup of all tenants

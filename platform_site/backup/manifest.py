@@ -1,4 +1,4 @@
-"""The manifest: what belongs to a backup, authenticated by the platform that made it."""
+"""The manifest: the contents of a backup, authenticated by the platform that made it."""
 
 import hmac
 import json
@@ -24,15 +24,15 @@ FINGERPRINT_CHARS: Final = 16
 
 
 class ManifestAltered(Exception):
-    """A manifest that is damaged, or that none of our keys authenticated."""
+    """The manifest is damaged, or was not authenticated with a key of this platform."""
 
 
 class OtherFormat(Exception):
-    """A manifest in a format that this version does not write."""
+    """The manifest has another format than this version's."""
 
 
 class OtherKeys(Exception):
-    """A manifest of a platform with other ZSECRET_KEYS."""
+    """The manifest is of a platform with other ZSECRET_KEYS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +62,16 @@ class Manifest:
 
     @property
     def started(self) -> datetime:
-        """The moment of the control database's snapshot, or a bit before."""
+        """The time of the control database's snapshot, or shortly before."""
         return datetime.fromisoformat(self.started_at)
 
     @property
     def size(self) -> int:
-        """Return the bytes of its files, without those of objects."""
+        """Return the total size of its files, without objects."""
         return sum(digest.size for digest in self.files.values())
 
     def facts(self) -> dict[str, Any]:
-        """Return what a list of backups shows."""
+        """Return the fields that a list of backups shows."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -92,7 +92,7 @@ def write(manifest: Manifest) -> bytes:
 
 
 def read(data: bytes) -> Manifest:
-    """Return a manifest that this platform, or another one with its keys, has written.
+    """Read a manifest that this platform, or another one with its keys, has written.
 
     Raises ManifestAltered, OtherKeys, OtherFormat.
     """
@@ -115,7 +115,7 @@ def read(data: bytes) -> Manifest:
 
 
 def fingerprint(key: str) -> str:
-    """Return what tells keys apart and reveals nothing of them: they are random."""
+    """Return a digest that identifies keys without revealing them, because they are random."""
     return keyed_digest(key, PURPOSE, "key").hex()[:FINGERPRINT_CHARS]
 
 
@@ -126,14 +126,14 @@ def object_name(key: str, sha256: str) -> str:
 
 
 def key_of(manifest: Manifest) -> str:
-    """Return the one of ZSECRET_KEYS that a backup was made with."""
+    """Return the key of ZSECRET_KEYS that a backup was made with."""
     return next(key for key in settings.SECRET_KEYS if fingerprint(key) == manifest.key)
 
 
 def applied_migrations() -> list[str]:
     """Return the migrations of the code, all of which are applied.
 
-    Raises Refused if one is not: the code and the tables do not belong together.
+    Raises Refused if one is not applied, because code and tables do not match.
     """
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):

@@ -1,4 +1,4 @@
-"""Bytes of objects from the store of backups to the managed store."""
+"""Download of object bytes from the store of backups to the managed store."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ Written = tuple[str, list[tuple[Tenant, str]]]
 
 
 def forget_absent(listed: Path) -> int:
-    """Delete rows of what is in no backup: cached bytes, and objects whose bytes were gone.
+    """Delete rows of bytes that are in no backup: cached bytes, and objects whose bytes were lost.
 
     Return the number of these objects.
     """
@@ -46,7 +46,7 @@ def download(
     folder: Path,
     say: Say,
 ) -> int:
-    """Write what the managed store lacks; return how many bytes' files the backup has.
+    """Write the bytes that the managed store lacks; return the number of files in the backup.
 
     Raises Refused, Unreachable.
     """

@@ -1,4 +1,4 @@
-"""Bytes of objects into the store of backups: each once, whatever the number of backups."""
+"""Upload of object bytes to the store of backups: each once, shared by all backups."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ SAY_EVERY_S: Final = 5.0
 
 @dataclass(slots=True)
 class TransferResult:
-    """What was done. known: what is in the store. missing: hashes that the platform has not."""
+    """The result of an upload. known: the bytes in the store. missing: hashes of lost bytes."""
 
     known: dict[str, Digest] = field(default_factory=dict)
     uploaded: int = 0
@@ -39,7 +39,7 @@ def brain_alias() -> str:
 
 
 def write_list(held: psycopg.Connection, work: Work) -> tuple[int, int]:
-    """Write the list of objects' bytes of a snapshot; return their number and sum."""
+    """Write the list of a snapshot's object bytes; return their number and total size."""
     count = total = 0
     with work.objects.open("w") as lines:
         for each in archived_bytes.all_bytes(held) if settings.HAS_CACHE else ():
@@ -49,9 +49,9 @@ def write_list(held: psycopg.Connection, work: Work) -> tuple[int, int]:
 
 
 def upload(archive: Archive, work: Work, before: Mapping[str, Digest], say: Say) -> TransferResult:
-    """Write what the store does not have yet.
+    """Upload the bytes that the store does not have yet.
 
-    before: what earlier backups say of it. Raises Unreachable.
+    before: the known bytes from earlier backups. Raises Unreachable.
     """
     key = settings.SECRET_KEYS[0]
     present = {each.name for each in archive.names("objects")}
@@ -74,7 +74,7 @@ def upload(archive: Archive, work: Work, before: Mapping[str, Digest], say: Say)
 
 
 def finish_lists(archive: Archive, work: Work, folder: str, moved: TransferResult) -> None:
-    """Write the lists of what the backup has."""
+    """Write the lists of the backup's object bytes."""
     key = settings.SECRET_KEYS[0]
     plain, names, sealed = (work.scratch(name) for name in ("objects", "names", "sealed-objects"))
     with plain.open("w") as lines, names.open("w") as public:
@@ -91,13 +91,13 @@ def finish_lists(archive: Archive, work: Work, folder: str, moved: TransferResul
 
 
 def read_names(lines: str) -> dict[str, Digest]:
-    """Return what ``objects.txt`` says is in the store."""
+    """Return the names in ``objects.txt``."""
     rows = (line.split() for line in lines.splitlines())
     return {name: Digest(sha256, int(size)) for name, sha256, size in rows}
 
 
 def batches(found: Iterator[Bytes]) -> Iterator[list[Bytes]]:
-    """Return some hundred at a time."""
+    """Yield batches of some hundred items."""
     while batch := list(islice(found, BATCH)):
         yield batch
 

@@ -1,4 +1,4 @@
-"""After a recovery to a point in time by PostgreSQL's own means: void what a restore would void."""
+"""After a point-in-time recovery of PostgreSQL: delete the rows that a restore would omit."""
 
 from django.conf import settings
 from django.db import connections, transaction
@@ -9,7 +9,7 @@ from platform_site.backup import control, restore_checks, tables
 
 
 def void() -> int:
-    """Void whatever opens an account or is on its way, and hold payouts; return how many payouts.
+    """Delete credentials and queued messages, and hold payouts; return the number of payouts.
 
     Raises Refused while processes run.
     """
@@ -28,7 +28,7 @@ def void() -> int:
 
 
 def hold_payouts() -> int:
-    """Hold all payouts until they are reconciled; return how many are on their way."""
+    """Hold all payouts until they are reconciled; return how many are being sent."""
     if not settings.HAS_CACHE:
         return 0
     from edgecache.billing.payouts import reconciliation  # noqa: PLC0415 - only with the feature

@@ -1,4 +1,4 @@
-"""What the audit trail says of backups and drills: for ``doctor`` and Prometheus."""
+"""Backups and drills in the audit trail, for ``doctor`` and Prometheus."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,17 +12,17 @@ from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
 
 def last_backup() -> AuditEvent | None:
-    """Return the event of the last backup of everything; its data are the manifest's facts."""
+    """Return the event of the last backup of the platform; its data are the manifest's facts."""
     return _of(AccountTag.CLI_BACKUP_CREATE).filter(data__kind="platform").first()
 
 
 def last_drill() -> AuditEvent | None:
-    """Return the event of the last restore elsewhere that an operator has compared."""
+    """Return the event of the last drill: a restore elsewhere that was compared."""
     return _of(AccountTag.CLI_BACKUP_DRILL).first()
 
 
 def _of(tag: AccountTag) -> QuerySet[AuditEvent]:
-    # By the index audit_of_backups.
+    # Uses the index audit_of_backups.
     return AuditEvent.objects.filter(tag=str(tag)).order_by("-at")
 
 

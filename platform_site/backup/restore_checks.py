@@ -1,4 +1,4 @@
-"""What has to be true before a restore writes anything."""
+"""Checks before a restore writes anything."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from platform_site.backup.work import EnvironmentPlan, Say, environments_of
 from platform_site.lib.commands import Refused
 from sqlgateway.provisioning.clusters import Address, administer
 
-# Exists while a restore is unfinished, and says of which backup.
+# Exists while a restore is unfinished, and contains the backup's id.
 SCHEMA: Final = "zonal_restore"
 BEGUN: Final = "SELECT backup_id FROM zonal_restore.progress"
 HOLDS: Final = "SELECT EXISTS (SELECT FROM {})"
@@ -30,7 +30,7 @@ OTHERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """A backup that can be restored here. is_continued: an interrupted restore goes on."""
+    """A backup that can be restored here. is_continued: it continues an interrupted restore."""
 
     manifest: Manifest
     environments: Sequence[EnvironmentPlan]
@@ -40,7 +40,7 @@ class RestorePlan:
 def check(
     archive: Archive, backup_id: str, identities: Sequence[Identity], folder: Path, say: Say
 ) -> RestorePlan:
-    """Check a backup, this platform, its keys and its servers; writes nothing but scratch files.
+    """Check a backup, this platform, its keys and its servers; writes only scratch files.
 
     Raises Refused.
     """
@@ -67,9 +67,9 @@ def check(
 def read_contents(
     archive: Archive, found: Manifest, identities: Sequence[Identity], folder: Path
 ) -> list[EnvironmentPlan]:
-    """Return what a backup says of its environments.
+    """Return the contents of a backup.
 
-    Raises Refused if none of the private keys opens it.
+    Raises Refused if none of the private keys decrypts it.
     """
     plain = folder / "scratch-contents"
     try:
@@ -84,7 +84,7 @@ def fetch(
 ) -> None:
     """Write a decrypted file of a backup to a local one.
 
-    Raises Refused: it is not what the manifest says, or is encrypted to another key.
+    Raises Refused if it does not match the manifest, or is encrypted to another key.
     """
     sealed = target.with_name(f"{target.name}.age")
     try:
@@ -127,7 +127,7 @@ def _check_keys(found: Manifest) -> None:
 def _check_empty(found: Manifest) -> bool:
     """Return True if a restore of this backup was begun here.
 
-    Raises Refused if the platform holds anything else.
+    Raises Refused if the platform has other data.
     """
     with control.connect("default") as server:
         row = server.execute("SELECT to_regclass(%s)", [f"{SCHEMA}.progress"]).fetchone()

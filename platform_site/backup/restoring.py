@@ -1,8 +1,8 @@
-"""Restoring a backup of everything into an empty platform, and continuing that.
+"""Restoring a backup of the platform into an empty one, and continuing an interrupted restore.
 
-Order: the control plane in one transaction, then what it needs to be inert, then the environments,
-then the bytes of objects. The applied migrations are written last, so that until then ``/readyz``,
-``doctor`` and ``migrate`` take nothing of it for a platform.
+Order: the control plane in one transaction, then disabling it, then the environments, then the
+object bytes. The applied migrations are written last, so that until then ``/readyz``, ``doctor``
+and ``migrate`` treat the platform as not set up.
 """
 
 import time
@@ -37,7 +37,7 @@ FAILED: Final = ("copying", "failed")
 
 @dataclass(slots=True)
 class RestoreResult:
-    """What was restored. failed: environments whose dump could not be, and why."""
+    """The result of a restore. failed: environments that could not be restored, with the reason."""
 
     manifest: Manifest
     environments: int = 0
@@ -50,7 +50,7 @@ class RestoreResult:
 def restore(
     archive: Archive, checked: RestorePlan, identities: Sequence[Identity], folder: Path, say: Say
 ) -> RestoreResult:
-    """Restore; every step may be repeated. Raises Refused, EngineUnavailable."""
+    """Restore a backup; every step may be repeated. Raises Refused, EngineUnavailable."""
     found = checked.manifest
     result = RestoreResult(found)
     progress = Progress(found.id)
@@ -73,7 +73,7 @@ def restore(
 
 
 class Progress:
-    """What is done, in the platform's own database."""
+    """The completed steps, stored in the platform's own database."""
 
     def __init__(self, backup_id: str) -> None:
         self._backup_id = backup_id
@@ -93,7 +93,7 @@ class Progress:
 
     @contextmanager
     def step(self, name: str) -> Iterator[bool]:
-        """Yield True if a step is yet to be done; it is done when the block ends."""
+        """Yield True if a step has to be done; it is marked as done when the block ends."""
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT FROM {SCHEMA}.done WHERE step = %s", [name])
             is_due = cursor.fetchone() is None
@@ -103,7 +103,7 @@ class Progress:
                 cursor.execute(f"INSERT INTO {SCHEMA}.done VALUES (%s)", [name])  # noqa: S608 - as above
 
     def end(self, found: Manifest) -> None:
-        """Make a platform of it."""
+        """Finish the restore: write the applied migrations."""
         _analyze()
         for alias in settings.DATABASES:
             if alias != "default":
@@ -158,7 +158,7 @@ def _environment(
 ) -> None:
     is_dumped = planned.file in found.files
     if not is_dumped and planned.state not in FAILED:
-        # Deleted while the backup ran: its first query makes an empty one.
+        # Deleted while the backup was made: its first query creates an empty one.
         return
     row = _row(planned)
     row.state = Database.State.FAILED
@@ -182,7 +182,7 @@ def _environment(
 
 
 def _row(planned: EnvironmentPlan) -> Database:
-    """Return the row to be filled: the roles' names are in the dump, all else is new."""
+    """Return the row of the restored database: its roles are named in the dump."""
     cluster = clusters.default()
     clusters.address_of(cluster)
     # unscoped: by key
@@ -199,7 +199,7 @@ def _row(planned: EnvironmentPlan) -> Database:
         )
     row.passwords = {role: names.password() for role in ("admin", "operator", "reader")}
     row.state = Database.State.PREPARING
-    # Before it exists: after a crash it is found again and made anew.
+    # Saved before the database exists, so that after a crash it is found and created again.
     row.save()
     return row
 

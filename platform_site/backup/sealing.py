@@ -1,7 +1,7 @@
 """Encryption of files with age: chunks whose order and end are authenticated.
 
-Chosen because it has public keys, so that a platform that was broken into cannot read its former
-backups, and because operators open single files with a program that they have (``age --decrypt``).
+age was chosen because of its public keys, so that an attacker on the platform cannot read earlier
+backups, and because administrators can open single files with a common program (``age --decrypt``).
 Format: https://age-encryption.org/v1.
 """
 
@@ -20,14 +20,14 @@ Identity = x25519.Identity
 
 
 class Digest(NamedTuple):
-    """What a manifest says about a file."""
+    """SHA-256 and size of a file, as in the manifest."""
 
     sha256: str
     size: int
 
 
 class DecryptionFailed(Exception):
-    """A file that was altered or cut, or is not encrypted to these keys."""
+    """The file was altered or cut, or is not encrypted to these keys."""
 
 
 def digest_of(file: Path) -> Digest:
@@ -37,7 +37,7 @@ def digest_of(file: Path) -> Digest:
 
 
 def seal_file(source: Path, target: Path) -> Digest:
-    """Encrypt a file; return what the encrypted one is."""
+    """Encrypt a file; return the digest of the encrypted one."""
     pyrage.encrypt_file(str(source), str(target), _recipients())
     return digest_of(target)
 
@@ -48,7 +48,7 @@ def seal(data: bytes) -> bytes:
 
 
 def open_file(source: Path, target: Path, identities: Sequence[Identity]) -> None:
-    """Decrypt a file. Raises DecryptionFailed; the target is then to be thrown away."""
+    """Decrypt a file. Raises DecryptionFailed; the target must be discarded then."""
     try:
         pyrage.decrypt_file(str(source), str(target), identities)
     except (pyrage.DecryptError, OSError) as exc:
@@ -64,7 +64,7 @@ def opened(data: bytes, identities: Sequence[Identity]) -> bytes:
 
 
 def read_identities(path: str) -> list[Identity]:
-    """Return the private keys of a file, as ``age-keygen`` writes it. Raises Refused."""
+    """Return the private keys in a file of ``age-keygen``. Raises Refused."""
     try:
         lines = Path(path).read_text(encoding="utf-8").split()
     except (OSError, UnicodeDecodeError) as exc:

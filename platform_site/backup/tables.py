@@ -1,12 +1,12 @@
-"""What of the control plane's tables comes back after a restore, and what must not."""
+"""Which tables of the control plane are in a backup, and which are not."""
 
 from collections.abc import Set
 from typing import Final
 
 from django.apps import apps
 
-# Whatever a restore would bring back to life although it was used, ended or revoked since: what
-# opens an account, and what is on its way to somebody. These rows are in no backup.
+# Credentials and queued messages: a restore would make them valid again although they were used,
+# ended or revoked since. These rows are in no backup.
 OPENING: Final = frozenset(
     {
         *("sessions.Session", "accounts.Session", "accounts.ApiKey", "accounts.Delivery"),
@@ -18,27 +18,27 @@ OPENING: Final = frozenset(
         *("twofactor.PendingSignIn", "twofactor.TrustedDevice"),
         *("sqlgateway.InteractiveTransaction", "sqlgateway.RunningSql"),
         *("brain.AccessKey",),
-        # The queue: what is due is found again by its periodic tasks.
+        # The task queue: periodic tasks find due work again.
         *("procrastinate.ProcrastinateJob", "procrastinate.ProcrastinateEvent"),
         *("procrastinate.ProcrastinateWorker", "procrastinate.ProcrastinatePeriodicDefer"),
     }
 )
-# What is only true of the processes and servers of that moment.
+# State of the processes and servers at that time.
 PLACES: Final = frozenset(
     {
-        # A restored platform must never reach the former one's servers.
+        # A restored platform must not reach the servers of the original one.
         *("sqlgateway.Cluster", "sqlgateway.Database", "sqlgateway.RetiredDatabase"),
-        # What the cache holds, and where its former stores are.
+        # Cached data, and the addresses of the original stores.
         *("brain.BrainInstance", "brain.CachedObject", "brain.Location", "brain.NodeJob"),
         *("brain.FillLease", "brain.PendingWrite", "brain.PurgeRecord", "brain.Release"),
         *("brain.Store", "brain.StoredBlob", "brain.DiscardedBytes"),
         *("brain.Upload", "brain.UploadPart"),
-        # Its file is on that machine.
+        # The files are on the original machine.
         *("accounts.OrganizationExport",),
     }
 )
 VOID: Final = OPENING | PLACES
-# Restored as the last step, so that no process takes an unfinished restore for a platform.
+# Restored in the last step, so that no process starts on an unfinished restore.
 LAST: Final = "django_migrations"
 
 
@@ -48,6 +48,6 @@ def left_out() -> list[str]:
 
 
 def names_of(labels: Set[str]) -> list[str]:
-    """Return the tables of models, of those that this installation has."""
+    """Return the tables of those models that this installation has."""
     models = apps.get_models(include_auto_created=True)
     return sorted(model._meta.db_table for model in models if model._meta.label in labels)

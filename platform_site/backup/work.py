@@ -1,6 +1,7 @@
-"""What this machine knows of a backup under way, so that the next call continues it.
+"""The state of a backup in progress on this machine, so that the next call continues it.
 
-In ``ZDATA_DIR/backup``, for its owner alone: the plan, lines about what is done, and scratch files.
+In ``ZDATA_DIR/backup``, readable by its owner only: the plan, a log of finished steps, and scratch
+files.
 """
 
 import json
@@ -24,12 +25,12 @@ from platform_site.embedded.folders import make_private
 from platform_site.lib.commands import Refused
 from sqlgateway.errors import EngineUnavailable
 
-# An older one is begun anew: what it says of the platform is no longer worth much.
+# An older backup in progress is started again, because its snapshot is outdated.
 CONTINUED_FOR: Final = timedelta(hours=24)
 LOCK: Final = "SELECT pg_try_advisory_lock(hashtextextended('zonal backup', 0))"
 UNLOCK: Final = "SELECT pg_advisory_unlock(hashtextextended('zonal backup', 0))"
 
-# A cluster that is busy, or restarts.
+# Waits for a cluster that is busy or restarting.
 TRIES: Final = 4
 PAUSE_S: Final = 2.0
 
@@ -39,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentPlan:
-    """An environment's database as it was at the snapshot. number: names its dump."""
+    """An environment's database at the snapshot. number: for the name of its dump."""
 
     number: int
     database_pk: int
@@ -60,7 +61,7 @@ class EnvironmentPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a backup is to hold. files: those that were written with the plan."""
+    """The planned contents of a backup. files: those written with the plan."""
 
     id: str
     kind: str
@@ -77,7 +78,7 @@ class Plan:
 
 
 def retry_while_unavailable(do: Callable[[], T]) -> T:
-    """Do what needs a tenants' cluster; again, if it does not answer at once.
+    """Run work that needs a tenants' cluster; repeat it while the cluster is unavailable.
 
     Raises EngineUnavailable.
     """
@@ -95,7 +96,7 @@ def environments_of(text: str) -> list[EnvironmentPlan]:
 
 
 class Work:
-    """The folder of the backup under way."""
+    """The folder of the backup in progress."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -105,11 +106,11 @@ class Work:
         self.objects = folder / "objects.txt"
 
     def scratch(self, name: str) -> Path:
-        """Return the path of a file that the next call removes."""
+        """Return the path of a scratch file, which the next call removes."""
         return self.folder / f"scratch-{name}"
 
     def plan(self) -> Plan | None:
-        """Return the plan of a backup under way, None without one that can be continued."""
+        """Return the plan of the backup in progress; None if there is none to continue."""
         try:
             fields = json.loads(read_text(self._plan))
             fields["files"] = {name: Digest(*digest) for name, digest in fields["files"].items()}
@@ -121,42 +122,42 @@ class Work:
         return plan if age < CONTINUED_FOR else None
 
     def begin(self, plan: Plan) -> None:
-        """Keep a plan: from here on the backup is continued."""
+        """Store a plan; from now on the backup can be continued."""
         self._done.unlink(missing_ok=True)
         self._objects_done.unlink(missing_ok=True)
         write_private(self._plan, json.dumps(asdict(plan)))
 
     def done(self) -> dict[str, Digest]:
-        """Return what was written since the plan, by its name."""
+        """Return the digests of the files written since the plan, by name."""
         return _read(self._done)
 
     def add(self, name: str, digest: Digest) -> None:
-        """Note that a file is written."""
+        """Record that a file was written."""
         _append(self._done, name, digest)
 
     def objects_done(self) -> dict[str, Digest]:
-        """Return the bytes of objects that were written since the plan, by their name."""
+        """Return the digests of object bytes written since the plan, by name."""
         return _read(self._objects_done)
 
     def add_object(self, name: str, digest: Digest) -> None:
-        """Note that an object's bytes are written."""
+        """Record that an object's bytes were written."""
         _append(self._objects_done, name, digest)
 
     def all_objects(self) -> Iterator[Bytes]:
-        """Return the bytes of objects that the plan has."""
+        """Return the object bytes of the plan."""
         with self.objects.open() as lines:
             for line in lines:
                 sha256, size = line.split()
                 yield Bytes(sha256, int(size))
 
     def end(self) -> None:
-        """Forget the backup."""
+        """Delete the state of the backup."""
         shutil.rmtree(self.folder)
 
 
 @contextmanager
 def exclusive(kind: str) -> Iterator[Work]:
-    """Yield the folder of one kind of work; one process at a time backs up, prunes or restores.
+    """Yield the folder for one kind of work; one process at a time backs up or restores.
 
     Raises Refused.
     """
@@ -172,7 +173,7 @@ def exclusive(kind: str) -> Iterator[Work]:
         try:
             yield Work(folder)
         finally:
-            # The server would release it some time after the connection is closed.
+            # Released explicitly: the server would do so some time after the connection is closed.
             with suppress(psycopg.Error):
                 held.execute(UNLOCK)
 
@@ -188,7 +189,7 @@ def _read(file: Path) -> dict[str, Digest]:
         try:
             name, digest = json.loads(line)
         except ValueError:
-            # Empty, or cut by a crash.
+            # The line is empty, or was cut by a crash.
             continue
         found[name] = Digest(*digest)
     return found

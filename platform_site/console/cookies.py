@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 
 from platform_site.lib.web import cookies as lib_cookies
 
-# By the field of a response that has the token.
+# The cookie's name by the response field of its token.
 NAMES: Final = {
     "access_token": "__Host-zonal-access",
     "refresh_token": "__Host-zonal-refresh",

@@ -9,19 +9,20 @@ from platform_site.console import tokens
 from platform_site.console.errors import CsrfFailed
 from platform_site.lib import problems
 
-# X-Zonal-Console, as WSGI spells it.
+# The header X-Zonal-Console in WSGI's spelling.
 HEADER: Final = "HTTP_X_ZONAL_CONSOLE"
 API: Final = "/v1/"
-# Any other path may return tokens. SQL results are long, and their columns can have any name.
+# Responses of all other paths are searched for tokens. SQL results are long, and their columns can
+# have any name.
 RETURNS_NO_TOKENS: Final = "/v1/sql"
 
 
 class ConsoleMiddleware:
-    """Let the console's pages call the API with tokens that no script can read.
+    """Lets the console's pages call the API with tokens in cookies that scripts cannot read.
 
     A console request has ``X-Zonal-Console: 1``, which neither a form nor a script of another site
-    can send (it needs a preflight, and nothing here answers one), and must also be same-origin.
-    Other requests are unchanged: cookies alone never authenticate a caller.
+    can send (it needs a preflight, which is never answered), and must also be same-origin. Other
+    requests are unchanged: cookies alone never authenticate a caller.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -49,7 +50,7 @@ def _is_by_console(request: HttpRequest) -> bool:
 
 
 def is_same_origin(request: HttpRequest) -> bool:
-    """True if ``Sec-Fetch-Site`` and ``Origin``, as far as sent, both mean this origin.
+    """True if the sent ones of ``Sec-Fetch-Site`` and ``Origin`` both match this origin.
 
     A request with neither header does not come from a current browser and is refused. Scripts can
     set neither (Fetch §2.2.2, forbidden request-headers).

@@ -1,4 +1,4 @@
-"""The console's pages and the navigation: a page is added here and nowhere else."""
+"""The console's pages and navigation; pages are only declared here."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ Role = Literal["admin", "operator", "reader"]
 class Page:
     """A page at /console/PATH, made from templates/console/TEMPLATE.
 
-    name: of its URL, as `console:members`; its path is the same with dashes, if none is named.
-    label, icon: as the navigation shows it; the icon is one of `vendor/icons.txt`.
-    roles: whose navigation has it; () means everybody's. The API decides what a role may do.
-    feature: of the installation, without which the page does not exist.
+    name: of its URL, such as `console:members`; the default path is the name with dashes.
+    label, icon: in the navigation; the icon is one of `vendor/icons.txt`.
+    roles: who sees it in the navigation; () means everyone. The API enforces permissions.
+    feature: the installation's feature that the page requires.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Pages that the navigation shows together; the first group has no title."""
+    """A group of pages in the navigation; the first group has no title."""
 
     title: str
     pages: tuple[Page, ...]
@@ -106,9 +106,9 @@ NAVIGATION: Final = (
         ),
     ),
 )
-# For who is signed in, reached by a link alone.
+# For signed-in users, reachable only by a link.
 BY_LINK: Final = (Page("terminal", "terminal/terminal.html"),)
-# Before a sign-in.
+# For visitors before sign-in.
 ENTRANCE: Final = (
     Page("sign_in", "entrance/sign_in.html"),
     Page("sign_up", "entrance/sign_up.html"),
@@ -126,7 +126,7 @@ ENTRANCE: Final = (
 def existing() -> Iterable[Page]:
     """Return the pages that this installation serves.
 
-    The page of linked accounts is served without providers as well: an identity may remain.
+    The page of linked accounts exists without providers too, because identities may remain.
     """
     signed_in = (page for group in NAVIGATION for page in group.pages)
     return [
@@ -137,7 +137,7 @@ def existing() -> Iterable[Page]:
 
 
 def navigation() -> list[Group]:
-    """Return the groups with what this installation has."""
+    """Return the navigation's groups with this installation's pages."""
     groups = [
         Group(group.title, tuple(page for page in group.pages if _has(page.feature)))
         for group in NAVIGATION

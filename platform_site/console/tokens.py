@@ -13,12 +13,12 @@ from twofactor.trusted_devices.devices import HEADER as DEVICE_HEADER
 from twofactor.trusted_devices.devices import LIFE as DEVICE_LIFE
 
 LOGIN: Final = "/v1/auth/login"
-# Where a trusted device replaces the second factor.
+# The paths where a trusted device replaces the second factor.
 ACCEPTS_DEVICES: Final = (LOGIN, "/v1/auth/oauth/token")
 REFRESH: Final = "/v1/auth/refresh"
 LOGOUT: Final = "/v1/auth/logout"
 RECOVERED: Final = "/v1/auth/recovery/complete"
-# Which field of a request's body comes from a cookie.
+# The field of a request's body that is filled from a cookie.
 FILLED: Final = {
     REFRESH: "refresh_token",
     LOGOUT: "refresh_token",
@@ -29,15 +29,15 @@ FILLED: Final = {
 }
 
 SESSION: Final = ("access_token", "refresh_token")
-# The trusted device is not part of a sign-in: it outlasts it.
+# Without the trusted device, which is kept after a sign-out.
 SIGN_IN: Final = (*SESSION, "mfa_token", "reset_token")
-# What a response that sets one token deletes: a browser has one identity, signed in or pending.
+# The cookies that setting one deletes: a browser has one identity, signed in or pending.
 SUPERSEDED: Final = {
     "access_token": ("mfa_token", "reset_token"),
     "mfa_token": SESSION,
 }
-# Which field of the response has the expiry of a token. The access cookie lives as long as the
-# refresh cookie, so that an expired token is answered with `token_expired`, and refreshed.
+# The response field with a token's expiry. The access cookie is kept as long as the refresh cookie,
+# so that an expired token gets `token_expired` and is refreshed.
 ENDS_WITH: Final = {
     "access_token": "refresh_expires_at",
     "refresh_token": "refresh_expires_at",
@@ -48,7 +48,7 @@ DEFAULT_LIFE_S: Final = 600
 
 
 def bring_in(request: HttpRequest) -> None:
-    """Put the tokens of the cookies where a client of the API would put them."""
+    """Copy the tokens from the cookies to where a client of the API would send them."""
     bearer = cookies.read(request, "access_token") or cookies.read(request, "mfa_token")
     if bearer:
         _set_header(request, "Authorization", f"Bearer {bearer}")
@@ -60,7 +60,7 @@ def bring_in(request: HttpRequest) -> None:
 
 def _set_header(request: HttpRequest, name: str, value: str) -> None:
     request.META[f"HTTP_{name.upper().replace('-', '_')}"] = value
-    # Django computes the headers once, and they may have been read already.
+    # Django caches the headers, and they may have been read already.
     request.__dict__.pop("headers", None)
 
 
@@ -82,7 +82,7 @@ def _fill_body(request: HttpRequest, field: str) -> None:
 
 
 def take_out(request: HttpRequest, response: HttpResponse) -> None:
-    """Move the tokens of a response into cookies, and delete the cookies of used tokens."""
+    """Move the tokens of a response into cookies, and delete the cookies of used-up tokens."""
     for field, token in _strip(response).items():
         value, life_s = token
         cookies.put(response, field, value, life_s=life_s)
@@ -91,9 +91,9 @@ def take_out(request: HttpRequest, response: HttpResponse) -> None:
 
 
 def _spent(path: str, status: int) -> tuple[str, ...]:
-    """Return the tokens that a response makes useless."""
+    """Return the tokens that a response invalidates."""
     if path == LOGOUT and status < HTTPStatus.INTERNAL_SERVER_ERROR:
-        # Also if the token was refused: signing out must always clear the cookies.
+        # Even if the token was refused, because signing out must always delete the cookies.
         return SIGN_IN
     if path == REFRESH and status == HTTPStatus.UNAUTHORIZED:
         return SESSION

@@ -1,4 +1,4 @@
-"""The pages: the same for every visitor; their scripts fill them through the API."""
+"""The console's pages: the same for every visitor; their scripts load data from the API."""
 
 from http import HTTPStatus
 from typing import Any, Final
@@ -19,11 +19,11 @@ CONTENT_SECURITY_POLICY: Final = "; ".join(
         # The QR code is a data: URL in the API's response.
         "img-src 'self' data:",
         "connect-src 'self'",
-        # Modules send what is typed. A form sent by the browser would put it into the address.
+        # Scripts send forms. A form submitted by the browser would put its fields into the URL.
         "form-action 'none'",
         "frame-ancestors 'none'",
         "base-uri 'none'",
-        # No script turns text into markup, so no text that it shows can become a script.
+        # No script converts text to markup, so displayed text cannot become a script.
         "require-trusted-types-for 'script'",
         "trusted-types 'none'",
     )
@@ -39,7 +39,7 @@ HEADERS: Final = {
 
 
 @require_safe
-# It holds nothing of its visitor, so its length tells nothing.
+# The page has no data of its visitor, so its compressed length reveals nothing.
 @gzip_page
 def page(request: HttpRequest, name: str, template: str) -> HttpResponse:
     """Show a page of the console."""
@@ -54,7 +54,7 @@ def page(request: HttpRequest, name: str, template: str) -> HttpResponse:
 
 @require_safe
 def missing(request: HttpRequest, rest: str) -> HttpResponse:
-    """Say that a page does not exist."""
+    """Return the 404 page."""
     return render_page("console/missing.html", HTTPStatus.NOT_FOUND)
 
 
@@ -63,7 +63,7 @@ def render_page(
 ) -> HttpResponse:
     """Return a page with the console's headers. It is the same for every visitor.
 
-    more: what the template shows besides.
+    more: further values for the template.
     """
     context = {
         **more,
@@ -78,5 +78,5 @@ def render_page(
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """Send /console to /console/, so that the pages have one address each."""
+    """Redirect /console to /console/, so that each page has one URL."""
     return HttpResponseRedirect("/console/")

@@ -1,1 +1,1 @@
-"""``manage.py doctor``: look at everything that the platform needs, and say what to do."""
+"""``manage.py doctor``: check everything that the platform needs, and advise what to do."""

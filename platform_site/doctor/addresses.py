@@ -1,4 +1,4 @@
-"""The addresses under which browsers reach the platform: passkeys' origins and TLS."""
+"""Checks of the addresses under which browsers reach the platform: passkey origins and TLS."""
 
 import socket
 import ssl
@@ -17,7 +17,7 @@ SOON_DAYS: Final = 14
 
 
 def check_passkeys() -> Iterator[Finding]:
-    """Check that passkeys work where the console is."""
+    """Check that passkeys work at the console's address."""
     origins = settings.TWOFACTOR.webauthn_origins
     parts = urlsplit(settings.PUBLIC_URL)
     here = f"{parts.scheme}://{parts.netloc}"
@@ -33,7 +33,7 @@ def check_passkeys() -> Iterator[Finding]:
 
 
 def check_certificate() -> Iterator[Finding]:
-    """Check the certificate that clients see at ZPUBLIC_URL."""
+    """Check the TLS certificate of ZPUBLIC_URL."""
     parts = urlsplit(settings.PUBLIC_URL)
     if parts.scheme != "https":
         level = Level.FAILED if settings.IS_PRODUCTION else Level.SKIPPED

@@ -1,4 +1,4 @@
-"""Backups: are they set up, when was the last one made, and was one ever restored?"""
+"""Checks of backups: configuration, age of the last one, and drills."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,14 +10,14 @@ from platform_site.backup.records import last_backup, last_drill
 from platform_site.doctor.findings import Finding, Level
 
 SUBJECT: Final = "backups"
-# A timer makes one each day; one that fails once is tried again on the next.
+# Backups are daily; one may fail and be repeated on the next day.
 OLD: Final = timedelta(hours=50)
-# Each quarter, with some days to spare.
+# Once a quarter, plus some days.
 OLD_DRILL: Final = timedelta(days=100)
 
 
 def check_backups() -> Iterator[Finding]:
-    """Check when the last backup ended, whether it had everything, and the last drill."""
+    """Check the age and completeness of the last backup, and the last drill."""
     if not settings.BACKUP.url:
         level = Level.WARNING if settings.IS_PRODUCTION else Level.SKIPPED
         advice = "Set ZBACKUP_URL and ZBACKUP_RECIPIENTS; see docs/backup.md."

@@ -1,4 +1,4 @@
-"""The edge cache: does the brain answer, do its nodes?"""
+"""Checks of the edge cache: the brain and its nodes."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,7 +12,7 @@ SUBJECT: Final = "cache"
 
 
 def check_cache() -> Iterator[Finding]:
-    """Check that the brain answers with our secret, and that a node is online."""
+    """Check that the brain accepts the platform's secret, and that a node is online."""
     if not (settings.HAS_CACHE and settings.CACHE.is_enabled):
         yield Finding(SUBJECT, Level.SKIPPED, "The edge cache is switched off (ZCACHE_ENABLED).")
         return

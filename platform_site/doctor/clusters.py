@@ -1,4 +1,4 @@
-"""The servers of tenants' databases: do they answer, are they hardened, have they room?"""
+"""Checks of the tenants' database servers: reachability, hardening, capacity."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -10,7 +10,7 @@ from sqlgateway.models import Cluster
 from sqlgateway.provisioning import capacity, clusters
 
 SUBJECT: Final = "clusters"
-# Of its capacity; a cluster is best added before the last one is full.
+# Share of the capacity; add a cluster before the last one is full.
 NEARLY_FULL: Final = 0.9
 
 

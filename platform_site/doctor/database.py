@@ -1,4 +1,4 @@
-"""The control plane's database: does it answer, is it current, does its queue run?"""
+"""Checks of the control plane's database: reachability, migrations, task queue."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from sqlgateway.hardening.cluster import version_complaint
 
 # One-time codes of apps are valid for 30 s.
 MAX_SKEW_S: Final = 5.0
-# Workers report every 10 s; what is waiting longer than a minute has none.
+# Workers report every 10 s; a task that waits longer than a minute has no worker.
 MAX_SILENCE_S: Final = 60
 LATE_S: Final = 300
 QUEUE: Final = """
@@ -40,7 +40,7 @@ def is_reachable() -> bool:
 def check_server() -> Iterator[Finding]:
     """Check the server's version and clock."""
     before = datetime.now(UTC)
-    # Not now(), which is when a transaction began.
+    # Not now(), which is the start of the transaction.
     theirs, version = _row("SELECT clock_timestamp(), current_setting('server_version_num')::int")
     after = datetime.now(UTC)
     complaint = version_complaint(version)
@@ -50,7 +50,7 @@ def check_server() -> Iterator[Finding]:
     else:
         major, minor = divmod(version, 10_000)
         yield Finding("database", Level.OK, f"PostgreSQL {major}.{minor} answers.")
-    # However long the answer took, it is no difference of clocks.
+    # The duration of the query does not count as a difference of clocks.
     yield _clock(max(0.0, (before - theirs).total_seconds(), (theirs - after).total_seconds()))
 
 
@@ -63,7 +63,7 @@ def _clock(skew_s: float) -> Finding:
 
 
 def check_migrations() -> Iterator[Finding]:
-    """Check that no migration waits."""
+    """Check that all migrations are applied."""
     executor = MigrationExecutor(connection)
     waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if waiting:
@@ -74,7 +74,7 @@ def check_migrations() -> Iterator[Finding]:
 
 
 def check_queue() -> Iterator[Finding]:
-    """Check that a worker takes tasks, and that none failed in the last day."""
+    """Check that a worker runs tasks, and that no task failed in the last day."""
     silence_s, late_s, failed = _row(QUEUE)
     start = "Start `manage.py procrastinate worker`."
     if silence_s is None or silence_s > MAX_SILENCE_S:

@@ -1,4 +1,4 @@
-"""Mail and text messages: does the relay accept a connection, does anything wait?"""
+"""Checks of mail and text messages: the mail relay, the SMS provider, failed messages."""
 
 import smtplib
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from django.utils import timezone
 from accounts.models import Delivery
 from platform_site.doctor.findings import Finding, Level
 
-# Shorter than a delivery's: somebody waits for the report.
+# Shorter than a delivery's timeout, because someone waits for the report.
 TIMEOUT_S: Final = 5
 
 
 def check_mail() -> Iterator[Finding]:
-    """Check that the relay accepts a connection and the credentials; nothing is sent."""
+    """Check that the mail relay accepts a connection and the credentials; nothing is sent."""
     options = settings.MAIL_OPTIONS
     level = Level.FAILED if settings.IS_PRODUCTION else Level.SKIPPED
     if "host" not in options:
@@ -38,7 +38,7 @@ def check_mail() -> Iterator[Finding]:
 
 
 def check_sms() -> Iterator[Finding]:
-    """Check that text messages have a service, if they are offered."""
+    """Check that an SMS provider is configured, if SMS is offered."""
     if not settings.SMS_BACKEND:
         yield Finding("sms", Level.SKIPPED, "Text messages are not offered (ZSMS_BACKEND).")
     elif settings.SMS_BACKEND.rpartition(".")[0].endswith((".console", ".file")):

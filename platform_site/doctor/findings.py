@@ -1,4 +1,4 @@
-"""What a check found."""
+"""The results of checks."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence about one subject; ``advice`` says what to do, '' if nothing is to be done."""
+    """A sentence about one subject. advice: what to do; '' if nothing has to be done."""
 
     subject: str
     level: Level
@@ -37,7 +37,7 @@ Check = Callable[[], Iterable[Finding]]
 
 
 def run(subject: str, check: Check) -> list[Finding]:
-    """Return a check's findings; an error in it is a finding, so that the others still run."""
+    """Return a check's findings; an exception becomes a finding, so that other checks still run."""
     try:
         return list(check())
     except Exception as exc:  # noqa: BLE001 - whatever is broken, the report must be complete

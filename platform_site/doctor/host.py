@@ -1,4 +1,4 @@
-"""This machine and its settings."""
+"""Checks of this machine and its settings."""
 
 import shutil
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from django.core import checks
 
 from platform_site.doctor.findings import Finding, Level
 
-# Shares of the disk that are free.
+# Free shares of the disk.
 LITTLE: Final = 0.10
 TOO_LITTLE: Final = 0.03
 GIB: Final = 2**30
 
 
 def check_disk() -> Iterator[Finding]:
-    """Check the room for ZDATA_DIR."""
+    """Check the free disk space of ZDATA_DIR."""
     disk = shutil.disk_usage(settings.DATA_DIR)
     share = disk.free / disk.total
     message = f"{disk.free // GIB} GiB ({share:.0%}) are free for {settings.DATA_DIR}."
@@ -28,7 +28,7 @@ def check_disk() -> Iterator[Finding]:
 
 
 def check_settings() -> Iterator[Finding]:
-    """Run Django's checks; in production those for deployment as well."""
+    """Run Django's checks; in production also those for deployment."""
     messages = checks.run_checks(include_deployment_checks=settings.IS_PRODUCTION)
     found = [message for message in messages if not message.is_silenced()]
     for message in found:

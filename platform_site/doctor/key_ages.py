@@ -1,4 +1,4 @@
-"""Since when each key is in use: first seen by the task worker, and known by its fingerprint."""
+"""Ages of keys: when the task worker first saw a key, identified by its fingerprint."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -15,7 +15,7 @@ from platform_site.backup.manifest import fingerprint
 def current() -> dict[str, str]:
     """Return the current key of each setting that holds one.
 
-    None without SECRET_KEY: then each process makes keys of its own, in development.
+    None without SECRET_KEY, because in development each process then generates its own keys.
     """
     if not settings.SECRETS.secret_key:
         return {}
@@ -32,7 +32,7 @@ def current() -> dict[str, str]:
 
 
 def record() -> None:
-    """Write down the keys that were never seen; their fingerprints reveal nothing of them."""
+    """Record new keys by their fingerprints, which reveal nothing about the keys."""
     known = _first_seen()
     for name, key in current().items():
         seen = {"setting": name, "fingerprint": fingerprint(key)}
@@ -41,7 +41,7 @@ def record() -> None:
 
 
 def since() -> Iterator[tuple[str, datetime | None]]:
-    """Yield each setting, and since when its current key is known; None for not yet."""
+    """Yield each setting, and when its current key was first seen; None if it is new."""
     known = _first_seen()
     for name, key in current().items():
         yield name, known.get((name, fingerprint(key)))

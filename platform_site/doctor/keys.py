@@ -1,4 +1,4 @@
-"""The keys of tokens and stored secrets: how old are they, which can be removed?"""
+"""Checks of the keys of tokens and stored secrets: their age, and obsolete ones."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ ADVICE: Final = {
 
 
 def check_keys() -> Iterator[Finding]:
-    """Check the age of each key, and for former ones that verify nothing any more."""
+    """Check the age of each key, and find previous keys that no longer verify anything."""
     now = datetime.now(UTC)
     yield from _ages(now)
     accounts = settings.ACCOUNTS

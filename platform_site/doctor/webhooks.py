@@ -1,4 +1,4 @@
-"""Webhooks: are they sent, and do the servers that they go to answer?"""
+"""Checks of webhooks: late deliveries and failing servers."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,13 +7,14 @@ from accounts.webhooks import metrics
 from platform_site.doctor.findings import Finding, Level
 
 LATE_S: Final = 300
-# One server that fails is its owner's. Of so many, half at once fail for a reason of ours.
+# A single failing server is its owner's problem. If half of this many fail at the same time, the
+# cause is the platform.
 FEW: Final = 5
 MANY: Final = 0.5
 
 
 def check_webhooks() -> Iterator[Finding]:
-    """Check that no delivery is late, and that not all servers fail at once."""
+    """Check that no delivery is late, and that not half of the servers fail at the same time."""
     found = metrics.read()
     if found.oldest_due_s > LATE_S:
         message = f"A delivery could have been sent {found.oldest_due_s:.0f} s ago."

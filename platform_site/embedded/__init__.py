@@ -1,4 +1,4 @@
-"""PostgreSQL and the processes of one machine: `make run`, and throw-away clusters for tests.
+"""PostgreSQL and the platform's processes on one machine (`make run`), and temporary clusters.
 
 Imports no Django, so that it can prepare what Django needs.
 """

@@ -9,7 +9,7 @@ from typing import Final
 
 from platform_site.embedded.terminal import say, say_bold
 
-# Safe to repeat: the table stays, the row is added once more.
+# Safe to repeat: the table stays, and another row is added.
 FILL: Final = (
     "CREATE TABLE IF NOT EXISTS greetings (id int GENERATED ALWAYS AS IDENTITY, message text); "
     "INSERT INTO greetings (message) VALUES ($$hello$$)"
@@ -82,7 +82,7 @@ def curl_lines(address: Address) -> list[str]:
 
 
 def object_lines(cache: CacheAddress) -> list[str]:
-    """Return three commands: store this project's README, read it back, store it by the AWS CLI."""
+    """Return three commands: store this project's README, read it, store it with the AWS CLI."""
     keys = {"AWS_ACCESS_KEY_ID": cache.key_id, "AWS_SECRET_ACCESS_KEY": cache.secret}
     values = [*(f"{name}={value}" for name, value in keys.items()), "AWS_DEFAULT_REGION=us-east-1"]
     target = f"s3://{cache.bucket}/README.md"

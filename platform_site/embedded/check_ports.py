@@ -1,6 +1,6 @@
 """`python -m platform_site.embedded.check_ports`: is every port of `up` free?
 
-`make run` asks this before it installs anything, so it needs the standard library alone.
+`make run` calls this before it installs anything, so it only needs the standard library.
 """
 
 import os

@@ -14,7 +14,7 @@ from platform_site.embedded.errors import ClusterError
 from platform_site.embedded.files import read_text, write_private
 from platform_site.embedded.owners import Owner, give, is_root
 
-# PostgreSQL's folder when run by root: its system users cannot enter a 0700 home.
+# The parent folder of clusters if run by root: their system users cannot enter a 0700 home.
 SYSTEM_ROOT: Final = Path("/var/lib/zonal")
 PORT: Final = 5432
 # sun_path holds 107 bytes on Linux and 103 on macOS.
@@ -69,7 +69,7 @@ def make_folders(data_dir: Path) -> Folders:
 def make_runtime_dir(data_dir: Path) -> Path:
     """Return the folder of the PostgreSQL binaries: in the data folder, or shared if run by root.
 
-    Throw-away clusters use the same binaries, so that they are copied once.
+    Temporary clusters use the same binaries, so that they are copied once.
     """
     if is_root():
         make_passable(SYSTEM_ROOT / "postgresql")
@@ -79,7 +79,7 @@ def make_runtime_dir(data_dir: Path) -> Path:
 
 
 def make_passable(folder: Path) -> None:
-    """Create a folder below SYSTEM_ROOT that system users may pass through but not list."""
+    """Create a folder below SYSTEM_ROOT that system users may traverse but not list."""
     for path in (SYSTEM_ROOT, folder):
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -106,8 +106,8 @@ def make_socket_dir(home: Path, owner: Owner | None) -> Path:
 def _instance_name(data_dir: Path) -> str:
     """Return a short name of a data folder, stable until the folder is deleted.
 
-    So deleting the data folder also resets an instance of root, and a copied folder does not share
-    the databases of its original.
+    Deleting the data folder therefore also resets an instance of root, and a copied folder does not
+    share the databases of the original.
     """
     mark = data_dir / "instance"
     if not mark.exists():

@@ -16,9 +16,9 @@ HIGHEST_PORT: Final = 65_535
 class PortReservations:
     """Ports reserved by this process, so that another platform on this machine chooses others.
 
-    A port is free until its server listens, and two platforms that start at once would both take
-    it. A reservation is an abstract Unix socket, which Linux removes with its process and keeps
-    per network namespace, as ports are. Elsewhere nothing is reserved.
+    A port is free until its server listens, so two platforms that start concurrently would both
+    choose it. A reservation is an abstract Unix socket, which Linux removes with its process and
+    keeps per network namespace, as ports are. Elsewhere nothing is reserved.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class PortReservations:
 
 
 def free_port() -> int:
-    """Return a port that the system has free now."""
+    """Return a free port, chosen by the system."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -71,7 +71,7 @@ def check_port(port: int, setting: str, *, address: str = "127.0.0.1") -> None:
     """Raise PortTakenError, naming the setting that changes it, if a port is not available."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # As servers do, so that lingering connections of the last run do not count.
+        # With SO_REUSEADDR, like servers, so that old connections of the last run are ignored.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((address, port))

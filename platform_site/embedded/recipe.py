@@ -1,4 +1,4 @@
-"""The processes that `up` runs besides the clusters; add new ones here."""
+"""The processes that `up` runs in addition to the clusters; add new ones here."""
 
 import sys
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ MANAGE: Final = (sys.executable, str(PROJECT / "manage.py"))
 class Recipe:
     """The commands of a platform on two clusters.
 
-    bootstrap: run to its end first; prints `{"org_id": …, "dev_token": …, "cache": …}` on standard
-    output. pages: what the closing banner lists, label and path. cache: None where it is left out.
+    bootstrap: completes first; prints `{"org_id": …, "dev_token": …, "cache": …}` to standard
+    output. pages: label and path of the banner's links. cache: None without the edge cache.
     """
 
     bootstrap: tuple[str, ...]
@@ -44,7 +44,7 @@ def platform_recipe(web_port: int, cache: CacheRecipe | None) -> Recipe:
             ),
             Server(
                 name="worker",
-                # A job that takes longer is ended, and the queue runs it again.
+                # A job that takes longer is stopped, and the queue runs it again.
                 command=(
                     *(*MANAGE, "procrastinate", "worker", "--concurrency=4"),
                     *("--shutdown-graceful-timeout", "10"),

@@ -56,6 +56,6 @@ def _write(stream: TextIO, text: str) -> None:
         stream.write(text + "\n")
         stream.flush()
     except OSError:
-        # The terminal is gone (closed window, broken pipe). Stopping the children in order
-        # matters more than this message.
+        # The terminal was closed (closed window, broken pipe). Ignored, because the children must
+        # still be stopped in order.
         return

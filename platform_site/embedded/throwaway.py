@@ -1,4 +1,4 @@
-"""`exec`: run a command with throw-away clusters, for tests, the gate and benchmarks."""
+"""`exec`: run a command with temporary clusters, for tests, `make check` and benchmarks."""
 
 import contextlib
 import os
@@ -43,9 +43,9 @@ def run_beside_clusters(
 ) -> int:
     """Run a command with fresh clusters and secrets in its environment; return its exit status.
 
-    The clusters are started before the command and removed when this returns, whatever the command
-    did; clusters of an earlier run that was killed are removed too. For a command ended by a signal
-    the status is 128 + its number, as in a shell. durable: see ``throwaway_environment``.
+    The clusters are started before the command and always removed when this returns; clusters of an
+    earlier, killed run are removed too. For a command ended by a signal the status is 128 + its
+    number, as in a shell. durable: see ``throwaway_environment``.
     """
     with throwaway_environment(environ, durable=durable) as environment:
         return _run_in_foreground(command, environment)
@@ -55,7 +55,7 @@ def run_beside_clusters(
 def throwaway_environment(
     environ: Mapping[str, str], *, durable: bool = False
 ) -> Iterator[dict[str, str]]:
-    """Yield the environment for a command with throw-away clusters, which end with the block.
+    """Yield the environment for a command with temporary clusters, removed after the block.
 
     durable: commits wait for the disk and tables are vacuumed, as in production; for measurements.
     """
@@ -85,7 +85,7 @@ def throwaway_environment(
 
 @contextlib.contextmanager
 def throwaway_cluster(environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield the URL of one more cluster for tenants' databases, which ends with the block."""
+    """Yield the URL of another cluster for tenants' databases, which is removed after the block."""
     with _throwaway_folders(environ) as folders:
         binaries = find_binaries(environ, folders.runtime_dir, production=False)
         cluster = Cluster(replace(TENANTS, durable=False), folders, binaries)

@@ -56,7 +56,7 @@ Settings, all from the environment:
 DEFAULT_PORT: Final = 8000
 INTERRUPTED: Final = 130
 CLUSTERS: Final = (("DATABASE_URL", CONTROL), ("ZSQL_CLUSTER_URL", TENANTS))
-# What PostgreSQL logs at every ordinary start and stop.
+# Lines that PostgreSQL logs at every normal start and stop.
 ROUTINE: Final = re.compile(
     r"LOG: +(starting PostgreSQL|listening on|database system (was shut down|is ready|is shut)"
     r"|received .* shutdown request|aborting any active|shutting down|background worker .* exited)"
@@ -169,7 +169,7 @@ class _Start:
         say("Bringing the schema up to date.")
         setup = await self._bootstrap(supervisor)
         say("Starting " + ", ".join(server.name for server in self.recipe.servers) + ".")
-        # One after the other: on two cores, starting all at once makes the first one wait.
+        # In sequence: on two cores, starting all concurrently delays the first one.
         for step in _steps(self.recipe.servers):
             await supervisor.start([self._process(server) for server in step])
         web = next(server for server in self.recipe.servers if server.port_setting == "PORT")
@@ -182,7 +182,7 @@ class _Start:
         )
 
     def release(self) -> None:
-        """Release the clusters, after everything stopped."""
+        """Release the clusters, after all processes have stopped."""
         for cluster in self._clusters:
             cluster.release()
 
@@ -281,7 +281,7 @@ def _cluster_process(cluster: Cluster) -> Process:
         before_start=cluster.recover,
         stop_steps=STOP_STEPS,
         second_interrupt_signal=signal.SIGQUIT,
-        # Cluster.recover finds its own orphans, and ends them more gently.
+        # Cluster.recover finds its own orphans, and stops them cleanly.
         is_tracked=False,
         ignored_lines=ROUTINE,
     )

@@ -1,4 +1,4 @@
-"""The base of every API view: strict bodies, one way to authenticate, one to page."""
+"""The base of every API view: strict bodies, authentication and pagination."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -26,9 +26,9 @@ from platform_site.lib.web.bodies import OrjsonRenderer, StrictJsonParser
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """A request body in which an unknown field is an error, so that a typo changes no meaning.
+    """A request body in which unknown fields are errors, so that typos are detected.
 
-    So is a number in the place of a text.
+    A number in place of a string is an error as well.
     """
 
     def to_internal_value(self, data: Any) -> Any:
@@ -58,10 +58,10 @@ def _problem(field: Any, value: Any) -> serializers.ErrorDetail | None:
 
 
 def _has_number_for_text(field: Any, value: Any) -> bool:
-    """Return True if a number is where a text belongs: DRF takes its digits for one."""
+    """True if a number is in place of a string, which DRF would convert."""
     if isinstance(value, list | dict):
         child = getattr(field, "child", None)
-        # A nested serializer looks at its own fields.
+        # A nested serializer checks its own fields.
         if not isinstance(child, TEXTS):
             return False
         inner = value.values() if isinstance(value, dict) else value
@@ -74,10 +74,10 @@ TEXTS: Final = (serializers.CharField, serializers.UUIDField)
 
 @cache
 def _shared(serializer: type[StrictSerializer]) -> StrictSerializer:
-    """Return the instance that validates all bodies of its kind.
+    """Return the shared instance that validates all bodies of a serializer class.
 
-    Validation changes nothing in it, and a new one copies every field first: 0.3 ms for those of
-    ``POST /v1/sql``. A body's serializer must not need the request.
+    Validation does not modify it, while creating one copies every field: 0.3 ms for ``POST
+    /v1/sql``. Serializers of bodies must not use the request.
     """
     return serializer()
 
@@ -91,14 +91,14 @@ JSON_ACCEPTED: Final = frozenset({"*/*", "application/json", "application/json, 
 
 
 class ApiView(APIView):
-    """A view that declares for each method who may call it (``access``).
+    """A view that declares who may call each method (``access``).
 
     ``principal`` is set in every view that is not public.
     """
 
     access: ClassVar[Mapping[str, Access]] = {}
     body_limit_bytes: int = settings.BODY_LIMIT_BYTES
-    # OPTIONS and TRACE add nothing to the schema.
+    # OPTIONS and TRACE are not useful and not in the schema.
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     permission_classes = (HasAccess,)
     authentication_classes = (PrincipalAuthentication,)
@@ -132,22 +132,22 @@ class ApiView(APIView):
         return super().perform_content_negotiation(request, force)
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        """Ignore credentials in public views: a stale header must not break a login."""
+        """Ignore credentials in public views: an old header must not break a login."""
         access = self.access_for((self.request and self.request.method) or "")
         return [] if access is not None and access.kind == "public" else [AUTHENTICATION]
 
     def access_for(self, method: str) -> Access | None:
-        """Return what a method requires of its caller, None if the method does not exist."""
+        """Return the access of a method, None if the method does not exist."""
         return self.access.get(method)
 
     @property
     def platform_request(self) -> PlatformRequest:
-        """The request with the middleware's attributes, which DRF's request passes on."""
+        """The underlying request, with the middleware's attributes."""
         return cast(PlatformRequest, self.request)
 
     @property
     def principal(self) -> Principal:
-        """The caller. Raises NotAuthenticated where a view is public."""
+        """The caller. Raises NotAuthenticated in a public view without one."""
         user: object = self.request.user
         if not isinstance(user, Principal):
             raise NotAuthenticated
@@ -162,9 +162,9 @@ class ApiView(APIView):
         return cast(dict[str, Any], _shared(serializer).run_validation(body))
 
     def read_query(self, serializer: type[StrictSerializer]) -> dict[str, Any]:
-        """Return the validated query string without paging, or raise InvalidRequest naming a field.
+        """Return the validated filters of the query string, or raise InvalidRequest.
 
-        A name that is not a filter is refused: a mistyped filter would list everything.
+        Unknown names are refused, because a mistyped filter would list everything.
         """
         given = {
             name: value
@@ -181,7 +181,7 @@ class CursorPages(CursorPagination):
     page_size_query_param = "page_size"
     max_page_size = 200
     ordering = "-id"
-    # Names in the query string that are not filters.
+    # Names in the query string for pagination.
     NAMES: ClassVar[frozenset[str]] = frozenset({"cursor", "page_size"})
     SIZE_SCHEMA: ClassVar[Mapping[str, Any]] = {
         "type": "integer",
@@ -191,7 +191,7 @@ class CursorPages(CursorPagination):
     }
 
     def get_page_size(self, request: Request) -> int:
-        """Return how many rows a page has; more than the maximum is the maximum.
+        """Return the page size, limited to the maximum.
 
         Raises InvalidRequest if it is not a number from 1 on.
         """
@@ -206,11 +206,11 @@ class CursorPages(CursorPagination):
     def get_ordering(
         self, request: Request, queryset: QuerySet[Any], view: APIView
     ) -> tuple[str, ...]:
-        """Return the order of a list: a viewset's own, else newest first."""
+        """Return the order of a list: the viewset's own, else newest first."""
         return (getattr(view, "ordering", self.ordering),)
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Describe one page to OpenAPI."""
+        """Return the schema of one page for OpenAPI."""
         link = {"type": ["string", "null"], "format": "uri"}
         return {
             "type": "object",
@@ -219,7 +219,7 @@ class CursorPages(CursorPagination):
         }
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
-        """Describe the query string to OpenAPI."""
+        """Return the query parameters for OpenAPI."""
         return [
             {
                 "name": "cursor",
@@ -255,7 +255,7 @@ class CursorPages(CursorPagination):
 
     @classmethod
     def parameters(cls) -> list[OpenApiParameter]:
-        """Describe the query string to OpenAPI."""
+        """Return the query parameters for OpenAPI."""
         return [
             OpenApiParameter("cursor", str, description="From `next` or `previous`."),
             OpenApiParameter("page_size", dict(cls.SIZE_SCHEMA)),
@@ -263,7 +263,7 @@ class CursorPages(CursorPagination):
 
     @classmethod
     def schema_of(cls, serializer: type[serializers.BaseSerializer[Any]]) -> Any:
-        """Describe one page of these to OpenAPI."""
+        """Return the schema of one page of these items for OpenAPI."""
         name = serializer.__name__.removesuffix("Serializer") + "Page"
         return inline_serializer(
             name,

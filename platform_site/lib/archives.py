@@ -1,4 +1,4 @@
-"""Zip archives of records, bounded in size and time."""
+"""Zip archives of records, limited in size and time."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 from uuid import UUID
 
-# Left free on the disk, whatever the limit says.
+# Disk space that is always left free.
 RESERVE_BYTES: Final = 2**29
 BYTES_BETWEEN_CHECKS: Final = 2**20
 
@@ -21,13 +21,13 @@ Write = Callable[[bytes], Any]
 
 
 class ArchiveRefused(Exception):
-    """The archive would be too large, or take too long; the sentence says which."""
+    """The archive would be too large or take too long; its text says which."""
 
 
 class Archive:
     """A zip archive that is being written.
 
-    limit_bytes: of the file. deadline: of ``time.monotonic``. notes: what is missing, as sentences.
+    limit_bytes: of the file. deadline: in ``time.monotonic``. notes: sentences about missing data.
     """
 
     def __init__(self, file: IO[bytes], folder: Path, *, limit_bytes: int, deadline: float) -> None:
@@ -40,16 +40,16 @@ class Archive:
         self._names: list[str] = []
 
     def records(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Add a file with a JSON object a line."""
+        """Add a file with one JSON object per line."""
         with self.entry(name) as write:
             for row in rows:
                 write(json.dumps(row, default=_plain, ensure_ascii=False).encode() + b"\n")
 
     @contextmanager
     def entry(self, name: str, *, is_compressed: bool = True) -> Iterator[Write]:
-        """Add a file whose bytes the block writes.
+        """Add a file that the block writes.
 
-        name: the caller's own words and checked ids only, never a tenant's text.
+        name: consists of constants and checked ids, never of a tenant's text.
         Raises ArchiveRefused.
         """
         self.check()
@@ -71,11 +71,11 @@ class Archive:
         self._names.append(name)
 
     def note(self, sentence: str) -> None:
-        """Say what is missing, in the archive's manifest."""
+        """Add a sentence about missing data to the archive's manifest."""
         self.notes.append(sentence)
 
     def check(self) -> None:
-        """Raise ArchiveRefused where the archive may not grow or go on."""
+        """Raise ArchiveRefused if the archive exceeds its size or time."""
         if time.monotonic() > self.deadline:
             raise ArchiveRefused("It took too long.")
         if self._file.tell() > self._limit_bytes:
@@ -84,12 +84,13 @@ class Archive:
             raise ArchiveRefused("The platform has no room for it at the moment.")
 
     def abandon(self) -> None:
-        """Close without writing the manifest; the file is incomplete and is discarded."""
-        # It would write its directory into the closed file once it is forgotten.
+        """Close without the manifest; the incomplete file is discarded."""
+        # Otherwise the ZipFile would write its directory into the closed file when it is
+        # garbage-collected.
         self._zip.fp = None
 
     def close(self, facts: Mapping[str, Any]) -> None:
-        """Add the manifest, and finish."""
+        """Add the manifest and close the archive."""
         manifest = {**facts, "files": self._names, "missing": self.notes}
         with self.entry("manifest.json") as write:
             write(json.dumps(manifest, default=_plain, indent=2).encode() + b"\n")
@@ -97,19 +98,19 @@ class Archive:
 
 
 def unfinished_of(path: Path) -> Path:
-    """Return where an archive is until it is complete."""
+    """Return the path of an archive until it is complete."""
     return path.with_name(f"{path.name}.unfinished")
 
 
 @contextmanager
 def writing(path: Path, *, limit_bytes: int, timeout_s: float) -> Iterator[Archive]:
-    """Write an archive for this user alone, which is complete or absent.
+    """Write an archive that only this user can read; it is complete or does not exist.
 
-    Raises ArchiveRefused; OSError where the folder cannot be written.
+    Raises ArchiveRefused; OSError if the folder cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     unfinished = unfinished_of(path)
-    # What a process that was killed has left.
+    # The file of a killed process.
     unfinished.unlink(missing_ok=True)
     descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -129,12 +130,12 @@ def writing(path: Path, *, limit_bytes: int, timeout_s: float) -> Iterator[Archi
 
 
 def _plain(value: object) -> object:
-    """Return a value as JSON has it."""
+    """Return a value in a form that JSON can represent."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if isinstance(value, date | UUID):
         return str(value)
     if isinstance(value, Decimal):
-        # Sums of a 64-bit column; JSON's readers lose digits of large numbers that are no integers.
+        # Sums of 64-bit columns; many JSON parsers lose digits of large decimals.
         return int(value) if value == value.to_integral_value() else str(value)
     raise TypeError(f"{type(value).__name__} is not of a record")

@@ -1,4 +1,4 @@
-"""Audit events for layers below the one that keeps the trail, and the base of all tags."""
+"""Audit events for layers below accounts, which stores the trail, and the base of all tags."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -20,7 +20,7 @@ class AuditTag(StrEnum):
     sentence: str
 
     def __new__(cls, tag: str, sentence: str) -> Self:
-        """Make a member whose value is the tag."""
+        """Create a member whose value is the tag."""
         member = str.__new__(cls, tag)
         member._value_ = tag
         member.sentence = sentence
@@ -43,6 +43,6 @@ def record(request: PlatformRequest, tag: AuditTag, **data: Any) -> None:
 
 
 def note_denial(request: Any, resource: str, action: str) -> None:
-    """Record that the caller lacked a permission; DRF's request passes ours through."""
+    """Record that the caller lacked a permission. request: Django's or DRF's."""
     recorder: Callable[..., None] = import_string(settings.DENIAL_RECORDER)
     recorder(request, resource=resource, action=action)

@@ -1,4 +1,4 @@
-"""DRF's side of authentication: it takes the principal from the middleware."""
+"""Authentication class of DRF that takes the principal from the middleware."""
 
 from typing import cast
 
@@ -9,15 +9,15 @@ from platform_site.lib.principals import PlatformRequest, Principal
 
 
 class PrincipalAuthentication(BaseAuthentication):
-    """Return the principal that the middleware resolved; DRF itself authenticates nothing."""
+    """Returns the principal that the middleware has resolved."""
 
     def authenticate(self, request: Request) -> tuple[Principal, None] | None:
-        """Return the principal, None for an anonymous caller, or raise why its token is refused."""
+        """Return the principal, None for an anonymous caller, or raise the error of its token."""
         given = cast(PlatformRequest, request)
         if given.principal_error is not None:
             raise given.principal_error
         return (given.principal, None) if given.principal is not None else None
 
     def authenticate_header(self, request: Request) -> str:
-        """Name the scheme, so that DRF answers 401 and not 403."""
+        """Return the scheme, so that DRF answers 401 and not 403."""
         return "Bearer"

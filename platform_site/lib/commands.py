@@ -1,4 +1,4 @@
-"""The base of management commands for people and scripts: output, errors, exit status."""
+"""The base of management commands: output for people and scripts, errors, exit status."""
 
 import json
 from abc import abstractmethod
@@ -25,9 +25,9 @@ EXITS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a command: facts for scripts, and the same as text for people.
+    """The result of a command: facts for scripts, and text for people.
 
-    unfinished: a sentence if other processes still have work to do; the exit status is 4.
+    unfinished: a sentence if other processes still have to do work; the exit status is then 4.
     """
 
     facts: Mapping[str, Any]
@@ -36,7 +36,7 @@ class Outcome:
 
 
 class Refused(Exception):
-    """A command that cannot do what it was asked.
+    """The command cannot be carried out.
 
     code: stable, lower_snake, for scripts. message: sentences for people. facts: further members
     of the JSON error.
@@ -52,14 +52,14 @@ class Refused(Exception):
 
 
 class Unreachable(Refused):
-    """Something other than the control database that a command needs does not answer."""
+    """A service other than the control database that a command needs does not respond."""
 
     status = DATABASE_UNREACHABLE
 
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """An error as the command prints it."""
+    """An error in its printed form."""
 
     code: str
     message: str
@@ -115,7 +115,7 @@ class OpsCommand(BaseCommand):
             raise CommandError(outcome.unfinished, returncode=UNFINISHED)
 
     def _rolled_back(self, options: dict[str, Any]) -> Outcome:
-        """Run in a transaction that is rolled back: mails and tasks are queued in it too."""
+        """Run in a transaction that is rolled back, including queued mails and tasks."""
         with transaction.atomic():
             outcome = self.run(options)
             transaction.set_rollback(True)

@@ -19,11 +19,11 @@ NONCE_BYTES: Final = 12
 
 
 class NotAuthentic(Exception):
-    """Sealed bytes that none of our keys sealed for this purpose and these associated bytes."""
+    """The bytes were not sealed with one of the keys for this purpose and these data."""
 
 
 def keyed_digest(key: str, *parts: object) -> bytes:
-    """Return HMAC-SHA256 over the parts; their lengths are included, so no two lists collide."""
+    """Return HMAC-SHA256 over the parts and their lengths, so that no two lists collide."""
     message = b"".join(
         len(text).to_bytes(4, "big") + text for text in (str(part).encode() for part in parts)
     )
@@ -36,9 +36,9 @@ def encrypt(text: str) -> str:
 
 
 def decrypt(token: str) -> str:
-    """Decrypt a secret of a row, under whichever of ZSECRET_KEYS it was encrypted.
+    """Decrypt a secret of a row that was encrypted under any of ZSECRET_KEYS.
 
-    Raises cryptography.fernet.InvalidToken when none of the keys made it.
+    Raises cryptography.fernet.InvalidToken if none of the keys fits.
     """
     return _fernet(tuple(settings.SECRET_KEYS)).decrypt(token.encode()).decode()
 
@@ -46,8 +46,8 @@ def decrypt(token: str) -> str:
 def seal(data: bytes, *, purpose: str, associated: bytes) -> bytes:
     """Encrypt bytes that others can read and replace, under the first of ZSECRET_KEYS.
 
-    associated: authenticated with them, not stored: what the bytes are bound to. Each call has a
-    key of its own, so that no number of calls wears the nonces out (AES-256-GCM, HKDF-SHA256).
+    associated: authenticated but not stored; binds the bytes to a context. Each call derives its
+    own key, so that nonces cannot repeat (AES-256-GCM, HKDF-SHA256).
     """
     salt, nonce = secrets.token_bytes(SALT_BYTES), secrets.token_bytes(NONCE_BYTES)
     key = _derived(settings.SECRET_KEYS[0], purpose, salt)
@@ -55,7 +55,7 @@ def seal(data: bytes, *, purpose: str, associated: bytes) -> bytes:
 
 
 def unseal(sealed: bytes, *, purpose: str, associated: bytes) -> bytes:
-    """Return what ``seal`` sealed, under whichever of ZSECRET_KEYS. Raises NotAuthentic."""
+    """Decrypt bytes that ``seal`` encrypted under any of ZSECRET_KEYS. Raises NotAuthentic."""
     salt, rest = sealed[:SALT_BYTES], sealed[SALT_BYTES:]
     nonce, encrypted = rest[:NONCE_BYTES], rest[NONCE_BYTES:]
     if len(nonce) < NONCE_BYTES:

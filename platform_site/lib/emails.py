@@ -1,4 +1,4 @@
-"""E-mail addresses: what one is, and how two are compared."""
+"""Validating and comparing e-mail addresses."""
 
 from typing import Final
 
@@ -18,10 +18,10 @@ def is_address(text: str) -> bool:
 
 
 def folded(email: str) -> str:
-    """Return an address as it is compared and counted: trimmed, A to Z in lower case.
+    """Return an address for comparing and rate limits: trimmed, A to Z in lower case.
 
-    Other letters stay: by Unicode's rules a dotless i and a long s have the capitals of ``i`` and
-    ``s``, so that two people's mailboxes would count as one (a domain with a dotless i is another
-    domain), and each spelling would give a password guesser another counter.
+    Other letters are unchanged: by Unicode's rules a dotless i and a long s have the capitals of
+    ``i`` and ``s``, so that the mailboxes of two people would count as one (a domain with a dotless
+    i is another domain), and each spelling would give an attacker another counter.
     """
     return email.strip().encode(errors="replace").lower().decode()

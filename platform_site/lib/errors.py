@@ -1,23 +1,15 @@
-"""Every error that Zonal can answer with.
+"""The base of all errors that the API can return.
 
-One tree; its branches are HTTP statuses, its leaves carry a stable ``code`` (docs/errors.md)::
+One tree: its branches are HTTP statuses, its leaves have a stable ``code`` (docs/errors.md)::
 
-    PlatformError
-    ├── InvalidRequest      400  malformed or invalid; ``fields`` names what is wrong
-    ├── NotAuthenticated    401  answered with WWW-Authenticate
-    ├── Forbidden           403  authenticated, but not allowed inside one's own tenant
-    ├── NotFound            404  absent, or another tenant's: the two look the same
-    ├── MethodNotAllowed    405
-    ├── NotAcceptable       406
-    ├── Conflict            409
-    ├── Gone                410  expired or used up
-    ├── PayloadTooLarge     413
-    ├── UnsupportedMedia    415
-    ├── Unprocessable       422
-    ├── TooManyRequests     429  answered with Retry-After
-    ├── InternalError       500
-    ├── EngineError         502  raised by the engine behind Zonal
-    └── Unavailable         503  answered with Retry-After
+    PlatformError ├── InvalidRequest      400  malformed or invalid; ``fields`` names the errors ├──
+    NotAuthenticated    401  answered with WWW-Authenticate ├── Forbidden           403
+    authenticated, but not allowed inside one's own tenant ├── NotFound            404  absent, or
+    another tenant's, not distinguished ├── MethodNotAllowed    405 ├── NotAcceptable       406 ├──
+    Conflict            409 ├── Gone                410  expired or used up ├── PayloadTooLarge 413
+    ├── UnsupportedMedia    415 ├── Unprocessable       422 ├── TooManyRequests     429 answered
+    with Retry-After ├── InternalError       500 ├── EngineError         502  raised by the engine
+    behind Zonal └── Unavailable         503  answered with Retry-After
 
 Applications add leaves in their own ``errors.py``; ``platform_site.lib.problems`` renders all.
 """
@@ -29,7 +21,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one field; ``field`` is a dotted path into the request body."""
+    """An error in one field; ``field`` is a dotted path into the request body."""
 
     field: str
     code: str
@@ -41,7 +33,7 @@ class FieldError:
 
 
 class PlatformError(Exception):
-    """An error with a stable code; ``detail`` is shown to the caller, so nothing internal in it.
+    """An error with a stable code. detail: shown to the caller, so it contains nothing internal.
 
     extra: further members of the problem document (RFC 9457 §3.2), declared in ``members``.
     headers: response headers beyond those of the status.
@@ -53,11 +45,11 @@ class PlatformError(Exception):
     retry_after_s: int | None = None
     # JSON Schemas of the members of ``extra``, by name, for OpenAPI.
     members: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    # A branch only groups: it is never raised, so its code is never sent.
+    # Branches only group: they are not raised, so their codes are not sent.
     is_branch: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, branch: bool = False) -> None:
-        """Note whether the class is a branch of the tree or a leaf."""
+        """Mark the class as a branch or a leaf of the tree."""
         super().__init_subclass__()
         cls.is_branch = branch
 
@@ -88,7 +80,7 @@ class InvalidRequest(PlatformError):
 
     @classmethod
     def for_field(cls, field: str, message: str, *, code: str = "invalid") -> "InvalidRequest":
-        """Refuse one field; ``message`` is a sentence for the caller."""
+        """Return the error for one field; ``message`` is a sentence for the caller."""
         return cls(fields=[FieldError(field, code, message)])
 
 
@@ -115,14 +107,14 @@ class TokenInvalid(NotAuthenticated):
 
 
 class TokenExpired(NotAuthenticated):
-    """The bearer token was valid once."""
+    """The bearer token has expired."""
 
     code = "token_expired"
     title = "The token has expired."
 
 
 class Forbidden(PlatformError):
-    """The caller is known, and may not do this inside its own tenant."""
+    """The caller is known, but may not do this in its own tenant."""
 
     status = 403
     code = "permission_denied"
@@ -130,14 +122,14 @@ class Forbidden(PlatformError):
 
 
 class SecondFactorDue(Forbidden):
-    """The organization requires a second factor that this session has not shown."""
+    """The organization requires a second factor that this session has not proven."""
 
     code = "second_factor_due"
     title = "Your organization requires a second factor."
 
 
 class EmailRequired(Forbidden):
-    """The account's unverified address went to the owner of the mailbox; give and prove another."""
+    """The account lost its unverified address to the mailbox's owner; add and verify another."""
 
     code = "email_required"
     title = "This account needs another e-mail address."
@@ -175,7 +167,7 @@ class NotAcceptable(PlatformError):
 
 
 class Conflict(PlatformError, branch=True):
-    """The request contradicts the present state."""
+    """The request conflicts with the current state."""
 
     status = 409
     code = "conflict"
@@ -183,7 +175,7 @@ class Conflict(PlatformError, branch=True):
 
 
 class Gone(PlatformError, branch=True):
-    """Expired, used up, or never there: the three look the same."""
+    """Expired, used up, or never existed; the response does not say which."""
 
     status = 410
     code = "gone"
@@ -191,7 +183,7 @@ class Gone(PlatformError, branch=True):
 
 
 class PayloadTooLarge(PlatformError):
-    """The body is longer than this path takes."""
+    """The body is longer than this path accepts."""
 
     status = 413
     code = "payload_too_large"
@@ -199,7 +191,7 @@ class PayloadTooLarge(PlatformError):
 
 
 class UnsupportedMedia(PlatformError):
-    """The body has a media type or an encoding that this operation does not take."""
+    """The body has a media type or an encoding that this operation does not accept."""
 
     status = 415
     code = "unsupported_media_type"
@@ -207,7 +199,7 @@ class UnsupportedMedia(PlatformError):
 
 
 class Unprocessable(PlatformError, branch=True):
-    """The request is well-formed and contradicts an earlier one."""
+    """The request is well-formed, but contradicts an earlier one."""
 
     status = 422
     code = "unprocessable"
@@ -240,7 +232,7 @@ class EngineError(PlatformError):
 
 
 class Unavailable(PlatformError, branch=True):
-    """Something this path needs is unavailable for the moment."""
+    """A service that this path needs is temporarily unavailable."""
 
     status = 503
     code = "unavailable"
@@ -249,7 +241,7 @@ class Unavailable(PlatformError, branch=True):
 
 
 class Contended(Unavailable):
-    """Two requests waited for each other, and this one was ended; it changed nothing."""
+    """The request was aborted because of a deadlock with another one; it changed nothing."""
 
     code = "contended"
     title = "The request conflicted with another one. Send it again."
@@ -257,14 +249,14 @@ class Contended(Unavailable):
 
 
 class ControlDatabaseUnavailable(Unavailable):
-    """The control database does not answer."""
+    """The control database does not respond."""
 
     code = "database_unavailable"
     title = "The platform's database is unavailable for the moment."
 
 
 def every_error() -> list[type[PlatformError]]:
-    """Return the errors that can be answered: the leaves of the tree, as far as it is loaded."""
+    """Return the leaves of the tree, as far as their modules are imported."""
     return [error for error in _descendants(PlatformError) if not error.is_branch]
 
 

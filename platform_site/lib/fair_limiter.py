@@ -1,15 +1,16 @@
-"""Shares of a limited pool: what one holder takes, the others can still get."""
+"""A fair limit on shared resources: a single holder cannot use up the pool."""
 
 import threading
 from collections.abc import Hashable
 
 
 class FairLimiter:
-    """Places, or bytes, of which a holder takes at most a part of what it leaves free.
+    """A pool of slots or bytes; a holder's share is limited by what remains free.
 
-    With spare 1 a holder gets half of an empty pool and the next one half of the rest; with spare 3
-    a quarter and so on. A first amount is granted while there is any, so that those who hold all
-    they keep out no key that holds nothing until many of them have filled the pool.
+    A holder gets an amount if ``spare`` times its new holding is at most what is free. With spare 1
+    the first holder can get half of the pool and the next one half of the rest; with spare 3 a
+    quarter, and so on. A holder without anything gets its first amount while there is any, so it is
+    only kept out after many holders have filled the pool.
     Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
     switches".
     """
@@ -22,7 +23,7 @@ class FairLimiter:
         self._lock = threading.Lock()
 
     def try_take(self, key: Hashable | None, amount: int = 1) -> bool:
-        """Take an amount; False where others need it. key: None for a holder without a share."""
+        """Take an amount; False if it is reserved for others. key: None for no share's limit."""
         with self._lock:
             free, held = self.limit - self.taken, self._held.get(key, 0)
             is_fair = key is None or not held or self._spare * (held + amount) <= free
@@ -32,7 +33,7 @@ class FairLimiter:
             return True
 
     def take(self, key: Hashable, amount: int = 1) -> None:
-        """Take an amount in the place of one that the same holder has just returned."""
+        """Take an amount that the same holder has just returned."""
         with self._lock:
             self._take(key, amount)
 

@@ -12,5 +12,5 @@ def uuid7() -> UUID:
 
 
 def capability_id() -> str:
-    """Return 128 random bits as 22 URL-safe characters: who knows the id has access."""
+    """Return 128 random bits as 22 URL-safe characters; knowing the id gives access."""
     return secrets.token_urlsafe(16)

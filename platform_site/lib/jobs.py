@@ -1,4 +1,4 @@
-"""Jobs that are queued inside Django's transaction, in every process."""
+"""Queueing of jobs inside Django's transaction, in every process."""
 
 from datetime import datetime
 from typing import Final
@@ -8,8 +8,8 @@ from procrastinate.jobs import JobDeferrer
 from procrastinate.manager import JobManager
 from procrastinate.tasks import configure_task
 
-# The worker's command replaces the app's connector by a connection pool of its own: a job deferred
-# through the app would be committed before the task's own rows, or in spite of their rollback.
+# The worker replaces the app's connector with its own connection pool: a job deferred through the
+# app would be committed before the task's rows, or even if they are rolled back.
 _MANAGER: Final = JobManager(DjangoConnector())
 # Half of a worker's places: these jobs take minutes, or an hour where a tenant wants it, and mails
 # go on beside them.
@@ -17,7 +17,7 @@ LONG_JOBS: Final = 2
 
 
 def job(name: str, *, at: datetime | None = None, queueing_lock: str | None = None) -> JobDeferrer:
-    """Return what ``defer`` queues a task with, now or at a time.
+    """Return the deferrer of a task, for now or for a time.
 
     queueing_lock: AlreadyEnqueued is raised while a job with the same lock is waiting.
     """

@@ -1,4 +1,4 @@
-"""Work that one process at a time may do; a crash releases it."""
+"""Locks for work that one process at a time may do; a crash releases them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -8,14 +8,15 @@ from django.db import connection
 
 
 class Busy(Exception):
-    """Another process does this work."""
+    """Another process holds the lock."""
 
 
 @contextmanager
 def exclusive(name: str) -> Iterator[None]:
-    """Hold the lock of that name while the block runs, which may take hours.
+    """Hold the lock with this name during the block, which may take hours.
 
-    It belongs to a connection of its own: it outlasts transactions and ends with the process.
+    It belongs to a separate connection, so it is independent of transactions and ends with the
+    process.
     Raises Busy, and Django's OperationalError while the control database is unreachable.
     """
     with connection.wrap_database_errors:
@@ -28,6 +29,7 @@ def exclusive(name: str) -> Iterator[None]:
         try:
             yield
         finally:
-            # The server ends a closed connection a moment later, and a caller may try again sooner.
+            # Released explicitly: the server closes the connection a moment later, and the caller
+            # may try again sooner.
             with suppress(psycopg.OperationalError):
                 own.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", key)

@@ -20,19 +20,19 @@ SECRET_NAME: Final = re.compile(
     r"password|secret|token|authorization|cookie|credential|seed|api_?key|^code$|otp|dsn",
     re.IGNORECASE,
 )
-# Shapes of secrets inside free text: our tokens (a JWT starts with base64 of '{"'), API keys, and
+# Patterns of secrets in free text: tokens (a JWT starts with base64 of '{"'), API keys, and
 # passwords in URLs.
 SECRET_SHAPE: Final = re.compile(
     r"eyJ[\w-]+\.[\w-]+\.[\w-]*|\w+_dev_[0-9a-f]{64}|zk_[a-z]+_\w+|(?<=://)([^\s:/@]*):[^\s@/]+(?=@)"
 )
-# What each of these shapes contains: searched first, since hardly any text has it.
+# A part of each of these patterns, searched first because hardly any text contains it.
 SECRET_SIGNS: Final = ("eyJ", "_dev_", "zk_", "://")
 
 Event = MutableMapping[str, Any]
 
 
 def logging_config(fmt: str, level: str) -> None:
-    """Configure structlog and the standard library's loggers alike.
+    """Return the configuration for structlog and the standard library's loggers.
 
     fmt: ``json`` or ``console``. level: a standard level's name, in any case.
     """
@@ -59,10 +59,10 @@ def logging_config(fmt: str, level: str) -> None:
 
 
 def line_logger(name: str, fmt: str, level: str) -> structlog.typing.FilteringBoundLogger:
-    """Return a logger that writes to standard error itself, for a line that every request writes.
+    """Return a logger that writes directly to standard error, for the log line of each request.
 
-    Its lines are redacted and look like all others; only the standard library's records, which
-    cost several times as much as the line, are left out.
+    Its lines are redacted and look like all others; it only skips the standard library's records,
+    which cost several times as much as the line.
     """
     return structlog.wrap_logger(  # type: ignore[no-any-return]  # its wrapper_class below
         structlog.BytesLogger(sys.stderr.buffer, name=name),
@@ -108,7 +108,8 @@ def _stdlib(shared: list[Any], renderer: Any, level: str) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # Django warns of every error response; the request line already has the status.
+            # Django logs a warning for every error response; the request's line already has the
+            # status.
             "django.request": {"level": "ERROR", "filters": ["drop_unavailable"]},
             "django.security.DisallowedHost": {"level": "ERROR"},
             "procrastinate": {"level": "WARNING"},
@@ -118,7 +119,7 @@ def _stdlib(shared: list[Any], renderer: Any, level: str) -> dict[str, Any]:
 
 
 class DropUnavailable(logging.Filter):
-    """Drops the line that Django writes for each 503: the code that answers it logs the reason."""
+    """Drops Django's log line for each 503, whose reason is logged by the code that answers it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return False for a response of 503."""
@@ -126,7 +127,7 @@ class DropUnavailable(logging.Filter):
 
 
 def redact(_logger: Any, _method: str, event: Event) -> Event:
-    """Blank values whose name or shape is a secret's (a structlog processor)."""
+    """Redact values with a secret's name or pattern (a structlog processor)."""
     for name, value in event.items():
         if _is_secret_name(name):
             event[name] = REDACTED

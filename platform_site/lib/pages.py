@@ -1,7 +1,7 @@
 """Django's middleware for pages, skipped for requests under ``/v1/``.
 
 The API authenticates by bearer token (or by the console's own cookies, which are not a Django
-session). A session cookie of the admin must give no access there, so it is not even read.
+session). A session cookie of the admin must give no access there, so it is not read.
 """
 
 from typing import Any, Final
@@ -27,12 +27,12 @@ class PagesOnly:
 
 
 class PagesSessions(PagesOnly, SessionMiddleware):
-    """``request.session`` of pages."""
+    """``request.session`` for pages."""
 
 
 class PagesUsers(PagesOnly, AuthenticationMiddleware):
-    """``request.user`` of pages."""
+    """``request.user`` for pages."""
 
 
 class PagesMessages(PagesOnly, MessageMiddleware):
-    """``messages`` of pages."""
+    """``messages`` for pages."""

@@ -37,7 +37,7 @@ Resource = Literal[
     "api_keys",
     "webhooks",
 ]
-# What an API key may be given: a resource of the table, to read or also to change.
+# The scopes of API keys: a resource of the table, to read or also to change.
 Scope = Literal[
     "sql:read",
     "sql:write",
@@ -58,7 +58,7 @@ ALL: Final = frozenset(ACTIONS)
 READ: Final[frozenset[Action]] = frozenset({"read"})
 NONE: Final[frozenset[Action]] = frozenset()
 
-# Data: sql (rows) and objects. Everything below them is configuration (schema is DDL).
+# Data: sql (rows) and objects. All rows below are configuration (schema means DDL).
 TABLE: Final[Mapping[Resource, Mapping[Role, frozenset[Action]]]] = {
     "sql": {"admin": ALL, "operator": ALL, "reader": READ},
     "objects": {"admin": ALL, "operator": ALL, "reader": READ},
@@ -74,10 +74,10 @@ TABLE: Final[Mapping[Resource, Mapping[Role, frozenset[Action]]]] = {
     "api_keys": {"admin": ALL, "operator": READ, "reader": NONE},
     "webhooks": {"admin": ALL, "operator": READ, "reader": NONE},
 }
-# What every member may read, whatever the table says: so may a key of any role.
+# Scopes for what every member may read; keys of any role may have them.
 OPEN_SCOPES: Final = frozenset({"nodes:read", "environments:read"})
-# The scopes that the database's role of this name takes. DDL is done in SQL alone: the paths under
-# `schema` reach every environment, and a key reaches one.
+# The scopes that the database role with this name requires. DDL is possible in SQL only: the paths
+# under `schema` reach every environment, and a key reaches one.
 DATABASE_SCOPES: Final[Mapping[Role, frozenset[str]]] = {
     "admin": frozenset({"sql:write", "schema:write"}),
     "operator": frozenset({"sql:write"}),
@@ -86,10 +86,10 @@ DATABASE_SCOPES: Final[Mapping[Role, frozenset[str]]] = {
 
 
 class Access(NamedTuple):
-    """What a view requires of its caller, for one HTTP method.
+    """The requirements of one HTTP method of a view.
 
-    kind: ``public`` (anyone), ``member`` (any principal), ``user`` (a principal with a user behind
-    it, so no development token), ``permission`` (the table decides).
+    kind: ``public`` (anyone), ``member`` (any principal), ``user`` (a user's session, so no
+    development token), ``permission`` (the table decides).
     """
 
     kind: Literal["public", "member", "user", "permission"]
@@ -103,11 +103,11 @@ class Access(NamedTuple):
     is_closed_to_keys: bool = False
 
     def fresh(self) -> "Access":
-        """Also require a proof of identity not older than 15 minutes (step-up)."""
+        """Also require a proof of identity at most 15 minutes old (step-up)."""
         return self._replace(is_fresh=True)
 
     def or_pending(self, *uses: str) -> "Access":
-        """Also allow a sign-in that is still pending, for these uses."""
+        """Also allow a pending sign-in, for these uses."""
         return self._replace(pending=uses, is_always_open=True)
 
     def always(self) -> "Access":
@@ -119,11 +119,11 @@ class Access(NamedTuple):
         return self._replace(is_open_without_email=True)
 
     def for_keys(self, scope: Scope | Literal["any"] = "any") -> "Access":
-        """Also allow API keys that have the scope; ``permission`` asks for its own cell's."""
+        """Also allow API keys with the scope; ``permission`` requires the scope of its own cell."""
         return self._replace(key_scope=scope)
 
     def without_keys(self) -> "Access":
-        """Refuse API keys, whatever their scopes: for what reaches beyond one environment."""
+        """Refuse all API keys: for actions that concern more than one environment."""
         return self._replace(is_closed_to_keys=True)
 
 
@@ -144,12 +144,12 @@ def is_permitted(roles: Iterable[str], resource: Resource, action: Action) -> bo
 
 
 def scope_of(resource: Resource, action: Action) -> str:
-    """Return the scope that a cell of the table takes; not every cell has one in SCOPES."""
+    """Return the scope of a cell of the table, which may not be in SCOPES."""
     return f"{resource}:{'read' if action == 'read' else 'write'}"
 
 
 def scopes_of(role: Role) -> list[Scope]:
-    """Return the scopes that a key of a role may have, in their order."""
+    """Return the scopes that a key with a role may have, in their order."""
     read_or_change: tuple[Action, ...] = ("read", "update")
     held = {
         scope_of(resource, action)
@@ -221,7 +221,7 @@ def require(access: Access, principal: Principal | None) -> None:
 
 
 def _require_scope(access: Access, scopes: frozenset[str]) -> None:
-    """Refuse an API key what is not meant for keys, and what its scopes leave out."""
+    """Refuse an API key if the action is not for keys or its scopes do not include it."""
     scope: str = access.key_scope
     if access.resource is not None and access.action is not None and not access.is_fresh:
         scope = scope_of(access.resource, access.action)
@@ -246,7 +246,7 @@ def require_fresh(access: Access, principal: Principal | None) -> None:
 
 
 def authorize(request: Any, access: Access | None, principal: Principal | None) -> None:
-    """Return if the caller may do this; every request to the API is checked here, and only here.
+    """Return if the caller may do this; every API request is checked here and only here.
 
     request: Django's or DRF's. access: None for a method that the path does not have.
     Raises MethodNotAllowed (405), and what ``require`` and ``require_fresh`` raise (401, 403).

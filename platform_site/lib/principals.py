@@ -1,4 +1,4 @@
-"""The caller of a request and the scope it acts in, as values independent of models."""
+"""The caller of a request and its scope, as values independent of models."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,7 +11,7 @@ from platform_site.lib.errors import ApiKeyForbidden, Forbidden, PlatformError
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One environment of one organization: the only place a request may touch."""
+    """One environment of one organization: the only data that a request may access."""
 
     organization_id: int
     environment_pk: int
@@ -19,23 +19,23 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An authenticated caller, read in the request's one query.
+    """An authenticated caller.
 
     kind: ``user`` (a session), ``key`` (an API key, which acts for no user), or ``dev`` (a
     development token: a synthetic admin without a user).
-    environment_id: the immutable slug, as ``live``; environment_pk: its row.
+    environment_id: the immutable slug, such as ``live``; environment_pk: its row's key.
     aal: authenticator assurance level, 1 or 2 (NIST SP 800-63B-4). amr: RFC 8176 method names.
-    auth_time, mfa_time, access_expires_at: Unix seconds, None where there is no such thing:
-    mfa_time is the latest proof of a second factor in this session.
-    pending_id, pending_use: only for kind ``pending``, a sign-in whose second factor is still due;
-    it has no roles, and only views that name its use allow it.
-    email_verified: whether the e-mail was proven, None where there is no user.
-    key_id, key_name, scopes: of an API key; its roles count only as far as the scopes go. None and
-    '' for every other caller.
+    auth_time, mfa_time, access_expires_at: Unix seconds, None if not applicable; mfa_time is the
+    latest proof of a second factor in this session.
+    pending_id, pending_use: only for kind ``pending``, a sign-in whose second factor is missing; it
+    has no roles, and only views that name its use allow it.
+    email_verified: None without a user.
+    key_id, key_name, scopes: of an API key, whose roles are limited by the scopes; None and '' for
+    other callers.
     restriction: why only some views allow this session, '' for no restriction. ``second_factor``:
-    the organization's policy asks for one that this session has not shown, and only the views that
-    help to get one are open. ``email``: the account has no e-mail address any more, and only the
-    views that add and verify another one are open.
+    the organization's policy requires one that this session has not proven; only views to set one
+    up are allowed. ``email``: the account lost its e-mail address; only views to add and verify
+    another one are allowed.
     """
 
     kind: Literal["user", "key", "dev", "pending"]
@@ -75,7 +75,7 @@ class Principal:
         return self.user_id
 
     def has_no_user(self) -> Forbidden:
-        """Return the refusal of what only a user may do."""
+        """Return the error of an action that only users may do."""
         if self.kind == "key":
             return ApiKeyForbidden()
         return Forbidden("A development token has no user, so it has no profile to act on.")
@@ -101,20 +101,20 @@ class Principal:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment as responses show it."""
+        """The environment in responses."""
         return {"id": self.environment_id, "name": self.environment_name}
 
     @property
     def scope(self) -> Scope:
-        """The environment that this principal acts in."""
+        """The scope that this principal acts in."""
         return Scope(self.organization_id, self.environment_pk)
 
 
 class PlatformRequest(HttpRequest):
     """A request with the attributes that the middleware sets before a view runs.
 
-    principal: None for an anonymous caller; principal_error is then the reason why the credentials
-    sent were refused, if there were any. Views that need a principal raise it.
+    principal: None for an anonymous caller; principal_error is then the error of refused
+    credentials, if any were sent. Views that need a principal raise it.
     """
 
     request_id: str

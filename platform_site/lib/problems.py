@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457): the one place that turns an error into a response."""
+"""Problem documents (RFC 9457): the only place where errors become responses."""
 
 import json
 import sys
@@ -45,7 +45,7 @@ def document(error: errors.PlatformError, request_id: str) -> dict[str, Any]:
 
 
 def headers(error: errors.PlatformError) -> dict[str, str]:
-    """Return the headers that belong to the error's status."""
+    """Return the headers for the error's status."""
     given = dict(error.headers)
     if error.status == HTTPStatus.UNAUTHORIZED and "WWW-Authenticate" not in given:
         given["WWW-Authenticate"] = _challenge(error)
@@ -56,7 +56,7 @@ def headers(error: errors.PlatformError) -> dict[str, str]:
 
 
 def _challenge(error: errors.PlatformError) -> str:
-    """Return the challenge of RFC 6750 §3; without credentials it has no error member."""
+    """Return the challenge of RFC 6750 §3; it has no error if no credentials were sent."""
     if type(error) is errors.NotAuthenticated:
         return 'Bearer realm="zonal"'
     return f'Bearer realm="zonal", error="invalid_token", error_description="{error.title}"'
@@ -71,7 +71,7 @@ def respond(request: HttpRequest, error: errors.PlatformError) -> HttpResponse:
 
 
 def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """Render what a view raised (DRF's EXCEPTION_HANDLER); None leaves a crash to ``crashed``."""
+    """Render a view's exception (DRF's EXCEPTION_HANDLER); None passes bugs on to ``crashed``."""
     error = translate(exc)
     if error is None:
         return None
@@ -83,7 +83,8 @@ def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
         headers=headers(error),
         content_type=CONTENT_TYPE,
     )
-    # An error is JSON whatever the caller accepts: otherwise a 406 could not be sent.
+    # Errors are always JSON, even if the client does not accept it: otherwise a 406 could not be
+    # sent.
     response.exception = True
     return response
 
@@ -104,17 +105,18 @@ def translate(exc: BaseException) -> errors.PlatformError | None:
         log.warning("control_database_unavailable", error=type(exc).__name__)
         return errors.ControlDatabaseUnavailable()
     if isinstance(exc, OperationalError) and _sqlstate(exc) in DEADLOCKS:
-        # The lock order should prevent this; if it happens, the caller can repeat the request.
+        # The lock order should prevent deadlocks; if one happens, the caller can repeat the
+        # request.
         log.warning("contended", error=type(exc).__name__)
         return errors.Contended()
     return _translate_drf(exc) if isinstance(exc, drf.APIException) else None
 
 
 def is_database_unreachable(exc: BaseException) -> bool:
-    """True if the control database cannot be reached (not if it refused a statement)."""
+    """True if the control database is unreachable (not if it refused a statement)."""
     if isinstance(exc, psycopg_pool.PoolTimeout | psycopg_pool.PoolClosed):
         return True
-    # The task queue wraps what the same connection raises.
+    # The task queue wraps exceptions of the same connection.
     is_queues = isinstance(exc, ConnectorException) and isinstance(
         exc.__cause__, psycopg.OperationalError | psycopg.InterfaceError
     )
@@ -163,7 +165,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer a request that Django refuses (handler400): a wrong Host, a truncated body."""
+    """Answer a request that Django refuses (handler400), such as one with a wrong Host."""
     return respond(request, translate(exception) or errors.InvalidRequest())
 
 

@@ -1,8 +1,8 @@
 """Managers that read tenant data only within a scope.
 
-``Model.scoped.within(scope)`` reads the rows of a tenant. ``Model.objects`` raises, so that a use
-out of habit fails in the first test. ``Model.unscoped`` is for the platform's own work and needs a
-reason on its line (checked by tests/rules).
+``Model.scoped.within(scope)`` reads the rows of a tenant. ``Model.objects`` raises an error, so
+that its accidental use fails in the first test. ``Model.unscoped`` is for the platform's own work
+and needs a reason on its line (checked by tests/rules).
 """
 
 from typing import Any, Self, TypeVar
@@ -18,13 +18,13 @@ class ScopedQuerySet(models.QuerySet[ModelT]):
     """Rows of one tenant."""
 
     def within(self, scope: Scope) -> Self:
-        """Keep the rows of one organization and, where the model has one, of one environment."""
+        """Return the rows of one organization and, if the model has one, of one environment."""
         names = {field.name for field in self.model._meta.get_fields()}
         kept = self.filter(organization_id=scope.organization_id)
         return kept.filter(environment_id=scope.environment_pk) if "environment" in names else kept
 
     def within_organization(self, organization_id: int) -> Self:
-        """Keep the rows of one organization, in all of its environments."""
+        """Return the rows of one organization, in all of its environments."""
         return self.filter(organization_id=organization_id)
 
 
@@ -58,7 +58,7 @@ class RefusingManager(models.Manager[ModelT]):
 class TenantModel(models.Model):
     """Base of every model that belongs to a tenant (has an ``organization`` key)."""
 
-    # The default manager must work: forms, the admin and related managers rely on it.
+    # The default manager must work, because forms, the admin and related managers use it.
     unscoped: models.Manager[Any] = models.Manager()
     scoped: ScopedManager[Any] = ScopedManager()
     objects: RefusingManager[Any] = RefusingManager()

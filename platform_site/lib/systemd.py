@@ -1,4 +1,4 @@
-"""What a process reports to systemd (sd_notify(3)); nothing where no supervisor listens."""
+"""Reports of a process to systemd (sd_notify(3)); no effect without a supervisor."""
 
 import os
 import socket

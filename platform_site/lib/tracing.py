@@ -1,8 +1,8 @@
-"""Traces by OpenTelemetry, off by default: where the time of a request goes, across processes.
+"""OpenTelemetry traces of requests across processes, disabled by default.
 
-While ZTRACES_URL is unset nothing of OpenTelemetry is imported, and a span costs a comparison.
-Whether a request is traced is decided where it begins; one that is not makes no span anywhere.
-Spans hold names, statuses and numbers; never SQL, values, keys, bodies or the text of an error.
+If ZTRACES_URL is unset, OpenTelemetry is not imported, and a span costs one comparison. The process
+where a request begins decides if it is traced; untraced requests create no spans anywhere. Spans
+contain names, statuses and numbers; never SQL, values, keys, bodies or error texts.
 """
 
 import importlib.util
@@ -26,9 +26,9 @@ _NONE: Final[Mapping[str, str]] = {}
 
 
 class _State:
-    """What ``start`` made; None while traces are off. share: of the requests that begin here.
+    """The state set by ``start``; None without traces. share: of the requests that begin here.
 
-    current_span: the library's function; each span of a request asks it, traced or not.
+    current_span: the library's function, called for each span of every request.
     """
 
     provider: Any = None
@@ -38,7 +38,7 @@ class _State:
 
 
 def is_installed() -> bool:
-    """True if the packages of the extra `traces` are there."""
+    """True if the packages of the extra `traces` are installed."""
     return importlib.util.find_spec("opentelemetry") is not None and all(
         importlib.util.find_spec(name) is not None
         for name in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
@@ -49,8 +49,8 @@ def start(service: str, url: str, share: float) -> None:
     """Send this process's spans to a collector, unless url is "".
 
     url: of the collector's OTLP over HTTP, without the path. share: of the requests that begin
-    here; what another process began is traced if it is there. Call it after a fork: it starts a
-    thread.
+    here; requests of other processes are traced if they were traced there. Call it after a fork: it
+    starts a thread.
     """
     if not url or not is_installed():
         return
@@ -65,7 +65,7 @@ def start(service: str, url: str, share: float) -> None:
     session = requests.Session()
     session.trust_env = False
     provider = TracerProvider(
-        # ``root`` chooses: the library would make a span of a request before it drops it.
+        # ``root`` samples, because the library would create a span before dropping it.
         sampler=ALWAYS_ON,
         resource=Resource({"service.name": service}),
         shutdown_on_exit=False,
@@ -78,7 +78,7 @@ def start(service: str, url: str, share: float) -> None:
 
 
 def stop() -> None:
-    """Send what is left, and end the thread."""
+    """Send the remaining spans, and end the thread."""
     provider, _State.provider, _State.tracer = _State.provider, None, None
     if provider is not None:
         provider.shutdown()
@@ -87,17 +87,17 @@ def stop() -> None:
 def span(
     name: str, kind: Kind = "internal", attributes: Attributes = _NONE
 ) -> "AbstractContextManager[Span | None]":
-    """Time a block of a request that is traced; None otherwise."""
+    """Create a span around the block if the request is traced; yield None otherwise."""
     if not _is_traced():
         return _OFF
     return _open(name, kind, None, attributes)
 
 
 def root(name: str) -> "AbstractContextManager[Span | None]":
-    """Time a request from outside, whose own `traceparent` counts for nothing.
+    """Create the span of a request from outside, whose own `traceparent` is ignored.
 
-    A client could otherwise have each of its requests traced, or mix into another's trace. None for
-    all but a share of the requests.
+    Otherwise a client could have all of its requests traced, or add spans to another trace. Yields
+    None for requests that are not sampled.
     """
     if _State.tracer is None or random.random() >= _State.share:  # noqa: S311 - a sample, no secret
         return _OFF
@@ -107,7 +107,7 @@ def root(name: str) -> "AbstractContextManager[Span | None]":
 
 
 def continued(name: str, traceparent: str) -> "AbstractContextManager[Span | None]":
-    """Time a request of another process of ours, as a part of its trace; None if it has none."""
+    """Create the span of another process's request in its trace; None if it is not traced."""
     if _State.tracer is None:
         return _OFF
     from opentelemetry.context import Context  # noqa: PLC0415 - only where traces are on
@@ -123,7 +123,7 @@ def continued(name: str, traceparent: str) -> "AbstractContextManager[Span | Non
 
 
 def headers() -> Mapping[str, str]:
-    """Return what to send along, so that the next process continues the trace."""
+    """Return the headers with which the next process continues the trace."""
     if not _is_traced():
         return _NONE
     from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 - as above
@@ -148,7 +148,7 @@ def _open(name: str, kind: Kind, parent: Any, attributes: Attributes) -> "Iterat
         context=parent,
         kind=SpanKind[kind.upper()],
         attributes=attributes,
-        # An error's text may hold a tenant's values.
+        # The text of an error may contain a tenant's values.
         record_exception=False,
         set_status_on_exception=False,
     ) as opened:

@@ -30,25 +30,26 @@ How to write one (``environments/views.py`` is the example)::
     router.register("v1/devices", DeviceViewSet)
     urlpatterns = router.urls
 
-Five tables by action name declare the rest. The code and the OpenAPI document both read them, so
+Five tables by action name declare the rest. Both the code and the OpenAPI document use them, so
 that they cannot contradict each other:
 
 - ``access``: who may call the action. An action that is missing here answers 405.
 - ``request_serializers``: the body. ``self.read()`` returns it validated. An action that is
   missing here answers 400 to a body, unless it has parsers of its own.
 - ``query_serializers``: the query string's filters. ``self.read_query()`` returns them validated.
-- ``response_serializers``: what the action answers with, where that is not ``serializer_class``:
+- ``response_serializers``: the response, where it is not ``serializer_class``:
   None for no body; a ``PolymorphicProxySerializer`` where the value's type field decides.
-  ``self.respond(value)`` is the only way to answer with a body. Serializers of answers are shared
-  by all requests, so that they have no context.
+  ``self.respond(value)`` is the only way to respond with a body. Serializers of responses are
+  shared by all requests, so they have no context.
 - ``success_statuses``: the status, where it is not DRF's own (201 for ``create``, 200 with a
   body, 204 without one).
 
 Standard actions: ``list create destroy_all`` on the collection, ``retrieve update partial_update
-destroy`` on one object; ``ListAction`` and ``RetrieveAction`` have the reading ones. Anything else
-is an ``@action``; ``url_path`` may hold slashes and converters (``"<str:provider>/start"``), and
+destroy`` on one object; ``ListAction`` and ``RetrieveAction`` provide the reading ones. Anything
+else is an ``@action``; ``url_path`` may hold slashes and converters (``"<str:provider>/start"``),
+and
 ``@rename.mapping.delete`` adds a method to the same path. Verbs without a resource, such as
-``/v1/auth/login``, are actions of a viewset that is registered under their common path.
+``/v1/auth/login``, are actions of a viewset registered under their common path.
 
 ``tests/rules`` checks that every action is in ``access`` and walks every route with every role.
 """
@@ -72,19 +73,19 @@ from platform_site.lib.errors import NotFound
 from platform_site.lib.permissions import Access
 from platform_site.lib.web.bodies import refuse_body
 
-# Actions that answer without a body unless they name a serializer.
+# Actions that respond without a body unless they declare a serializer.
 WITHOUT_BODY: Final = frozenset({"destroy", "destroy_all"})
 
 ResponseSerializer = type[BaseSerializer[Any]] | PolymorphicProxySerializer
 
 
-# One of each, by class: DRF copies every field of each serializer that it makes, which takes longer
-# than a query.
+# One instance per class: DRF copies every field for each new serializer, which takes longer than a
+# query.
 _SHARED: Final[dict[Any, BaseSerializer[Any]]] = {}
 
 
 def represent(serializer: ResponseSerializer, value: Any) -> Any:
-    """Return a value in the form of a serializer, or of the one that its type field names."""
+    """Serialize a value, for a polymorphic serializer by its type field."""
     if isinstance(serializer, PolymorphicProxySerializer):
         variants: Any = serializer.serializers
         return represent(variants[value[serializer.resource_type_field_name]], value)
@@ -95,7 +96,7 @@ def represent(serializer: ResponseSerializer, value: Any) -> Any:
 
 
 class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
-    """Actions on one resource; see the module for how to write one.
+    """Actions on one resource; the module's docstring explains how to write one.
 
     access: by action, unlike a plain view's. ordering: of a list, stable and by indexed columns.
     not_found: raised by ``get_object``; a subclass of NotFound, with the resource's own code.
@@ -116,10 +117,10 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
         return ApiView.initialize_request(self, request, *args, **kwargs)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Enforce ``access``, and refuse a body that the action would not read.
+        """Enforce ``access``, and refuse a body that the action does not read.
 
-        A path with a NUL names nothing: PostgreSQL refuses such text, also in the audit trail, with
-        an error that is not a ValueError.
+        A path with NUL is not found: PostgreSQL refuses such text, also in the audit trail, with an
+        error that is not a ValueError.
         """
         super().initial(request, *args, **kwargs)
         if any("\0" in str(value) for value in kwargs.values()):
@@ -129,13 +130,13 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
             refuse_body(request.stream)
 
     def access_for(self, method: str) -> Access | None:
-        """Return what the action behind a method asks of its caller."""
+        """Return the access of the action behind a method."""
         return self.access.get(self.action_map.get(method.lower(), ""))
 
     def get_object(self) -> Any:
-        """Return the object that the path names, or raise ``not_found``.
+        """Return the object of the path, or raise ``not_found``.
 
-        A malformed id, such as one that is no UUID, is not found either.
+        A malformed id, such as an invalid UUID, is not found either.
         """
         try:
             return super().get_object()
@@ -143,12 +144,12 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
             raise self.not_found from None
 
     def response_serializer(self) -> ResponseSerializer | None:
-        """Return the serializer of the present action's answer, None if it has no body."""
+        """Return the serializer of the current action's response, None without a body."""
         default = None if self.action in WITHOUT_BODY else self.serializer_class
         return self.response_serializers.get(self.action, default)
 
     def success_status(self) -> int:
-        """Return the status with which the present action succeeds."""
+        """Return the success status of the current action."""
         if self.action in self.success_statuses:
             return self.success_statuses[self.action]
         if self.response_serializer() is None:
@@ -170,14 +171,14 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
         serializer: ResponseSerializer | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """Answer with a value in the form of the action's serializer, or of another one."""
+        """Respond with a value, serialized by the action's serializer or by another one."""
         data = represent(serializer or self._response_serializer(), value)
         return Response(data, status=self.success_status(), headers=dict(headers or {}))
 
     def respond_page(self, rows: QuerySet[Any]) -> Response:
         """Answer with the page of rows that the query string asks for.
 
-        Raises NotFound for a malformed cursor, InvalidRequest for a filter that there is not.
+        Raises NotFound for a malformed cursor, InvalidRequest for an unknown filter.
         """
         if self.action not in self.query_serializers:
             self.read_query(StrictSerializer)
@@ -233,8 +234,8 @@ class Router(SimpleRouter):
     ) -> None:
         """Add the routes of a viewset.
 
-        Raises TypeError, which ends the start, for one that has rows but no ``get_queryset``, or
-        DRF's ``queryset``: the rows that a caller may reach begin with a scope.
+        Raises TypeError at startup for a viewset that lists rows without ``get_queryset``, or that
+        has DRF's ``queryset``: querysets must begin with a scope.
         """
         is_unscoped = viewset.get_queryset is GenericAPIView.get_queryset
         if viewset.queryset is not None or (is_unscoped and issubclass(viewset, WITH_ROWS)):
@@ -242,5 +243,5 @@ class Router(SimpleRouter):
         super().register(prefix, viewset, basename)
 
     def get_default_basename(self, viewset: type[Any]) -> str:
-        """Return the name of the viewset: routes are never reversed by name."""
+        """Return the viewset's name; routes are never reversed by name."""
         return viewset.__name__

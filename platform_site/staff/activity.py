@@ -1,6 +1,6 @@
-"""The roll-up behind the dashboard: every ten minutes one row about all tenants.
+"""The roll-up for the dashboard: one row about all tenants every ten minutes.
 
-Read by the indexes of time alone, so that a roll-up costs what happened since the last one.
+It only uses indexes on time, so that a roll-up only reads the rows since the last one.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ from platform_site.models import ActiveOrganization, ActivitySample
 from platform_site.staff import http_activity
 
 SLOT: Final = timedelta(minutes=10)
-# A first roll-up, or one after a standstill, looks back this far.
+# How far a first roll-up, or one after an outage, goes back.
 CAUGHT_UP: Final = timedelta(days=1)
 RETENTION: Final = timedelta(days=8)
 DAYS_KEPT: Final = timedelta(days=31)
@@ -76,7 +76,7 @@ def _values(since: datetime, until: datetime) -> dict[str, Any]:
         "until": until,
         "slot": SLOT,
         "tag": str(AccountTag.SESSION_CREATE),
-        # Ids begin with their time, and are made after the request has begun.
+        # Ids begin with the time, and are created after the request's start.
         "first_id": UUID(int=int(since.timestamp() * 1000) << 80),
     }
 

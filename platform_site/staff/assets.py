@@ -1,4 +1,4 @@
-"""The admin's own files beside unfold's (settings.UNFOLD)."""
+"""Static files of the admin in addition to unfold's (settings.UNFOLD)."""
 
 from django.http import HttpRequest
 from django.templatetags.static import static
@@ -10,5 +10,5 @@ def style(_request: HttpRequest) -> str:
 
 
 def landmarks(_request: HttpRequest) -> str:
-    """Return the path of the script that names the parts of a page."""
+    """Return the path of the script that adds landmark roles to a page."""
     return static("staff/landmarks.js")

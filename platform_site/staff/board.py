@@ -1,4 +1,4 @@
-"""The parts of the dashboard, which each feature adds to."""
+"""The parts of the dashboard, to which each feature adds."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from platform_site.staff.charts import Chart
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One figure. link: the list behind it."""
+    """One figure. link: to the list with its rows."""
 
     title: str
     value: str
@@ -22,7 +22,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Something that staff has to look at."""
+    """A problem that staff has to check."""
 
     text: str
     link: str
@@ -30,7 +30,7 @@ class Alert:
 
 @dataclass(slots=True)
 class Board:
-    """What the page shows."""
+    """The content of the dashboard."""
 
     cards: list[Card]
     alerts: list[Alert]

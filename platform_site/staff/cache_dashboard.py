@@ -1,4 +1,4 @@
-"""The dashboard's part about the edge cache and billing."""
+"""The edge cache and billing on the dashboard."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime

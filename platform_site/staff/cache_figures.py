@@ -13,7 +13,7 @@ from platform_site.lib.errors import PlatformError
 from platform_site.staff.figures import MAX_COUNTED
 
 DAY: Final = timedelta(days=1)
-# The last sample of each full ten minutes; counters only rise.
+# The last sample of each full ten minutes; counters only increase.
 SAMPLES: Final[LiteralString] = """
 SELECT DISTINCT ON (slot) date_bin('10 minutes', moment, 'epoch') AS slot,
     total_hits, total_misses, bytes_served, p95_latency_ms
@@ -33,7 +33,7 @@ SELECT
 
 
 class Traffic(NamedTuple):
-    """What the cache served in ten minutes."""
+    """The cache's traffic in ten minutes."""
 
     begins_at: datetime
     hits: int
@@ -43,7 +43,7 @@ class Traffic(NamedTuple):
 
 
 def traffic(*, now: datetime) -> list[Traffic]:
-    """Return the last day's traffic, oldest first; restarts of counters count as nothing."""
+    """Return the last day's traffic, oldest first; a restarted counter adds nothing."""
     with connection.cursor() as cursor:
         cursor.execute(SAMPLES, {"since": now - DAY, "now": now})
         rows = cursor.fetchall()
@@ -57,7 +57,7 @@ def _between(before: tuple[Any, ...], after: tuple[Any, ...]) -> Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Where the money is. balance_ucr: of all accounts, which is zero or a fault."""
+    """The ledger's balances. balance_ucr: of all accounts; anything but zero is an error."""
 
     balance_ucr: int
     unsettled: int
@@ -76,7 +76,7 @@ def ledger() -> Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The nodes by state, and by region. is_known: False while the brain does not answer."""
+    """The nodes by state and by region. is_known: False while the brain does not respond."""
 
     is_known: bool
     states: dict[str, int]
@@ -85,7 +85,7 @@ class Nodes:
 
 
 def nodes() -> Nodes:
-    """Return the nodes as the brain has them."""
+    """Return the nodes from the brain."""
     try:
         rows = staff_overview.all_nodes()
     except PlatformError:

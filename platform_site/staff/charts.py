@@ -25,7 +25,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart. summary: the same in words, for those who do not see it."""
+    """A chart. summary: the same in words, for screen readers."""
 
     title: str
     summary: str
@@ -36,12 +36,12 @@ class Chart:
 
     @property
     def is_empty(self) -> bool:
-        """True if there is nothing to draw."""
+        """True if there is no data."""
         return not any(value for each in self.series for value in each.values)
 
     @property
     def template(self) -> str:
-        """Return unfold's component."""
+        """Return the template of unfold's component."""
         return f"unfold/components/chart/{self.kind}.html"
 
     @property
@@ -51,7 +51,7 @@ class Chart:
 
     @property
     def data(self) -> str:
-        """Return what unfold's component reads."""
+        """Return the data for unfold's component."""
         datasets = [self._dataset(each) for each in self.series]
         return json.dumps({"labels": list(self.labels), "datasets": datasets})
 

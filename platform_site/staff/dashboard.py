@@ -1,4 +1,4 @@
-"""The admin's first page: what runs, what needs doing (settings.UNFOLD)."""
+"""The admin's first page: the state of the platform, and open problems (settings.UNFOLD)."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from platform_site.staff.board import Alert, Board, Card, clock, link
 from platform_site.staff.charts import Chart, Series
 from platform_site.staff.figures import Organizations, Queue
 
-# Two roll-ups are missing then.
+# After this time two roll-ups are missing.
 LATE: Final = timedelta(minutes=25)
 SLOW_QUEUE: Final = timedelta(minutes=10)
 

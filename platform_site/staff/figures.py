@@ -1,4 +1,4 @@
-"""The figures of the dashboard that every installation has; each function asks one question."""
+"""The dashboard's figures that every installation has; each function runs one query."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -14,7 +14,7 @@ from platform_site.models import ActiveOrganization, ActivitySample
 
 DAY: Final = timedelta(days=1)
 CHART_DAYS: Final = 30
-# Rows that are counted at most: more of them is "many" in any case.
+# Maximum rows to count; more rows make no difference to staff.
 MAX_COUNTED: Final = 10_000
 QUEUE: Final = """
 SELECT
@@ -31,7 +31,7 @@ SELECT
 
 @dataclass(frozen=True, slots=True)
 class Organizations:
-    """How many there are, new ones, and those active by day (oldest first)."""
+    """Numbers of organizations: all, new ones, and active ones by day (oldest first)."""
 
     total: int
     new: int
@@ -67,7 +67,7 @@ def samples(*, now: datetime) -> list[ActivitySample]:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """Background tasks. oldest: since when the first of those waiting does."""
+    """Background tasks. oldest: since when the oldest waiting task waits."""
 
     waiting: int
     failed: int
@@ -82,7 +82,7 @@ def queue() -> Queue:
 
 
 def failed_deliveries(*, now: datetime) -> dict[str, Any]:
-    """Return the mails and SMS that failed: waiting for an operator, given up within a day."""
+    """Return the failed mails and SMS: those waiting for staff, and those given up within a day."""
     states = Delivery.State
     rows = Delivery.unscoped.filter(  # unscoped: the platform's own figures
         Q(state=states.FAILED) | Q(state=states.GIVEN_UP, finished_at__gt=now - DAY)

@@ -1,7 +1,7 @@
 """HTTP requests of all web processes by ten minutes, for the admin's dashboard.
 
-Each process adds its counts every few seconds to the row of the ten minutes: what it answers costs
-no query, and what a process that was killed had not written is lost.
+Each process adds its counts to the row of the ten minutes every few seconds. A request costs no
+query, and a killed process loses the counts since its last write.
 """
 
 import threading
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 def write() -> None:
-    """Add what this process counted; without the database it is kept for the next time."""
+    """Write this process's counts; if the database is unavailable, keep them for the next time."""
     publishing.publish()
     taken = TALLY.take()
     if not taken:
@@ -50,7 +50,7 @@ def write() -> None:
 
 
 def keep_writing() -> None:
-    """Write this, and the requests of each organization, every few seconds from now on."""
+    """Start a thread that writes these counts, and those of organizations, every few seconds."""
     threading.Thread(target=_write_forever, name="http-activity", daemon=True).start()
 
 
@@ -59,7 +59,7 @@ def _write_forever() -> None:
         time.sleep(WRITE_EVERY_S)
         write()
         request_activity.write()
-        # A connection of a pool goes back; one of the thread's own is not kept.
+        # Returns the connection to the pool, or closes the thread's own.
         connection.close()
 
 
@@ -69,14 +69,14 @@ def samples(*, now: datetime) -> list[HttpSample]:
 
 
 def delete_old(*, now: datetime) -> None:
-    """Delete what no chart shows."""
+    """Delete samples that no chart shows."""
     HttpSample.objects.filter(begins_at__lt=now - RETENTION).delete()
 
 
 def percentile(counts: Sequence[int], share: float) -> float | None:
-    """Return the milliseconds within which a share of the requests was answered; None of none.
+    """Return a percentile of the response times in milliseconds; None without requests.
 
-    Between two bounds requests are taken to be spread evenly.
+    Requests between two bounds are assumed to be evenly distributed.
     """
     wanted = share * sum(counts)
     if not wanted:

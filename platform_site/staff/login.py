@@ -53,17 +53,17 @@ class StaffLoginForm(AuthenticationForm):  # type: ignore[misc]  # unfold ships 
 
 
 def note_proven(request: HttpRequest, user: User) -> None:
-    """Note in an admin session that the second factor was proven, until all sessions are ended."""
+    """Record in an admin session that the second factor was proven."""
     request.session[PROVEN] = str(user.pk)
     request.session[ENDED_BEFORE] = user.sessions_ended
 
 
 def is_proven(request: HttpRequest) -> bool:
-    """True if the second factor was proven in this admin session, which was not ended since."""
+    """True if the second factor was proven in this admin session, and it was not ended since."""
     user, session = request.user, request.session
     if not isinstance(user, User) or session.get(PROVEN) != str(user.pk):
         return False
-    # A session from before this was noted began before any were ended.
+    # A session from before this value existed began before any sessions were ended.
     is_current: bool = session.get(ENDED_BEFORE, 0) == user.sessions_ended
     return is_current
 
@@ -78,7 +78,7 @@ def prove(request: HttpRequest, user: User, code: str) -> None:
             is_right = _check(cast(PlatformRequest, request), user, code)
     except PlatformError as exc:
         raise ValidationError(exc.title) from exc
-    # Raised outside of the transaction, so that the count stays.
+    # Raised outside the transaction, so that the attempt stays counted.
     if not is_right:
         _record(request, user, code, outcome="refused")
         raise ValidationError("The code is wrong.")

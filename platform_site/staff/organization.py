@@ -1,4 +1,4 @@
-"""What one organization has and uses: its page in the admin (STAFF_ORGANIZATION_FACTS)."""
+"""An organization's figures on its page in the admin (STAFF_ORGANIZATION_FACTS)."""
 
 from datetime import datetime
 from typing import Final
@@ -22,9 +22,9 @@ BALANCES: Final = ("granted", "paid", "debt")
 
 
 def facts(object_id: str) -> list[Card]:
-    """Return a card for each kind of thing, with the list behind it; none for what is no number.
+    """Return a card for each figure, with a link to its list.
 
-    Each asks one question that an index answers.
+    Each runs one query that uses an index.
     """
     if not object_id.isdecimal():
         return []
@@ -80,7 +80,7 @@ def _limits(number: int) -> Card:
 
 
 def _cache(number: int) -> list[Card]:
-    # Only with the feature, as its application is.
+    # Only if the feature's app is installed.
     account = apps.get_model("billing", "Account")
     owned = account.objects.filter(organization_id=number, kind__in=BALANCES)
     balance = owned.aggregate(sum=Sum("balance_ucr"))["sum"] or 0

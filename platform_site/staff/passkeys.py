@@ -1,4 +1,4 @@
-"""Sign-in to the admin by a passkey alone: possession and user verification prove both factors."""
+"""Sign-in to the admin with a passkey: possession and user verification prove both factors."""
 
 from typing import Any, cast
 
@@ -24,7 +24,7 @@ from twofactor.webauthn.factor import FACTOR
 
 
 def urls() -> list[URLPattern]:
-    """Return the paths; CSRF protection applies, as to the form beside the button."""
+    """Return the paths; CSRF protection applies, as for the login form."""
     return [
         path("login/passkey/start/", never_cache(require_POST(start)), name="passkey_start"),
         path("login/passkey/finish/", never_cache(require_POST(finish)), name="passkey_finish"),
@@ -43,7 +43,7 @@ def start(request: HttpRequest) -> HttpResponse:
 
 
 def finish(request: HttpRequest) -> HttpResponse:
-    """Open a session of the admin for the owner of a passkey who is staff."""
+    """Open a session of the admin for the owner of a passkey, who must be staff."""
     try:
         path_after = _enter(request, _body(request))
     except PlatformError as exc:
@@ -54,8 +54,8 @@ def finish(request: HttpRequest) -> HttpResponse:
 def _enter(request: HttpRequest, body: dict[str, Any]) -> str:
     """Sign in; return the path to go to.
 
-    Raises PasskeyRejected for people who are not staff, as for a wrong passkey, and where the
-    policy does not count passkeys.
+    Raises PasskeyRejected for a wrong passkey, for users who are not staff, and if the policy does
+    not allow passkeys.
     """
     user = sign_in.proven_user(
         cast(PlatformRequest, request),
@@ -78,7 +78,7 @@ def _enter(request: HttpRequest, body: dict[str, Any]) -> str:
 
 def _body(request: HttpRequest) -> dict[str, Any]:
     try:
-        # Unlike json, it refuses lone surrogates, which nothing can encode.
+        # Unlike json, orjson refuses lone surrogates, which cannot be encoded.
         body = orjson.loads(request.body)
     except (orjson.JSONDecodeError, RecursionError):
         body = None

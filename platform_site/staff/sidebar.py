@@ -1,4 +1,4 @@
-"""The admin's entries by job (settings.UNFOLD)."""
+"""The admin's sidebar, grouped by subject (settings.UNFOLD)."""
 
 from typing import Any, Final
 
@@ -60,7 +60,7 @@ OPERATIONS: Final[tuple[Entry, ...]] = (
 
 
 def navigation(_request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the sidebar; without the cache's feature its entries are left out."""
+    """Return the sidebar; without the cache's feature its entries are omitted."""
     groups = {"Customers": CUSTOMERS, "Sign-in": SIGN_IN, "SQL": SQL}
     if settings.HAS_CACHE:
         groups |= {"Edge cache": CACHE, "Billing": BILLING}

@@ -37,12 +37,12 @@ class PlatformAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold ships 
     index_template = "admin/dashboard.html"
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """True if the user is active staff and has proved the second factor in this session."""
+        """True if the user is active staff and has proven the second factor in this session."""
         user = request.user
         return bool(user.is_active and getattr(user, "is_staff", False) and is_proven(request))
 
     def get_urls(self) -> list[Any]:
-        """Return the URLs, with the pages that are no lists of models."""
+        """Return the URLs, including pages that are not lists of models."""
         pages: list[Any] = []
         if settings.HAS_CACHE:
             from edgecache import staff_pages  # noqa: PLC0415 - only with the feature
@@ -51,7 +51,7 @@ class PlatformAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold ships 
         return [*passkeys.urls(), *pages, *super().get_urls()]
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Return the login page, or sign in."""
+        """Show the login page, or sign in."""
         return _with_policy(super().login(request, extra_context))
 
     def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:

@@ -1,6 +1,6 @@
-"""``{% module %}``: a script of a page, with all that it imports loaded at the same time.
+"""``{% module %}``: a script of a page; its imports are loaded at the same time.
 
-``{% preload %}``: the same for a module that the script imports itself, on some screens only.
+``{% preload %}``: the same for a module that the script imports itself, only on some screens.
 """
 
 import posixpath
@@ -19,21 +19,21 @@ register = template.Library()
 IMPORT: Final = re.compile(
     r'^(?:import|export)\b[^"]*?from "(\.[^"]+)";|^} from "(\.[^"]+)";', re.MULTILINE
 )
-# Large, and needed by nothing that is painted first: style sheets come before it.
+# Large and not needed for the first paint, so style sheets are loaded before it.
 VENDOR: Final = "vendor/"
 LATER: Final = mark_safe(' fetchpriority="low"')
 
 
 @register.simple_tag
 def module(name: str) -> SafeString:
-    """Return the tags of a module: without the hints each level of imports costs a round trip."""
+    """Return the tags of a module; the hints save a round trip per level of imports."""
     hints = _hints(imported(name))
     return format_html('{}\n<script type="module" src="{}"></script>', hints, static(name))
 
 
 @register.simple_tag
 def preload(name: str, *, media: str) -> SafeString:
-    """Return the hints of a module that a script imports at once where a media query matches."""
+    """Return the hints of a module that a script imports immediately if a media query matches."""
     return _hints((*imported(name), name), format_html(' media="{}"', media))
 
 

@@ -1,1 +1,1 @@
-"""gunicorn with connections shared evenly, and few threads that compute at a time."""
+"""gunicorn workers with balanced connections, and a limit on computing threads."""

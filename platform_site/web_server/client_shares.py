@@ -1,4 +1,4 @@
-"""What one client may hold of a web server process, by its address."""
+"""Limits of one client's resources in a web server process, by its address."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -9,17 +9,17 @@ from platform_site.lib.web.addresses import address_behind, subscriber_network
 from platform_site.web_server.connection import RECEIVE_BYTES, Connection
 from platform_site.web_server.framing import forwarded_for
 
-# What incomplete requests may hold, beyond RECEIVE_BYTES of each.
+# Memory for incomplete requests, in addition to RECEIVE_BYTES of each.
 RECEIVING_LIMIT_BYTES: Final = 64 * 2**20
-# A proxy that was not declared may be on this machine, with many clients behind it.
+# An undeclared proxy on this machine may have many clients behind it.
 LOCAL: Final = frozenset({"127.0.0.1", "::1", "unknown"})
 
 
 class ClientShares:
-    """Connections, places of large bodies, and memory of incomplete requests.
+    """Shares of connections, of slots for large bodies, and of memory for incomplete requests.
 
     A client is an IPv4 address or an IPv6 /64. Behind declared proxies each connection is a
-    proxy's, so only what belongs to a request is shared, by the address that the proxy names.
+    proxy's, so only the resources of requests are shared, by the address in the proxy's header.
     """
 
     def __init__(self, *, connections: int, streams: int, trusted_proxies: int) -> None:
@@ -32,7 +32,7 @@ class ClientShares:
     # --- connections ----------------------------------------------------------------------------
 
     def try_open(self, conn: Connection) -> bool:
-        """Count a connection in; False if its address holds all that it may."""
+        """Count a new connection; False if its address has reached its share."""
         key = self._key_of_connection(conn)
         if key is None:
             return True
@@ -42,7 +42,7 @@ class ClientShares:
         return True
 
     def replace(self, conn: Connection) -> None:
-        """Count a connection in for another one of its address that was closed."""
+        """Count a new connection that replaces a closed one of the same address."""
         key = self._key_of_connection(conn)
         if key is not None:
             self._connections.take(key)
@@ -57,7 +57,7 @@ class ClientShares:
         return iter(tuple(self._of_address.get(subscriber_network(_peer(conn)), ())))
 
     def closed(self, conn: Connection) -> None:
-        """Count a connection out, with all that it holds; again it changes nothing."""
+        """Remove a closed connection and its resources; safe to repeat."""
         self.end_stream(conn)
         self.release_memory(conn)
         key, conn.counted_as = conn.counted_as, None
@@ -71,7 +71,7 @@ class ClientShares:
     # --- requests -------------------------------------------------------------------------------
 
     def try_stream(self, conn: Connection) -> bool:
-        """Take a place for a body that a thread reads; False if others need it."""
+        """Take a slot for a body that a thread reads; False if it is reserved for others."""
         key = self.key_of_request(conn)
         if not self._streams.try_take(key):
             return False
@@ -79,13 +79,13 @@ class ClientShares:
         return True
 
     def end_stream(self, conn: Connection) -> None:
-        """Return the place of a large body, if the request had one."""
+        """Release the slot of a large body, if the request had one."""
         if conn.is_stream:
             conn.is_stream = False
             self._streams.give_back(conn.stream_key)
 
     def try_receive(self, conn: Connection) -> bool:
-        """Take memory for what has arrived; False if others need it."""
+        """Take memory for received bytes; False if it is reserved for others."""
         size = len(conn.received)
         if size <= RECEIVE_BYTES:
             return True
@@ -97,13 +97,13 @@ class ClientShares:
         return True
 
     def release_memory(self, conn: Connection) -> None:
-        """Return the memory of a request that a thread has begun with."""
+        """Release the memory of a request that a thread now processes."""
         size, conn.held_bytes = conn.held_bytes, 0
         if size:
             self._memory.give_back(conn.memory_key, size)
 
     def key_of_request(self, conn: Connection) -> str | None:
-        """Return whose share a request takes, once its head is there; None for no one's."""
+        """Return the share key of a request, once its head was received; None for no share."""
         claimed = forwarded_for(conn.received) if self._trusted_proxies else ""
         return self._key(
             address_behind(_peer(conn), claimed, trusted_proxies=self._trusted_proxies)
@@ -115,7 +115,7 @@ class ClientShares:
         return None if self._trusted_proxies else self._key(_peer(conn))
 
     def _key(self, address: str) -> str | None:
-        """Return whose share it is; None for a client that has no share of its own."""
+        """Return the share key of an address; None for a client without a share."""
         network = subscriber_network(address)
         return None if network in LOCAL else network
 

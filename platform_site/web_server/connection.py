@@ -1,4 +1,4 @@
-"""One client's connection: what has arrived of its next request, and whose it is."""
+"""A client's connection, with the received bytes of its next request."""
 
 import socket
 import time
@@ -14,22 +14,22 @@ RECEIVE_BYTES: Final = 64 * 1024
 
 
 class ClientSocket(socket.socket):
-    """A socket that asks the system for a mode only if it has another one."""
+    """A socket that avoids system calls if the blocking mode does not change."""
 
     def setblocking(self, flag: bool) -> None:
-        """Wait in calls, or not."""
+        """Set the blocking mode."""
         if flag != self.getblocking():
             super().setblocking(flag)
 
 
 class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
-    """A connection whose requests are received before a thread begins with them.
+    """A connection whose requests are received before a thread processes them.
 
     caller: the organization of its latest request. is_idle: it waits for a request. is_stream: a
-    thread reads the body meanwhile, at the client's pace. begun_at: when the first byte of an
-    incomplete request arrived (time.monotonic). drain_left: bytes that may still come after the
-    last response. on_close: called with the connection before it is closed. The rest is what it
-    holds of the shares (client_shares.py), and whose they are.
+    thread reads the body while it arrives. begun_at: when the first byte of an incomplete request
+    arrived (time.monotonic). drain_left: bytes that may still come after the last response.
+    on_close: called with the connection before it is closed. The other fields are its resources and
+    share keys (client_shares.py).
     """
 
     counted_as: str | None = None
@@ -48,11 +48,11 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
         self.is_stream = False
         self.pace = MinimumRate()
         self.drain_left = 0
-        # What there is to read, the loop reads; a thread has no need to wait for it.
+        # The loop has read the available bytes; a thread must not wait for them.
         self.data_ready = True
 
     def receive(self) -> Progress | None:
-        """Read what there is, without waiting; None if the client closed the connection."""
+        """Read the available bytes without waiting; None if the client closed the connection."""
         try:
             piece = self.sock.recv(RECEIVE_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -67,11 +67,11 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
         return progress(self.received)
 
     def is_too_slow(self, now: float) -> bool:
-        """True if its request should have arrived by now."""
+        """True if the time limit for its request is over."""
         return now - self.begun_at > RECEIVE_S + len(self.received) / SLOWEST_BYTES_PER_S
 
     def hand_over(self) -> None:
-        """Let gunicorn's parser read what was received first; runs in the request's thread."""
+        """Let gunicorn's parser start with the received bytes; runs in the request's thread."""
         self.init()
         self.pace = MinimumRate()
         sock = PacedSocket(self.sock, self.pace) if self.is_stream else self.sock
@@ -80,13 +80,13 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
         self.received = bytearray()
 
     def take_back(self) -> bool:
-        """Take what the parser read beyond its request; True if there is something."""
+        """Take back the bytes that the parser read beyond its request; True if there are any."""
         self.received = bytearray(self.parser.unreader.take_buffered())
         self.begun_at = time.monotonic()
         return bool(self.received)
 
     def close(self, graceful: bool = False) -> None:
-        """Return what it holds and close it."""
+        """Release its resources and close it."""
         self.is_closed = True
         self._on_close(self)
         super().close(graceful)

@@ -1,7 +1,7 @@
-"""How far a request has arrived, from the bytes received so far.
+"""Determine from the received bytes how far a request has arrived.
 
-Only enough of HTTP is read to know whether a thread that parses the request would have to wait for
-its client. Whatever looks wrong counts as complete: gunicorn's parser refuses it.
+HTTP is parsed only as far as needed to know whether a thread would have to wait for the client.
+Malformed requests count as complete: gunicorn's parser refuses them.
 """
 
 import re
@@ -9,17 +9,17 @@ from enum import Enum, auto
 from typing import Final
 
 HEAD_LIMIT_BYTES: Final = 64 * 1024
-# A request up to this size is received before a thread begins with it: the largest body of SQL,
-# and of everything else, is 1 MiB.
+# A request up to this size is received before a thread processes it: the largest body of SQL and of
+# other JSON requests is 1 MiB.
 BUFFER_LIMIT_BYTES: Final = 2**20 + HEAD_LIMIT_BYTES
 
 _END: Final = b"\r\n\r\n"
 _LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n")
-# In another form, as with a hundred leading zeros, gunicorn may still read it as a length.
+# In other forms, for example with a hundred leading zeros, gunicorn may still parse it as a length.
 _UNREAD_LENGTH: Final = re.compile(rb"\r\ncontent-length[ \t]*:")
 _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding[ \t]*:")
 _CHUNK_SIZE: Final = re.compile(rb"([0-9a-f]{1,8})\r\n", re.IGNORECASE)
-# A client that expects 100 (Continue) sends no body before a thread has asked for it.
+# A client that expects 100 (Continue) sends no body before a thread requests it.
 _EXPECT: Final = re.compile(rb"\r\nexpect[ \t]*:")
 _FORWARDED_FOR: Final = re.compile(rb"\r\nx-forwarded-for:([^\r\n]*)", re.IGNORECASE)
 
@@ -42,8 +42,8 @@ def progress(received: bytes | bytearray) -> Progress:
     end = received.find(_END)
     if end < 0:
         return Progress.TOO_LONG if len(received) > HEAD_LIMIT_BYTES else Progress.PARTIAL
-    # With the line break after the last header. In lower case: a search that ignores case cannot
-    # skip to the pattern's beginning.
+    # Includes the line break after the last header. In lower case, because a case-insensitive
+    # search is slow.
     head = bytes(received[: end + 2]).lower()
     body_start = end + len(_END)
     if _CHUNKED.search(head):
@@ -59,9 +59,10 @@ def progress(received: bytes | bytearray) -> Progress:
 
 
 def _has_last_chunk(received: bytes | bytearray, at: int) -> bool:
-    """True if the chunks from there on are whole.
+    """True if all chunks from this position have arrived.
 
-    They are counted: the bytes of a last chunk may also be the content of an unfinished one.
+    The chunks are parsed, because the bytes of a last chunk may also be content of an unfinished
+    one.
     """
     while (size := _CHUNK_SIZE.match(received, at)) is not None:
         length = int(size[1], 16)
@@ -72,6 +73,6 @@ def _has_last_chunk(received: bytes | bytearray, at: int) -> bool:
 
 
 def forwarded_for(received: bytes | bytearray) -> str:
-    """Return what X-Forwarded-For says in a head that has arrived, as gunicorn joins its lines."""
+    """Return X-Forwarded-For from a received head, with lines joined like in gunicorn."""
     head = bytes(received[: received.find(_END)])
     return b",".join(_FORWARDED_FOR.findall(head)).decode("latin-1")

@@ -1,6 +1,6 @@
-"""gunicorn's response, sent with as few system calls as it takes.
+"""gunicorn's response, sent with as few system calls as possible.
 
-Each of them gives up the interpreter lock, for which a thread then waits again.
+Each system call releases the interpreter lock, for which the thread then waits again.
 """
 
 import time
@@ -12,7 +12,7 @@ from gunicorn.http import wsgi  # type: ignore[import-untyped]  # it has no type
 
 from platform_site.lib.web.pace import SLOWEST_TAKEN_BYTES_PER_S, MinimumRate
 
-# A longer piece of a body is not copied behind the head.
+# Longer pieces of a body are not copied behind the head.
 JOIN_LIMIT_BYTES: Final = 256 * 1024
 
 
@@ -53,7 +53,7 @@ class Response(wsgi.Response):  # type: ignore[misc]  # untyped library
         self.headers_sent = True
 
     def can_sendfile(self) -> bool:
-        """Return False: sendfile(2) would not wait for the head."""
+        """Return False: sendfile(2) would send before the buffered head."""
         return False
 
     def _emit_body(self, data: bytes) -> None:
@@ -68,17 +68,17 @@ class Response(wsgi.Response):  # type: ignore[misc]  # untyped library
         self._send_all(data)
 
     def _send_all(self, data: bytes) -> None:
-        """Send to a client that takes it at a certain rate at least. Raises OSError."""
+        """Send to a client that must read at the minimum rate. Raises OSError."""
         left = memoryview(data)
         while left:
             began = time.monotonic()
-            # Less than all of it if the client takes longer than the socket's timeout.
+            # Fewer bytes if the client takes longer than the socket's timeout.
             sent = self.sock.send(left)
             self.pace.count(time.monotonic() - began, sent)
             left = left[sent:]
 
     def close(self) -> None:
-        """Send what ends the response."""
+        """Send the end of the response."""
         self.send_headers()
         if self.chunked or self._unsent:
             self._send(b"0\r\n\r\n" if self.chunked else b"")

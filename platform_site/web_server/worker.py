@@ -1,10 +1,9 @@
 """gunicorn's threaded worker with five changes.
 
-Requests run in compute slots (platform_site/lib/web/compute_slots.py) instead of in an executor; a
-connection goes to the process that has the fewest; a request is received by the loop before a
-thread begins with it, so that clients which send slowly hold no threads; the loop waits for no
-client that is to close its connection; and of what clients hold, each address has a share
-(client_shares.py).
+Requests run in compute slots (platform_site/lib/web/compute_slots.py) instead of an executor; a
+connection goes to the process with the fewest; the loop receives a request before a thread
+processes it, so that slow clients hold no threads; the loop does not block on clients that have to
+close their connection; and each address has a share of the resources (client_shares.py).
 """
 
 import struct
@@ -32,18 +31,18 @@ from platform_site.web_server.connection import RECEIVE_BYTES, ClientSocket, Con
 from platform_site.web_server.framing import Progress, progress
 from platform_site.web_server.response import Response, answer
 
-# How long a process leaves a new connection to one that has fewer. It then accepts it whatever the
-# counts say: the other may hang.
+# How long a process leaves a new connection to one that has fewer. It then accepts it anyway,
+# because the other one may hang.
 LEAVE_S: Final = 0.05
-# When it looks again whether the connection and the difference are still there.
+# The interval of checking whether the connection is still waiting.
 PAUSE_S: Final = 0.001
-# How long a thread waits for a client that takes or sends nothing: 10 s (struct timeval).
+# How long a thread waits for a client that does not read or send: 10 s (struct timeval).
 STALL_LIMIT: Final = struct.pack("ll", 10, 0)
-# One of this many threads may read large bodies while they arrive.
+# One in this many threads may read large bodies while they arrive.
 THREADS_PER_STREAM: Final = 8
 BUSY: Final = "503 Service Unavailable\r\nRetry-After: 2"
-# How long, and for how many bytes, a client may go on sending after the last response (RFC 9112,
-# 9.6: closing immediately could take that response from it).
+# How long, and how many bytes, a client may continue to send after the last response (RFC 9112,
+# 9.6: closing immediately could discard that response).
 LINGER_S: Final = 2.0
 LINGER_BYTES: Final = 64 * 1024
 IDLE_SLOT: Final = -1
@@ -51,12 +50,12 @@ IDLE_SLOT: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class FinishedFuture:
-    """The result of a request, as gunicorn's ``finish_request`` asks a future for it."""
+    """A future for gunicorn's ``finish_request``, with the result of a request."""
 
     value: Any
 
     def cancelled(self) -> bool:
-        """Return False: no request is cancelled before it begins."""
+        """Return False: requests are not cancelled before they begin."""
         return False
 
     def result(self) -> Any:
@@ -65,10 +64,10 @@ class FinishedFuture:
 
 
 class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped library
-    """One process.
+    """A worker process.
 
     counts, slot: set by the parent before the fork. slot_count: how many requests compute
-    concurrently. trusted_proxies: how many of our own are in front.
+    concurrently. trusted_proxies: the number of the platform's own proxies in front.
     """
 
     counts: ConnectionCounts
@@ -104,7 +103,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         super().init_process()
 
     def accept(self, listener: Any) -> None:
-        """Accept a connection, unless a process with fewer should have it."""
+        """Accept a connection, unless a process with fewer connections should."""
         now = time.monotonic()
         self._was_asked = True
         self._left_at = self._left_at or now
@@ -121,7 +120,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             sock, address = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return False
-        # It stays a blocking socket: the loop reads without waiting whatever its mode is.
+        # It stays a blocking socket; the loop reads with MSG_DONTWAIT.
         sock = ClientSocket(sock.family, sock.type, sock.proto, sock.detach())
         self.nr_conns += 1
         for option in (SO_RCVTIMEO, SO_SNDTIMEO):
@@ -138,9 +137,9 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         return True
 
     def _make_room(self, conn: Connection) -> bool:
-        """Count a new connection, closing an idle one for it if there are too many.
+        """Count a new connection; if there are too many, close an idle one.
 
-        False: its address holds all that it may, and uses it.
+        False if its address has reached its share without idle connections.
         """
         if not self._shares.try_open(conn):
             if not self._close_idle(self._shares.opened_beside(conn)):
@@ -153,7 +152,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         return True
 
     def _close_idle(self, candidates: Iterable[Connection]) -> bool:
-        """Close the first connection that waits for a request; False if there is none."""
+        """Close the first idle connection; False if there is none."""
         for conn in candidates:
             # A thread may be about to register it.
             if conn.is_idle and conn.sock in self.poller.get_map():
@@ -165,7 +164,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         return False
 
     def set_accept_enabled(self, enabled: bool) -> None:
-        """Listen or not; a process that ends first takes what has connected to it already."""
+        """Start or stop listening; a process that ends first accepts pending connections."""
         if not self.alive:
             self.counts.set(self.slot, CLOSED)
             for listener in self.sockets:
@@ -188,7 +187,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
 
     def _receive(self, conn: Connection, idle: deque[Connection]) -> None:
         if conn.is_closed:
-            # It made room for another one that was accepted at the same moment.
+            # It was closed in favour of another one that was accepted at the same time.
             return
         state = conn.receive()
         if state is Progress.PARTIAL and not conn.received:
@@ -202,7 +201,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         self._go_on(conn, state)
 
     def _go_on(self, conn: Connection, state: Progress | None) -> None:
-        """Answer what has arrived, or wait for more of it."""
+        """Process a received request, or wait for the rest."""
         if state is Progress.PARTIAL and self._shares.try_receive(conn):
             self._receiving.add(conn)
             self.poller.register(
@@ -220,7 +219,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             self._refuse(conn, BUSY)
 
     def _refuse(self, conn: Connection, status: str) -> None:
-        """Close a connection; it gets a status line if there is somebody to read it."""
+        """Close a connection; the client gets a status line if it is still connected."""
         answer = f"HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
         with suppress(OSError):
             if status:
@@ -242,9 +241,10 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
     # --- closing --------------------------------------------------------------------------------
 
     def _linger(self, conn: Connection) -> None:
-        """Close a connection when its client has read the response; gunicorn's loop waits for it.
+        """Close a connection after its client has read the response, without blocking the loop.
 
-        A few clients that stayed connected after a malformed request stopped the whole process.
+        With gunicorn's own code, a few clients that stay connected after a malformed request block
+        the whole process.
         """
         try:
             conn.sock.shutdown(SHUT_WR)
@@ -259,7 +259,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         self._lingering.add(conn)
 
     def _drain(self, conn: Connection, client: Any) -> None:
-        """Read what a client still sends, and close the connection at its end."""
+        """Discard what a client still sends, and close the connection when it ends."""
         try:
             piece = conn.sock.recv(RECEIVE_BYTES)
         except BlockingIOError:
@@ -283,13 +283,14 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         return ComputeSlots(self._answer, slots=self.slot_count, threads=self.cfg.threads)
 
     def enqueue_req(self, conn: Connection) -> None:
-        """Answer a connection's next request when it is its caller's turn."""
-        # A proxy's connection carries requests of many: its latest caller may be somebody else.
+        """Queue a connection's next request under its caller's key."""
+        # A proxy's connection has requests of many clients, so its latest caller may be another
+        # one.
         is_known = conn.caller is not None and not self.trusted_proxies
         self.tpool.submit(conn, conn.caller if is_known else self._shares.key_of_request(conn))
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
-        """Wait for events, but not past the moment when something else is due."""
+        """Wait for events until the next timer is due."""
         if self.tpool.is_backed_up:
             self.tpool.reclaim_overdue_slots()
             timeout = min(timeout, MAX_HOLD_S)
@@ -298,7 +299,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         listened, self._was_asked = self._accepting, False
         super().wait_for_and_dispatch_events(timeout)
         if listened and not self._was_asked:
-            # Another process has accepted what was left.
+            # Another process has accepted the remaining connections.
             self._left_at = 0.0
 
     def _answer(self, conn: Connection) -> None:
@@ -319,7 +320,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
     def handle_request(self, req: Any, conn: Connection) -> bool:
         """Answer one request; True if its connection may be kept.
 
-        gunicorn's own, less its hooks, its access log and two of three writes.
+        Like gunicorn's own method, without its hooks, its access log and two of three writes.
         """
         response, environ = wsgi.create(
             req, conn.sock, conn.client, conn.server, self.cfg, response_class=Response
@@ -338,13 +339,13 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         except Exception as exc:
             if not response.headers_sent:
                 raise
-            # What has been sent cannot be replaced by an error.
+            # A response that was partly sent cannot be replaced by an error.
             self.log.exception("Error handling request")
             raise StopIteration from exc
         return not response.should_close()
 
     def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
-        """Discard what is left of a body; True if another request may follow it."""
+        """Discard the rest of a body; True if another request may follow."""
         body = conn.parser.mesg.body
         reader = body.reader
         if keepalive and isinstance(reader, LengthReader) and not (reader.length or body.failed):
@@ -352,7 +353,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         return bool(super()._keepalive_after(conn, keepalive))
 
     def finish_request(self, conn: Connection, fs: FinishedFuture) -> None:
-        """Close a connection, or go on with its next request."""
+        """Close a connection, or continue with its next request."""
         self._shares.end_stream(conn)
         if conn.received:
             self._go_on(conn, progress(conn.received))
@@ -363,7 +364,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             self._linger(conn)
 
     def _await_next(self, conn: Connection) -> None:
-        """Let the loop wait for the next request, without waking the loop for that.
+        """Register the connection for its next request, without waking the loop.
 
         Another thread may register a socket while the loop waits (epoll(7)); it must be in the
         queue of kept connections before, since the loop may find it readable immediately.

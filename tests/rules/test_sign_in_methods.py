@@ -81,7 +81,7 @@ def test_only_sign_in_and_switch_create_sessions() -> None:
     connections = callers("requests.Session")
     assert callers("Session") - connections <= {
         "accounts/sessions/sessions.py",
-        "accounts/sessions/rotation.py",
+        "accounts/sessions/refresh_rotation.py",
         "accounts/models/sessions.py",
     }
 

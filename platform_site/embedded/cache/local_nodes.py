@@ -60,8 +60,8 @@ def prepare(
 ) -> list[LocalNode]:
     """Return a node for each region with its last identity; a port in use is replaced.
 
-    The caller holds the data folder's lock, and the reservations until the nodes have stopped: a
-    port of nodes that run counts as taken.
+    The caller holds the data folder's lock, and the reservations until the nodes have stopped: the
+    port of a running node counts as used.
     """
     nodes: list[LocalNode] = []
     make_private(nodes_dir(data_dir))

@@ -17,7 +17,7 @@ Version = tuple[int, int]
 
 OLDEST_MAJOR: Final = 15
 NEWEST_MAJOR: Final = 18
-# The minor releases of November 2026: each older one has published security holes.
+# The minor releases of November 2026: older ones have published vulnerabilities.
 # Source: https://www.postgresql.org/support/security/
 MINOR_FLOOR: Final = {18: 7, 17: 12, 16: 16, 15: 20}
 DEBIAN_ROOT: Final = Path("/usr/lib/postgresql")
@@ -69,7 +69,7 @@ def find_binaries(environ: Mapping[str, str], runtime_dir: Path, *, production: 
 
 
 def check_minor(version: Version, *, production: bool) -> None:
-    """Refuse (production) or warn of (development) a release with known security holes."""
+    """Refuse (production) or warn about (development) a release with known vulnerabilities."""
     major, minor = version
     floor = MINOR_FLOOR.get(major, 0)
     if minor >= floor:

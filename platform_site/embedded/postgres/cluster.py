@@ -53,8 +53,8 @@ class ClusterSpec:
 CONTROL: Final = ClusterSpec(
     name="control", superuser="zonal_superuser", owner="zonal", max_connections=200, naptime_s=60
 )
-# Its databases are many and mostly idle: a short naptime would start a worker several times a
-# second only to find nothing to do.
+# The cluster has many, mostly idle databases: with a short naptime a worker would start several
+# times a second without work.
 TENANTS: Final = ClusterSpec(
     name="tenants",
     superuser="zonal_provisioner",
@@ -68,11 +68,11 @@ class Cluster:
     """A cluster below a home folder: `data`, `run` (the socket), `lock` and its passwords.
 
     Order: prepare, then start and wait_ready (or hand `launch()` to a supervisor), configure_roles,
-    stop, release. All of them block; none of them needs the event loop.
+    stop, release. All of them block and need no event loop.
     """
 
     def __init__(self, spec: ClusterSpec, folders: Folders, binaries: Binaries) -> None:
-        """Set the paths; create nothing."""
+        """Set the paths; create no files."""
         self.spec = spec
         self.home = folders.cluster_home(spec.name)
         self.data = self.home / "data"
@@ -144,12 +144,13 @@ class Cluster:
         return Launch(
             command=(self._binaries.path("postgres"), "-D", str(self.data), *decisive),
             owner=self._owner,
-            # Not our environment: it has secrets, and this server runs tenants' SQL.
+            # Not this process's environment, which has secrets: the server runs tenants' SQL.
             env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
             cwd=self.home,
             umask=PRIVATE_UMASK,
             address_space_bytes=self.spec.address_space_bytes,
-            # If we are killed, a fast shutdown: the server ends its sessions first.
+            # If this process is killed, the server does a fast shutdown, which ends its sessions
+            # first.
             death_signal=signal.SIGINT,
         )
 
@@ -224,7 +225,7 @@ class Cluster:
             shutil.rmtree(self._socket_dir, ignore_errors=True)
 
     def _write_configuration(self) -> None:
-        """Write outside the data folder: the server's user may read these files, not change them.
+        """Write outside the data folder, where the server's user can read but not change files.
 
         Root also never writes into another user's folder, where it could follow a planted link.
         """
@@ -273,7 +274,7 @@ def _ensure_owner(
 ) -> None:
     """Create or update the owner role and its database of the same name.
 
-    The password is sent as a SCRAM verifier, so that not even the server has it in clear text.
+    The password is sent as a SCRAM verifier, so that even the server does not see the plain text.
     """
     with psycopg.connect(superuser_url, autocommit=True) as connection:
         verifier = connection.pgconn.encrypt_password(

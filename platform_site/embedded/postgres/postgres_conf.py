@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-# Passwords for everyone, over the socket only. The last lines repeat what an absent line means,
-# so that a line appended by mistake is still behind a reject.
+# Passwords for everyone, over the socket only. The last lines reject everything else explicitly, so
+# that a line appended by mistake has no effect.
 PG_HBA: Final = """\
 local  all          all       scram-sha-256
 local  replication  all       reject
@@ -20,13 +20,13 @@ COMMON: Final = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "lc_messages": "C",
-    # No replicas and no two-phase commits: nothing can be left pending.
+    # No replicas and no two-phase commits, so that no prepared transaction can remain.
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "max_replication_slots": "0",
     "max_prepared_transactions": "0",
     "max_logical_replication_workers": "0",
-    # Memory: several clusters share a small machine, and each sits idle most of the time.
+    # Memory: several clusters share a small machine, and each is mostly idle.
     "shared_buffers": "32MB",
     "huge_pages": "off",
     "work_mem": "4MB",
@@ -36,12 +36,13 @@ COMMON: Final = {
     "max_parallel_workers": "2",
     "max_parallel_workers_per_gather": "1",
     "autovacuum_max_workers": "2",
-    # Tenants may take half of the locks (lock_guard.py): as many as by default are there.
+    # Tenants may use half of the locks (lock_guard.py); twice the default leaves them the default
+    # number.
     "max_locks_per_transaction": "128",
-    # Compiling a query costs more than it saves on rows of this size, and takes memory.
+    # JIT compilation costs more than it saves for results of this size, and uses memory.
     "jit": "off",
-    # Errors are reported to the client. The log has neither statements nor the
-    # values in DETAIL: they are the tenants' data and, in the control plane, secrets.
+    # Errors are reported to the client. The log has no statements and no DETAIL values, which are
+    # tenants' data or, in the control plane, secrets.
     "log_destination": "stderr",
     "logging_collector": "off",
     "log_line_prefix": "",
@@ -49,9 +50,9 @@ COMMON: Final = {
     "log_min_error_statement": "panic",
     "log_checkpoints": "off",
 }
-# One process fewer for each of three workers; reads of this size gain nothing from them.
+# No I/O worker processes: reads of this size do not benefit from them.
 SINCE_18: Final = {"io_method": "sync"}
-# A lost throw-away cluster costs nothing, and tests create databases all the time.
+# A temporary cluster may be lost, and tests create many databases.
 NOT_DURABLE: Final = {
     "fsync": "off",
     "synchronous_commit": "off",

@@ -16,20 +16,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-# Part of the folder's name: raise it with every change of what is copied or removed.
+# Part of the folder's name: increase it with every change of what is copied or removed.
 RULES_VERSION: Final = 2
 PROGRAMS: Final = (
     *("initdb", "postgres", "pg_ctl", "pg_controldata", "pg_isready"),
     *("psql", "pg_dump", "pg_dumpall", "pg_restore"),
 )
-# A tenant's admin may install these; every other extension needs a superuser, so never a tenant.
+# A tenant's admin may install these; all other extensions require a superuser.
 TRUSTED_EXTENSIONS: Final = frozenset(
     {
         *("pg_trgm", "citext", "hstore", "vector", "pgcrypto", "uuid-ossp", "btree_gin"),
         *("btree_gist", "unaccent", "fuzzystrmatch", "tablefunc", "intarray", "ltree"),
     }
 )
-# They reach other servers, the server's files, or the operating system.
+# They can access other servers, the server's files, or the operating system.
 REMOVED: Final = re.compile(
     r"(lib)?(dblink|postgres_fdw|file_fdw|adminpack|.*plpython.*|.*plperl.*|.*pltcl.*)([.-].*)?"
 )
@@ -40,7 +40,7 @@ TRUSTED_LINE: Final = re.compile(r"^\s*trusted\s*=.*\n?", re.MULTILINE)
 def private_copy(runtime_dir: Path) -> Path | None:
     """Return the copy's bin folder, created on first use; None if the wheel is not installed.
 
-    The copy is atomic, also if two processes create it at once or one of them is killed.
+    The copy is atomic, even if two processes create it concurrently or one of them is killed.
     """
     package = _package_folder()
     if package is None:
@@ -66,7 +66,7 @@ def harden(pginstall: Path) -> None:
         for control in folder.glob("*.control"):
             text = TRUSTED_LINE.sub("", control.read_text())
             if control.stem in TRUSTED_EXTENSIONS:
-                # Not every package says so itself: pgvector's file names no trust.
+                # Not every package sets `trusted` itself, for example pgvector.
                 text = f"{text.rstrip()}\ntrusted = true\n"
             control.write_text(text)
 
@@ -81,7 +81,7 @@ def _package_folder() -> Path | None:
 
 
 def _copy(package: Path, home: Path) -> None:
-    """Copy with the wheel's layout: its programs look for their libraries two folders up."""
+    """Copy with the wheel's layout: its programs search their libraries two folders up."""
     scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=home.parent))
     pginstall = scratch / package.name / "pginstall"
     shutil.copytree(

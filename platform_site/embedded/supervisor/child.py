@@ -1,8 +1,8 @@
 """Steps between fork and exec: drop root, end with the parent, exec.
 
-Run by file name with `python -I -S`, therefore standard library only and no import of this
-project. A wrapper rather than `preexec_fn`, which runs Python between fork and exec and can
-deadlock in a program with threads.
+Run by file name with `python -I -S`, so it uses the standard library only and nothing of this
+project. It is a wrapper because `preexec_fn` runs Python between fork and exec, which can deadlock
+in a program with threads.
 """
 
 import ctypes

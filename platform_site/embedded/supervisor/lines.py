@@ -9,7 +9,7 @@ from typing import Final
 from platform_site.embedded.terminal import printable
 
 CHUNK_BYTES: Final = 65_536
-# Longer ones are cut into pieces, so that a child without line breaks cannot fill our memory.
+# Longer lines are split, so that a child that writes no line breaks cannot fill the memory.
 MAX_LINE_BYTES: Final = 16_384
 
 
@@ -30,8 +30,8 @@ async def lines_of(stream: asyncio.StreamReader | None) -> AsyncIterator[str]:
 async def open_pipe() -> AsyncIterator[tuple[asyncio.StreamReader, int]]:
     """Open a pipe: yield its reading end, and the descriptor of its writing end for a child.
 
-    With asyncio's own pipes, a child counts as running for as long as a grandchild holds one of
-    them open, so the end of a killed master would go unnoticed. The caller closes the descriptor.
+    With asyncio's own pipes, a child counts as running while a grandchild holds one of them open,
+    so the end of a killed master would not be noticed. The caller closes the descriptor.
     """
     reading, writing = os.pipe()
     reader = asyncio.StreamReader()

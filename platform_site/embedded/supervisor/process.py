@@ -23,10 +23,9 @@ class Process:
     failures of this process do not count.
     probe: repeated until it returns True; without one, a child is ready as soon as it runs.
     before_start: a blocking preparation of every start; it may raise StartError.
-    stop_steps: a signal and the seconds to wait, one after the other. second_interrupt_signal: sent
+    stop_steps: pairs of a signal and the seconds to wait after it. second_interrupt_signal: sent
     after a second Ctrl-C. is_tracked: if this supervisor is killed, the next start ends the child;
-    False for processes that find their own leftovers. ignored_lines: log lines that are not
-    printed.
+    False for processes that clean up by themselves. ignored_lines: log lines that are not printed.
     """
 
     name: str
@@ -45,9 +44,9 @@ class Process:
 class RestartPolicy:
     """When the supervisor restarts a child, and when it gives up.
 
-    A child that was ready for `healthy_s` resets its count of failures; after `failures` ends in a
-    row before that, everything stops. A child that was never ready is not restarted: a failure at
-    the first start is a mistake to report, which a restart would not repair.
+    A child that was ready for `healthy_s` resets its count of failures; after `failures`
+    consecutive ends before that, everything stops. A child that was never ready is not restarted: a
+    restart would not repair the cause of a failed first start.
     """
 
     first_delay_s: float = 0.5

@@ -1,4 +1,4 @@
-"""A process of the platform, as a recipe lists it."""
+"""A server process in a recipe."""
 
 from dataclasses import dataclass
 

@@ -88,7 +88,7 @@ class SupervisedProcess:
             await asyncio.sleep(delay_s)
 
     def _count(self, failures: int) -> int:
-        """Return the failures in a row, with this one unless a process it needs is down."""
+        """Return the consecutive failures, including this one unless a needed process is down."""
         was_healthy = (
             self._was_ready_at > 0
             and time.monotonic() - self._was_ready_at >= self._restart_policy.healthy_s
@@ -193,7 +193,7 @@ class SupervisedProcess:
                 self._child.send_signal(signum)
 
     def _end_group(self, pid: int) -> None:
-        """Kill what the child leaves in its process group, such as workers of a killed master.
+        """Kill the rest of the child's process group, such as workers of a killed master.
 
         They would hold its port. The group's id cannot be reused while one of them runs.
         """

@@ -1,7 +1,7 @@
-"""Actions of staff: confirmed on a page of their own, with a reason, and done once.
+"""Actions of staff: confirmed on a separate page with a reason, and run once.
 
-An action's work is done on rows that it locks and looks at again, so that a form that is sent twice
-changes nothing the second time; what changed is recorded in the audit trail by the work itself.
+An action locks its rows and reads them again, so that a form that is sent twice changes nothing the
+second time. The action itself records its changes in the audit trail.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,17 +35,17 @@ class ConfirmedAction:
 
     @property
     def actor(self) -> str:
-        """The member of staff, as the ledger names one."""
+        """The member of staff, as named in the ledger."""
         return f"staff:{self.request.user}"
 
 
 @dataclass(frozen=True, slots=True)
 class StaffAction:
-    """What staff may do with rows of a list.
+    """An action on rows of a list.
 
-    name: in forms. title: on the button. warning: what will happen, a sentence.
-    work: does it to one row, and returns False if there was nothing to do; raises PlatformError
-    where it may not be done. label: what the page that asks for the reason says of a row.
+    name: in forms. title: on the button. warning: a sentence about the effect.
+    work: runs on one row and returns False if there was nothing to do; raises PlatformError if the
+    row must not be changed. label: of a row on the confirmation page.
     """
 
     name: str
@@ -56,13 +56,13 @@ class StaffAction:
 
 
 class ActionsAdmin(ReadOnlyAdmin):
-    """A list with actions, for staff that may act."""
+    """A list with actions, for staff with write access."""
 
     staff_actions: Sequence[StaffAction] = ()
     change_form_outer_before_template = "admin/row_actions.html"
 
     def has_act_permission(self, request: HttpRequest) -> bool:
-        """True if the member of staff may do more than look."""
+        """True if the member of staff has write access."""
         return may_act(request)
 
     def offered(self) -> Sequence[StaffAction]:
@@ -70,13 +70,13 @@ class ActionsAdmin(ReadOnlyAdmin):
         return self.staff_actions
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the actions as Django's list shows them; none to staff that may only look."""
+        """Return the actions in Django's format; none for read-only staff."""
         if not self.has_act_permission(request):
             return {}
         return {each.name: (_runner(each), each.name, each.title) for each in self.offered()}
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        """Refuse actions of staff that may only look, instead of showing the list again."""
+        """Refuse actions of read-only staff, instead of showing the list again."""
         if request.method == "POST" and not self.has_act_permission(request):
             raise PermissionDenied
         page: HttpResponse = super().changelist_view(request, extra_context)
@@ -85,7 +85,7 @@ class ActionsAdmin(ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Offer the actions on the page of one row, too."""
+        """Offer the actions on the page of one row as well."""
         opts = self.model._meta
         offered = self.offered() if self.has_act_permission(request) else ()
         more = {
@@ -99,12 +99,12 @@ class ActionsAdmin(ReadOnlyAdmin):
 
 
 def may_act(request: HttpRequest) -> bool:
-    """True if the member of staff may do more than look."""
+    """True if the member of staff has write access."""
     return bool(getattr(request.user, "may_act", False))
 
 
 def confirmed(request: HttpRequest) -> ConfirmedAction | None:
-    """Return the confirmed action, or None if the request does not confirm one with a reason."""
+    """Return the confirmed action; None if the request is not a confirmation with a reason."""
     reason = request.POST.get("reason", "").strip()[:REASON_CHARS]
     if "confirmed" not in request.POST:
         return None
@@ -127,7 +127,7 @@ def confirmation(
             "action": action,
             "rows": [{"pk": row.pk, "label": action.label(row)} for row in rows],
             "checkbox": ACTION_CHECKBOX_NAME,
-            # A form that was refused keeps its key.
+            # A form with errors keeps its key.
             "key": request.POST.get("confirmed") or uuid4().hex,
             "reason_chars": REASON_CHARS,
         },
@@ -135,7 +135,7 @@ def confirmation(
 
 
 def do(action: StaffAction, confirmed_action: ConfirmedAction, rows: Sequence[Any]) -> None:
-    """Do an action to each row, and say what became of it."""
+    """Run an action on each row, and show the results."""
     done = 0
     for row in rows:
         try:

@@ -1,4 +1,4 @@
-"""Columns that several of the admin's lists have."""
+"""Columns of several lists in the admin."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 def link_to_organization(organization_id: int | None, name: str = "") -> str | SafeString:
     """Return a link to an organization's page, without reading its row.
 
-    name: where it is known; else the link shows the number.
+    name: shown if known, else the number.
     """
     if organization_id is None:
         return "platform"
@@ -21,5 +21,5 @@ def link_to_organization(organization_id: int | None, name: str = "") -> str | S
 
 @admin.display(description="Organization", ordering="organization_id")
 def organization(row: Any) -> str | SafeString:
-    """Return the link for a row that keeps the organization as a plain number."""
+    """Return the link for a row that stores the organization as a plain number."""
     return link_to_organization(row.organization_id)

@@ -1,4 +1,4 @@
-"""Filters of the admin's lists that read no table to know their choices."""
+"""Filters of the admin's lists whose choices are not read from a table."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""Forms of staff: filled in, shown again as a sentence, confirmed with a reason, and done once."""
+"""Forms of staff: filled in, summarized as a sentence, confirmed with a reason, and run once."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StaffForm:
-    """What staff may do that needs more than a choice of rows.
+    """A form for an action that needs more input than a choice of rows.
 
-    fields: makes the form of what was sent, if anything was. describe: returns what will happen, a
-    sentence. work: does it, and returns False if there was nothing to do. Both raise PlatformError
-    where it may not be done.
+    fields: builds the form from the sent data, if any. describe: returns a sentence about the
+    effect. work: runs it, and returns False if there was nothing to do. Both raise PlatformError if
+    it is not allowed.
     """
 
     title: str
@@ -43,9 +43,9 @@ def answer(
     *,
     row: Model | None = None,
 ) -> HttpResponse:
-    """Return the form, what it will do, or the list once it is done: the page of a row, if given.
+    """Return the form, its confirmation or, after the action, the list or the given row's page.
 
-    Raises PermissionDenied for staff that may only look.
+    Raises PermissionDenied for read-only staff.
     """
     if not may_act(request):
         raise PermissionDenied
@@ -70,7 +70,7 @@ def answer(
         "form": form,
         "sentence": sentence,
         "back": back,
-        # A form that was refused keeps its key.
+        # A form with errors keeps its key.
         "key": request.POST.get("confirmed") or uuid4().hex,
         "reason_chars": REASON_CHARS,
     }

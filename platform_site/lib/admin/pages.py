@@ -1,4 +1,4 @@
-"""What the admin's pages have in common: read-only, and quick with millions of rows."""
+"""Base classes of the admin's pages: read-only, and fast with millions of rows."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils.functional import cached_property
 from unfold.admin import ModelAdmin
 
-# Rows that a list counts at most; the search finds what lies beyond.
+# Maximum rows that a list counts and shows; the search finds the others.
 MAX_COUNTED: Final = 10_000
 
 
@@ -24,7 +24,7 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at ru
 
 
 class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """Rows to look at; what changes them is an action with a reason, or a command."""
+    """Read-only rows; changes are made by actions with a reason, or by commands."""
 
     paginator = CappedPaginator
     show_full_result_count = False

@@ -1,7 +1,7 @@
 """Rows of several models from one literal SQL statement.
 
 The ORM takes several times as long to build a join as PostgreSQL takes to answer it. A join that
-every sign-in needs is written out as SQL, and this module turns its rows into instances.
+every sign-in needs is written as SQL, and this module converts its rows to instances.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from django.db import models
 
 
 class ModelColumns:
-    """The columns of one model in a statement, and how they become an instance.
+    """The columns of one model in a statement, and their conversion to an instance.
 
     names: attributes to read, none for all; an attribute that was not read is deferred: it is
     read on first access, and ``save()`` never writes it.
@@ -19,14 +19,14 @@ class ModelColumns:
 
     def __init__(self, model: type[models.Model], alias: str, *names: str) -> None:
         every = model._meta.concrete_fields
-        # In the model's own order, which is what ``from_db`` counts on.
+        # In the model's field order, which ``from_db`` expects.
         self.fields = [field for field in every if not names or field.attname in names]
         self.model = model
         self.names = tuple(field.attname for field in self.fields)
         self.columns = ", ".join(f'{alias}."{field.column}"' for field in self.fields)
         key: Any = model._meta.pk
         self._key_at = self.names.index(key.attname)
-        # JSON arrives as text, and is read by its field.
+        # JSON arrives as text and is parsed by its field.
         self._readers = {
             at: field.from_db_value
             for at, field in enumerate(self.fields)

@@ -1,4 +1,4 @@
-"""A query of the hot path, planned once per connection to the control database."""
+"""A frequent query, planned once per connection to the control database."""
 
 import hashlib
 import select
@@ -14,7 +14,7 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from platform_site.lib.web.compute_slots import SHORT_WAIT_MS, waiting
 
-# Errors behind a pooler that gives each transaction another server connection: the prepared
+# Errors behind a pooler that uses another server connection for each transaction: the prepared
 # statement does not exist, or exists already.
 NOT_KEPT: Final = frozenset({"26000", "42P05"})
 
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 
 class PreparedQuery:
-    """A query that returns one text, prepared and sent with libpq calls on Django's connection.
+    """A query that returns one text, prepared and run with libpq calls on Django's connection.
 
     Planning a join of four tables takes PostgreSQL three times as long as running it, and the two
     cursors, Django's over psycopg's, take even longer to return one value.
@@ -34,7 +34,8 @@ class PreparedQuery:
         for number, type_ in enumerate(types, start=1):
             typed = typed.replace(f"${number}", f"${number}::{type_}")
         self._text = typed.encode()
-        # Of the text: behind a pooler another release's statement must not be taken for this one.
+        # The name depends on the text: behind a pooler another release's statement must not be
+        # used.
         self._name = b"zonal_" + hashlib.sha256(self._text).hexdigest()[:16].encode()
         self._prepared_on: WeakSet[psycopg.Connection[Any]] = WeakSet()
         self._is_kept = True
@@ -75,9 +76,9 @@ class PreparedQuery:
 
 
 def _wait_for_result(pgconn: PGconn) -> PGresult:
-    """Return the only result of what was sent; another request computes while the server is slow.
+    """Return the result; another request may compute while this one waits for the server.
 
-    Raises psycopg.OperationalError for a connection that is lost.
+    Raises psycopg.OperationalError for a lost connection.
     """
     poll = select.poll()
     poll.register(pgconn.socket, select.POLLIN)

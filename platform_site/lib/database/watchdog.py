@@ -1,7 +1,7 @@
-"""How long a request waits for a control database that does not answer.
+"""A limit on how long requests wait for a control database that does not respond.
 
-When a server stops, its connections end, and every wait with them. A server that is frozen, or
-behind a network that drops every packet, keeps them: libpq would block the thread for ever.
+When a server stops, its connections close, and all waits end. If a server is frozen, or the network
+drops all packets, connections stay open: libpq would block the thread forever.
 """
 
 import contextlib
@@ -18,8 +18,8 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 
-# A frozen database is a 503 within ten seconds: this wait, one check, and the two seconds in which
-# the next connection must be established.
+# With a frozen database requests answer 503 within ten seconds: this wait, one check, and the two
+# seconds for establishing the next connection.
 LIMIT_S: Final = 7.0
 CHECK_EVERY_S: Final = 0.5
 
@@ -29,13 +29,12 @@ log = structlog.get_logger(__name__)
 class DatabaseWatchdog:
     """One thread per process that checks the database connections of requests in progress.
 
-    A connection that is waiting for an answer at every check for LIMIT_S is shut down: its
-    statement fails as if the server had stopped, and the request answers 503. No statement of a
-    request takes that long; LIMIT_S of statements without a pause between them look the same, and
-    end the same.
+    A connection that waits for a response at every check during LIMIT_S is shut down: its statement
+    fails as if the server had stopped, and the request answers 503. No statement of a request takes
+    that long; uninterrupted statements for LIMIT_S look the same, and are ended as well.
 
-    _waiting_since: when a thread's connection was first seen waiting, without a check since then
-    that found it idle.
+    _waiting_since: when a check first saw a thread's connection waiting; reset by a check that sees
+    it idle.
     """
 
     def __init__(self) -> None:
@@ -69,7 +68,7 @@ class DatabaseWatchdog:
                     for thread, database in self._watched.items():
                         self._check(thread, database)
             except Exception:
-                # No one else would start this thread again.
+                # The thread must not end, because nothing restarts it.
                 log.exception("database_watchdog_failed")
 
     def _check(self, thread: int, database: BaseDatabaseWrapper) -> None:
@@ -88,11 +87,11 @@ def _is_waiting(connection: psycopg.Connection[Any]) -> bool:
 
 
 def _shut_down(connection: psycopg.Connection[Any]) -> None:
-    """End the wait of the connection's thread; closing the connection is left to that thread."""
+    """End the wait of the connection's thread, which then closes the connection itself."""
     with contextlib.suppress(OSError, psycopg.Error):
         number = os.dup(connection.pgconn.socket)
         with socket.socket(fileno=number) as duplicate:
-            # While it waits, its socket is still the one that was looked up.
+            # While it waits, the socket cannot have changed.
             if _is_waiting(connection):
                 duplicate.shutdown(socket.SHUT_RDWR)
 

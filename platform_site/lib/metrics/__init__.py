@@ -1,5 +1,5 @@
-"""Prometheus metrics: of the web processes, and figures read from the database at a scrape.
+"""Prometheus metrics of the web processes, and figures read from the database at each scrape.
 
-Labels have few values, none of them a tenant's: no organization, user, address or name that
-someone chose (tests/rules/test_metrics.py).
+Labels have few values and contain no data of tenants, such as organizations, users, addresses or
+chosen names (tests/rules/test_metrics.py).
 """

@@ -1,4 +1,4 @@
-"""Connections to the control database: the server's count, and the pool of each process."""
+"""Metrics of connections to the control database: the server's count, and each process's pool."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -25,7 +25,8 @@ WAITING: Final = Gauge(
     "Requests that wait for a connection of a pool.",
     multiprocess_mode="livesum",
 )
-# All roles' connections are there to be counted; what they do is the platform's own role's only.
+# Connections of all roles can be counted, but the state is visible for the platform's own role
+# only.
 OPEN: Final = """
 SELECT
     count(*) FILTER (WHERE state = 'active' AND pid <> pg_backend_pid()),

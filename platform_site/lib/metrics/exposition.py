@@ -1,4 +1,4 @@
-"""The metrics of all web processes as text, and what is kept of processes that ended.
+"""The metrics of all web processes as text, and the merged counters of ended processes.
 
 Each process writes its values to files of its own in PROMETHEUS_MULTIPROC_DIR. gunicorn replaces
 processes for as long as it runs; were their files kept, each scrape would read more of them.
@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, generate_latest, multiprocess
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.registry import Collector
 
-# Values that only rise; those of the other kind end with their process.
+# Metrics that only increase; others end with their process.
 RISING_FILE: Final = re.compile(r"(counter|histogram)_(\d+)\.db")
 LOCK_NAME: Final = "lock"
 
@@ -36,10 +36,10 @@ def exposition(*collectors: Collector) -> bytes:
 
 
 def forget_ended(folder: Path, *, alive: Container[int]) -> None:
-    """Add what processes counted that are not alive to one file, and remove theirs.
+    """Merge the files of ended processes into one, and remove them.
 
-    Does nothing while a scrape reads: it would see values twice, or not at all, which Prometheus
-    takes for a restart. The next call does it then.
+    Does nothing during a scrape, which would see values twice or not at all; Prometheus would
+    interpret that as a restart. The next call does it then.
     """
     try:
         with _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):

@@ -1,4 +1,4 @@
-"""Figures that a scrape reads from the database: for all processes and machines together."""
+"""Metrics that a scrape reads from the database, for all processes and machines together."""
 
 import threading
 import time
@@ -13,9 +13,9 @@ log = structlog.get_logger(__name__)
 
 
 class GaugeGroup:
-    """Gauges of one group, read at most once in keep_s by each process.
+    """A group of gauges, read at most once per ``keep_s`` by each process.
 
-    read: asks the database; what it asks for must be bounded.
+    read: queries the database; its queries must be bounded.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class GaugeGroup:
             return self._kept
 
     def forget(self) -> None:
-        """Have the next scrape read anew."""
+        """Clear the cached values."""
         self._until = 0.0
 
     def _try(self) -> list[GaugeMetricFamily] | None:
@@ -50,7 +50,7 @@ class GaugeGroup:
 
 
 class Figures(Collector):
-    """The gauges of several groups, and whether each could be read."""
+    """The gauges of several groups, and whether each group could be read."""
 
     def __init__(self, *groups: GaugeGroup) -> None:
         self._groups = groups

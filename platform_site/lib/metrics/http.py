@@ -1,4 +1,4 @@
-"""Metrics of HTTP requests: by route, of all for the dashboard, and by organization."""
+"""Metrics of HTTP requests: by route, in total for the dashboard, and by organization."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ LATENCY: Final = BatchHistogram(
 
 
 class _Answer(NamedTuple):
-    """What a request counts under. organization_id: None for one without a principal."""
+    """The labels of a request. organization_id: None without a principal."""
 
     method: str
     route: str
@@ -36,7 +36,7 @@ class _Answer(NamedTuple):
 def observe_request(
     method: str, route: str, status: int, elapsed_s: float, *, organization_id: int | None
 ) -> None:
-    """Count one request. organization_id: None for one without a principal."""
+    """Count one request. organization_id: None without a principal."""
     _BATCH.add((_Answer(method, route, status, organization_id), elapsed_s))
 
 
@@ -49,7 +49,7 @@ def _count(observations: Iterator[tuple[_Answer, float]]) -> None:
 
 
 def _count_alike(answer: _Answer, elapsed: list[float]) -> None:
-    # An unknown method counts as OTHER, so that labels stay few.
+    # Unknown methods count as OTHER, so that the number of labels is limited.
     method = answer.method if answer.method in METHODS else "OTHER"
     count, latency = _labelled(method, answer.route, answer.status)
     count.inc(len(elapsed))
@@ -61,7 +61,7 @@ def _count_alike(answer: _Answer, elapsed: list[float]) -> None:
 
 @lru_cache(maxsize=2048)
 def _labelled(method: str, route: str, status: int) -> tuple[Counter, BatchHistogram]:
-    # The library takes a lock and checks the labels each time that it is asked for these.
+    # Cached, because the library takes a lock and checks the labels at each call.
     return REQUESTS.labels(method, route, str(status)), LATENCY.labels(route)
 
 

@@ -1,4 +1,4 @@
-"""What one web process answered to each organization since it was last written down, by hour."""
+"""Counts of one web process's responses per organization since they were last stored, by hour."""
 
 import threading
 import time
@@ -8,17 +8,17 @@ from typing import Final
 HOUR_S: Final = 3600
 CLIENT_ERRORS: Final = 400
 SERVER_ERRORS: Final = 500
-# Organizations and hours that wait to be written: some megabytes. More than these only wait while
-# the database is unreachable; what comes to others by then is not counted.
+# Maximum entries that wait to be stored: some megabytes. There are more only while the database is
+# unreachable; further ones are not counted.
 MAX_ENTRIES: Final = 20_000
 
-# An organization, and the hour's beginning in Unix seconds.
+# An organization, and the start of the hour in Unix seconds.
 Key = tuple[int, int]
 
 
 @dataclass(slots=True)
 class Answers:
-    """Answers of one hour. refused: of 400 to 499; failed: of 500 and above."""
+    """Responses of one hour. refused: with status 400 to 499; failed: with 500 and above."""
 
     requests: int = 0
     refused: int = 0
@@ -26,14 +26,14 @@ class Answers:
 
 
 class OrganizationTally:
-    """Counts of all threads of a process; memory for at most MAX_ENTRIES."""
+    """Counts of all threads of a process; at most MAX_ENTRIES."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._entries: dict[Key, Answers] = {}
 
     def count(self, organization_id: int, status: int, number: int = 1) -> None:
-        """Count a number of answers of one status."""
+        """Count a number of responses with one status."""
         key = (organization_id, int(time.time()) // HOUR_S * HOUR_S)
         answers = Answers(requests=number)
         if status >= SERVER_ERRORS:
@@ -44,13 +44,13 @@ class OrganizationTally:
             self._add(key, answers)
 
     def take(self) -> dict[Key, Answers]:
-        """Return the counts, and begin anew."""
+        """Return the counts and reset them."""
         with self._lock:
             taken, self._entries = self._entries, {}
             return taken
 
     def put_back(self, taken: dict[Key, Answers]) -> None:
-        """Count again what could not be written."""
+        """Add counts that could not be stored."""
         with self._lock:
             for key, answers in taken.items():
                 self._add(key, answers)

@@ -1,9 +1,9 @@
-"""Metrics of a process that are written once a second, and not by each request.
+"""Metrics of a process that are published once a second, and not by each request.
 
 A value of prometheus_client takes a lock, asks for the process id and writes to a mapped file: a
-dozen of them cost a short SQL request 3 % of its processor time. A request only leaves what it
-observed, which is counted together with that of many others. What a process that is killed had not
-written is lost: a second's worth.
+dozen of them cost a short SQL request 3 % of its processor time. A request only stores its
+observations, which are counted together with those of many others. A killed process loses the
+observations of at most a second.
 """
 
 import threading
@@ -17,7 +17,7 @@ import structlog
 from prometheus_client import Histogram
 
 EVERY_S: Final = 1.0
-# Observations that wait at most; the thread that adds one more counts them all.
+# Maximum waiting observations; the thread that adds one more counts them all.
 MAX_WAITING: Final = 10_000
 
 Observation = TypeVar("Observation")
@@ -31,7 +31,7 @@ _publishers: list[Publisher] = []
 class Batch(Generic[Observation]):
     """Observations of all threads of a process, counted together at the next ``publish``.
 
-    count: gets them in their order; several threads may call it concurrently.
+    count: gets them in order; several threads may call it concurrently.
     """
 
     def __init__(self, count: Callable[[Iterator[Observation]], None]) -> None:
@@ -50,12 +50,12 @@ class Batch(Generic[Observation]):
             self._count(self._taken())
 
     def _taken(self) -> Iterator[Observation]:
-        # What is added meanwhile is for the next time: this must come to an end.
+        # Observations added in the meantime are left for the next time, so that this loop ends.
         for _ in range(len(self._waiting)):
             try:
                 yield self._waiting.popleft()
             except IndexError:
-                # Another thread publishes too.
+                # Another thread publishes concurrently.
                 return
 
 
@@ -75,18 +75,18 @@ class BatchHistogram(Histogram):
 
 
 def add_publisher(publisher: Publisher) -> None:
-    """Have a function called at each ``publish``: it sets or adds to values of metrics."""
+    """Register a function that ``publish`` calls and that updates values of metrics."""
     _publishers.append(publisher)
 
 
 def publish() -> None:
-    """Write everything that this process observed so far."""
+    """Publish all observations of this process so far."""
     for publisher in _publishers:
         publisher()
 
 
 def keep_publishing() -> None:
-    """Publish every second from now on; call it after a fork. A scrape reaches one process."""
+    """Start a thread that publishes every second; call it after a fork."""
     threading.Thread(target=_publish_forever, name="metrics", daemon=True).start()
 
 
@@ -96,5 +96,5 @@ def _publish_forever() -> None:
         try:
             publish()
         except Exception:
-            # The next second's may be written again, by this thread alone.
+            # The thread must not end, so that the next second can be published.
             log.exception("metrics_not_published")

@@ -1,4 +1,4 @@
-"""Figures of the task queue."""
+"""Metrics of the task queue."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,9 +8,9 @@ from prometheus_client.core import GaugeMetricFamily
 
 from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
-# Rows that are counted at most: more of them is "many" in any case.
+# Maximum rows to count; more rows make no difference to an administrator.
 MAX_COUNTED: Final = 10_000
-# The oldest come first, so that their age is right however many there are.
+# The oldest come first, so that their age is correct for any number of rows.
 WAITING: Final = """
 SELECT queue_name, waiting, extract(epoch FROM clock_timestamp() - coalesce(
     (SELECT scheduled_at FROM procrastinate_jobs WHERE id = oldest),
@@ -20,7 +20,7 @@ FROM (SELECT queue_name, count(*) AS waiting, min(id) AS oldest
         AND (scheduled_at IS NULL OR scheduled_at <= now()) ORDER BY id LIMIT %s) AS due
     GROUP BY queue_name) AS queues
 """
-# A worker that lives reports every ten seconds.
+# A running worker reports every ten seconds.
 STATE: Final = """
 SELECT
     (SELECT count(*) FROM procrastinate_jobs WHERE status = 'doing'),

@@ -28,10 +28,10 @@ SPECTACULAR_SETTINGS: Final[dict[str, Any]] = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "TAGS": tags.described(),
-    # Known to most viewers of OpenAPI documents.
+    # An extension that most viewers of OpenAPI documents support.
     "EXTENSIONS_ROOT": {"x-tagGroups": tags.chapters()},
-    # Not drf-spectacular's own hook, which makes a component of each set of choices: `status` of
-    # one resource and `status` of another would compete for its name.
+    # Without drf-spectacular's own hook, which creates a component for each set of choices: the
+    # `status` of two resources would need the same name.
     "POSTPROCESSING_HOOKS": ["platform_site.lib.openapi.problems.add_components"],
     "SCHEMA_PATH_PREFIX": "/v1",
     "SERVE_INCLUDE_SCHEMA": False,

@@ -1,4 +1,4 @@
-"""What a view does not declare of its operations: tag, problems and examples.
+"""Descriptions of operations besides the view's declarations: tag, problems and examples.
 
 Each app lists its operations in an ``openapi.py`` beside its views::
 
@@ -11,7 +11,7 @@ Each app lists its operations in an ``openapi.py`` beside its views::
         ),
     }
 
-Drf-spectacular warns of an operation that is in no table, and the gate takes no warnings.
+drf-spectacular warns of an operation that is in no table, and `make check` fails on warnings.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,12 +29,12 @@ from platform_site.lib.openapi.tags import Tag
 class Operation:
     """The description of one method of one path.
 
-    problems: what this operation answers beside ``platform_site.lib.openapi.problems.common``.
-    request: an example of the body, text where it is not JSON; a test sends it.
-    response: an example of the successful answer's body.
-    streams: other forms of the successful answer, a schema by media type; the only ones of an
+    problems: of this operation, in addition to ``platform_site.lib.openapi.problems.common``.
+    request: an example of the body, text if it is not JSON; a test sends it.
+    response: an example of the successful response's body.
+    streams: other forms of the successful response: a schema by media type; the only ones of an
     operation without ``response``.
-    path: the schemas of the path's parameters, where they are more than text.
+    path: the schemas of path parameters that are not plain text.
     """
 
     tag: Tag
@@ -49,12 +49,12 @@ Operations = Mapping[str, Operation]
 
 
 def find(view_module: str, key: str) -> Operation | None:
-    """Return the operation ``METHOD /path`` from the nearest table, None without one."""
+    """Return the operation ``METHOD /path`` from the nearest table, None if there is none."""
     return next((table[key] for table in tables(view_module) if key in table), None)
 
 
 def tables(view_module: str) -> Iterator[Operations]:
-    """Yield the tables of the view's own package and of the packages around it, in this order."""
+    """Yield the tables of the view's own package and of its parent packages, in this order."""
     package = view_module
     while "." in package:
         package = package.rpartition(".")[0]

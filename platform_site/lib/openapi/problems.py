@@ -1,7 +1,7 @@
-"""Problem documents in OpenAPI: their schema, and which of them an operation can answer with.
+"""Problem documents in OpenAPI: their schema, and the ones of each operation.
 
 Each status of an operation lists its codes as named examples, so that pages show them and
-``tests.conformance`` can hold responses to them; the schema is the same for all.
+``tests.conformance`` can check responses against them; the schema is the same for all.
 """
 
 import re
@@ -16,11 +16,11 @@ from platform_site.lib.permissions import Access
 from platform_site.lib.problems import CONTENT_TYPE, document
 
 SCHEMA: Final = {"$ref": "#/components/schemas/Problem"}
-# From how many operations on their common response is one component.
+# A response that at least this many operations share becomes a component.
 SHARED_BY: Final = 10
 REQUEST_ID: Final = "0198c0de-0000-7000-8000-000000000000"
 
-# Named, not imported: these belong to the apps that authenticate and that know the factors.
+# By name, without imports: these belong to higher layers (accounts, twofactor).
 _ACCESS_TOKEN_CODES: Final = frozenset(
     {"session_revoked", "dev_token_refused", "api_key_invalid", "api_key_expired"}
 )
@@ -56,9 +56,9 @@ _MEMBERS: Final[Mapping[str, Any]] = {
 def common(
     access: Access, *, has_body: bool, has_path_parameter: bool, has_cursor: bool
 ) -> set[type[PlatformError]]:
-    """Return the problems that any operation of this kind can answer with."""
+    """Return the problems that every operation of this kind can return."""
     found: set[type[PlatformError]] = {
-        # Also without a body: for a Host that is not this installation's, for example.
+        # Also without a body, for example for a wrong Host.
         errors.InvalidRequest,
         errors.NotAcceptable,
         errors.InternalError,
@@ -123,7 +123,7 @@ def responses(problems: Iterable[type[PlatformError]]) -> dict[str, Any]:
 
 
 def schema() -> dict[str, Any]:
-    """Return the schema of a problem document; the members of single errors are optional in it."""
+    """Return the schema of a problem document; members of single errors are optional."""
     extensions: dict[str, tuple[Any, list[str]]] = {}
     for error in sorted(every_error(), key=lambda error: error.code):
         for name, shape in error.members.items():
@@ -149,7 +149,7 @@ def _extension(shape: Mapping[str, Any], codes: list[str]) -> dict[str, Any]:
 
 
 def add_components(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add what the operations refer to (one of drf-spectacular's POSTPROCESSING_HOOKS)."""
+    """Add the referenced components (one of drf-spectacular's POSTPROCESSING_HOOKS)."""
     components = result["components"]
     components["schemas"]["Problem"] = schema()
     components["examples"] = {
@@ -163,7 +163,7 @@ def add_components(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 
 def _share_responses(operations: list[dict[str, Any]]) -> dict[str, Any]:
-    """Make a component of the response that most operations refuse with the same status with."""
+    """Replace the most frequent response of each status by a component."""
     shared = {}
     for status in HTTPStatus:
         if status < HTTPStatus.BAD_REQUEST:

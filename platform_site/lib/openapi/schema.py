@@ -1,4 +1,4 @@
-"""The OpenAPI description of every operation, built from its view and its app."""
+"""The OpenAPI description of every operation, built from its view and its ``openapi.py``."""
 
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ Direction = Literal["request", "response"]
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped hook
-    """Describe the scheme to OpenAPI."""
+    """The security scheme in OpenAPI."""
 
     target_class = "platform_site.lib.authentication.PrincipalAuthentication"
     name = "bearer"
@@ -27,7 +27,7 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 class Schema(AutoSchema):
-    """Operations as ``openapi.py`` of their app and the access table of their view declare them."""
+    """Descriptions of operations from ``openapi.py`` and from the view's tables."""
 
     def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
         """Return the operation with its tag, its permission, its problems and its examples."""
@@ -56,36 +56,36 @@ class Schema(AutoSchema):
         return found
 
     def get_auth(self) -> list[dict[str, list[str]]]:
-        """Return no authentication for public operations; other methods of the view may need it."""
+        """Return no authentication for public operations."""
         access = self._access()
         return [] if access is not None and access.kind == "public" else super().get_auth()
 
     def get_override_parameters(self) -> list[Any]:
-        """Leave parameters to the views."""
+        """Return none: views declare their parameters."""
         view = self.view
         if isinstance(view, PlatformViewSet) and view.action in view.query_serializers:
             return [view.query_serializers[view.action]]
         return []
 
     def get_request_serializer(self) -> Any:
-        """Take the body from the viewset's table; a view without one names it itself."""
+        """Return the body's serializer from the viewset's table, if there is one."""
         if isinstance(self.view, PlatformViewSet):
             return self.view.request_serializers.get(self.view.action)
         return super().get_request_serializer()
 
     def get_response_serializers(self) -> Any:
-        """Take the answer and its status from the viewset's tables."""
+        """Return the response's serializer and status from the viewset's tables."""
         if isinstance(self.view, PlatformViewSet):
             return {self.view.success_status(): self.view.response_serializer()}
         return super().get_response_serializers()
 
     def get_serializer_name(self, serializer: Any, direction: Direction) -> str:
-        """Name the component; drf-spectacular adds ``Request`` to those of bodies itself."""
+        """Return the component's name; drf-spectacular adds ``Request`` for bodies."""
         name: str = type(serializer).__name__.removesuffix("Serializer")
         return name.removesuffix("Request") if direction == "request" else name
 
     def get_paginated_name(self, serializer_name: str) -> str:
-        """Name one page of these."""
+        """Return the component's name of one page."""
         return f"{serializer_name}Page"
 
     def _access(self) -> Access | None:
@@ -103,7 +103,7 @@ class Schema(AutoSchema):
     def _map_serializer_field(
         self, field: Any, direction: Direction, bypass_extensions: bool = False
     ) -> dict[str, Any] | None:
-        """Leave out a default that may not be sent; add the least value of an answer's number."""
+        """Omit a default that must not be sent; add the minimum of numbers in responses."""
         mapped: Any = super()._map_serializer_field  # untyped library
         schema: dict[str, Any] | None = mapped(field, direction, bypass_extensions)
         if schema is None:
@@ -114,7 +114,7 @@ class Schema(AutoSchema):
         if direction == "response" and {"integer", "number"} & {
             *([types] if isinstance(types, str) else types)
         }:
-            # Numbers in answers are counts, sizes, shares, durations and times.
+            # Numbers in responses are counts, sizes, shares, durations and times.
             schema.setdefault("minimum", 0)
         return schema
 

@@ -1,4 +1,4 @@
-"""The headings under which the document lists operations, in a user's words and order."""
+"""The tags of the OpenAPI document, in their order."""
 
 from typing import Any, Final, Literal, get_args
 
@@ -56,7 +56,7 @@ def described() -> list[dict[str, str]]:
     return [{"name": name, "description": _DESCRIPTIONS[name]} for name in get_args(Tag)]
 
 
-# What a user does: the first tag of each chapter.
+# The first tag of each chapter.
 _CHAPTERS: Final[dict[Tag, str]] = {
     "Sign in": "Accounts",
     "Members": "Your organization",
@@ -67,7 +67,7 @@ _CHAPTERS: Final[dict[Tag, str]] = {
 
 
 def chapters() -> list[dict[str, Any]]:
-    """Return the document's ``x-tagGroups``: each tag belongs to one."""
+    """Return the document's ``x-tagGroups``; each tag belongs to one group."""
     found: list[dict[str, Any]] = []
     for tag in get_args(Tag):
         if tag in _CHAPTERS:

@@ -1,4 +1,4 @@
-"""The address that a request came from, as far as it can be trusted."""
+"""The client address of a request, as far as it can be trusted."""
 
 import ipaddress
 
@@ -7,11 +7,11 @@ from django.http import HttpRequest
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the caller's IP address, or ``unknown`` on a socket that has none.
+    """Return the client's IP address, or ``unknown`` on a socket without addresses.
 
-    ``X-Forwarded-For`` counts only as far as our own proxies have written it: with N trusted
-    proxies (ZTRUSTED_PROXY_COUNT) the address is the Nth from the right. The caller can write
-    anything into the entries further left.
+    ``X-Forwarded-For`` is trusted only as far as the platform's own proxies have written it: with N
+    trusted proxies (ZTRUSTED_PROXY_COUNT) the address is the Nth from the right. The client can set
+    the entries further left.
     """
     return address_behind(
         str(request.META.get("REMOTE_ADDR") or ""),
@@ -21,14 +21,14 @@ def client_address(request: HttpRequest) -> str:
 
 
 def address_behind(peer: str, forwarded_for: str, *, trusted_proxies: int) -> str:
-    """Return what ``client_address`` does, from the connection's address and the header's text."""
+    """Return the client's address from the connection's address and the header's text."""
     hops = [hop.strip() for hop in forwarded_for.split(",")]
     claimed = hops[-trusted_proxies] if 0 < trusted_proxies <= len(hops) else peer
     return _canonical(claimed) or _canonical(peer) or "unknown"
 
 
 def is_from_this_machine(request: HttpRequest) -> bool:
-    """True if the caller is on loopback, and not only a proxy that is."""
+    """True if the client itself is on loopback, and not only a proxy."""
     address = client_address(request)
     # Behind an undeclared proxy, all requests seem to come from loopback.
     forwarded = "X-Forwarded-For" in request.headers and not settings.TRUSTED_PROXY_COUNT
@@ -36,7 +36,7 @@ def is_from_this_machine(request: HttpRequest) -> bool:
 
 
 def subscriber_network(address: str) -> str:
-    """Return the unit of rate limits: an IPv4 address, or an IPv6 /64 (one subscriber)."""
+    """Return the subscriber's network, the unit of rate limits: an IPv4 address or an IPv6 /64."""
     canonical = _canonical(address)
     if ":" not in canonical:
         return canonical or "unknown"

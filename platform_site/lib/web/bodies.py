@@ -16,9 +16,9 @@ from platform_site.lib.errors import (
     UnsupportedMedia,
 )
 
-# zlib's word for "with gzip's header and checksum, and nothing else".
+# zlib's value for: only with gzip's header and checksum.
 GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
-# RFC 9110 §15.5.16: with a 415 it names the encodings that a body may have.
+# RFC 9110 §15.5.16: in a 415 it lists the supported encodings of bodies.
 GZIP_ACCEPTED: Final = {"Accept-Encoding": "gzip, identity"}
 
 EMPTY_OBJECT: Final = b"{}"
@@ -27,13 +27,13 @@ EMPTY_OBJECT: Final = b"{}"
 def read_body(stream: Any, *, encoding: str, limit_bytes: int) -> bytes:
     """Return the decoded body.
 
-    encoding: the Content-Encoding header: empty, ``identity`` or ``gzip``. The limit holds for the
-    sent bytes and for what they expand to, and no more than that is ever expanded.
-    Raises PayloadTooLarge (413), UnsupportedMedia (415), MalformedJson (400: not whole gzip, or the
-    client stopped sending).
+    encoding: the Content-Encoding header: empty, ``identity`` or ``gzip``. The limit applies to the
+    sent and to the decompressed bytes, and no more than that is decompressed.
+    Raises PayloadTooLarge (413), UnsupportedMedia (415), MalformedJson (400: incomplete gzip, or
+    the client stopped sending).
     """
     try:
-        # One byte past the limit shows that a body is too long without reading all of it.
+        # Reading one byte beyond the limit detects a body that is too long.
         body: bytes = stream.read(limit_bytes + 1)
     except OSError as exc:
         raise MalformedJson("The body did not arrive.") from exc
@@ -61,9 +61,9 @@ def _expand(body: bytes, limit_bytes: int) -> bytes:
 
 
 def refuse_body(stream: Any) -> None:
-    """Raise InvalidRequest (400) unless a body is empty, or ``{}``, which many clients always send.
+    """Raise InvalidRequest (400) unless a body is empty or ``{}``, which many clients always send.
 
-    stream: None without a body. No more than three bytes of it are read.
+    stream: None without a body. At most three bytes are read.
     """
     if stream is not None and stream.read(len(EMPTY_OBJECT) + 1) not in {b"", EMPTY_OBJECT}:
         raise InvalidRequest("This operation takes no body.")
@@ -82,8 +82,8 @@ class StrictJsonParser(BaseParser):
     ) -> dict[str, Any]:
         """Return the object.
 
-        Raises MalformedJson (400: no JSON, no object, NaN, not UTF-8), and what ``read_body``
-        raises (413, 415).
+        Raises MalformedJson (400: not JSON, not an object, NaN, not UTF-8), and the errors of
+        ``read_body`` (413, 415).
         """
         context = parser_context or {}
         limit = getattr(context.get("view"), "body_limit_bytes", settings.BODY_LIMIT_BYTES)
@@ -108,5 +108,5 @@ class OrjsonRenderer(JSONRenderer):
         accepted_media_type: str | None = None,
         renderer_context: Mapping[str, Any] | None = None,
     ) -> bytes:
-        """Return the bytes; nothing at all for None, as a 204 has no body."""
+        """Return the bytes; b"" for None, because a 204 has no body."""
         return b"" if data is None else orjson.dumps(data, default=str, option=orjson.OPT_UTC_Z)

@@ -1,12 +1,12 @@
-"""The client whose request this thread answers: whether it is still there."""
+"""Whether the client whose request this thread answers is still connected."""
 
 import select
 import socket
 from contextvars import ContextVar
 from typing import Final
 
-# The client closed its end of the connection (only Linux reports it before all bytes are read).
-# Bytes that arrive are no event: a client that sends its next request early is not gone.
+# The client has closed its end of the connection (only Linux reports it before all bytes are read).
+# Arriving bytes are not an event: a client that sends its next request early is still connected.
 GONE: Final = getattr(select, "POLLRDHUP", 0)
 
 _socket: ContextVar[socket.socket | None] = ContextVar("client_socket", default=None)
@@ -14,17 +14,17 @@ _organization: ContextVar[int | None] = ContextVar("client_organization", defaul
 
 
 def set_client_socket(client: socket.socket | None) -> None:
-    """Name the socket of the client that this thread answers from now on.
+    """Set the socket of the client whose request this thread answers from now on.
 
-    It holds beyond the view, since a streamed body is made after it, until the thread's next
-    request names another.
+    It stays set after the view, because a streamed body is generated later, until the thread's next
+    request.
     """
     _socket.set(client)
     _organization.set(None)
 
 
 def set_organization(organization_id: int | None) -> None:
-    """Name the organization that the client turned out to act for."""
+    """Set the organization that the client acts for, once it is authenticated."""
     _organization.set(organization_id)
 
 
@@ -34,7 +34,7 @@ def organization() -> int | None:
 
 
 def client_fd() -> int | None:
-    """Return the client's socket to wait for ``GONE`` on, None if there is none."""
+    """Return the client's socket, to wait for ``GONE`` on; None if there is none."""
     client = _socket.get()
     return client.fileno() if client is not None else None
 

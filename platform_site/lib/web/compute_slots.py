@@ -1,12 +1,12 @@
-"""Threads of which only a few compute at a time.
+"""A pool of threads of which only a few compute at the same time.
 
-Many threads cost little while they wait, but threads that compute switch the interpreter lock every
-few milliseconds, in the middle of requests that need only one millisecond. So a process has many
-threads and few slots: a thread computes in a slot, gives it back around a wait (``waiting``), and
-counts as waiting if it kept one for MAX_HOLD_S, whatever it waits for. A thread that ends a request
-takes the next one itself, and of the idle threads the last used goes first: its database connection
-and the processor's caches are warm. Of the threads each key has a share, because a client that
-takes its answer slowly holds one.
+Waiting threads cost little, but computing threads exchange the interpreter lock every few
+milliseconds, in the middle of requests that need only one millisecond. So a process has many
+threads and few slots: a thread computes in a slot, gives it back during a wait (``waiting``), and
+counts as waiting if it has kept the slot for MAX_HOLD_S. A thread that finishes a request takes the
+next one itself, and of the idle threads the last used one is chosen, because its database
+connection and the processor's caches are warm. Each key has a share of the threads, because a
+client that reads its response slowly holds one.
 """
 
 import threading
@@ -21,8 +21,8 @@ import structlog
 from platform_site.lib.fair_limiter import FairLimiter
 
 MAX_HOLD_S: Final = 0.025
-# How long the frequent waits for PostgreSQL keep their slot: most are over by then, and giving it
-# to another request would take longer.
+# How long waits for PostgreSQL keep their slot: most are shorter, and switching to another request
+# would take longer.
 SHORT_WAIT_MS: Final = 1
 
 log = structlog.get_logger(__name__)
@@ -41,7 +41,7 @@ class _WorkerThread:
         self.wake.acquire()
 
 
-# The key, and what ``work`` is called with.
+# The key, and the argument of ``work``.
 _Job = tuple[Hashable | None, Any]
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ _local = threading.local()
 
 
 class _Turns(Generic[T]):
-    """Queues, one for each key; the keys take turns."""
+    """Queues, one for each key, served round-robin."""
 
     def __init__(self) -> None:
         self._queues: OrderedDict[Hashable | None, deque[T]] = OrderedDict()
@@ -68,7 +68,7 @@ class _Turns(Generic[T]):
     def pop(
         self, accept: Callable[[Hashable | None], bool] = lambda _: True
     ) -> tuple[Hashable | None, T] | None:
-        """Return the first of the next key that is accepted; None without one."""
+        """Return the first item of the next accepted key; None without one."""
         for key, items in self._queues.items():
             if not accept(key):
                 continue
@@ -81,7 +81,7 @@ class _Turns(Generic[T]):
         return None
 
     def remove(self, key: Hashable | None, item: T) -> bool:
-        """Take an item out of its queue; False if it is not there any more."""
+        """Remove an item from its queue; False if it is no longer there."""
         items = self._queues.get(key)
         if items is None or item not in items:
             return False
@@ -93,7 +93,7 @@ class _Turns(Generic[T]):
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """Let another request use the slot while the block waits; no effect outside of a slot."""
+    """Release the slot while the block waits; no effect outside of a slot."""
     thread: _WorkerThread | None = getattr(_local, "thread", None)
     if thread is None:
         yield
@@ -108,8 +108,8 @@ def waiting() -> Iterator[None]:
 class ComputeSlots:
     """A pool of threads that runs jobs, at most ``slots`` of them computing.
 
-    Jobs wait in a queue for each key, and the keys take turns. A key holds no more threads than it
-    leaves free; the jobs of key None hold what there is.
+    Jobs wait in a queue for each key, served round-robin. A key holds at most as many threads as it
+    leaves free; the key None has no limit.
     """
 
     def __init__(self, work: Callable[[Any], None], *, slots: int, threads: int) -> None:
@@ -135,10 +135,10 @@ class ComputeSlots:
             self._dispatch()
 
     def shutdown(self, *, wait: bool) -> None:
-        """Do nothing, as its threads end with the process: gunicorn asks an executor for this."""
+        """Do nothing: the threads end with the process. gunicorn calls this on its executor."""
 
     def reclaim_overdue_slots(self) -> None:
-        """Take their slots from threads that kept them for too long."""
+        """Take the slots from threads that have kept them for too long."""
         latest = time.monotonic() - MAX_HOLD_S
         with self._lock:
             overdue = [thread for thread in self._holders if thread.since <= latest]
@@ -146,15 +146,15 @@ class ComputeSlots:
             self._dispatch()
 
     def give_back(self, thread: _WorkerThread) -> None:
-        """Let another thread compute."""
+        """Release the slot for another thread."""
         with self._lock:
             self._holders.discard(thread)
             self._dispatch()
 
     def reacquire(self, thread: _WorkerThread) -> None:
-        """Wait for a slot, before any job that has not begun, for MAX_HOLD_S at most.
+        """Wait for a slot, with priority over new jobs, for MAX_HOLD_S at most.
 
-        Keys take turns here as well.
+        Keys are served round-robin here as well.
         """
         key = cast(_Job, thread.job)[0]
         with self._lock:
@@ -167,7 +167,7 @@ class ComputeSlots:
         with self._lock:
             if self._returning.remove(key, thread):
                 return
-        # The slot was granted at the moment the wait ended.
+        # The slot was granted when the wait timed out.
         thread.wake.acquire()
 
     def _grant(self, thread: _WorkerThread) -> None:
@@ -210,13 +210,13 @@ class ComputeSlots:
             try:
                 self._work(job)
             except Exception:
-                # The thread must live on, or its place would be lost.
+                # The thread must not end, or the pool would lose it.
                 log.exception("request_thread_failed")
             thread.job = job = None
             with self._lock:
                 self._busy.give_back(key)
                 self._holders.discard(thread)
                 self._idle.append(thread)
-                # Takes this thread, the last of the idle ones, if anything waits.
+                # Uses this thread, the last of the idle ones, if a job waits.
                 self._dispatch()
             thread.wake.acquire()

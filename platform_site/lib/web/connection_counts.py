@@ -1,7 +1,7 @@
-"""How many connections each process of a server has, readable by all of them.
+"""The numbers of connections of each process of a server, shared between the processes.
 
-The kernel hands a new connection to whichever process wakes first, so that eight kept-alive ones
-often all belong to one process while another core is idle.
+The kernel gives a new connection to the process that wakes first, so that eight keep-alive
+connections often belong to one process while another core is idle.
 """
 
 import mmap
@@ -9,16 +9,17 @@ import struct
 from typing import Final
 
 SLOT: Final = struct.Struct("q")
-# The slot of no process, or of one that accepts no more; that of one which does not accept yet.
+# The values of a slot without a process, or whose process no longer accepts; and of one whose
+# process does not accept yet.
 CLOSED: Final = -1
 STARTING: Final = -2
 
 
 class ConnectionCounts:
-    """One number for each process, in memory that they share.
+    """One number for each process, in shared memory.
 
-    Only a slot's own process writes it while that lives, so that no lock is needed, and none can be
-    left behind by a process that is killed.
+    While a process runs, only it writes its slot, so no lock is needed that a killed process could
+    leave behind.
     """
 
     def __init__(self, slots: int) -> None:
@@ -32,9 +33,9 @@ class ConnectionCounts:
         SLOT.pack_into(self._shared, slot * SLOT.size, count)
 
     def take_slot(self) -> int:
-        """Take a slot that no process has, for the next one; only the parent does.
+        """Take a free slot for the next process; only called by the parent.
 
-        Without one the last is shared: connections are then left to others less exactly.
+        Without a free one the last slot is shared: balancing is then less exact.
         """
         counts = self._all()
         slot = counts.index(CLOSED) if CLOSED in counts else self._slots - 1
@@ -42,7 +43,7 @@ class ConnectionCounts:
         return slot
 
     def is_open(self, slot: int) -> bool:
-        """True if a process accepts connections in a slot."""
+        """True if the slot's process accepts connections."""
         return self._all()[slot] >= 0
 
     def is_above_another(self, slot: int) -> bool:

@@ -1,4 +1,4 @@
-"""Cookies as the browser sent them, for those that an attacker must not be able to plant."""
+"""Strict reading of cookies that an attacker must not be able to set."""
 
 from django.http import HttpRequest
 
@@ -6,8 +6,8 @@ from django.http import HttpRequest
 def sent(request: HttpRequest, name: str) -> str:
     """Return a cookie's value; '' without one, or if two cookies of the name differ.
 
-    The header is read here and not by Django, which strips Unicode blanks off the names: a
-    subdomain can plant a cookie whose name is a blank and ``__Host-…``.
+    The header is parsed here, because Django strips Unicode blanks from names: a subdomain can set
+    a cookie whose name is a blank and ``__Host-…``.
     """
     found = set()
     for part in str(request.META.get("HTTP_COOKIE", "")).split(";"):

@@ -1,4 +1,4 @@
-"""Domain names and origins, as settings and requests may hold them."""
+"""Domain names and origins in settings and requests."""
 
 import ipaddress
 import re

@@ -1,21 +1,21 @@
-"""The slowest rate at which a client may send and take, while a thread waits for it."""
+"""The minimum rate at which a client must send and receive while a thread waits for it."""
 
 import time
 from typing import Any, Final
 
-# The name of a request's in the WSGI environment.
+# The key of a request's rates in the WSGI environment.
 PACES_KEY: Final = "zonal.paces"
 # A body must arrive within this time, and one second more for each SLOWEST_BYTES_PER_S bytes.
 RECEIVE_S: Final = 10.0
 SLOWEST_BYTES_PER_S: Final = 32 * 1024
-# The same of an answer, most of which go to browsers: a phone may be far from its mast.
+# The same for responses: mobile clients may be slow.
 SLOWEST_TAKEN_BYTES_PER_S: Final = 8 * 1024
 
 
 class MinimumRate:
     """Counts how long a thread has waited for a client, and for how many bytes.
 
-    Limits the client to a rate of at least ``slowest_bytes_per_s``.
+    The client must reach a rate of at least ``slowest_bytes_per_s``.
     """
 
     def __init__(self, slowest_bytes_per_s: int = SLOWEST_BYTES_PER_S) -> None:
@@ -25,7 +25,7 @@ class MinimumRate:
         self._has_own_limit = False
 
     def disable_minimum_rate(self) -> None:
-        """Accept any rate from now on: the request has a limit of its own."""
+        """Accept any rate from now on: the request has its own limit."""
         self._has_own_limit = True
 
     def count(self, waited_s: float, size_bytes: int) -> None:
@@ -38,10 +38,10 @@ class MinimumRate:
 
 
 class PacedSocket:
-    """A socket to read from, as gunicorn's parser uses one.
+    """A socket for gunicorn's parser to read from, with a minimum rate.
 
-    The system's timeout counts from each byte: a client that sends one every few seconds would keep
-    the thread for as long as it likes.
+    The system's timeout restarts with each byte: a client that sends one every few seconds could
+    hold the thread for any time.
     """
 
     def __init__(self, sock: Any, pace: MinimumRate) -> None:
@@ -66,6 +66,6 @@ class PacedSocket:
 
 
 def disable_minimum_rate(environ: dict[str, Any]) -> None:
-    """Let a request's own limit decide how slow its client may be; without effect elsewhere."""
+    """Disable the minimum rate of a request that has its own limit; no effect in other servers."""
     for pace in environ.get(PACES_KEY, ()):
         pace.disable_minimum_rate()

@@ -1,4 +1,4 @@
-"""Which addresses the platform may connect to for a tenant who chose the name."""
+"""The addresses that the platform may connect to if a tenant chose the name."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 WEB_PORTS: Final = frozenset({80, 443})
 FIRST_FREE_PORT: Final = 1024
 
-# Source: IANA's registries of special-purpose addresses; multicast and what is reserved besides.
+# Source: IANA's registries of special-purpose addresses, plus multicast and reserved ones.
 REFUSED_V4: Final = tuple(
     ipaddress.IPv4Network(text)
     for text in (
@@ -19,13 +19,13 @@ REFUSED_V4: Final = tuple(
         *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
     )
 )
-# Global unicast is all that is let through, so that mapped, compatible, NAT64, local and multicast
-# addresses need no mention; within it, what carries an IPv4 address or leads nowhere is refused.
+# Only global unicast is allowed, so mapped, compatible, NAT64, local and multicast addresses need
+# no entry; within it, networks that embed IPv4 addresses or are not routed are refused.
 GLOBAL_V6: Final = ipaddress.IPv6Network("2000::/3")
 REFUSED_V6: Final = tuple(
     ipaddress.IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 )
-# Cloud metadata services: refused even where private addresses are allowed.
+# Cloud metadata services: refused even if private addresses are allowed.
 LINK_LOCAL: Final = (
     ipaddress.IPv4Network("169.254.0.0/16"),
     ipaddress.IPv6Network("fe80::/10"),
@@ -34,15 +34,15 @@ LINK_LOCAL: Final = (
 
 
 def is_port_allowed(port: int, *, allows_private: bool) -> bool:
-    """True for the web's ports, and those that no system service has."""
+    """True for the ports of HTTP and HTTPS, and for ports above the system services."""
     return allows_private or port in WEB_PORTS or port >= FIRST_FREE_PORT
 
 
 def is_allowed(address: Address, *, allows_private: bool, refused: Sequence[Network] = ()) -> bool:
-    """True if a tenant's name may lead to an address.
+    """True if a tenant's name may resolve to this address.
 
-    allows_private: let loopback and private addresses through, for development and tests.
-    refused: networks of the installation's own, beyond those that are never let through.
+    allows_private: allow loopback and private addresses, for development and tests. refused:
+    further networks that the installation refuses.
     """
     if _is_in(address, LINK_LOCAL) or _is_in(address, refused):
         return False

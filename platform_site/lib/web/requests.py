@@ -21,13 +21,13 @@ from platform_site.lib.web.compute_slots import waiting
 
 log = line_logger("zonal.request", settings.LOG_FORMAT, settings.LOG_LEVEL)
 
-# A caller's id is used only in this form: it appears in logs and responses.
+# A client's request id is used only in this form, because it appears in logs and responses.
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.-]{8,64}")
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 class RequestMiddleware:
-    """Assign each request an id (``X-Request-Id``, the caller's own if it sent one)."""
+    """Assigns each request an id (``X-Request-Id``, the client's own if it sent one)."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -36,7 +36,7 @@ class RequestMiddleware:
         """Answer the request, count it and log it."""
         request = cast(PlatformRequest, http_request)
         request.request_id = _request_id(request)
-        # gunicorn's name for it; a test client has none.
+        # Set by gunicorn; test clients have none.
         client_presence.set_client_socket(request.META.get("gunicorn.socket"))
         started = time.perf_counter()
         structlog.contextvars.bind_contextvars(request_id=request.request_id)
@@ -53,7 +53,7 @@ class RequestMiddleware:
                     span.set_attribute("zonal.request_id", request.request_id)
             response["X-Request-Id"] = request.request_id
             if not response.streaming and "Content-Length" not in response:
-                # Without it the server would have to send chunks.
+                # Without Content-Length the server would have to send chunks.
                 response["Content-Length"] = str(len(response.content))
             _observe(request, response, time.perf_counter() - started)
         finally:
@@ -62,7 +62,7 @@ class RequestMiddleware:
 
 
 def _run_without_slot(execute: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a statement on the control database while another request computes."""
+    """Run a statement on the control database without a compute slot."""
     with waiting():
         return execute(*arguments)
 
@@ -77,14 +77,14 @@ def _method(request: HttpRequest) -> str:
 
 
 def _route(request: HttpRequest) -> str:
-    # Not the path: paths hold ids, so a caller could create any number of labels.
+    # Not the path: paths contain ids, so clients could create any number of labels.
     match = request.resolver_match
     return match.route if match is not None else "unmatched"
 
 
 def _observe(request: HttpRequest, response: HttpResponse, elapsed_s: float) -> None:
     route = _route(request)
-    # Not there where an outer middleware refused the request.
+    # Not set if an outer middleware refused the request.
     principal = getattr(request, "principal", None)
     http.observe_request(
         request.method or "",

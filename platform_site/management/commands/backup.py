@@ -1,4 +1,4 @@
-"""``manage.py backup``: everything that must not be lost, to the store of backups."""
+"""``manage.py backup``: make, list, verify and delete backups."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -14,7 +14,7 @@ from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 
 class Command(OpsCommand):
-    """Make, list, check and delete backups."""
+    """Make, list, verify and delete backups."""
 
     help = (
         "Write a backup to ZBACKUP_URL, encrypted to ZBACKUP_RECIPIENTS: the control plane, every "
@@ -24,7 +24,7 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add what else it does."""
+        """Add the options."""
         choice = parser.add_mutually_exclusive_group()
         choice.add_argument(
             "--environment",
@@ -56,7 +56,7 @@ class Command(OpsCommand):
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Do it."""
+        """Make a backup, or do what an option requests."""
         if options["dry_run"] and options["prune"] is None:
             raise Refused("dry_run_misplaced", "--dry-run goes with --prune.")
         with open_archive() as archive:

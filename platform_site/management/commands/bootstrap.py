@@ -17,13 +17,13 @@ from platform_site.embedded.folders import make_private
 
 
 class Command(BaseCommand):
-    """Create the development organization and what the edge cache of this machine needs, once."""
+    """Create the development organization and the data of this machine's edge cache, once."""
 
     help = (
         "Create the development organization, its bucket and its access key, and register this "
         "machine's cache workers, unless they exist. Prints the organization's id and token."
     )
-    # The other checks load all of the code, which would add half a second to each start.
+    # The other checks load all code, which would add half a second to each start.
     requires_system_checks = ["settings"]
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -64,7 +64,7 @@ class Command(BaseCommand):
 
 def _cache(organization: Organization) -> dict[str, str]:
     """Register this machine's workers; return the development key, {} in production."""
-    # Their tables are there only with the feature.
+    # The tables only exist with the feature.
     from edgecache.brain.delivery.delivery import Tenant  # noqa: PLC0415 - see above
     from edgecache.brain.nodes import local  # noqa: PLC0415 - see above
 

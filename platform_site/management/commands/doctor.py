@@ -1,4 +1,4 @@
-"""``manage.py doctor``: what is wrong here, and what to do."""
+"""``manage.py doctor``: report problems of the installation, and what to do."""
 
 from collections import Counter
 from typing import Any, Final
@@ -30,7 +30,7 @@ OF_DATABASE: Final[dict[str, Check]] = {
     "database": database.check_server,
     "migrations": database.check_migrations,
 }
-# They read tables.
+# These checks read tables.
 OF_TABLES: Final[dict[str, Check]] = {
     "queue": database.check_queue,
     "deliveries": delivery.check_deliveries,
@@ -44,7 +44,7 @@ OF_TABLES: Final[dict[str, Check]] = {
 class Command(OpsCommand):
     """Check everything that the platform needs."""
 
-    # What they find is a part of the report.
+    # The results of Django's checks are part of the report.
     requires_system_checks = ()
     help = (
         "Check the database, its migrations, the task queue, the servers of tenants' databases, "
@@ -54,7 +54,7 @@ class Command(OpsCommand):
     )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Check it."""
+        """Run all checks, and print their findings."""
         found = _findings()
         counts = Counter(one.level for one in found)
         facts = {"findings": [one.as_json() for one in found], "failed": counts[Level.FAILED]}

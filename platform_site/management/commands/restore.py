@@ -1,4 +1,4 @@
-"""``manage.py restore``: a backup into an empty platform, or one environment's database."""
+"""``manage.py restore``: restore a backup into an empty platform, or one environment's database."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -21,7 +21,7 @@ from sqlgateway.provisioning import restores
 class Command(OpsCommand):
     """Restore a backup."""
 
-    # The tables are yet to come.
+    # The tables do not exist yet.
     requires_system_checks = ()
     help = (
         "Restore a backup into an empty platform: an empty control database, a cluster without its "
@@ -32,7 +32,7 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the backup and the private key."""
+        """Add the arguments for the backup and the private key."""
         parser.add_argument("backup", nargs="?", default="latest", help="Its id; the newest.")
         parser.add_argument("--identity", metavar="FILE", help="The private key of age.")
         parser.add_argument(
@@ -59,7 +59,7 @@ class Command(OpsCommand):
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Restore it."""
+        """Restore the backup."""
         if options["after_recovery"]:
             return _void()
         if not options["identity"]:
@@ -105,7 +105,7 @@ def _void() -> Outcome:
 
 
 def _name_connections() -> None:
-    """Distinguish ours from those of running processes."""
+    """Name this command's connections, to distinguish them from those of running processes."""
     for alias in settings.DATABASES:
         with connections[alias].cursor() as cursor:
             cursor.execute("SELECT set_config('application_name', %s, false)", [control.NAME])

@@ -15,6 +15,6 @@ class Command(BaseCommand):
     requires_migrations_checks = False
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Replace this process by the supervisor, which saves the memory of Django."""
+        """Replace this process by the supervisor, which does not need Django's memory."""
         module = ["-m", "platform_site.embedded", "up"]
         os.execv(sys.executable, [sys.executable, *module])  # noqa: S606 - this very interpreter
