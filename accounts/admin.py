@@ -197,8 +197,8 @@ class DeliveryAdmin(ActionsAdmin):
         StaffAction(
             "retry",
             "Send again",
-            "Each is attempted again now, and up to ten times, as soon as the cause is gone. One "
-            "whose content was wiped, since it was sent or is too old, stays as it is.",
+            "Each is attempted again now, up to ten times. One whose content was deleted, because "
+            "it was sent or is too old, does not change.",
             staff_access.retry_delivery,
             label=lambda row: f"{row.kind} {row.template} to {row.hint} ({row.state}: {row.error})",
         ),

@@ -12,7 +12,7 @@ class AccountTag(AuditTag):
     )
     SESSION_CREATE = (
         "api:session:create",
-        "Somebody signed in, was refused, or has to show a second factor first: see the outcome.",
+        "A sign-in succeeded, was refused, or requires a second factor: see the outcome.",
     )
     SESSION_NEW_DEVICE = (
         "api:session:new_device",
@@ -20,11 +20,11 @@ class AccountTag(AuditTag):
     )
     TERMINAL_SIGN_IN_ALLOW = (
         "api:terminal_sign_in:allow",
-        "A user allowed a program at a terminal to sign in as them.",
+        "A user allowed a program in a terminal to sign in as them.",
     )
     TERMINAL_SIGN_IN_DENY = (
         "api:terminal_sign_in:deny",
-        "A user denied a program at a terminal to sign in as them.",
+        "A user denied a program in a terminal to sign in as them.",
     )
     SESSION_SWITCH = (
         "api:session:switch",
@@ -53,10 +53,10 @@ class AccountTag(AuditTag):
     EMAIL_BEGIN_CHANGE = ("api:email:begin_change", "A user asked to change their e-mail address.")
     EMAIL_CANCEL_CHANGE = (
         "api:email:cancel_change",
-        "A change of e-mail address was given up or cancelled.",
+        "A change of e-mail address was cancelled.",
     )
     EMAIL_UPDATE = ("api:email:update", "A user's e-mail address changed.")
-    EMAIL_VERIFY = ("api:email:verify", "A user proved their e-mail address.")
+    EMAIL_VERIFY = ("api:email:verify", "A user verified their e-mail address.")
     EMAIL_RELEASE = (
         "api:email:release",
         "An unverified address was taken from an account with a second factor.",
@@ -65,8 +65,8 @@ class AccountTag(AuditTag):
         "api:user:strip",
         "An unverified account was reclaimed by the owner of its mailbox.",
     )
-    SIGNUP_LINK_USE = ("api:signup_link:use", "Somebody signed up with a mailed link.")
-    INVITATION_CREATE = ("api:invitation:create", "A member invited somebody.")
+    SIGNUP_LINK_USE = ("api:signup_link:use", "A user signed up with a mailed link.")
+    INVITATION_CREATE = ("api:invitation:create", "A member sent an invitation.")
     INVITATION_DELETE = ("api:invitation:delete", "An invitation was revoked.")
     INVITATION_ACCEPT = ("api:invitation:accept", "An invitation was accepted.")
     MEMBER_CREATE = (
@@ -82,7 +82,7 @@ class AccountTag(AuditTag):
     IDENTITY_DELETE = ("api:identity:delete", "An account at a provider was unlinked.")
     DOMAIN_CREATE = ("api:domain:create", "An organization claimed a domain.")
     DOMAIN_VERIFY = ("api:domain:verify", "A claimed domain was verified by its DNS record.")
-    DOMAIN_DELETE = ("api:domain:delete", "A domain was given up.")
+    DOMAIN_DELETE = ("api:domain:delete", "A domain was removed.")
     ORGANIZATION_DELETE = (
         "api:organization:delete",
         "An admin requested the deletion of the organization.",
@@ -115,16 +115,16 @@ class AccountTag(AuditTag):
         "cli:organization:delete",
         "An operator requested the deletion of an organization, or deleted it.",
     )
-    API_KEY_CREATE = ("api:api_key:create", "An admin made an API key.")
+    API_KEY_CREATE = ("api:api_key:create", "An admin created an API key.")
     API_KEY_REVOKE = ("api:api_key:revoke", "An admin revoked an API key.")
     WEBHOOK_CREATE = ("api:webhook:create", "An admin added a webhook.")
     WEBHOOK_UPDATE = ("api:webhook:update", "An admin changed a webhook.")
     WEBHOOK_ROTATE = ("api:webhook:rotate", "An admin replaced a webhook's secret.")
     WEBHOOK_DELETE = ("api:webhook:delete", "An admin removed a webhook.")
-    WEBHOOK_RESEND = ("api:webhook:resend", "An admin had a delivery sent again.")
+    WEBHOOK_RESEND = ("api:webhook:resend", "An admin sent a delivery again.")
     SYSTEM_WEBHOOK_DISABLE = (
         "system:webhook:disable",
-        "A webhook was switched off: its deliveries had failed for days, or it is gone (410).",
+        "A webhook was disabled: its deliveries failed for days, or it answered 410 Gone.",
     )
     CLI_API_KEY_REVOKE = ("cli:api_key:revoke", "An operator revoked API keys.")
     CLI_ORGANIZATION_CREATE = ("cli:organization:create", "An operator created an organization.")
@@ -134,28 +134,28 @@ class AccountTag(AuditTag):
     CLI_USER_LOCK = ("cli:user:lock", "An operator disabled a user.")
     CLI_USER_UNLOCK = (
         "cli:user:unlock",
-        "An operator enabled a user, or let one try again at once after wrong passwords or codes.",
+        "An operator enabled a user, or reset the counts of wrong passwords and codes.",
     )
     CLI_SESSION_DELETE = ("cli:session:delete", "An operator ended sessions.")
     CLI_STAFF_CREATE = ("cli:staff:create", "An operator created a member of staff.")
     CLI_KEY_ROTATE = ("cli:key:rotate", "An operator rotated the token keys.")
-    CLI_BACKUP_CREATE = ("cli:backup:create", "An operator, or a timer, made a backup.")
+    CLI_BACKUP_CREATE = ("cli:backup:create", "An operator or a timer made a backup.")
     CLI_BACKUP_DRILL = (
         "cli:backup:drill",
-        "An operator recorded that a backup was restored elsewhere, and was right.",
+        "An operator recorded that a backup was restored elsewhere and compared.",
     )
     CLI_BACKUP_RESTORE = ("cli:backup:restore", "An operator restored a backup.")
     ADMIN_USER_DISABLE = ("admin:user:disable", "Staff disabled a user in the admin.")
     ADMIN_USER_ENABLE = ("admin:user:enable", "Staff enabled a user in the admin.")
     ADMIN_USER_UNLOCK = (
         "admin:user:unlock",
-        "Staff let a user try again at once, after wrong passwords or codes.",
+        "Staff reset a user's counts of wrong passwords and codes.",
     )
-    CLI_DELIVERY_RETRY = ("cli:delivery:retry", "An operator had a mail or a text sent again.")
-    ADMIN_DELIVERY_RETRY = ("admin:delivery:retry", "Staff had a mail or a text sent again.")
+    CLI_DELIVERY_RETRY = ("cli:delivery:retry", "An operator sent a mail or text message again.")
+    ADMIN_DELIVERY_RETRY = ("admin:delivery:retry", "Staff sent a mail or text message again.")
     ADMIN_SESSION_CREATE = (
         "admin:session:create",
-        "Staff signed in to the admin, or somebody was refused there: see the outcome.",
+        "Staff signed in to the admin, or a sign-in there was refused: see the outcome.",
     )
     ADMIN_SESSION_DELETE = ("admin:session:delete", "Staff ended a user's sessions in the admin.")
     SYNC_DOMAIN_LAPSE = (

@@ -112,7 +112,7 @@ class AccountSettings:
         int,
         Integer(
             "ZJWT_SESSION_MAX_SECS",
-            "Longest life of one sign-in, however often it is refreshed.",
+            "Maximum lifetime of a sign-in, including refreshes.",
             default=2592000,
             unit="seconds",
             minimum=60,
@@ -123,7 +123,7 @@ class AccountSettings:
         int,
         Integer(
             "ZSESSIONS_PER_USER",
-            "Live sessions one user may hold; the least recently used one ends for a new one.",
+            "Active sessions of a user; a new one ends the least recently used one.",
             default=100,
             minimum=1,
             maximum=10000,
@@ -162,7 +162,7 @@ class AccountSettings:
         int,
         Integer(
             "ZLIMIT_LOGINS_PER_ACCOUNT",
-            "Failed logins per account before each further try waits longer (to 15 minutes).",
+            "Failed logins per account before each further attempt waits, up to 15 minutes.",
             default=5,
             minimum=1,
         ),
@@ -229,7 +229,7 @@ class AccountSettings:
         int,
         Integer(
             "ZAPI_KEYS_PER_DAY",
-            "API keys that one organization may make.",
+            "API keys that one organization may create.",
             default=100,
             unit="per day",
             minimum=1,
@@ -259,7 +259,7 @@ class AccountSettings:
         int,
         Integer(
             "ZWEBHOOK_DISABLE_DAYS",
-            "Days without one delivery that succeeds after which a webhook is switched off.",
+            "Days without a successful delivery after which a webhook is disabled.",
             default=3,
             unit="days",
             minimum=1,
@@ -288,7 +288,7 @@ class AccountSettings:
         int,
         Integer(
             "ZARGON2_CONCURRENCY",
-            "Hashes computed at once in one process; further ones wait.",
+            "Hashes computed concurrently in one process; further ones wait.",
             default=2,
             minimum=1,
             maximum=256,
@@ -379,5 +379,5 @@ def _day(name: str, text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise SettingError(
-            name, "holds a key with an invalid date; write it as @2026-12-01."
+            name, "contains a key with an invalid date; write it as @2026-12-01."
         ) from None

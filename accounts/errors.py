@@ -57,7 +57,7 @@ class ApiKeysMadeTooOften(TooManyRequests):
     """The organization has created too many API keys today."""
 
     code = "api_keys_made_too_often"
-    title = "Too many API keys were made today."
+    title = "Too many API keys were created today."
 
 
 class WebhookNotFound(NotFound):
@@ -78,7 +78,7 @@ class WebhookIsOff(Conflict):
     """The webhook is disabled, so nothing is sent to it."""
 
     code = "webhook_is_off"
-    title = "The webhook is switched off."
+    title = "The webhook is disabled."
 
 
 class TooManyWebhooks(Conflict):
@@ -127,7 +127,7 @@ class HashingBusy(Unavailable):
     """Too many passwords are being checked concurrently."""
 
     code = "busy"
-    title = "Too many sign-ins at once."
+    title = "Too many concurrent sign-ins."
 
 
 class MemberNotFound(NotFound):

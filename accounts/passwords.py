@@ -126,7 +126,7 @@ def validate(password: str, *, context: tuple[str, ...], field: str = "password"
         message = "This password is among the most common ones."
         raise InvalidRequest.for_field(field, message, code="password_too_common") from exc
     if _is_made_of(text.casefold(), context):
-        message = "This password is made of your own names."
+        message = "This password consists of your own names."
         raise InvalidRequest.for_field(field, message, code="password_too_similar")
 
 

@@ -34,8 +34,8 @@ class EnvironmentDetailSerializer(EnvironmentSerializer):
         {
             "type": "string",
             "enum": list(DATABASE_STATES),
-            "description": "none: made at the first query. copying: a clone that is being filled; "
-            "its SQL answers 503 until it is ready. failed: a clone that could not be filled.",
+            "description": "none: created at the first query. copying: a clone in progress, whose "
+            "SQL answers 503 until it is ready. failed: a clone that could not be copied.",
         }
     )
     def get_database_state(self, environment: Environment) -> str:
@@ -47,8 +47,8 @@ class EnvironmentDetailSerializer(EnvironmentSerializer):
         {
             "type": "number",
             "nullable": True,
-            "description": "The part of a clone's data that is there, from 0 to 1, estimated; "
-            "null if none is being made.",
+            "description": "The copied part of a clone's data, from 0 to 1, estimated; null if "
+            "no copy is in progress.",
         }
     )
     def get_database_progress(self, environment: Environment) -> float | None:

@@ -120,7 +120,7 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
             )
         return self.no_content()
 
-    @extend_schema(summary="Count what an environment holds")
+    @extend_schema(summary="Count an environment's contents")
     @action(detail=True)
     def contents(self, request: Request, environment_id: str) -> Response:
         """Return how many tables, buckets and objects the environment has, and their sizes."""

@@ -63,7 +63,7 @@ class ServerSettings:
 
     data_dir: Annotated[
         str,
-        Text("ZDATA_DIR", "Folder of what an installation must not lose.", shown="./var"),
+        Text("ZDATA_DIR", "Folder of the data that an installation must not lose.", shown="./var"),
     ]
     postgres_bindir: Annotated[
         str,
@@ -87,7 +87,7 @@ class ServerSettings:
         Words(
             "ZFEATURES",
             "Optional parts of the platform; without `cache` the edge cache's routes are 404. "
-            "`none` is no part at all.",
+            "`none` disables all of them.",
             default=FEATURES,
             parse=_features,
         ),
@@ -113,7 +113,7 @@ class ServerSettings:
         int,
         Integer(
             "ZWEB_LANES",
-            "Requests of one web server process that compute at once; those that wait for a "
+            "Requests of one web server process that compute concurrently; those that wait for a "
             "database or a client do not count. More than one take the interpreter lock from each "
             "other.",
             default=1,

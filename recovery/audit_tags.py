@@ -6,8 +6,8 @@ from platform_site.lib.audit import AuditTag
 class RecoveryTag(AuditTag):
     """Each tag with what it records; docs/audit.md is made from it."""
 
-    RECOVERY_CREATE = ("api:recovery:create", "Somebody began to recover an account.")
-    RECOVERY_ANSWER = ("api:recovery:answer", "Somebody answered security questions.")
+    RECOVERY_CREATE = ("api:recovery:create", "A recovery of an account was started.")
+    RECOVERY_ANSWER = ("api:recovery:answer", "Security questions were answered.")
     RECOVERY_VERIFY = ("api:recovery:verify", "A mailed or texted recovery token was given.")
     RECOVERY_PROVE = (
         "api:recovery:prove",

@@ -53,19 +53,19 @@ USER_ACTIONS: Final = (
     StaffAction(
         "disable",
         "Disable",
-        "These users are signed out everywhere and cannot sign in. They are told by mail.",
+        "These users are signed out everywhere and cannot sign in. They are notified by mail.",
         staff_access.disable,
     ),
     StaffAction(
         "enable",
         "Enable",
-        "These users may sign in again. They are told by mail.",
+        "These users may sign in again. They are notified by mail.",
         staff_access.enable,
     ),
     StaffAction(
         "unlock",
         "Unlock",
-        "Wrong passwords and codes are forgotten, so that these users can try again at once.",
+        "The counts of wrong passwords and codes are reset: these users can try again.",
         unlock,
     ),
     StaffAction(

@@ -28,7 +28,7 @@ class TwoFactorSettings:
         tuple[str, ...],
         Words(
             "ZWEBAUTHN_ORIGINS",
-            "Origins on which passkeys are made and used, as `https://app.example.com`; "
+            "Origins on which passkeys are created and used, such as `https://app.example.com`; "
             "unset, `https://` and each name of ZALLOWED_HOSTS in production, else "
             "`http://localhost:PORT` and `http://localhost:8000`.",
             parse=_origins,

@@ -105,8 +105,7 @@ def revoke(rows: QuerySet[ApiKey], key_id: str, *, now: datetime) -> ApiKey:
 def revoke_created_by(maker: User, *, reason: str, now: datetime) -> int:
     """Revoke the keys that a user created; return their number.
 
-    A creator who becomes an admin again has to create new keys: nobody expects the old ones to
-    work.
+    A creator who becomes an admin again has to create new keys.
     """
     mine = ApiKey.scoped.within_organization(maker.organization_id).filter(maker=maker)
     return _end(mine, reason, now)

@@ -52,7 +52,7 @@ def _smtp(url: SplitResult) -> Backend:
     try:
         port = url.port
     except ValueError as exc:
-        raise ValueError("has a port that is no number from 1 to 65535.") from exc
+        raise ValueError("has a port that is not a number from 1 to 65535.") from exc
     if not url.hostname:
         raise ValueError("must name a host: smtp://host:587.")
     is_tls = url.scheme == "smtps"
@@ -123,7 +123,7 @@ class SmsSettings:
         str,
         Choice(
             "ZSMS_BACKEND",
-            "How text messages are sent; with none, SMS is no second factor. "
+            "How text messages are sent; without it, SMS is not a second factor. "
             "The default in production is none.",
             options=tuple(SMS_BACKENDS),
             shown="console",

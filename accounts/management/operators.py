@@ -57,7 +57,7 @@ def free_address(email: str) -> str:
     Raises Refused for an invalid address, and for one that has an account.
     """
     if not is_address(email):
-        raise Refused("email_invalid", f"{email!r} is no e-mail address.")
+        raise Refused("email_invalid", f"{email!r} is not an e-mail address.")
     if credentials.find(email) is not None:
         raise _taken(email)
     return signup.canonical(email)

@@ -151,7 +151,7 @@ def _faults(
     line: int, email: str, roles: list[str], labels: list[str], seen: Mapping[str, int]
 ) -> Iterator[LineError]:
     if not is_address(email):
-        yield LineError(line, "email", f"{email!r} is no e-mail address.")
+        yield LineError(line, "email", f"{email!r} is not an e-mail address.")
     elif (before := seen.get(signup.canonical(email).upper())) is not None:
         yield LineError(line, "email", f"{email} is in line {before} already.")
     if not roles:

@@ -47,8 +47,8 @@ class OrganizationSettings:
         int,
         Integer(
             "ZEXPORT_DISK_BYTES",
-            "Disk that the exports of all organizations may take together; while they do, no "
-            "further one is made.",
+            "Disk space for the exports of all organizations together; when it is used up, no "
+            "further export is written.",
             default=50 * 2**30,
             unit="bytes",
             minimum=2**20,

@@ -63,7 +63,7 @@ class ExportUnderWay(Conflict):
     """An export of the organization is being written; there is one at a time."""
 
     code = "export_under_way"
-    title = "An export is under way."
+    title = "An export is in progress."
 
 
 class TooManyExports(Conflict):
@@ -77,11 +77,11 @@ class ExportGone(Gone):
     """The export is not complete, or its file has expired."""
 
     code = "export_gone"
-    title = "There is no archive of this export to download."
+    title = "This export has no archive to download."
 
 
 class ExportsFull(Unavailable):
     """The exports of all organizations have used up their disk space."""
 
     code = "exports_full"
-    title = "There is no room for another export at the moment."
+    title = "There is no space for another export at the moment."

@@ -36,7 +36,7 @@ class OrganizationDeletionViewSet(PlatformViewSet):
 
         Until then nothing changes, and any admin can cancel; all of them get a mail. Then members,
         environments with their databases, buckets, objects and keys, and cache nodes are deleted
-        for good. Payments stay in the ledger, and the audit trail for its retention. Pending
+        permanently. Payments stay in the ledger, and the audit trail for its retention. Pending
         payouts and earnings that can be paid out have to be settled first.
         """
         who, now = self.principal, timezone.now()

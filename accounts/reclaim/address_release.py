@@ -46,7 +46,7 @@ def release(user: User, *, now: datetime) -> str:
     Raises ValueError for an address that is verified or belongs to staff.
     """
     if not is_releasable(user):
-        raise ValueError("The address is not to be released.")
+        raise ValueError("The address must not be released.")
     address: str = user.email
     user.email, user.address_released_at = "", now
     user.save(update_fields=["email", "address_released_at"])

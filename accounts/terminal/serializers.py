@@ -60,7 +60,7 @@ class TerminalSignInSerializer(serializers.Serializer[Any]):
         help_text="True if the caller comes from the same address."
     )
     environment = serializers.CharField(
-        help_text="Where the program will be signed in; empty if there is no such environment."
+        help_text="The environment that the program will be signed in to; empty if there is none."
     )
     created_at = UnixSecondsField()
     expires_at = UnixSecondsField()

@@ -83,7 +83,7 @@ def url_fault(url: str, *, is_production: bool) -> str:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        return "This is no URL."
+        return "This is not a URL."
     if not url.isascii() or not url.isprintable() or " " in url or not host:
         return "A URL with a host, in ASCII: write other letters as punycode or percent codes."
     if parts.scheme not in ({"https"} if is_production else {"https", "http"}):

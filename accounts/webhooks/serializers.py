@@ -67,7 +67,7 @@ class WebhookRotateSerializer(StrictSerializer):
     keep_previous = serializers.BooleanField(
         required=False,
         default=True,
-        help_text="The former secret signs as well for 24 hours; false ends it at once.",
+        help_text="The previous secret also signs for 24 hours; false ends it immediately.",
     )
 
 

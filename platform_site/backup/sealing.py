@@ -75,7 +75,7 @@ def read_identities(path: str) -> list[Identity]:
     except pyrage.IdentityError:
         found = []
     if not found:
-        raise Refused("identity_unreadable", f"{path} holds no private key of age.")
+        raise Refused("identity_unreadable", f"{path} contains no private key of age.")
     return found
 
 

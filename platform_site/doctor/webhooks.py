@@ -27,5 +27,7 @@ def check_webhooks() -> Iterator[Finding]:
         yield Finding("webhooks", Level.WARNING, message, advice)
     elif found.oldest_due_s <= LATE_S:
         failed = found.deliveries["failed"]
-        message = f"{total} are sent in time; {failed} deliveries of the last day failed for good."
+        message = (
+            f"{total} are sent in time; {failed} deliveries of the last day failed permanently."
+        )
         yield Finding("webhooks", Level.OK, message)

@@ -86,7 +86,7 @@ def make_passable(folder: Path) -> None:
             path.chmod(0o711)
         except OSError as error:
             sentence = (
-                f"PostgreSQL started by root lives in {path}, which cannot be made: "
+                f"PostgreSQL started by root lives in {path}, which cannot be created: "
                 f"{error.strerror}. Start as an ordinary user instead."
             )
             raise ClusterError(sentence) from error

@@ -53,7 +53,7 @@ def _ledger_card(ledger: Ledger) -> Card:
 
 def _payouts_card(ledger: Ledger) -> Card:
     amount = f"{ledger.payouts_cents / 100:,.2f} {settings.BILLING.currency.upper()}"
-    note = f"{ledger.payouts_held} held, {ledger.payouts_sent} sent; {amount} on its way"
+    note = f"{ledger.payouts_held} held, {ledger.payouts_sent} sent; {amount} being sent"
     path = link("billing_payout_changelist", "state__exact=debited")
     return Card("Payouts waiting", f"{ledger.payouts_waiting:,}", note, path)
 

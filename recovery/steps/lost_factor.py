@@ -107,7 +107,7 @@ def _begin_delay(
         user,
         holder.held,
         cancel,
-        purpose="all second factors are to be removed",
+        purpose="all second factors will be removed",
         effective_at=at,
     )
     channels.text(

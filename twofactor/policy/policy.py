@@ -117,7 +117,7 @@ def _refuse_lock_out(organization: Organization, now: datetime) -> None:
     usable = [name for name in organization.mfa_allowed_methods if _is_usable(name)]
     if not usable:
         raise PolicyLocksOut(
-            "Allow at least one method besides backup codes that can be set up here."
+            "Allow at least one method other than backup codes that can be set up here."
         )
     admins = able_admins(organization.pk)
     latest = admins.aggregate(joined=Max("created_at"))["joined"] or now

@@ -104,7 +104,7 @@ def register(response: Attestation, asked: ExpectedResponse) -> NewCredential:
     except Exception as exc:  # malicious bytes make its parsers raise any exception
         raise VerificationFailed("The passkey could not be verified.") from exc
     if verified.credential_id != response.raw_id:
-        raise VerificationFailed("The id is not the one that the authenticator made.")
+        raise VerificationFailed("The id is not the one from the authenticator.")
     _hold_key(verified.credential_public_key)
     return NewCredential(
         public_key=verified.credential_public_key,

@@ -21,8 +21,8 @@ class Command(OpsCommand):
     """List API keys, or revoke them."""
 
     help = (
-        "Show API keys, the newest first, never their text. With --revoke, end those that the "
-        "filters name, on their next request. Without a filter --revoke needs --everybody."
+        "List API keys, newest first, without their text. --revoke revokes those that match the "
+        "filters, from their next request on. Without a filter --revoke requires --everybody."
     )
     has_dry_run = True
 
@@ -30,10 +30,10 @@ class Command(OpsCommand):
         """Add the filters and the options."""
         whose = parser.add_mutually_exclusive_group()
         whose.add_argument("--key", type=UUID, metavar="ID", help="One key, by its id.")
-        whose.add_argument("--maker", metavar="EMAIL", help="The keys that one admin made.")
+        whose.add_argument("--maker", metavar="EMAIL", help="The keys that one admin created.")
         whose.add_argument("--organization", type=int, metavar="ID", help="One organization's.")
-        whose.add_argument("--everybody", action="store_true", help="All keys there are.")
-        parser.add_argument("--revoke", action="store_true", help="End these keys.")
+        whose.add_argument("--everybody", action="store_true", help="All keys.")
+        parser.add_argument("--revoke", action="store_true", help="Revoke these keys.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """List the keys, or revoke them."""

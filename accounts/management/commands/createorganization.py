@@ -24,9 +24,10 @@ class Command(OpsCommand):
     """Create an organization with its environments."""
 
     help = (
-        "Make an organization with its environments, live and sandbox. With --admin, also its "
-        "first admin: an account without a password, whose link to set one is mailed and good for "
-        "seven days. Without it, use createuser next: nobody can sign in until there is a user."
+        "Create an organization with the environments live and sandbox. --admin also creates its "
+        "first admin: an account without a password, to which a link to set one is mailed, valid "
+        "for seven days. Without --admin, run createuser next: nobody can sign in until there is "
+        "a user."
     )
     has_dry_run = True
 
@@ -57,5 +58,5 @@ class Command(OpsCommand):
         text = f"Organization {made.pk}: {name}"
         return Outcome(
             {"org_id": made.pk, "name": name, "environments": [*BUILT_IN], "admin": email or None},
-            f"{text}\nIts admin's link is on its way to {email}." if email else text,
+            f"{text}\nIts admin's link was mailed to {email}." if email else text,
         )

@@ -18,9 +18,9 @@ class Command(OpsCommand):
     """Create a member of the platform's staff, or promote an existing user."""
 
     help = (
-        "Make a member of the platform's staff, who may enter the admin. A new user gets an "
-        "organization; the password is asked for, or read from standard input when that is no "
-        "terminal. An existing user keeps password and organization."
+        "Create a member of the platform's staff, who may use the admin. A new user gets an "
+        "organization; the command asks for the password, or reads it from standard input if that "
+        "is not a terminal. An existing user keeps password and organization."
     )
     has_dry_run = True
 
@@ -28,7 +28,7 @@ class Command(OpsCommand):
         """Add the arguments for the address and the rights."""
         parser.add_argument("email", help="Address the person signs in with.")
         parser.add_argument(
-            "--view-only", action="store_true", help="May look at the admin, and not act in it."
+            "--view-only", action="store_true", help="Read-only access to the admin."
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
@@ -49,7 +49,7 @@ class Command(OpsCommand):
                 data={"view_only": user.is_view_only},
             )
         facts = {"user_id": str(user.pk), "email": user.email, "org_id": user.organization_id}
-        text = "look at the admin" if user.is_view_only else "enter the admin"
+        text = "read the admin" if user.is_view_only else "use the admin"
         return Outcome(facts | {"view_only": user.is_view_only}, f"{user.email} may {text}.")
 
 

@@ -24,10 +24,10 @@ class Command(OpsCommand):
     """Create a member of an organization."""
 
     help = (
-        "Make a member of an organization. The password is asked for, or read from standard input "
-        "when that is no terminal. With --invite there is none yet: a link to set it is mailed, "
-        "good for seven days. With --no-password nothing is mailed either: such a member comes in "
-        "by an identity provider, or by recovery."
+        "Create a member of an organization. The command asks for the password, or reads it from "
+        "standard input if that is not a terminal. With --invite no password is set, and a link "
+        "to set one is mailed, valid for seven days. With --no-password nothing is mailed either: "
+        "the member signs in with an identity provider or by recovery."
     )
     has_dry_run = True
 
@@ -35,7 +35,11 @@ class Command(OpsCommand):
         """Add the arguments for the address, organization, roles and labels."""
         parser.add_argument("email", help="Address the person signs in with.")
         parser.add_argument(
-            "--organization", type=int, required=True, metavar="ID", help="Where it belongs."
+            "--organization",
+            type=int,
+            required=True,
+            metavar="ID",
+            help="Organization of the member.",
         )
         parser.add_argument(
             "--role",
@@ -43,7 +47,7 @@ class Command(OpsCommand):
             choices=ROLES,
             dest="roles",
             required=True,
-            help="What it may do; may be given several times.",
+            help="A role; may be given several times.",
         )
         parser.add_argument(
             "--label",
@@ -51,14 +55,16 @@ class Command(OpsCommand):
             default=[],
             dest="labels",
             metavar="LABEL",
-            help="A word of the organization's own; may be given several times.",
+            help="A label; may be given several times.",
         )
         parser.add_argument(
-            "--verified", action="store_true", help="The address is known to be the person's."
+            "--verified", action="store_true", help="The address is known to belong to the person."
         )
         how = parser.add_mutually_exclusive_group()
         how.add_argument("--invite", action="store_true", help="Mail a link to set the password.")
-        how.add_argument("--no-password", action="store_true", help="Set none, mail nothing.")
+        how.add_argument(
+            "--no-password", action="store_true", help="Set no password, and mail nothing."
+        )
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Create the member, and invite it unless it has a password."""
@@ -82,7 +88,7 @@ class Command(OpsCommand):
             "invited": options["invite"],
         }
         text = f"{made.email} is a member of {home.name} ({', '.join(made.roles)})."
-        return Outcome(facts, f"{text} The link is on its way." if options["invite"] else text)
+        return Outcome(facts, f"{text} The link was mailed." if options["invite"] else text)
 
 
 def _make(home: Organization, email: str, encoded: str, options: dict[str, Any]) -> User:

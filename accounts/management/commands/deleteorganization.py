@@ -18,26 +18,26 @@ from platform_site.lib.errors import PlatformError
 from platform_site.lib.problems import is_database_unreachable
 
 UNFINISHED: Final = "The deletion has begun and is not complete."
-AGAIN: Final = "It goes on by itself within an hour, and at once if you repeat this command."
+AGAIN: Final = "It continues by itself within an hour, or immediately if you repeat this command."
 
 
 class Command(OpsCommand):
     """Request or cancel a deletion, or delete an organization immediately."""
 
     help = (
-        "Have an organization deleted with everything that belongs to it, after the delay in which "
-        "its admins, who get a mail, can cancel. Payouts and earnings have to be settled first. "
-        "Exit status 4: the deletion began and something did not answer; it goes on by itself "
-        "within an hour, and at once by the same command."
+        "Request the deletion of an organization with all of its data, after a delay. Its admins "
+        "get a mail and can cancel. Payouts and earnings have to be settled first. Exit status 4: "
+        "the deletion has begun, but a service did not respond; it continues by itself within an "
+        "hour, or immediately if you repeat the command."
     )
     has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the arguments for the organization, its name as a confirmation, and the time."""
-        parser.add_argument("organization", type=int, metavar="ID", help="Which one.")
+        parser.add_argument("organization", type=int, metavar="ID", help="The organization.")
         what = parser.add_mutually_exclusive_group(required=True)
-        what.add_argument("--name", help="Name: proves that it is meant.")
-        what.add_argument("--cancel", action="store_true", help="Keep it.")
+        what.add_argument("--name", help="The organization's name, as a confirmation.")
+        what.add_argument("--cancel", action="store_true", help="Cancel a requested deletion.")
         parser.add_argument(
             "--at-once", action="store_true", help="Without the delay; this cannot be undone."
         )

@@ -22,11 +22,10 @@ class Command(OpsCommand):
     """Show deliveries without their content, and retry failed ones."""
 
     help = (
-        "Show mail and text messages, the newest first, never their content. States: queued "
-        "(waits for its next attempt), sending, sent, failed (its attempts are used up; kept for "
-        "seven days so that it can be retried), given_up (refused for good, expired, or failed "
-        "too long ago). With --retry or --retry-failed: attempt again now, once the cause is "
-        "repaired."
+        "List mail and text messages, newest first, without their content. States: queued (waits "
+        "for its next attempt), sending, sent, failed (no attempts left; kept for seven days so "
+        "that it can be retried), given_up (refused permanently, expired, or failed too long "
+        "ago). --retry and --retry-failed attempt them again now, after the cause is repaired."
     )
 
     has_dry_run = True

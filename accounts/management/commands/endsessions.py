@@ -20,10 +20,9 @@ class Command(OpsCommand):
     """End sessions."""
 
     help = (
-        "End sessions at once, for access tokens and in the admin too; all users have to sign in "
-        "again. "
-        "Name one account, --organization, or --everybody. Trusted devices still skip the second "
-        "factor then, unless --devices forgets them as well."
+        "End sessions immediately, including access tokens and the admin; the users have to sign "
+        "in again. Name one account, --organization, or --everybody. Trusted devices still skip "
+        "the second factor, unless --devices deletes them as well."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -33,11 +32,11 @@ class Command(OpsCommand):
         whose.add_argument(
             "--organization", type=int, metavar="ID", help="All members of an organization."
         )
-        whose.add_argument("--everybody", action="store_true", help="All accounts there are.")
+        whose.add_argument("--everybody", action="store_true", help="All accounts.")
         parser.add_argument(
             "--devices",
             action="store_true",
-            help="Also forget trusted devices, and sign-ins that wait for a second factor.",
+            help="Also delete trusted devices, and sign-ins that wait for a second factor.",
         )
         parser.add_argument("--dry-run", action="store_true", help="Only count the sessions.")
 

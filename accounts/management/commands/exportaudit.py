@@ -44,7 +44,7 @@ def moment(text: str) -> datetime:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no date or time, as 2026-11-21") from None
+        raise ArgumentTypeError(f"{text!r} is not a date or time, such as 2026-11-21") from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
@@ -52,8 +52,8 @@ class Command(OpsCommand):
     """Write events to a file or to standard output."""
 
     help = (
-        "Write the audit trail, oldest first, as JSON lines or CSV, to --output or standard "
-        "output. Of one organization, or of all. The same filters as GET /v1/audit."
+        "Write the audit trail of one or all organizations, oldest first, as JSON lines or CSV, "
+        "to --output or standard output. The filters are those of GET /v1/audit."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -65,9 +65,9 @@ class Command(OpsCommand):
             "--since",
             type=moment,
             metavar="TIME",
-            help="From then on: 2026-11-21, or 2026-11-21T09:30+01:00; without an offset, UTC.",
+            help="Inclusive: 2026-11-21, or 2026-11-21T09:30+01:00; without an offset, UTC.",
         )
-        parser.add_argument("--until", type=moment, metavar="TIME", help="Before then.")
+        parser.add_argument("--until", type=moment, metavar="TIME", help="Exclusive.")
         parser.add_argument(
             "--format",
             choices=("jsonl", "csv"),

@@ -16,8 +16,8 @@ class Command(OpsCommand):
     """Write the archive that an admin can request."""
 
     help = (
-        "Write everything that an organization has here to a new zip file, which only you can "
-        "read: members, audit trail, databases, lists of objects, billing; no secrets."
+        "Write all data of an organization to a new zip file, which only you can read: members, "
+        "audit trail, databases, lists of objects, billing; no secrets."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

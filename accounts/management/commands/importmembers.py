@@ -29,22 +29,26 @@ class Command(OpsCommand):
     """Import members from a CSV file."""
 
     help = (
-        "Make members of an organization from a CSV file in UTF-8 whose first line names the "
-        "columns: email and roles, perhaps labels; several roles or labels are set apart by "
-        "semicolons (dora@example.com,reader;operator,night shift). All are made, or, where "
-        "anything is wrong, none: then all wrong lines are shown. No password is set: they come "
-        "in by an identity provider, by recovery, or with --invite by a mailed link, good for "
-        "seven days."
+        "Create members of an organization from a CSV file in UTF-8. The first line names the "
+        "columns: email, roles and, optionally, labels; several roles or labels are separated by "
+        "semicolons (dora@example.com,reader;operator,night shift). If any line has an error, no "
+        "member is created and all errors are listed. No passwords are set: the members sign in "
+        "with an identity provider, by recovery or, with --invite, by a mailed link that is valid "
+        "for seven days."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the arguments for the file, the organization and the dry run."""
         parser.add_argument("file", metavar="FILE.csv", help="The file; - is standard input.")
         parser.add_argument(
-            "--organization", type=int, required=True, metavar="ID", help="Where they belong."
+            "--organization",
+            type=int,
+            required=True,
+            metavar="ID",
+            help="Organization of the members.",
         )
         parser.add_argument(
-            "--dry-run", action="store_true", help="Look at everything, and make nothing."
+            "--dry-run", action="store_true", help="Check the file, and create nothing."
         )
         parser.add_argument(
             "--invite", action="store_true", help="Mail each a link to set a password."
@@ -66,7 +70,7 @@ class Command(OpsCommand):
             "dry_run": is_dry,
         }
         text = f"{number} members of {home.name}"
-        return Outcome(facts, f"{text} would be made." if is_dry else f"{text} were made.")
+        return Outcome(facts, f"{text} would be created." if is_dry else f"{text} were created.")
 
 
 def _load(home: Organization, lines: TextIO, *, is_inviting: bool) -> int:

@@ -18,10 +18,10 @@ class Command(OpsCommand):
     """Open a session without a password."""
 
     help = (
-        "Open a session of a member without the password, and print its access token; with --json "
-        "all that a login answers. The member finds it among its sessions, and it is audited. A "
-        "second factor is not bypassed: where one is due, what is printed is the login's status "
-        "with an mfa_token, and the exit status is 4."
+        "Open a session of a member without the password, and print its access token; with "
+        "--json, the whole response of a login. The member sees it in the list of sessions, and "
+        "it is in the audit trail. A second factor is not bypassed: if one is required, the "
+        "command prints the login's status with an mfa_token, and the exit status is 4."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -19,16 +19,18 @@ class Command(OpsCommand):
     """Add a new current key to each key ring."""
 
     help = (
-        "Make new keys for access and refresh tokens. No one is signed out: the former keys verify "
-        "until every token they signed has expired, or until --retire. Keys of `make run` are "
-        "changed in runtime.env and hold from the next start on; keys that the environment gives "
-        "are printed with --print, for you to set."
+        "Create new keys for access and refresh tokens. No one is signed out: the previous keys "
+        "verify until every token they signed has expired, or until --retire. Keys of `make run` "
+        "are changed in runtime.env and used after the next start; keys that come from the "
+        "environment are printed with --print, for you to set."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the arguments for the date and the output."""
         parser.add_argument(
-            "--retire", metavar="DATE", help="Last day the former keys verify, as 2026-12-01."
+            "--retire",
+            metavar="DATE",
+            help="Last day on which the previous keys verify, such as 2026-12-01.",
         )
         parser.add_argument(
             *("--print", "--dry-run"),
@@ -46,7 +48,9 @@ class Command(OpsCommand):
         last_day = _day(options["retire"]) if options["retire"] else (now + longest).date()
         retires = last_day + timedelta(days=1)
         if retires <= now.date():
-            raise Refused("date_past", "That day is over: it would sign everybody out at once.")
+            raise Refused(
+                "date_past", "That day is over: all users would be signed out immediately."
+            )
         if options["shows"]:
             made = key_rotation.rotate(_present(), retires=retires, today=now.date())
             text = "\n".join(f"{name}={value}" for name, value in made.items())
@@ -62,7 +66,7 @@ class Command(OpsCommand):
             audit.add(None, AccountTag.CLI_KEY_ROTATE, data={"retires": retires.isoformat()})
             made = key_rotation.rotate(values, retires=retires, today=now.date())
             save_runtime_env(settings.DATA_DIR, values | made)
-        text = f"New keys from the next start on; the former ones verify before {retires}."
+        text = f"New keys from the next start on; the previous ones verify before {retires}."
         return Outcome(
             {"retires": retires.isoformat(), "rotated": list(key_rotation.ROTATED)}, text
         )
@@ -72,7 +76,7 @@ def _day(text: str) -> Any:
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).date()
     except ValueError:
-        raise Refused("date_invalid", f"{text!r} is no date, as 2026-12-01.") from None
+        raise Refused("date_invalid", f"{text!r} is not a date, such as 2026-12-01.") from None
 
 
 def _present() -> dict[str, str]:

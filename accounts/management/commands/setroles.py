@@ -19,9 +19,9 @@ class Command(OpsCommand):
     """Set a member's roles."""
 
     help = (
-        "Set the roles of a member; they hold on its next request, and it gets a mail. "
-        "Roles that an identity provider's groups give stay beside them. Refused where it would "
-        "leave the organization without an admin."
+        "Set the roles of a member; they apply to its next request, and it gets a mail. Roles "
+        "from an identity provider's groups are kept. Refused if the organization would have no "
+        "admin."
     )
     has_dry_run = True
 

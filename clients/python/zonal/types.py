@@ -475,10 +475,10 @@ class EnvironmentDetail:
     name: str
     built_in: bool
     created_at: datetime
-    # none: made at the first query. copying: a clone that is being filled; its SQL answers 503
-    # until it is ready. failed: a clone that could not be filled.
+    # none: created at the first query. copying: a clone in progress, whose SQL answers 503 until it
+    # is ready. failed: a clone that could not be copied.
     database_state: Literal["none", "ready", "moving", "copying", "failed"]
-    # The part of a clone's data that is there, from 0 to 1, estimated; null if none is being made.
+    # The copied part of a clone's data, from 0 to 1, estimated; null if no copy is in progress.
     database_progress: Optional[float]
 
 

@@ -67,7 +67,7 @@ def processes_in(folder: Path, *, program: str) -> list[Identity]:
             inside = (PROC / str(pid) / "cwd").readlink()
         except OSError:
             continue
-        # A program file that was deleted or replaced meanwhile reads "name (deleted)".
+        # A program file that was deleted or replaced in the meantime reads "name (deleted)".
         name = executable.name.removesuffix(" (deleted)")
         identity = identify(pid) if name == program and inside == folder else None
         if identity is not None:

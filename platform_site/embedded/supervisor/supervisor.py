@@ -131,7 +131,7 @@ class Supervisor:
         if self._halt.is_set():
             self._second_interrupt.set()
             return
-        say("\nStopping; press Ctrl-C again to stop at once.")
+        say("\nStopping; press Ctrl-C again to stop immediately.")
         self._halt.set()
 
     def _fail(self, error: StartError) -> None:

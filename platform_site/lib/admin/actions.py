@@ -156,7 +156,7 @@ def _runner(action: StaffAction) -> Callable[..., HttpResponse | None]:
     ) -> HttpResponse | None:
         rows = list(found[: MAX_ROWS + 1])
         if len(rows) > MAX_ROWS:
-            messages.error(request, f"At most {MAX_ROWS} rows at once.")
+            messages.error(request, f"At most {MAX_ROWS} rows at a time.")
             return None
         confirmed_action = confirmed(request)
         if confirmed_action is None:

@@ -48,8 +48,10 @@ def _read() -> Iterator[GaugeMetricFamily]:
     yield waiting
     yield oldest
     yield gauge("zonal_tasks_running", "Tasks that run now.", running)
-    yield gauge("zonal_tasks_failed", f"Tasks that failed for good, at most {MAX_COUNTED}.", failed)
-    yield gauge("zonal_task_workers", "Task workers that reported lately.", workers)
+    yield gauge(
+        "zonal_tasks_failed", f"Tasks that failed permanently, at most {MAX_COUNTED}.", failed
+    )
+    yield gauge("zonal_task_workers", "Task workers that reported recently.", workers)
 
 
 TASKS: Final = GaugeGroup("tasks", _read, keep_s=5)

@@ -18,9 +18,9 @@ class Command(OpsCommand):
 
     help = (
         "Write a backup to ZBACKUP_URL, encrypted to ZBACKUP_RECIPIENTS: the control plane, every "
-        "environment's database, and the objects of buckets without an origin. Requests go on. An "
-        "interrupted backup is continued by the same command within a day. The root keys are in no "
-        "backup: keep them elsewhere (docs/backup.md)."
+        "environment's database, and the objects of buckets without an origin. The platform keeps "
+        "serving requests. An interrupted backup is continued by the same command within a day. "
+        "The root keys are in no backup: store them elsewhere (docs/backup.md)."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -49,8 +49,8 @@ class Command(OpsCommand):
     help = (
         "Check the database, its migrations, the task queue, the servers of tenants' databases, "
         "the cache, keys, backups, clock, disk, mail, text messages, webhooks, passkeys, TLS and "
-        "settings. Reads only, sends nothing. Each line says what to do. Something that failed is "
-        "exit status 1; warnings are not."
+        "settings. It only reads and sends nothing. Each line says what to do. The exit status is "
+        "1 if a check failed; warnings do not count."
     )
 
     def run(self, options: dict[str, Any]) -> Outcome:

@@ -24,22 +24,24 @@ class Command(OpsCommand):
     # The tables do not exist yet.
     requires_system_checks = ()
     help = (
-        "Restore a backup into an empty platform: an empty control database, a cluster without its "
-        "environments, the root keys of that time, and no process running. All of the backup is "
-        "read and authenticated before anything is written. An interrupted restore is continued by "
-        "the same command. Afterwards sessions, trusted devices, keys, challenges and queued "
-        "messages are void, and payouts wait: see docs/backup.md."
+        "Restore a backup into an empty platform: an empty control database, a cluster without "
+        "its environments, the root keys of that time, and no running processes. The whole backup "
+        "is read and authenticated before anything is written. An interrupted restore is "
+        "continued by the same command. Afterwards sessions, trusted devices, keys, challenges "
+        "and queued messages are invalid, and payouts wait: see docs/backup.md."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the arguments for the backup and the private key."""
-        parser.add_argument("backup", nargs="?", default="latest", help="Its id; the newest.")
+        parser.add_argument(
+            "backup", nargs="?", default="latest", help="Id of the backup; by default the newest."
+        )
         parser.add_argument("--identity", metavar="FILE", help="The private key of age.")
         parser.add_argument(
             *("--check", "--dry-run"),
             action="store_true",
             dest="check",
-            help="Check all, and write nothing.",
+            help="Check everything, and write nothing.",
         )
         parser.add_argument(
             "--environment",
@@ -50,7 +52,7 @@ class Command(OpsCommand):
             "--after-recovery",
             action="store_true",
             help="Restore nothing: the control database was recovered to a point in time by "
-            "PostgreSQL's means. Void what a restore would void.",
+            "PostgreSQL's means. Delete the rows that a restore would omit.",
         )
         parser.add_argument(
             "--all-to-admin",
@@ -100,7 +102,7 @@ def _platform(
 def _void() -> Outcome:
     _name_connections()
     waiting = point_in_time.void()
-    text = f"Everyone signs in anew; keys are to be made anew; {waiting} payouts wait."
+    text = f"All users have to sign in again; keys must be created again; {waiting} payouts wait."
     return Outcome({"payouts_waiting": waiting}, text)
 
 
@@ -136,7 +138,7 @@ def _environment(archive: Archive, identities: list[Identity], options: dict[str
 def _text(done: RestoreResult) -> str:
     lines = [
         f"Restored {done.manifest.id}: {done.environments} environments, {done.objects} objects.",
-        "Everyone signs in anew; API keys and access keys are to be made anew.",
+        "All users have to sign in again; API keys and access keys have to be created again.",
     ]
     if done.payouts_waiting:
         lines.append("Payouts wait: see `manage.py runpayouts --reconcile`.")

@@ -18,10 +18,10 @@ class Command(OpsCommand):
     """Disable an account."""
 
     help = (
-        "Disable an account at once: its sessions, trusted devices and sign-ins under way end, and "
-        "so do its open invitations and API keys. It gets a mail. An organization's last admin can "
-        "be locked as well. `unlockuser` lets it in again, and so may an admin of its "
-        "organization; invitations and API keys are to be made anew."
+        "Disable an account immediately: its sessions, trusted devices, pending sign-ins, open "
+        "invitations and API keys end. It gets a mail. An organization's last admin can be locked "
+        "as well. `unlockuser` or an admin of the organization can enable it again; invitations "
+        "and API keys have to be created again."
     )
     has_dry_run = True
 

@@ -18,9 +18,9 @@ class Command(OpsCommand):
     """Enable an account."""
 
     help = (
-        "Let an account in again: enable it if it is disabled, and forget its wrong passwords and "
-        "codes, so that it need not wait for its next try. Password and second factors stay as "
-        "they are. An enabled account gets a mail. API keys that ended with it stay ended."
+        "Enable an account if it is disabled, and reset its counts of wrong passwords and codes, "
+        "so that it can try again immediately. Password and second factors stay the same. An "
+        "enabled account gets a mail. API keys that were revoked stay revoked."
     )
     has_dry_run = True
 
@@ -65,5 +65,5 @@ class Command(OpsCommand):
 
 def _said(facts: dict[str, Any]) -> str:
     if facts["enabled"]:
-        return "is enabled, and may try at once"
-    return "may try at once" if facts["changed"] else "was not locked"
+        return "is enabled, and may try again immediately"
+    return "may try again immediately" if facts["changed"] else "was not locked"

@@ -70,7 +70,7 @@ def test_each_line_of_a_file_becomes_a_member(home: Organization, file: Path) ->
 def test_a_dry_run_checks_every_line_and_imports_none(home: Organization, file: Path) -> None:
     file.write_text(GOOD)
     text = run("importmembers", str(file), "--organization", str(home.pk), "--dry-run", "--invite")
-    assert text == "2 members of Alice's would be made.\n"
+    assert text == "2 members of Alice's would be created.\n"
     assert not User.unscoped.exists()
     assert not Invitation.unscoped.exists()
     assert not inbox.messages()
@@ -203,7 +203,7 @@ def test_without_json_a_refusal_reads_well(home: Organization, file: Path) -> No
         call_command("importmembers", str(file), "--organization", str(home.pk))
     assert str(caught.value).splitlines() == [
         "2 lines are wrong, nothing was imported:",
-        "  line 2, email: 'nonsense' is no e-mail address.",
+        "  line 2, email: 'nonsense' is not an e-mail address.",
         "  line 3, roles: There is no role 'king'; there are admin, operator, reader.",
     ]
     assert json.dumps(str(caught.value))

@@ -58,7 +58,7 @@ def test_an_admin_has_it_deleted_and_keeps_it_after_all(
         hold(visitor, name)
         picture(visitor.page, name)
         visitor.go("/console/")
-        visitor.sees("This organization is deleted for good on")
+        visitor.sees("This organization will be deleted permanently on")
         visitor.go("/console/organization")
         visitor.press("Keep the organization")
         visitor.sees_status("The organization is kept.")

@@ -49,7 +49,7 @@ function ofAccount(who, { compliance }) {
 function ofOrganization({ organization }) {
   const due = organization?.deletion_due_at;
   if (!due) return [];
-  return [{ text: `This organization is deleted for good on ${moment(Date.parse(due) / 1000)}.`, action: "Look", path: "organization", isUrgent: true }];
+  return [{ text: `This organization will be deleted permanently on ${moment(Date.parse(due) / 1000)}.`, action: "Look", path: "organization", isUrgent: true }];
 }
 
 /**
