@@ -122,7 +122,7 @@ def test_a_value_is_changed_and_a_change_meanwhile_is_not_overwritten_unseen(
     cell(tables, 0, 1).dblclick()
     elsewhere(tables, """UPDATE "a""b; drop" SET "va""lue" = 'theirs' WHERE price = 1""")
     change(tables, "mine")
-    tables.sees("Someone changed this row meanwhile.")
+    tables.sees("Someone changed this row in the meantime.")
     expect(cell(tables, 0, 1)).to_have_text("theirs")
     tables.press("Save")
     expect(cell(tables, 0, 1)).to_have_text("mine")
@@ -153,7 +153,7 @@ def test_rows_are_inserted_and_deleted(tables: Visitor) -> None:
     elsewhere(tables, """UPDATE "a""b; drop" SET price = 7 WHERE price = 2""")
     tables.press("Delete 2 rows")
     tables.agrees("Delete")
-    tables.sees_status("1 row deleted. 1 row had been changed meanwhile and stayed")
+    tables.sees_status("1 row deleted. 1 row had been changed in the meantime and stayed")
     expect(cell(tables, 0, 0)).to_have_text("1")
     expect(cell(tables, 1, 2)).to_have_text("7")
 

@@ -24,7 +24,7 @@ const PATH = "/v1/auth/sessions";
 
 export function bindSessions() {
   onPress(byId("sessions-end"), byId("sessions"), async () => {
-    await confirm("Sign out everywhere else?", "All of your other sessions end at once.", "Sign out");
+    await confirm("Sign out everywhere else?", "All of your other sessions end immediately.", "Sign out");
     const { ended } = await call("DELETE", PATH);
     await showSessions();
     announce(`${count(ended, "session")} ended.`);

@@ -68,7 +68,7 @@ function bindForm() {
     restoreDraft(form);
     clearProblem(form);
     offerScopes(role.value);
-    // Again: the role's scopes were ticked meanwhile.
+    // Again: the role's scopes were ticked in the meantime.
     restoreDraft(form);
     dialog.showModal();
   });
@@ -142,7 +142,7 @@ function rowOf(key) {
   const button = within(row, "button");
   button.setAttribute("aria-label", `Revoke: ${key.name}`);
   onPress(button, byId("api-keys"), async () => {
-    await confirm(`Revoke ${key.name}?`, "What uses it is refused at once.", "Revoke");
+    await confirm(`Revoke ${key.name}?`, "Programs that use it are refused immediately.", "Revoke");
     await call("DELETE", `${PATH}/${key.id}`);
     await showAll();
     announce(`${key.name} is revoked.`);

@@ -25,7 +25,7 @@ let recoveryId = "";
 let chosen = "";
 /** @type {string[]} */
 let methods = [];
-/** Whether the address can have a new account, where somebody else used it unverified. */
+/** Whether the address can have a new account, if someone else used it without verifying it. */
 let newAccountOffered = false;
 
 bindReveals();

@@ -224,7 +224,7 @@ function costOf({ tables, database_bytes, buckets, objects, object_bytes, access
   ];
 }
 
-/** Load anew: the frame names the environments as well, in every tab. */
+/** Reload the page: the frame names the environments as well, in every tab. */
 function reload() {
   announce("Done.");
   tellOthers();

@@ -1,5 +1,5 @@
 // @ts-check
-/** What the palette finds besides pages and actions: members, buckets, tables, saved queries. */
+/** What the palette finds in addition to pages and actions: members, buckets, tables, saved queries. */
 
 import { get, list } from "../lib/api.js";
 import { optional } from "../lib/optional.js";

@@ -24,8 +24,8 @@ let hasLooked = false;
 
 /**
  * Bind the palette and its keys.
- * @param {Command[]} actions besides the pages of the sidebar
- * @param {() => Promise<Command[]>[]} findable asked once, when somebody looks for something
+ * @param {Command[]} actions in addition to the sidebar's pages
+ * @param {() => Promise<Command[]>[]} findable called once, at the first search
  */
 export function bindPalette(actions, findable) {
   commands = [...pages(), ...actions];
@@ -98,7 +98,7 @@ function add(found) {
   const known = new Set(commands.map(({ kind, name }) => `${kind} ${name}`));
   commands = [...commands, ...found.filter(({ kind, name }) => !known.has(`${kind} ${name}`))];
   if (!found.length || !dialog().open) return;
-  // What the arrow keys have chosen meanwhile stays chosen.
+  // Keep what the arrow keys have chosen in the meantime.
   const before = shown[chosen];
   search(valueOf(byId("palette-query")));
   choose(Math.max(0, shown.indexOf(before)));

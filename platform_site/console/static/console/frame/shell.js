@@ -93,7 +93,7 @@ function frame(who) {
 }
 
 /**
- * Return what the palette offers besides the pages.
+ * Return what the palette offers in addition to the pages.
  * @param {Who} who
  */
 function commandsOf(who) {
@@ -162,7 +162,7 @@ export async function switchTo(place) {
 }
 
 async function signOut() {
-  // Whatever call is the first to hear of it, this one or one that was under way: it is over.
+  // Any call may be the first to notice it, this one or one in progress.
   handle({ signedOut: leave });
   try {
     await post("/v1/auth/logout");

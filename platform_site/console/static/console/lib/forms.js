@@ -9,7 +9,7 @@ import { Cancelled, Problem, sentenceOf } from "./problem.js";
 
 /** What a section loads, by the section: a press waits for it. @type {WeakMap<HTMLElement, Promise<void>>} */
 const loads = new WeakMap();
-/** Buttons and forms whose action is under way. @type {WeakSet<HTMLElement>} */
+/** Buttons and forms whose action is in progress. @type {WeakSet<HTMLElement>} */
 const acting = new WeakSet();
 
 /**
@@ -43,7 +43,7 @@ function isRepeated(event) {
 }
 
 /**
- * Run an action once, however often it is asked for while it is under way, and after what its
+ * Run an action once, even if it is requested again while it is in progress, and after what its
  * section loads.
  * @param {HTMLElement} pressed
  * @param {HTMLElement} root
@@ -108,7 +108,7 @@ export function onPress(button, root, action) {
 }
 
 /**
- * Run an action that shows its own errors when a button is pressed, once while it is under way.
+ * Run an action that shows its own errors when a button is pressed, once while it is in progress.
  * @param {HTMLElement} button
  * @param {() => Promise<void> | void} action
  */

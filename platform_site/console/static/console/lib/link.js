@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * The values in the link of a mail. They are in the fragment (#), which browsers do not send. They
- * are removed from the address at once and only fill in forms, which the user has to submit.
+ * are removed from the address immediately and only fill in forms, which the user has to submit.
  */
 
 /**

@@ -8,15 +8,15 @@ import { callNothing } from "./api.js";
 
 const channel = new BroadcastChannel("zonal-console");
 
-/** Have the other tabs loaded anew. */
+/** Reload the other tabs. */
 export function tellOthers() {
   channel.postMessage("changed");
 }
 
 /**
- * Load this tab anew when another one changes who or where it is. It may stay, as while files are
- * uploaded and the visitor wants to wait for them: it calls nothing any more, since what it shows is
- * not where its calls would go.
+ * Reload this tab when another one changes the user or the environment. The visitor may keep it, for
+ * example while files are uploaded. It then sends no more requests: they would go to another
+ * environment than the one it shows.
  */
 export function listen() {
   channel.addEventListener("message", () => {

@@ -161,7 +161,7 @@ function bindDisable(row, member) {
     if (!member.disabled) {
       await confirm(
         `Disable ${member.email}?`,
-        "All sessions and trusted devices of this member end at once. The account stays, and can be enabled again.",
+        "All sessions and trusted devices of this member end immediately. The account stays, and can be enabled again.",
         "Disable",
       );
     }

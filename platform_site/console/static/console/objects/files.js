@@ -167,7 +167,7 @@ function rowOf(key, isFolder, texts) {
 function bindSelection(section) {
   const all = /** @type {HTMLInputElement} */ (byId("select-all"));
   all.addEventListener("change", () => {
-    // Each click shows anew what is chosen, and with it this box.
+    // Each click shows again what is chosen, and with it this box.
     const wanted = all.checked;
     for (const tick of ticks()) {
       if (tick.checked !== wanted) tick.click();

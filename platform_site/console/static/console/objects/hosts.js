@@ -98,7 +98,7 @@ function hostRow({ host, proved_at, gone_since, record, cname }) {
     await showHosts();
   });
   onPress(remove, byId("hosts"), async () => {
-    await confirm(`Remove ${host}?`, "The bucket is no longer served there, at once.", "Remove");
+    await confirm(`Remove ${host}?`, "The bucket is no longer served there, immediately.", "Remove");
     await call("DELETE", pathOf(host));
     announce(`${host} is removed.`);
     await showHosts();

@@ -59,7 +59,7 @@ function row(key) {
   const button = within(made, "button");
   button.setAttribute("aria-label", `Revoke ${key.access_key_id}`);
   onPress(button, byId("keys"), async () => {
-    await confirm(`Revoke ${key.access_key_id}?`, "Clients that use it are refused at once.", "Revoke");
+    await confirm(`Revoke ${key.access_key_id}?`, "Clients that use it are refused immediately.", "Revoke");
     await call("DELETE", `${PATH}/${key.access_key_id}`);
     announce(`${key.access_key_id} is revoked.`);
     await showKeys();

@@ -36,7 +36,7 @@ export function address({ view = "files", bucket = "", prefix = "" }) {
 }
 
 /**
- * Go to a place without loading the page anew, which would end uploads.
+ * Go to a place without reloading the page, which would end uploads.
  * @param {string} to an address of this page
  */
 export function go(to) {

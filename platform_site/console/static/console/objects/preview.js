@@ -34,7 +34,7 @@ export async function preview(found, sign) {
   try {
     const answer = await read(await sign(), isPicture ? found.size : TEXT_LIMIT);
     const type = answer.headers.get("Content-Type") ?? "";
-    // What the answer says counts: the object may have been replaced meanwhile.
+    // The response is authoritative: the object may have been replaced in the meantime.
     if (isPicture !== isImage(type) || isPicture === isText(type)) return note("No preview for this type.");
     const blob = (await answer.blob()).slice(0, isPicture ? IMAGE_LIMIT : TEXT_LIMIT);
     return isPicture ? await picture(blob, essence(type), found.key) : text(blob, found.size);

@@ -10,7 +10,7 @@ import { objectsOf } from "./place.js";
 const WHOLE_LIMIT = 16 * 2 ** 20;
 const LEAST_PART = 8 * 2 ** 20;
 const PARTS = 10_000;
-/** URLs that are asked for at once; they live for an hour. */
+/** URLs per request; they are valid for an hour. */
 const URLS_AT_ONCE = 20;
 const PARTS_AT_ONCE = 3;
 const ATTEMPTS = 4;
@@ -37,7 +37,7 @@ export class Transfer {
     this.uploadId = "";
     /** @type {Map<number, string>} ETags of the parts that are there */
     this.done = new Map();
-    /** @type {Map<number, number>} bytes sent of the parts under way */
+    /** @type {Map<number, number>} bytes sent of the parts in progress */
     this.underWay = new Map();
     this.stop = new AbortController();
   }

@@ -1,5 +1,5 @@
 // @ts-check
-/** The uploads of this page: a few at once, each with its progress. */
+/** The uploads of this page: a few concurrently, each with its progress. */
 
 import { confirm } from "../lib/confirm.js";
 import { byId, fill, show, stamp, within } from "../lib/dom.js";

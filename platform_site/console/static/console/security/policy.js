@@ -66,7 +66,7 @@ function members(count) {
 
 /** @param {{email: string | null, user_id: string, restricted_from: number, at_once: boolean}} member */
 function effectOf({ email, user_id, restricted_from, at_once }) {
-  const from = at_once ? "at once" : `from ${moment(restricted_from)} on`;
+  const from = at_once ? "immediately" : `from ${moment(restricted_from)} on`;
   return `${email ?? user_id} can only set one up, ${from}.`;
 }
 

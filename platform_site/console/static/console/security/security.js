@@ -39,7 +39,7 @@ async function begin(org_id) {
 }
 
 /**
- * Show the state anew.
+ * Show the state again.
  * @param {string} [done] what has just been done, whether or not its outcome can be shown
  */
 async function refresh(done) {

@@ -141,7 +141,7 @@ export class CodeEditor {
   mark({ from, text }, position, sentence) {
     // Characters beyond the basic plane are two in JavaScript, and one in PostgreSQL.
     const before = [...text].slice(0, position - 1).join("").length;
-    // The text may have been changed meanwhile.
+    // The text may have been changed in the meantime.
     if (this.view.state.sliceDoc(from, from + text.length) !== text) return;
     this.view.dispatch({ effects: markAt(this.view.state, from + before, sentence) });
   }

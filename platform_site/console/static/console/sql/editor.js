@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The place where SQL is written: a text area at once, the editor proper as soon as it is loaded.
+ * The place where SQL is written: a text area immediately, the code editor as soon as it is loaded.
  * A computer loads it with the page; a phone, where it would delay the first view, at the first touch.
  */
 

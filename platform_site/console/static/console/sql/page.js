@@ -79,7 +79,7 @@ await openPage(async (who) => {
       results.say(endOf(error));
       if (!(error instanceof Cancelled)) refuse(part, error);
     } finally {
-      // One that was being looked for has come up meanwhile.
+      // The searched one has appeared in the meantime.
       editor.closeList();
       busy(false);
     }

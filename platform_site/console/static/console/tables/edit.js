@@ -149,7 +149,7 @@ export class Editing {
       rows.replace(row, now);
       const present = now[column + 1];
       byId("cell-conflict").textContent =
-        `Someone changed this row meanwhile. ${name} is now ${present === null ? "NULL" : `“${present}”`}. Nothing was saved: press Save again to replace it with yours.`;
+        `Someone changed this row in the meantime. ${name} is now ${present === null ? "NULL" : `“${present}”`}. Nothing was saved: press Save again to replace it with yours.`;
       show(byId("cell-conflict"));
     }
   }
@@ -233,7 +233,7 @@ export class Editing {
     const gone = results.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one.row_count, 0);
     await rows.load();
     const kept = marked.length - gone;
-    announce(`${count(gone, "row")} deleted.${kept ? ` ${count(kept, "row")} had been changed meanwhile and stayed: look at them again.` : ""}`);
+    announce(`${count(gone, "row")} deleted.${kept ? ` ${count(kept, "row")} had been changed in the meantime and stayed: check again.` : ""}`);
   }
 
   /** @param {string} action */

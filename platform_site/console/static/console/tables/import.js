@@ -18,7 +18,7 @@ import { announce } from "../lib/status.js";
 
 const MOST_REMEMBERED = 50;
 
-/** Ends the import that is under way. @type {AbortController | null} */
+/** Ends the import in progress. @type {AbortController | null} */
 let underWay = null;
 
 /**

@@ -67,7 +67,7 @@ export class Rows {
       // One more than a page: whether there is a next one.
       const statement = browse(shape, { ...this, after, skipped, limit: PAGE_ROWS + 1 });
       const answer = await post("/v1/sql", { ...statement, rows: "arrays" });
-      // Another table was opened meanwhile.
+      // Another table was opened in the meantime.
       if (this.shape !== shape) return;
       const hasNext = answer.rows.length > PAGE_ROWS || answer.truncated;
       this.#fill(shape, answer.rows.slice(0, PAGE_ROWS), hasNext, answer.truncated);

@@ -27,9 +27,9 @@ import { bindDeliveries, hideDeliveries, showDeliveries } from "./deliveries.js"
 
 const PATH = "/v1/webhooks";
 const EVENTS = /** @type {const} */ ([
-  ["member.added", "somebody joined"],
+  ["member.added", "someone joined"],
   ["member.changed", "roles, disabled or enabled"],
-  ["member.removed", "somebody was removed"],
+  ["member.removed", "someone was removed"],
   ["session.new_device", "a sign-in from a new device"],
   ["node.state_changed", "your cache nodes"],
   ["payout.state_changed", "requested, sent, confirmed, reversed"],
