@@ -96,7 +96,7 @@ def member(
 
 
 def with_proven_address(user: User) -> User:
-    """Prove a user's address: an admin who has neither that nor a password does not count."""
+    """Verify a user's address: an admin without that and without a password does not count."""
     user.email_verified_at = timezone.now()
     user.save(update_fields=["email_verified_at"])
     return user

@@ -48,7 +48,7 @@ class NotConformantError(AssertionError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A request and its response; bodies are parsed, None where there is none.
+    """A request and its response; bodies are parsed, None without one.
 
     request_body: None also where it is not JSON.
     """

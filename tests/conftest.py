@@ -26,7 +26,7 @@ hypothesis.settings.register_profile(
     max_examples=30,
     deadline=None,
     derandomize=True,
-    # A busy machine is no fault of a test.
+    # A busy machine must not make tests fail.
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.register_profile("explore", max_examples=1000, deadline=None)

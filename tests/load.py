@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.waiting import wait_until
 
-# What starts meanwhile is to get processors, too.
+# Processes that start in the meantime need processor time, too.
 PAUSE_S: Final = 0.1
 LIMIT_S: Final = 120.0
 
@@ -22,7 +22,7 @@ class Load:
     failures: list[str] = field(default_factory=list)
 
     def goes_on(self, requests: int = 5) -> None:
-        """Wait until every caller has had so many more requests answered."""
+        """Wait until every caller has got this many more responses."""
         before = dict(self.done)
         wait_until(
             lambda: (

@@ -26,7 +26,7 @@ def connections_of(pid: int, port: int) -> int:
             inodes.add(f"socket:[{fields[9]}]")
     found = 0
     for file in Path(f"/proc/{pid}/fd").iterdir():
-        # One that it closes meanwhile is not counted.
+        # One that it closes in the meantime is not counted.
         with suppress(FileNotFoundError):
             found += str(file.readlink()) in inodes
     return found

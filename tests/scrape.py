@@ -23,7 +23,7 @@ class Scrape:
     samples: dict[tuple[str, Labels], float] = field(default_factory=dict)
 
     def value(self, name: str, **labels: str) -> float:
-        """Return a sample; 0 where there is none."""
+        """Return a sample; 0 without one."""
         return self.samples.get((name, frozenset(labels.items())), 0.0)
 
     @property

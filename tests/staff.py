@@ -36,7 +36,7 @@ def staff_client(monkeypatch: pytest.MonkeyPatch) -> Client:
 
 
 def staff_inside(email: str = EMAIL) -> Client:
-    """Return the client of a new member of staff who is inside already, without a sign-in."""
+    """Return a client with a new member of staff's session, without a sign-in."""
     user = member(organization("Staff"), email)
     User.unscoped.filter(pk=user.pk).update(is_staff=True)
     client = Client()

@@ -51,7 +51,7 @@ def test_staff_sees_every_list(inside: Client, alice: User) -> None:
         assert alice.password == "!" or alice.password.encode() not in response.content
 
 
-def test_a_tenants_admin_is_no_staff(alice: User) -> None:
+def test_a_tenants_admin_is_not_staff(alice: User) -> None:
     client = Client()
     client.force_login(alice, backend="accounts.backends.StaffBackend")
     assert client.get("/admin/").status_code == 302
@@ -154,7 +154,7 @@ def test_factors_are_shown_without_secrets_and_reset_with_a_reason(
     assert "factors_reset" in inbox.notices_to("alice@example.com")
 
 
-def test_a_disabled_member_of_staff_is_out_at_once(inside: Client) -> None:
+def test_a_disabled_member_of_staff_is_signed_out_immediately(inside: Client) -> None:
     User.unscoped.filter(email="root@example.com").update(is_active=False)
     assert inside.get("/admin/").status_code == 302
 

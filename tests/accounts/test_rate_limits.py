@@ -20,7 +20,7 @@ def tries(number: int, *, free: int = 5, ahead_s: float = 0) -> list[bool]:
 
 
 def test_a_free_try_that_read_its_clock_earlier_is_free_as_well() -> None:
-    """Two rightful sign-ins at once: neither is to wait for the other."""
+    """Of two legitimate concurrent sign-ins, neither must wait for the other."""
     assert tries(1) == [True]
     assert tries(1, ahead_s=-0.01) == [True]
 
@@ -37,7 +37,7 @@ def test_without_free_tries_the_second_waits() -> None:
     assert tries(1, free=1, ahead_s=1.1) == [True]
 
 
-def test_a_counter_that_rested_a_day_starts_anew() -> None:
+def test_a_counter_unused_for_a_day_starts_again() -> None:
     assert tries(6) == [True] * 5 + [False]
     assert tries(4, ahead_s=86401) == [True] * 4
 

@@ -129,7 +129,7 @@ def test_built_in_environments_cannot_be_deleted(alice: User, slug: str) -> None
     assert (answer.status, answer.code) == (409, "environment_built_in")
 
 
-def test_deleting_ends_the_sessions_at_once_and_frees_the_id(alice: User) -> None:
+def test_deleting_ends_the_sessions_immediately_and_frees_the_id(alice: User) -> None:
     caller = signed_in(alice)
     caller.post(PATH, {"id": "staging"})
     inside = signed_in(alice, "staging")

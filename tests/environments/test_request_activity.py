@@ -53,7 +53,7 @@ def test_each_organization_s_requests_add_up(alice: User, charlie: User) -> None
     assert RequestHour.scoped.within_organization(charlie.organization_id).get().requests >= 1
 
 
-def test_a_request_without_a_valid_token_is_nobody_s(alice: User) -> None:
+def test_a_request_without_a_valid_token_has_no_organization(alice: User) -> None:
     Caller("x").get("/v1/whoami")
     Caller().get("/v1/whoami")
     assert taken() == {}

@@ -27,7 +27,7 @@ def test_it_is_an_origin(url: str, expected: str) -> None:
 def test_unset_it_is_this_machine_and_in_production_the_first_host() -> None:
     assert given("") == "http://localhost:8123"
     assert given("", "zonal.example.com", is_production=True) == "https://zonal.example.com"
-    # A pattern is no host.
+    # A pattern is not a host.
     assert given("", ".example.com", "*", is_production=True) == "http://localhost:8123"
 
 
@@ -46,7 +46,7 @@ def test_unset_it_is_this_machine_and_in_production_the_first_host() -> None:
         "https://äpp.example.com",
     ],
 )
-def test_anything_else_is_refused_by_name(url: str) -> None:
+def test_any_other_value_is_refused_by_name(url: str) -> None:
     with pytest.raises(SettingError, match="ZPUBLIC_URL"):
         given(url)
 

@@ -1,4 +1,4 @@
-"""/metrics of a whole web server: gunicorn's processes, one of which ends."""
+"""/metrics of a web server with several processes of gunicorn, one of them ended."""
 
 import os
 import signal

@@ -61,7 +61,7 @@ def test_a_page_names_every_module_that_it_will_import() -> None:
     assert "console/cache/cache.js" not in named
 
 
-def test_hashed_files_are_kept_for_good_and_others_looked_at_again(collected: Path) -> None:
+def test_hashed_files_are_cached_permanently_and_others_revalidated(collected: Path) -> None:
     (collected / "unhashed.js").write_text("1;")
     client = Client()
     for name in (PAGE, "console/css/parts.css", "vendor/codemirror.js"):

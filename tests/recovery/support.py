@@ -1,4 +1,4 @@
-"""A recovery as its owner goes through it, and what was sent meanwhile."""
+"""A recovery from the owner's view, and the messages that were sent."""
 
 import json
 from typing import Any
@@ -86,7 +86,7 @@ def complete(verified: Answer, password: str = NEW_PASSWORD, **more: Any) -> Ans
 
 
 def challenge(verified: Answer, method: str = "") -> Answer:
-    """Ask for a second factor on the way."""
+    """Request a challenge for a second factor."""
     body = {"reset_token": verified.body["reset_token"], "method": method}
     return Caller().post(f"{PREFIX}/challenge", body)
 
@@ -117,6 +117,6 @@ def last_code(template: str = "") -> str:
 
 
 def without_id(answer: Answer) -> dict[str, Any]:
-    """Return a body but for what differs in every answer."""
+    """Return a body without the fields that differ in every response."""
     kept = ("request_id", "recovery_id", "expires_at")
     return {key: value for key, value in answer.body.items() if key not in kept}

@@ -141,7 +141,7 @@ def test_a_reset_token_is_accepted_for_the_reset_only(alice: User) -> None:
 
 
 def test_classic_pre_hijacking_and_the_unexpired_session_end_at_recovery(alice: User) -> None:
-    """Somebody signed up with Alice's address first: password, session and answers are theirs."""
+    """An attacker signed up with Alice's address first, and has password, session and answers."""
     User.unscoped.filter(pk=alice.pk).update(email_verified_at=None)
     stranger = signed_in(alice)
     SecurityAnswer(
@@ -158,7 +158,7 @@ def test_classic_pre_hijacking_and_the_unexpired_session_end_at_recovery(alice: 
     assert not SecurityAnswer.unscoped.exists()
 
 
-def test_a_strangers_factor_is_not_taken_for_the_owners(holder: Holder) -> None:
+def test_an_attackers_factor_is_not_taken_for_the_owners(holder: Holder) -> None:
     """A factor is never skipped, also where the address was never proven."""
     User.unscoped.filter(pk=holder.user.pk).update(email_verified_at=None)
     assert complete(proven(holder.user)).code == "recovery_challenge_required"

@@ -65,7 +65,7 @@ def test_the_secrets_of_the_link_are_deleted_when_the_mail_is_queued(alice: User
 
 
 def test_the_link_does_not_follow_the_request(alice: User, settings: Settings) -> None:
-    """A stranger who asks under another name must not have our mails lead there."""
+    """A request with another Host must not change the links in mails."""
     settings.ALLOWED_HOSTS = ["*"]
     body = {"org_id": alice.organization_id, "email": alice.email, "method": "email"}
     answer = Caller().post(f"{PREFIX}/initiate", body, HOST="evil.example")

@@ -39,7 +39,7 @@ def test_the_reason_is_required(name: str, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize("name", ["lockuser", "unlockuser"])
-def test_a_stranger_is_refused(name: str) -> None:
+def test_an_outsider_is_refused(name: str) -> None:
     assert refused(name, "nobody@example.com", *WHY)[1]["code"] == "user_not_found"
     assert refused(name, "", *WHY)[1]["code"] == "user_not_found"
 

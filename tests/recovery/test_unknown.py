@@ -144,7 +144,7 @@ def test_recoveries_of_one_account_are_limited_per_day_whether_it_exists_or_not(
 
 
 @pytest.mark.parametrize("email", ["alice@example.com", NOBODY])
-def test_a_stranger_does_not_use_up_an_accounts_recoveries_from_one_network(
+def test_an_attacker_does_not_use_up_an_accounts_recoveries_from_one_network(
     alice: User, settings: Settings, email: str
 ) -> None:
     settings.TRUSTED_PROXY_COUNT = 1

@@ -37,7 +37,7 @@ class Driver(ABC):
     def come_in(self) -> Answer:
         """Go the way to its end, with right proofs; return the last answer, or the first refusal.
 
-        May be gone twice, but for a method that makes the account.
+        Can be run twice, except for methods that create the account.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""A program at a terminal, allowed in the browser of somebody who holds a factor."""
+"""A program in a terminal, allowed in the browser of a user with a second factor."""
 
 import base64
 import hashlib

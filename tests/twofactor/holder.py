@@ -23,11 +23,11 @@ class Holder:
     backup_codes: list[str] = field(default_factory=list)
 
     def code(self, *, steps: int = 0) -> str:
-        """Return the app's code, so many 30-second steps from now."""
+        """Return the app's code, this many 30-second steps from now."""
         return pyotp.TOTP(self.seed).at(timezone.now(), counter_offset=steps)
 
     def wrong_code(self) -> str:
-        """Return a well-formed code that is none of the acceptable ones."""
+        """Return a well-formed wrong code."""
         near = {self.code(steps=step) for step in range(-2, 3)}
         return next(f"{n:06d}" for n in range(10) if f"{n:06d}" not in near)
 

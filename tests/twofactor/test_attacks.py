@@ -1,4 +1,4 @@
-"""What an attacker tries against the second factor: all at once, cut off, and in the dark."""
+"""Attacks on the second factor: concurrent, interrupted, and by probing."""
 
 import logging
 from collections.abc import Callable
@@ -226,7 +226,7 @@ def test_no_secret_of_a_second_factor_is_in_a_log_line_a_row_or_a_later_answer(
     places = [caplog.text, captured.out, captured.err, *(str(answer.body) for answer in later)]
     for model in (Challenge, Factor, Enrolment, PendingSignIn, TrustedDevice, AuditEvent, Session):
         places += [str(row) for row in model._default_manager.values()]
-    # The code and the seed under way are in no row either, though it would be hard to see there.
+    # The unfinished code and seed are in no row either.
     for secret in secrets:
         found = [place[:300] for place in places if secret in place]
         assert not found, found

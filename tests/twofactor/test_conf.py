@@ -1,4 +1,4 @@
-"""Origins of passkeys: as browsers spell them, https but for localhost, names and not addresses."""
+"""Origins of passkeys: as browsers send them, https except localhost, names only."""
 
 import pytest
 

@@ -36,5 +36,5 @@ def test_an_unknown_name_stays_as_it_is() -> None:
     assert registry.name_in_challenges("carrier pigeon") == "carrier pigeon"
 
 
-def test_only_backup_codes_are_no_second_factor_alone() -> None:
+def test_backup_codes_alone_are_not_a_second_factor() -> None:
     assert [f.type.name for f in FACTORS if not f.type.is_second_factor] == ["backup_codes"]

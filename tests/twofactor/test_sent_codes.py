@@ -275,7 +275,7 @@ def test_messages_from_one_network_address_are_limited(
     assert set_up(signed_in(charlie), "sms").code == "sending_too_often"
 
 
-def test_a_stranger_cannot_use_up_what_the_owner_of_a_number_signs_in_with(
+def test_an_attacker_cannot_use_up_the_sign_in_codes_of_a_number(
     alice: User, charlie: User, settings: Settings
 ) -> None:
     settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)

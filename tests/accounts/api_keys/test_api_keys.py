@@ -161,7 +161,7 @@ def test_a_key_beyond_the_limits_is_refused(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_requests_at_once_all_pass_and_note_one_use(alice: User) -> None:
+def test_concurrent_requests_all_pass_and_record_one_use(alice: User) -> None:
     body = made(alice)
 
     def use() -> int:

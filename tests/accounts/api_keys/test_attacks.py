@@ -43,9 +43,10 @@ OPEN_TO_KEYS = {
     "GET v1/cache/nodes/<str:node_id>/metrics",
     "GET v1/cache/nodes/<str:node_id>/audits",
 }
-# Of what takes step-up, what a key may do nevertheless: a program is asked for no second factor.
+# Operations that require step-up from users but not from keys, because programs have no second
+# factor.
 FRESH_AND_OPEN = {"POST v1/cache/origins"}
-# Whole subjects, but for what else takes step-up.
+# Whole subjects, except other operations that require step-up.
 SUBJECTS = ("v1/sql", "v1/cache/buckets", "v1/cache/origins", "v1/cache/access-keys")
 
 
@@ -223,7 +224,7 @@ def test_a_mistyped_key_costs_no_query_and_an_unknown_one_a_single_one(
     assert unknown.body | {"request_id": ""} == mistyped.body | {"request_id": ""}
 
 
-def test_the_digest_is_no_key(alice: User) -> None:
+def test_the_digest_is_not_a_key(alice: User) -> None:
     made(alice)
     row = ApiKey.unscoped.get()
     for guess in (row.digest, f"zk_live_{row.digest[:49]}", str(row.pk)):
@@ -247,7 +248,7 @@ def test_a_key_is_in_no_log_and_no_error(
     assert key[8:-6] not in capfd.readouterr().err
 
 
-def test_an_organization_has_so_many_keys_and_makes_so_many_a_day(
+def test_keys_of_an_organization_are_limited_in_number_and_per_day(
     alice: User, charlie: User, settings: Settings
 ) -> None:
     settings.ACCOUNTS = replace(settings.ACCOUNTS, api_keys_per_organization=2, api_keys_per_day=4)
@@ -264,7 +265,9 @@ def test_an_organization_has_so_many_keys_and_makes_so_many_a_day(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_keys_asked_for_at_once_do_not_exceed_the_limit(alice: User, settings: Settings) -> None:
+def test_concurrently_requested_keys_do_not_exceed_the_limit(
+    alice: User, settings: Settings
+) -> None:
     settings.ACCOUNTS = replace(settings.ACCOUNTS, api_keys_per_organization=2)
     admin = signed_in(alice)
 
@@ -275,7 +278,7 @@ def test_keys_asked_for_at_once_do_not_exceed_the_limit(alice: User, settings: S
     assert ApiKey.unscoped.count() == 2
 
 
-def test_a_maker_demoted_or_signed_out_meanwhile_gets_no_key(alice: User) -> None:
+def test_a_caller_demoted_or_signed_out_in_the_meantime_gets_no_key(alice: User) -> None:
     principal = principal_of(signed_in(alice).access_token)
     User.unscoped.filter(pk=alice.pk).update(roles=["operator"])
     with pytest.raises(SessionRevoked):

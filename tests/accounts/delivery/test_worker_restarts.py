@@ -67,7 +67,7 @@ def test_a_task_worker_is_replaced_and_each_mail_is_sent_once(alice: User) -> No
         with worker(port) as first:
             wait_until(lambda: unsent() <= MAILS - 5, timeout_s=START_S)
             first.terminate()
-            # What comes meanwhile is the next one's.
+            # Jobs that arrive in the meantime are left for the next worker.
             for _ in range(MAILS):
                 notices.queue(alice, "password_changed")
             assert first.wait(START_S) == 0

@@ -1,4 +1,4 @@
-"""Workers that run at once, are lost, or find the database's rows in an odd state."""
+"""Workers that run concurrently, are lost, or find the database's rows in an unexpected state."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

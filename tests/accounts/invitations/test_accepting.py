@@ -130,7 +130,7 @@ def test_the_address_of_the_invitation_overrides_the_body(alice: User) -> None:
     assert not User.unscoped.filter(email="eve@example.com").exists()
 
 
-def test_an_account_signed_up_meanwhile_keeps_the_address(alice: User) -> None:
+def test_an_account_signed_up_in_the_meantime_keeps_the_address(alice: User) -> None:
     token = invited(alice)
     Caller().post("/v1/auth/signup", {"email": "DORA@example.com", "password": PASSWORD})
     answer = accept(token)
@@ -196,7 +196,7 @@ def test_a_guess_costs_no_hash(alice: User, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_accepting_many_times_at_once_makes_one_account(alice: User) -> None:
+def test_accepting_concurrently_creates_one_account(alice: User) -> None:
     token = invited(alice)
     answers = at_once(*(lambda: accept(token) for _ in range(4)))
     assert sorted(answer.status for answer in answers) == [201, 410, 410, 410]
@@ -205,7 +205,7 @@ def test_accepting_many_times_at_once_makes_one_account(alice: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_invitations_of_one_address_accepted_at_once_make_one_account(
+def test_two_invitations_of_one_address_accepted_concurrently_create_one_account(
     alice: User, charlie: User
 ) -> None:
     tokens = [invited(alice), invited(charlie)]
@@ -215,7 +215,7 @@ def test_two_invitations_of_one_address_accepted_at_once_make_one_account(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_revoking_and_accepting_at_once_agree(alice: User) -> None:
+def test_concurrent_revoking_and_accepting_agree(alice: User) -> None:
     token = invited(alice)
     row, caller = Invitation.unscoped.get(), signed_in(alice)
     answers: Any = at_once(

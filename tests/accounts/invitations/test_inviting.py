@@ -134,7 +134,7 @@ def test_an_address_may_be_invited_by_two_organizations(alice: User, charlie: Us
     assert (accept(second).status, accept(second).code) == (409, "email_taken")
 
 
-def test_a_revoked_invitation_is_void_at_once(alice: User) -> None:
+def test_a_revoked_invitation_is_invalid_immediately(alice: User) -> None:
     token = invited(alice)
     row = Invitation.unscoped.get()
     caller = signed_in(alice)
@@ -240,7 +240,7 @@ def test_an_admin_with_a_recent_proof_is_required(
 def test_the_invitations_of_a_removed_admin_are_revoked(
     home: Organization, alice: User, action: str
 ) -> None:
-    """Else it would come back by one that it had sent to itself."""
+    """Otherwise the admin could return with an invitation that they sent to themselves."""
     eve = member(home, "eve@example.com")
     hers, others = invited(eve, "eve2@example.com", roles=["admin"]), invited(alice)
     caller, path = signed_in(with_proven_address(alice)), f"/v1/members/{eve.pk}"
@@ -283,7 +283,7 @@ def test_an_admin_who_is_demoted_or_disabled_meanwhile_invites_nobody(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_address_invited_many_times_at_once_has_one_open_invitation(alice: User) -> None:
+def test_one_address_invited_concurrently_has_one_open_invitation(alice: User) -> None:
     caller = signed_in(alice)
     body = {"email": DORA, "roles": ["reader"]}
     answers = at_once(*(lambda: caller.post(PATH, body) for _ in range(5)))

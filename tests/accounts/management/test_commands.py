@@ -76,7 +76,7 @@ def test_an_unreachable_database_exits_with_3_and_reveals_nothing(
     assert "10.0.0.7" not in f"{caught.value}{out.getvalue()}"
 
 
-def test_a_statement_that_the_database_refuses_is_no_absence(
+def test_a_statement_that_the_database_refuses_does_not_mean_that_it_is_unreachable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def broken(email: str) -> None:
@@ -120,7 +120,7 @@ def test_the_first_admin_signs_in_by_a_mailed_link() -> None:
         (["Lakes", "--admin", ""], "email_invalid"),
         (["Lakes", "--admin", f"{'x' * 250}@example.com"], "email_invalid"),
         (["Lakes", "--admin", "ALICE@example.com"], "email_taken"),
-        # Only the index finds these two alike.
+        # Only the index considers these two equal.
         (["Lakes", "--admin", "alice@l\u0131ve.example"], "email_taken"),
     ],
 )
@@ -269,7 +269,7 @@ def test_api_keys_are_shown_without_their_text_and_revoked(alice: User, charlie:
     assert facts("apikeys", "--revoke", "--everybody") == {"revoked": 1}
 
 
-def test_revoking_api_keys_of_nobody_in_particular_is_refused(alice: User) -> None:
+def test_revoking_api_keys_without_a_filter_is_refused(alice: User) -> None:
     made(alice)
     assert refused("apikeys", "--revoke")[1]["code"] == "nothing_named"
     assert refused("apikeys", "--maker", "", "--revoke")[1]["code"] == "user_not_found"

@@ -131,7 +131,7 @@ def test_every_wrong_line_is_reported_and_nothing_is_imported(
         ("email,roles\n" + "x" * 140_000 + ",reader\n", [(2, "")]),
     ],
 )
-def test_a_file_that_is_no_member_list_is_reported(
+def test_a_file_that_is_not_a_member_list_is_reported(
     home: Organization, file: Path, text: str | bytes, found: list[tuple[int, str]] | None
 ) -> None:
     lines = wrong(home, file, text)

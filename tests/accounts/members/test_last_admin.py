@@ -90,7 +90,7 @@ def test_another_organizations_admin_does_not_count(alice: User, charlie: User) 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("method", "body"), DEEDS)
-def test_two_admins_against_each_other_at_once_leave_one(
+def test_two_admins_who_remove_each_other_concurrently_leave_one(
     home: Organization, alice: User, method: str, body: dict[str, Any] | None
 ) -> None:
     eve = with_proven_address(member(home, "eve@example.com"))
@@ -103,15 +103,14 @@ def test_two_admins_against_each_other_at_once_leave_one(
     assert admins(home) == 1
     statuses = sorted(answer.status for answer in answers)
     assert statuses[0] in {200, 204}
-    # The second came too late: no one else is left, or it is no admin, or no member any more.
+    # The second request came too late: it would remove the last admin, or its caller is no longer
+    # an admin or a member.
     assert answers[0].status != answers[1].status
     assert statuses[1] in {401, 403, 409}
 
 
 @pytest.mark.django_db(transaction=True)
-def test_each_of_ten_admins_stepping_down_at_once_leaves_one(
-    home: Organization, alice: User
-) -> None:
+def test_ten_admins_stepping_down_concurrently_leave_one(home: Organization, alice: User) -> None:
     addresses = [f"admin{n}@example.com" for n in range(9)]
     others = [with_proven_address(member(home, address)) for address in addresses]
     callers = [(signed_in(user), user) for user in [alice, *others]]

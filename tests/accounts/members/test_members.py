@@ -167,7 +167,9 @@ def test_a_member_with_derived_roles_needs_no_assigned_ones(alice: User, bob: Us
     assert signed_in(bob).get("/v1/whoami").body["roles"] == ["operator"]
 
 
-def test_disabling_ends_everything_at_once_and_for_good(home: Organization, alice: User) -> None:
+def test_disabling_ends_everything_immediately_and_permanently(
+    home: Organization, alice: User
+) -> None:
     bob = member(home, "bob@example.com", role="reader", password=PASSWORD)
     caller = signed_in(bob)
     devices.trust(bob, "Bob's phone", now=timezone.now())
@@ -184,7 +186,7 @@ def test_disabling_ends_everything_at_once_and_for_good(home: Organization, alic
     assert Caller().post("/v1/auth/login", login).status == 200
 
 
-def test_a_sign_in_under_way_does_not_outlive_disabling(home: Organization, alice: User) -> None:
+def test_a_pending_sign_in_does_not_outlive_disabling(home: Organization, alice: User) -> None:
     bob = member(home, "bob@example.com", role="reader", password=PASSWORD)
     with_totp(bob)
     login = {"email": bob.email, "password": PASSWORD}
@@ -194,7 +196,7 @@ def test_a_sign_in_under_way_does_not_outlive_disabling(home: Organization, alic
     assert Caller(pending).get("/v1/auth/2fa/challenge").status == 401
 
 
-def test_removal_ends_everything_at_once(alice: User, bob: User) -> None:
+def test_removal_ends_everything_immediately(alice: User, bob: User) -> None:
     with_totp(bob)
     caller = signed_in(bob)
     devices.trust(bob, "Bob's phone", now=timezone.now())

@@ -151,7 +151,7 @@ def test_trojan_identifier_the_attackers_identity_is_removed(
     answer = OAuthFlow("google").sign_in()
     assert answer.body["status"] == "authenticated"
     assert [identity.subject for identity in Identity.unscoped.all()] == [google.person.sub]
-    # The stranger's own Google account is a new user again.
+    # The attacker's own Google account is a new user again.
     google.person = GooglePerson(sub="trojan", email="stranger@example.org")
     other = Caller().holding(OAuthFlow("google").sign_in()).get("/v1/whoami").body
     assert other["email"] == "stranger@example.org"

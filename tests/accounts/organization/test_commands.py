@@ -110,7 +110,7 @@ def test_two_processes_do_not_delete_the_same_organization(alice: User) -> None:
     assert said(*arguments)["deleted_at"] is not None
 
 
-def test_a_deletion_that_waits_is_carried_out_at_once_where_nothing_blocks_it(
+def test_a_waiting_deletion_is_carried_out_immediately_if_nothing_blocks_it(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = [str(alice.organization_id), "--name", "Alice's"]

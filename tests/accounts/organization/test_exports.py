@@ -208,7 +208,7 @@ def test_the_exports_of_all_organizations_share_a_limit(
 ) -> None:
     filled(alice, "x" * 1000)
     first = OrganizationExport.unscoped.get(pk=exported(alice))
-    # Room for half of another one of the same size, as two are written at once.
+    # Space for half of another one of the same size, because two are written concurrently.
     disk_bytes = 2 * first.size_bytes
     settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, export_disk_bytes=disk_bytes)
     second = OrganizationExport.unscoped.get(pk=exported(alice))

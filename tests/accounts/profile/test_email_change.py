@@ -141,7 +141,9 @@ def test_an_address_with_an_account_cannot_be_proven(alice: User, charlie: User)
     assert caller.get("/v1/whoami").body["email"] == "alice@example.com"
 
 
-def test_an_account_that_took_the_address_meanwhile_keeps_it(alice: User, charlie: User) -> None:
+def test_an_account_that_took_the_address_in_the_meantime_keeps_it(
+    alice: User, charlie: User
+) -> None:
     caller = signed_in(alice)
     begin_change(caller)
     User.unscoped.filter(pk=charlie.pk).update(email=NEW.upper())
@@ -239,7 +241,7 @@ def test_an_unproven_account_proves_the_new_address_instead(home: Organization) 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_code_given_twice_at_once_changes_the_address_once(alice: User) -> None:
+def test_one_code_given_twice_concurrently_changes_the_address_once(alice: User) -> None:
     caller = signed_in(alice)
     begin_change(caller)
     code = mailed_code(NEW)
@@ -249,7 +251,9 @@ def test_one_code_given_twice_at_once_changes_the_address_once(alice: User) -> N
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_users_proving_one_address_at_once_give_it_to_one(alice: User, charlie: User) -> None:
+def test_of_two_users_verifying_one_address_concurrently_one_gets_it(
+    alice: User, charlie: User
+) -> None:
     callers, codes = [signed_in(alice), signed_in(charlie)], []
     for caller in callers:
         begin_change(caller)

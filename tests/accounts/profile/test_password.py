@@ -192,7 +192,7 @@ def test_a_password_proven_before_its_change_starts_no_second_factor_after_it(al
 
 
 def test_a_rehash_never_puts_an_old_password_back(alice: User) -> None:
-    """A sign-in that hashes anew while the password is changed must not win."""
+    """A sign-in that updates the hash while the password is changed must not win."""
     stale = User.unscoped.get(pk=alice.pk)
     assert change(signed_in(alice)).status == 200
     with (
@@ -204,7 +204,7 @@ def test_a_rehash_never_puts_an_old_password_back(alice: User) -> None:
     assert log_in(NEW).status == 200
 
 
-def test_two_sign_ins_that_hash_anew_at_once_both_go_on(alice: User) -> None:
+def test_two_concurrent_sign_ins_that_update_the_hash_both_succeed(alice: User) -> None:
     first, second = (User.unscoped.get(pk=alice.pk) for _ in range(2))
     with patch.object(passwords.TunedArgon2Hasher, "time_cost", 3):
         for user in (first, second):
@@ -215,7 +215,7 @@ def test_two_sign_ins_that_hash_anew_at_once_both_go_on(alice: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_changes_at_once_leave_the_password_of_one(alice: User) -> None:
+def test_two_concurrent_changes_leave_the_password_of_one(alice: User) -> None:
     callers = [signed_in(alice), signed_in(alice)]
     answers = at_once(
         lambda: change(callers[0], new="the first of the two"),

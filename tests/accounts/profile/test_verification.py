@@ -160,7 +160,7 @@ def test_a_new_code_is_mailed_once_a_minute() -> None:
     assert len(inbox.messages()) == 1
 
 
-def test_a_mailbox_gets_so_many_mails_a_day(settings: Settings) -> None:
+def test_a_mailbox_gets_a_limited_number_of_mails_a_day(settings: Settings) -> None:
     settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
     caller = signed_up()
     with time_machine.travel(timezone.now(), tick=False) as clock:
@@ -199,7 +199,7 @@ def test_the_mail_names_the_code_and_the_page(mailoutbox: list[Any]) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_wrong_codes_at_once_are_all_counted() -> None:
+def test_concurrent_wrong_codes_are_all_counted() -> None:
     caller = signed_up()
     code = mailed_code()
     answers = at_once(*(lambda: verify(caller, other_code(code)) for _ in range(8)))

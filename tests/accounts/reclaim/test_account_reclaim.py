@@ -90,7 +90,7 @@ def test_events_go_no_longer_to_a_webhook_of_the_attackers(co_admin: User) -> No
     assert AuditEvent.objects.get(tag="api:user:strip").data["webhooks"] == 1
 
 
-def test_nobody_joins_by_a_domain_that_the_attacker_claimed(co_admin: User) -> None:
+def test_no_user_joins_by_a_domain_that_the_attacker_claimed(co_admin: User) -> None:
     claim = {"domain": "evil.example", "role": "operator"}
     assert signed_in(user_of(VICTIM)).post("/v1/domains", claim).status == 201
     signed_in(co_admin).post("/v1/domains", {"domain": "example.com"})
@@ -185,7 +185,7 @@ def test_every_credential_ends_when_an_account_is_stripped(alice: User) -> None:
 
 
 def test_a_factor_that_was_just_proven_stays(alice: User) -> None:
-    """Recovery never goes around the second factor, and never removes one at once."""
+    """Recovery never bypasses the second factor, and never removes one immediately."""
     with_totp(alice)
     assert complete(proven(alice)).code == "recovery_challenge_required"
     assert Factor.unscoped.filter(user=alice).exists()

@@ -1,7 +1,7 @@
 """An unverified account with a second factor: its data stays, its address goes to the mailbox.
 
 From both sides. The victim owns the mailbox and proves it; the holder has the account with the
-factor, who may be an attacker or somebody who mistyped an address.
+factor, who may be an attacker or a person who mistyped an address.
 """
 
 from datetime import datetime, timedelta
@@ -79,7 +79,7 @@ def test_the_account_with_the_factor_keeps_its_data_and_factors(holder: Holder) 
     for field in ("password", "roles", "is_active", "organization_id"):
         assert getattr(kept, field) == getattr(before, field), field
     assert set(Factor.unscoped.filter(user=kept).values_list("pk", "secret")) == factors
-    # Of the old organization the owner of the mailbox sees nothing.
+    # The owner of the mailbox sees nothing of the old organization.
     owner = Caller().holding(log_in())
     names = [row["id"] for row in owner.get("/v1/environments").body["results"]]
     assert names == ["live", "sandbox"]
@@ -131,7 +131,7 @@ def test_the_address_cannot_be_taken_back(holder: Holder) -> None:
     assert user_of(VICTIM).pk != holder.user.pk
 
 
-def test_a_change_of_address_under_way_ends(holder: Holder) -> None:
+def test_a_pending_change_of_address_ends(holder: Holder) -> None:
     begin_change(stepped_up(holder), OTHER)
     code = mailed_code(OTHER)
     take_address(holder.user)
@@ -222,7 +222,7 @@ def test_the_old_organization_does_not_learn_where_the_owner_is(holder: Holder) 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_proofs_at_once_open_one_account(holder: Holder) -> None:
+def test_two_concurrent_verifications_open_one_account(holder: Holder) -> None:
     first, second = proven(holder.user), proven(holder.user)
 
     def take(verified: Answer) -> int:

@@ -1,4 +1,4 @@
-"""A user's own sessions: listed, and ended at once; no other user's."""
+"""A user's own sessions are listed and end immediately; other users' are not."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -75,7 +75,7 @@ def test_what_can_no_longer_be_used_is_not_listed(alice: User, settings: Setting
     assert ids(caller) == [own_id(caller)]
 
 
-def test_both_tokens_of_an_ended_session_are_refused_at_once(alice: User) -> None:
+def test_both_tokens_of_an_ended_session_are_refused_immediately(alice: User) -> None:
     here, there = signed_in(alice), signed_in(alice)
     assert here.call("DELETE", f"{PATH}/{own_id(there)}").status == 204
     # The id is known before; afterwards its own token says nothing any more.

@@ -74,7 +74,7 @@ def test_twenty_parallel_refreshes_all_succeed_and_end_on_one_generation(alice: 
 
 
 @pytest.mark.parametrize("seconds", [1, 30, 600])
-def test_a_lost_answer_is_no_theft(alice: User, seconds: int) -> None:
+def test_a_lost_response_does_not_count_as_theft(alice: User, seconds: int) -> None:
     caller = signed_in(alice)
     start = timezone.now()
     with time_machine.travel(start, tick=False) as clock:

@@ -107,7 +107,9 @@ def test_each_failure_costs_exactly_one_hash(alice: User) -> None:
                 assert len(hashes) == 1, email
 
 
-def test_a_slowed_account_answers_right_and_wrong_alike(alice: User, settings: Settings) -> None:
+def test_a_throttled_account_gives_the_same_response_to_right_and_wrong(
+    alice: User, settings: Settings
+) -> None:
     settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=3)
     for _ in range(3):
         log_in(password="wrong password")
@@ -119,7 +121,7 @@ def test_a_slowed_account_answers_right_and_wrong_alike(alice: User, settings: S
     }
 
 
-def test_a_stranger_cannot_lock_an_account_for_longer_than_15_minutes(
+def test_an_attacker_cannot_lock_an_account_for_longer_than_15_minutes(
     alice: User, settings: Settings
 ) -> None:
     settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_address=10_000)
@@ -214,7 +216,7 @@ def test_a_refused_login_is_in_the_trail_of_its_organization(alice: User) -> Non
     assert "wrong password" not in str(vars(event))
 
 
-def test_too_many_hashes_at_once_are_503(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_concurrent_hashes_are_503(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passwords, "WAIT_S", 0.01)
     held = [passwords._slots.acquire() for _ in range(2)]
     try:

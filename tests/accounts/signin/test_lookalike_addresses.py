@@ -1,4 +1,4 @@
-"""Letters whose capitals are ASCII: addresses that look alike to a database, and are not one."""
+"""Letters whose capitals are ASCII: different addresses that a database considers equal."""
 
 from dataclasses import replace
 from datetime import timedelta

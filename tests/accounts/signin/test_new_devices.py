@@ -179,7 +179,7 @@ def guess_until_slowed(agent: str) -> None:
         assert log_in(agent, "a wrong password") == 401
 
 
-def test_a_stranger_elsewhere_does_not_slow_the_owner_on_a_known_device(
+def test_an_attacker_elsewhere_does_not_throttle_the_owner_on_a_known_device(
     alice: User, addresses: dict[str, str]
 ) -> None:
     with time_machine.travel(timezone.now(), tick=False):
@@ -189,12 +189,12 @@ def test_a_stranger_elsewhere_does_not_slow_the_owner_on_a_known_device(
         addresses["address"] = NEIGHBOUR
         assert log_in(CHROME) == 401
         assert [log_in(NEWER) for _ in range(6)] == [200] * 6
-        # The stranger stays slowed.
+        # The attacker stays throttled.
         addresses["address"] = AWAY
         assert log_in(FIREFOX) == 401
 
 
-def test_a_stranger_does_not_keep_the_owner_from_confirming_the_password(
+def test_an_attacker_does_not_keep_the_owner_from_confirming_the_password(
     alice: User, addresses: dict[str, str]
 ) -> None:
     owner = signed_in(alice)

@@ -118,7 +118,7 @@ def test_the_limit_counts_refused_sign_ups_too(settings: Settings) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_sign_ups_of_one_address_at_once_give_one_account() -> None:
+def test_two_concurrent_sign_ups_of_one_address_give_one_account() -> None:
     def once(_: int) -> int:
         try:
             return sign_up().status

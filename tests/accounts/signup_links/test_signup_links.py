@@ -98,7 +98,7 @@ def test_an_account_without_a_factor_is_reclaimed() -> None:
 
 
 def test_a_disabled_account_does_not_keep_the_address() -> None:
-    """Else an accomplice could disable the account, and so lock the address for good."""
+    """Otherwise an accomplice could disable the account and lock the address permanently."""
     signed_up(VICTIM)
     before = user_of(VICTIM)
     User.unscoped.filter(pk=before.pk).update(is_active=False)
@@ -167,7 +167,7 @@ def test_links_are_limited_for_each_receiver_and_network(settings: Settings) -> 
     assert (answer.status, answer.code) == (429, "too_many_attempts")
 
 
-def test_a_stranger_does_not_use_up_an_addresses_links_from_one_network(
+def test_an_attacker_does_not_use_up_an_addresses_links_from_one_network(
     settings: Settings,
 ) -> None:
     settings.TRUSTED_PROXY_COUNT = 1
@@ -187,7 +187,7 @@ def test_tries_are_limited_for_each_network(settings: Settings) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_links_at_once_open_one_account() -> None:
+def test_two_concurrent_links_open_one_account() -> None:
     signed_up(VICTIM)
     holder = with_totp(user_of(VICTIM))
     tokens = [linked(), linked()]

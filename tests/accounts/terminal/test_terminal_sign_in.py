@@ -175,7 +175,7 @@ def test_a_proof_gets_no_younger_by_handing_it_on(alice: User) -> None:
 
 
 @pytest.mark.django_db
-def test_a_factor_set_up_meanwhile_is_asked_for(alice: User) -> None:
+def test_a_factor_set_up_in_the_meantime_is_required(alice: User) -> None:
     early = signed_in(alice)
     allowed = allow(early, start())
     # In another session, so that the one that has allowed it proves nothing.
@@ -263,7 +263,7 @@ def test_what_would_mislead_or_lead_elsewhere_is_refused(wrong: dict[str, object
 
 
 @pytest.mark.django_db
-def test_a_network_starts_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_starts_of_a_network_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal_sign_ins, "STARTS_PER_NETWORK", 2)
     assert [start().status for _ in range(3)] == [201, 201, 429]
 

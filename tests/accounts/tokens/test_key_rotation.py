@@ -42,7 +42,7 @@ def folder(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def restarted(settings: Settings, folder: Path) -> None:
-    """Read the keys anew, as a start does."""
+    """Read the keys again, like a start does."""
     values = load_runtime_env(folder)
     keys = conf.keys(Env({}, values), values["SECRET_KEY"])
     settings.ACCOUNTS = replace(

@@ -98,7 +98,7 @@ def test_a_key_of_the_attackers_is_refused(alice: User) -> None:
     )
 
 
-def test_a_refresh_token_is_no_access_token_and_the_reverse(alice: User) -> None:
+def test_a_refresh_token_is_not_an_access_token_and_the_reverse(alice: User) -> None:
     caller = signed_in(alice)
     assert refused(caller.refresh_token) == "token_invalid"
     swapped = Caller(refresh_token=caller.access_token)

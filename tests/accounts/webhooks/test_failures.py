@@ -174,7 +174,7 @@ def test_slow_servers_of_one_organization_do_not_delay_another_one(
     assert set(states) == {"delivered"}
 
 
-def test_an_organization_has_a_share_and_an_endpoint_one_request_at_once(
+def test_an_organization_has_a_share_and_an_endpoint_one_request_at_a_time(
     alice: User, charlie: User, receiver: Receiver
 ) -> None:
     first = added(alice, receiver.url("/a"))
@@ -285,7 +285,7 @@ def test_one_success_ends_the_count_of_days(alice: User, receiver: Receiver) -> 
     assert (row.state, row.failing_since, row.failures) == ("enabled", None, 0)
 
 
-def test_an_endpoint_that_is_gone_is_switched_off_at_once(alice: User, receiver: Receiver) -> None:
+def test_an_endpoint_that_is_gone_is_disabled_immediately(alice: User, receiver: Receiver) -> None:
     receiver.statuses["/"] = 410
     webhook = added(alice, receiver.url())
     send_test(alice, webhook)
@@ -294,7 +294,7 @@ def test_an_endpoint_that_is_gone_is_switched_off_at_once(alice: User, receiver:
     assert (shown["state"], shown["disabled_reason"]) == ("disabled", "gone")
 
 
-def test_an_endpoint_that_is_removed_meanwhile_leaves_nothing(
+def test_an_endpoint_that_is_removed_in_the_meantime_leaves_nothing(
     alice: User, receiver: Receiver
 ) -> None:
     send_test(alice, added(alice, receiver.url()))
@@ -314,7 +314,7 @@ def test_old_deliveries_are_forgotten(alice: User, receiver: Receiver) -> None:
     assert not WebhookDelivery.unscoped.exists()
 
 
-def test_an_organization_has_so_many_webhooks(
+def test_the_webhooks_of_an_organization_are_limited(
     alice: User, charlie: User, settings: Settings
 ) -> None:
     settings.ACCOUNTS = replace(settings.ACCOUNTS, webhooks_per_organization=1)

@@ -136,7 +136,7 @@ def test_a_rotated_secret_signs_beside_the_former_one_for_a_day(
     assert not is_signed(receiver.messages[-1], webhook["secret"])
 
 
-def test_a_secret_in_wrong_hands_ends_at_once(alice: User, receiver: Receiver) -> None:
+def test_a_leaked_secret_ends_immediately(alice: User, receiver: Receiver) -> None:
     webhook = added(alice, receiver.url())
     body = {"keep_previous": False}
     signed_in(alice).post(f"{PATH}/{webhook['id']}/secret/rotate", body)

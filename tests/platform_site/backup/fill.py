@@ -168,7 +168,7 @@ def _charge(organization_id: int) -> None:
 
 
 def add_objects(organization_id: int, count: int) -> None:
-    """Add a bucket with so many objects, of up to 140 kB."""
+    """Add a bucket with this many objects of up to 140 kB."""
     environment = environments.find(organization_id, "live")
     mine = {"organization_id": organization_id, "environment_pk": environment.pk}
     bucket = Bucket.objects.create(**mine, name="files", public_name=secrets.token_hex(8))

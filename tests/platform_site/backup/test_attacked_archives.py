@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 __all__ = ["second_url"]
 
 TABLES = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public' OR schemaname LIKE 'zonal%%'"
-# Sparse. Nobody could read it in the time of a test, and no disk has place for it.
+# A sparse file: too large to be read during a test or to fit on a disk.
 HUGE_BYTES = 2**42
 
 MANIFEST = "manifest.json"

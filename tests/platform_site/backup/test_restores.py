@@ -45,7 +45,7 @@ EMPTY = {
     "brain_storedblob": "the bytes would be looked for in a made-up store",
     "brain_discardedbytes": "the bytes would be deleted from a made-up store",
 }
-# What an environment's database holds besides rows.
+# The contents of an environment's database other than rows.
 INSIDE = (
     "SELECT * FROM notes ORDER BY id",
     "SELECT * FROM counted ORDER BY id",
@@ -125,7 +125,7 @@ def _compare_databases(target: Target, cluster_url: str) -> None:
 
 
 def _inside_here() -> list[Any]:
-    """Return what each environment's database holds; they are alike."""
+    """Return the contents of each environment's database, which are the same."""
     [*names] = rows(_here(), "SELECT dbname FROM sqlgateway_database WHERE state = 'active'")
     found = []
     for (dbname,) in names:

@@ -25,9 +25,9 @@ MISSING = (
     "The browser tests need Chromium: apt-get install chromium-headless-shell"
     " (they are never skipped)."
 )
-# A page says in its own words what it was refused; the browser's line about it is no fault.
+# Pages show refused requests themselves; the browser's line about them is not an error.
 REFUSALS = re.compile(r"the server responded with a status of (4\d\d|503)")
-# For actions and for what is to be seen alike: beside other tests a page may take seconds.
+# For actions and for expected texts: next to other tests a page may take seconds.
 TIMEOUT_MS = 15_000
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
@@ -61,7 +61,7 @@ class Visitor:
     def settle(self) -> None:
         """Wait until the page has loaded its data."""
         expect(self.page.locator("main:not([aria-busy])")).to_be_visible()
-        # What is pressed while a action is under way does nothing.
+        # Buttons do nothing while an action is in progress.
         expect(self.page.locator("[data-busy]")).to_have_count(0)
 
     def fill(self, label: str, text: str) -> None:
@@ -99,7 +99,7 @@ class Visitor:
         return {each["name"]: each for each in self.context.cookies()}
 
     def without_autofill(self) -> None:
-        """Turn off passkey autofill, by which the virtual passkey would sign in at once."""
+        """Turn off passkey autofill, with which the virtual passkey would sign in immediately."""
         method = "PublicKeyCredential.isConditionalMediationAvailable"
         self.page.add_init_script(f"{method} = async () => false")
 

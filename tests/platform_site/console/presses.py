@@ -45,7 +45,7 @@ FILL = """(button) => {
 
 @dataclass
 class Presses:
-    """What the buttons of pages sent, each pressed twice at once, and once more as a double click.
+    """The requests of buttons that are pressed twice at the same time, and double-clicked.
 
     sent: ids of the forms whose button sent something. repeated: what was sent more than once.
     """
@@ -122,7 +122,7 @@ class Presses:
         self.held.append(route)
 
     def _answer(self) -> None:
-        """Refuse what was sent, until the page has nothing under way but a question of its own."""
+        """Refuse the requests, until the page has no action in progress except a question."""
         page = self.visitor.page
         page.evaluate(NEXT_FRAMES)
         while self.held:

@@ -188,7 +188,7 @@ def test_a_recovery_keeps_its_token_in_a_cookie(home: Organization) -> None:
     assert log_in(user, NEW_PASSWORD).body["status"] == "authenticated"
 
 
-def test_the_reset_cookie_is_no_sign_in_and_is_deleted_after_use() -> None:
+def test_the_reset_cookie_gives_no_session_and_is_deleted_after_use() -> None:
     jar = Jar({cookie("reset"): "nonsense"})
     assert jar.page("GET", "/v1/whoami").code == "not_authenticated"
     assert jar.page("POST", f"{PREFIX}/complete", {"password": NEW_PASSWORD}).status == 410

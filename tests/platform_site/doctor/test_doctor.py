@@ -100,7 +100,7 @@ def test_old_and_incomplete_backups_are_named(settings: Settings) -> None:
     assert (level, message) == ("failed", "The last backup was made 72 hours ago.")
 
 
-def test_a_restore_is_to_be_tried_each_quarter(settings: Settings) -> None:
+def test_a_restore_must_be_tried_each_quarter(settings: Settings) -> None:
     settings.BACKUP = replace(settings.BACKUP, url="file:///backups")
     audit.add(None, AccountTag.CLI_BACKUP_CREATE, data={"kind": "platform", "failed": 0})
     now = datetime.datetime.now(datetime.UTC)
@@ -127,7 +127,7 @@ def test_a_wrong_clock_is_named(hours: int) -> None:
     assert "NTP" in advice
 
 
-def test_the_time_that_an_answer_takes_is_no_difference_of_clocks(
+def test_the_duration_of_a_query_does_not_count_as_a_difference_of_clocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nor is the age of the transaction, which now() would count."""
@@ -152,7 +152,7 @@ def test_an_absent_brain_and_offline_nodes_are_named(brain: ScriptedBrain) -> No
     assert "ZCACHE_BRAIN_SECRET" in advice
 
 
-def test_retired_keys_are_to_be_removed(settings: Settings) -> None:
+def test_retired_keys_should_be_removed(settings: Settings) -> None:
     ring = (*settings.ACCOUNTS.access_keys, "a-key-of-last-year")
     dates = {"a-key-of-last-year": datetime.date(2025, 1, 1)}
     settings.ACCOUNTS = replace(settings.ACCOUNTS, access_keys=ring, key_retirements=dates)

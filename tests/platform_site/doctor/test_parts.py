@@ -49,7 +49,7 @@ def test_a_disk_that_fills_up_is_named(
         ("accounts.delivery.sms.twilio.Twilio", True, "ok"),
     ],
 )
-def test_text_messages_that_nobody_gets_fail_in_production(
+def test_text_messages_without_a_provider_fail_in_production(
     settings: Settings, backend: str, is_production: Any, level: str
 ) -> None:
     settings.SMS_BACKEND = backend
@@ -89,7 +89,7 @@ def test_a_server_of_tenants_that_is_away_fails() -> None:
     assert "Start it" in advice
 
 
-def test_servers_without_room_are_to_get_another() -> None:
+def test_servers_without_capacity_require_another_one() -> None:
     facts("listclusters")
     Cluster.objects.update(capacity=0)
     found = findings("clusters", is_healthy=True)
@@ -109,7 +109,7 @@ def test_settings_that_do_not_fit_are_named(monkeypatch: pytest.MonkeyPatch) -> 
     ]
 
 
-def test_every_key_has_an_age_and_an_old_one_is_to_be_changed(settings: Settings) -> None:
+def test_every_key_has_an_age_and_an_old_one_should_be_changed(settings: Settings) -> None:
     now = datetime.now(UTC)
     assert {row[0] for row in findings("keys", is_healthy=True)} == {"skipped"}
     with time_machine.travel(now - timedelta(days=366), tick=False):
@@ -157,7 +157,7 @@ def _deliver(endpoint: WebhookEndpoint, *, minutes: int) -> None:
     )
 
 
-def test_many_webhooks_that_fail_at_once_fail_for_a_reason_of_ours(alice: User) -> None:
+def test_many_simultaneously_failing_webhooks_are_the_platforms_problem(alice: User) -> None:
     webhooks = [subscribe(alice.organization_id, "member.added") for _ in range(7)]
     for each in webhooks[:4]:
         each.failing_since = timezone.now()

@@ -128,7 +128,7 @@ def test_killing_the_supervisor_leaves_no_child_and_the_next_start_works(
     assert f"zonal_dev_{known + 1}" in platform.said()
 
 
-def test_killing_everything_at_once_loses_nothing(platform: Platform) -> None:
+def test_killing_everything_at_the_same_time_loses_nothing(platform: Platform) -> None:
     assert platform.process is not None
     known = starts(platform)
     for pid in (platform.process.pid, *platform.pids()):

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture
 def holder(visitor: Visitor) -> Visitor:
-    """Return somebody who holds a passkey and no other factor, and is signed out."""
+    """Return a signed-out user who has a passkey and no other factor."""
     visitor.without_autofill()
     visitor.virtual_authenticator()
     sign_up(visitor)

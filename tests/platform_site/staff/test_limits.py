@@ -112,7 +112,7 @@ def test_a_form_without_a_change_changes_and_records_nothing(inside: Client, ali
     assert not OrganizationQuota.unscoped.exists()
 
 
-def test_what_was_changed_meanwhile_is_not_overwritten(inside: Client, alice: User) -> None:
+def test_what_was_changed_in_the_meantime_is_not_overwritten(inside: Client, alice: User) -> None:
     number = alice.organization_id
     asked = opened(inside, number) | {"timeout_ms": "900"}
     post(inside, number, asked)

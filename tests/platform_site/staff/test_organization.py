@@ -96,7 +96,7 @@ def test_a_number_that_is_searched_for_finds_its_rows(inside: Client) -> None:
         assert page.context["cl"].result_count == found
 
 
-def test_what_is_no_organization_has_no_page(inside: Client) -> None:
+def test_an_unknown_organization_has_no_page(inside: Client) -> None:
     for number in ("x", "999999999"):
         answer = inside.get(f"/admin/environments/organization/{number}/change/")
         assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/")

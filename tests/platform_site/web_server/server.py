@@ -34,7 +34,7 @@ class Server:
             return client.getresponse().read().decode()
 
     def pids(self, connections: int) -> Counter[str]:
-        """Return how many of so many kept-alive connections belong to each process."""
+        """Return how many of this number of keep-alive connections belong to each process."""
         found: Counter[str] = Counter()
         with ExitStack() as stack:
             for _ in range(connections):

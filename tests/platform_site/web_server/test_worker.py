@@ -74,7 +74,7 @@ def test_bodies_that_seem_complete_leave_threads_for_others(
 
 
 @pytest.mark.parametrize("request_line", [b"", b"GET / HTTP/1.0"])
-def test_clients_that_stay_after_their_last_response_delay_nobody(
+def test_clients_that_stay_after_their_last_response_delay_no_one(
     server: Server, request_line: bytes
 ) -> None:
     with ExitStack() as stack:

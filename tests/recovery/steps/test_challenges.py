@@ -92,7 +92,7 @@ def test_wrong_codes_throttle_the_factor_during_a_recovery(holder: Holder) -> No
         assert ask(holder.caller).code == "factor_slowed"
 
 
-def test_a_code_mailed_to_the_recovery_address_is_no_second_proof(alice: User) -> None:
+def test_a_code_mailed_to_the_recovery_address_is_not_a_second_proof(alice: User) -> None:
     with_factor(alice, "email", alice.email)
     verified = proven(alice)
     assert (verified.body["next"], verified.body["methods"]) == ("password_and_challenge", [])
@@ -198,7 +198,7 @@ def test_a_trusted_device_does_not_stand_in_for_the_factor(holder: Holder) -> No
     assert answer.code == "recovery_challenge_required"
 
 
-def test_a_factor_set_up_meanwhile_ends_the_recovery(alice: User) -> None:
+def test_a_factor_set_up_in_the_meantime_ends_the_recovery(alice: User) -> None:
     started, token = initiate(alice), mailed_token()
     with_factor(alice, "sms", PHONE)
     assert verify(started, token).code == "recovery_gone"

@@ -281,7 +281,7 @@ def test_disabling_the_user_ends_a_delayed_recovery(holder: Holder) -> None:
         assert finish(begun).code == "recovery_gone"
 
 
-def test_the_channel_of_the_only_factor_is_no_second_proof(alice: User, sms: None) -> None:
+def test_the_channel_of_the_only_factor_is_not_a_second_proof(alice: User, sms: None) -> None:
     with_factor(alice, "email", alice.email)
     assert initiate(alice, purpose="second_factor").status == 202
     assert sent("recovery_token") == []

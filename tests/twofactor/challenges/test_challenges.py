@@ -170,7 +170,7 @@ def test_status_challenge_and_verify_cost_three_queries_beyond_the_principals(
 
 
 def test_the_answer_that_signs_in_costs_five_more_for_the_session(holder: Holder) -> None:
-    # The first one from a device is mailed besides.
+    # The first sign-in from a device is mailed in addition.
     assert reply(ask(pending(log_in())), holder.code(steps=-1)).status == 200
     challenge = ask(pending(log_in()))
     assert queries(lambda: reply(challenge, holder.code())) <= 3 + 5
@@ -182,7 +182,7 @@ def test_a_pending_sign_in_gets_no_second_code(holder: Holder) -> None:
     assert queries(lambda: ask(caller)) <= 1 + 3
 
 
-def test_a_code_that_is_sent_costs_its_caps_and_its_message_besides(alice: User) -> None:
+def test_a_sent_code_also_costs_queries_for_its_limits_and_its_message(alice: User) -> None:
     caller = signed_in(alice)
     begun = caller.post("/v1/auth/2fa/email/setup").body
     body = {"verification_id": begun["verification_id"], "code": inbox.email_code()}
@@ -193,7 +193,7 @@ def test_a_code_that_is_sent_costs_its_caps_and_its_message_besides(alice: User)
     assert queries(lambda: reply(challenge, code)) <= 3
 
 
-def test_a_backup_code_costs_the_notice_of_it_besides(holder: Holder) -> None:
+def test_a_backup_code_also_costs_the_query_of_its_notice(holder: Holder) -> None:
     caller = signed_in(holder.user)
     challenge = ask(caller, "backup_code")
     # The code itself, how many are left, the row, the job.

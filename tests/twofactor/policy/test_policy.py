@@ -160,7 +160,7 @@ def begin(caller: Caller, method: str) -> tuple[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize("method", ["totp", "sms", "email"])
-def test_an_enrolment_of_a_method_forbidden_meanwhile_cannot_be_finished(
+def test_an_enrolment_of_a_method_forbidden_in_the_meantime_cannot_be_finished(
     alice: User, settings: Settings, method: str
 ) -> None:
     settings.SMS_BACKEND = "file"
@@ -208,7 +208,7 @@ def test_a_forbidden_method_is_refused_where_another_is_held(holder: Holder) -> 
 
 
 def test_a_factor_that_is_no_longer_allowed_leads_to_enrolment_only(holder: Holder) -> None:
-    """Neither the password alone nor the old factor opens the account; both let one set up anew."""
+    """Neither the password alone nor the old factor opens the account; both only lead to set-up."""
     put(holder.caller, allowed_methods=["email"], required=True, grace_period_days=1)
     with time_machine.travel(timezone.now() + timedelta(days=2)):
         answer = log_in()
@@ -231,7 +231,7 @@ def test_an_admin_cannot_lock_everyone_out(alice: User) -> None:
     assert caller.get(POLICY).body["required"] is False
 
 
-def test_a_policy_without_grace_period_applies_at_once(holder: Holder, bob: User) -> None:
+def test_a_policy_without_grace_period_applies_immediately(holder: Holder, bob: User) -> None:
     caller = signed_in(bob)
     assert put(holder.caller, required=True, grace_period_days=0).status == 200
     assert caller.get("/v1/environments").code == "second_factor_due"
@@ -285,7 +285,7 @@ def test_a_preview_names_who_would_be_restricted_and_saves_nothing(alice: User, 
     assert not AuditEvent.objects.filter(tag="api:policy:update").exists()
 
 
-def test_a_preview_refuses_what_the_change_would_and_names_nobody_without_a_requirement(
+def test_a_preview_refuses_what_the_change_would_and_names_no_one_without_a_requirement(
     alice: User, bob: User
 ) -> None:
     caller = signed_in(alice)

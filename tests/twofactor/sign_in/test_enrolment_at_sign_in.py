@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def required(home: Organization) -> Organization:
-    """Require a second factor at once."""
+    """Require a second factor immediately."""
     home.mfa_required, home.mfa_grace_period_days = True, 0
     home.save()
     return home

@@ -75,7 +75,7 @@ def test_the_mfa_token_opens_nothing_but_challenge_and_status(holder: Holder) ->
     assert open_to_it == {"v1/auth/2fa/status", "v1/auth/2fa/challenge"}
 
 
-def test_the_mfa_token_is_no_refresh_token(holder: Holder) -> None:
+def test_the_mfa_token_is_not_a_refresh_token(holder: Holder) -> None:
     token = log_in().body["mfa_token"]
     assert Caller(refresh_token=token).refresh().code == "token_invalid"
 

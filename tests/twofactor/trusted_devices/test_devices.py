@@ -108,7 +108,7 @@ def test_a_trusted_device_signs_in_while_the_account_is_throttled(
     answer = log_in(X_DEVICE_TOKEN=device)
     assert answer.body["status"] == "authenticated"
     assert TrustedDevice.unscoped.get().failures == 0
-    # That gives strangers no new tries.
+    # That gives attackers no new attempts.
     assert log_in(USER_AGENT="curl/8.5.0").status == 401
     assert log_in(X_DEVICE_TOKEN=answer.body["device_token"]).status == 200
 
@@ -166,7 +166,7 @@ def test_parallel_guesses_from_a_device_are_limited_to_ten_tries(
     assert sum(at_once(*tries)) == 10
 
 
-def test_a_step_up_does_not_restore_trust_that_ends_meanwhile(
+def test_a_step_up_does_not_restore_trust_that_ends_in_the_meantime(
     device: str, holder: Holder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caller = Caller().holding(log_in(X_DEVICE_TOKEN=device))

@@ -55,7 +55,7 @@ def test_another_sessions_challenge_is_refused(alice: User) -> None:
     assert_refused(finish(caller, second, Authenticator().create(first.body["creation_options"])))
 
 
-def test_an_assertion_is_no_registration(alice: User) -> None:
+def test_an_assertion_is_not_a_registration(alice: User) -> None:
     assert_refused(register(signed_in(alice), Authenticator(), Lies(type="webauthn.get")))
     assert_refused(register(signed_in(alice), Authenticator(), Lies(type="payment.create")))
 

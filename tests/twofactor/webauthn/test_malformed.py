@@ -86,7 +86,9 @@ def test_a_malformed_registration_is_400(alice: User) -> None:
 
 
 @pytest.mark.parametrize("odd", [None, True, 7, "x", [], ["x"]])
-def test_a_credential_that_is_no_object_is_400_and_named(key_holder: KeyHolder, odd: Any) -> None:
+def test_a_credential_that_is_not_an_object_is_400_and_named(
+    key_holder: KeyHolder, odd: Any
+) -> None:
     answers = [
         finish(key_holder.caller, start(key_holder.caller), odd),
         send(ask(pending(log_in())), odd),

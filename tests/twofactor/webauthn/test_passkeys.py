@@ -146,7 +146,7 @@ def test_of_two_passkeys_that_sign_in_one_can_be_removed(charlie: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_last_two_removed_at_once_leave_no_empty_method(alice: User) -> None:
+def test_the_last_two_removed_concurrently_leave_no_empty_method(alice: User) -> None:
     holder = with_passkey(alice)
     for _ in range(4):
         keys = [holder.key, Authenticator()]

@@ -123,7 +123,7 @@ def test_another_challenges_answer_is_refused(key_holder: KeyHolder) -> None:
     assert_refused(send(second, key_holder.key.get(first.body["request_options"])))
 
 
-def test_a_registration_is_no_assertion(key_holder: KeyHolder) -> None:
+def test_a_registration_is_not_an_assertion(key_holder: KeyHolder) -> None:
     assert_refused(prove(asked(), key_holder.key, Lies(type="webauthn.create")))
 
 
@@ -230,7 +230,7 @@ def test_a_counter_that_goes_back_is_refused_and_audited(key_holder: KeyHolder) 
     assert prove(asked(), key_holder.key, Lies(sign_count=10)).status == 200
 
 
-def test_a_stranger_cannot_raise_the_alarm_of_the_counter(key_holder: KeyHolder) -> None:
+def test_an_attacker_cannot_trigger_the_alarm_of_the_counter(key_holder: KeyHolder) -> None:
     prove(asked(), key_holder.key, Lies(sign_count=9))
     assert_refused(prove(asked(), key_holder.key, Lies(sign_count=1, signature=b"forged")))
     assert not AuditEvent.objects.filter(tag="api:passkey:sign_count_regression").exists()

@@ -1,4 +1,4 @@
-"""Signing in with a passkey alone: both factors at once, and nothing to learn from it."""
+"""Sign-in with a passkey: proves both factors, and reveals nothing about accounts."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

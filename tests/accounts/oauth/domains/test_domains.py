@@ -269,7 +269,7 @@ def look_again(*, days: float) -> Domain:
     return only()
 
 
-def test_a_domain_without_its_record_for_a_week_is_no_longer_proven(
+def test_a_domain_without_its_record_for_a_week_is_no_longer_verified(
     names: NameServer, google: GoogleServer, alice: User
 ) -> None:
     domain = proven(names, alice)

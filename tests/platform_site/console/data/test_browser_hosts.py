@@ -1,4 +1,4 @@
-"""In a browser: host names of buckets, proved by records in a real name server."""
+"""In a browser: host names of buckets, verified by records in a real name server."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -56,7 +56,7 @@ def lose_record(names: NameServer, cluster: Cluster, host: str) -> list[str]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_host_is_proved_and_its_lost_record_restored(
+def test_a_host_is_verified_and_its_lost_record_restored(
     visit: Callable[..., Visitor],
     names: NameServer,
     cluster: Cluster,
@@ -71,7 +71,7 @@ def test_a_host_is_proved_and_its_lost_record_restored(
     visitor.press("Check")
     visitor.sees(f"_zonal-cache.{host}")
     visitor.sees("objects.example.net")
-    # Neither a reload nor another day loses what is to be created.
+    # The record to create is still shown after a reload, and on another day.
     visitor.page.reload()
     visitor.settle()
     visitor.sees(f"_zonal-cache.{host}")

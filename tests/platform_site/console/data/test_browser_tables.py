@@ -112,7 +112,7 @@ def test_filters_are_values_and_a_wrong_one_leaves_no_rows(tables: Visitor) -> N
 
 
 @ON_BOTH_SIZES
-def test_a_value_is_changed_and_a_change_meanwhile_is_not_overwritten_unseen(
+def test_a_value_is_changed_and_a_concurrent_change_is_not_overwritten_silently(
     tables: Visitor,
 ) -> None:
     cell(tables, 0, 1).dblclick()

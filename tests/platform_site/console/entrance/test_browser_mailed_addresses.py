@@ -67,7 +67,7 @@ def test_the_mailed_link_completes_the_sign_up(
     request_link(owner)
     hold(owner, "sign-up link mailed")
     open_link(owner)
-    # The token leaves the address at once, and opening the link changes nothing.
+    # The token is removed from the URL immediately, and opening the link changes nothing.
     owner.is_at("/console/sign-up")
     assert SignupLink.objects.exists()
     owner.sees("Choose a password")

@@ -186,7 +186,7 @@ def test_a_lost_second_factor_is_replaced_after_the_delay(
     visitor.sees("Password and second factor")
 
 
-def test_a_strangers_recovery_is_cancelled(
+def test_an_attackers_recovery_is_cancelled(
     visitor: Visitor, visit: Callable[..., Visitor], picture: Picture
 ) -> None:
     proven_owner(visitor)

@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 
-def test_an_admin_renames_the_organization_and_sees_it_at_once(visitor: Visitor) -> None:
+def test_an_admin_renames_the_organization_and_sees_it_immediately(visitor: Visitor) -> None:
     sign_up(visitor)
     visitor.go("/console/organization")
     expect(visitor.field("Name")).to_have_value("Lakes & Sons")

@@ -18,7 +18,7 @@ from tests.platform_site.embedded.support import prepare
 REGION = ("eu-central", "us-east")
 
 
-def test_two_platforms_that_start_at_once_choose_different_ports(tmp_path: Path) -> None:
+def test_two_platforms_that_start_concurrently_choose_different_ports(tmp_path: Path) -> None:
     with PortReservations() as one, PortReservations() as other:
         first = local_nodes.prepare(tmp_path / "one", REGION, one)
         second = local_nodes.prepare(tmp_path / "other", REGION, other)

@@ -111,7 +111,7 @@ def test_a_child_that_keeps_failing_stops_everything(
     assert (tmp_path / "stops").read_text() == "first\n"
 
 
-def test_a_child_that_never_comes_up_is_reported_at_once(
+def test_a_child_that_never_becomes_ready_is_reported_immediately(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fails = Process(name="web", launch=python("exit(3)"), probe=http_probe(free_port(), "/readyz"))

@@ -64,7 +64,7 @@ def test_without_the_database_the_rest_is_shown(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(TASKS, "_read", lost)
     monkeypatch.setattr("platform_site.lib.metrics.figures.connection.close", lambda: None)
     seen = scrape()
-    # The next test reads anew.
+    # The next test must read again.
     TASKS.forget()
 
     assert seen.value("zonal_figures_readable", subject="tasks") == 0

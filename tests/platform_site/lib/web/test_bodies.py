@@ -73,7 +73,7 @@ def test_a_body_whose_client_stops_sending_is_malformed() -> None:
 
 
 @pytest.mark.parametrize("number", [-2803460, 1.5, True])
-def test_a_number_is_no_text(alice: User, number: Any) -> None:
+def test_a_number_is_not_a_string(alice: User, number: Any) -> None:
     """Its digits would become a name, or a password that no one knows."""
     caller = signed_in(alice)
     for path, body, field in (

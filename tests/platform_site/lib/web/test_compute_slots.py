@@ -166,5 +166,5 @@ def test_a_key_leaves_threads_to_others(pool: Pool) -> None:
         end.set()
     for future in slow:
         future.result(10)
-    # Two compute at once, so that one may overtake the other.
+    # Two compute concurrently, so that one may overtake the other.
     assert sorted(started) == list(range(8))
