@@ -169,7 +169,7 @@ def _successor(
         agent=source.agent[:300],
     )
     if is_further:
-        sessions.end_surplus_sessions(session.user, now)
+        sessions.end_surplus_sessions(session.user, now, kept=session.pk)
     successor.save(force_insert=True)
     User.unscoped.filter(pk=session.user_id).update(  # unscoped: the session's own user
         last_environment=target

@@ -25,7 +25,8 @@ WHERE id = %s AND password = %s AND is_active
 _END_SURPLUS: Final = """
 UPDATE accounts_session SET ended_at = %s, end_reason = 'too_many'
 WHERE id IN (
-    SELECT id FROM accounts_session WHERE user_id = %s AND ended_at IS NULL
+    SELECT id FROM accounts_session
+    WHERE user_id = %s AND ended_at IS NULL AND id IS DISTINCT FROM %s
     ORDER BY rotated_at DESC OFFSET %s
 )
 """
@@ -112,10 +113,14 @@ def _lock_user_and_end_surplus(user: User, environment: Environment, now: dateti
     end_surplus_sessions(user, now)
 
 
-def end_surplus_sessions(user: User, now: datetime) -> None:
-    """End the least recently refreshed sessions, so that one more is within the limit."""
+def end_surplus_sessions(user: User, now: datetime, *, kept: UUID | None = None) -> None:
+    """End the least recently refreshed sessions, so that one more is within the limit.
+
+    kept: a session that is not ended.
+    """
+    others = settings.ACCOUNTS.sessions_per_user - (1 if kept is None else 2)
     with connection.cursor() as cursor:
-        cursor.execute(_END_SURPLUS, [now, user.pk, settings.ACCOUNTS.sessions_per_user - 1])
+        cursor.execute(_END_SURPLUS, [now, user.pk, kept, max(0, others)])
 
 
 def lock(pointer: Pointer) -> Session:

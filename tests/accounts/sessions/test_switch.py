@@ -1,6 +1,7 @@
 """Switching environment: the same sign-in elsewhere, under the same four rules."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import time_machine
 from django.db import connection
 from django.utils import timezone
+from pytest_django import Settings
 
 from accounts.models import Session, User
 from environments import environments
@@ -46,6 +48,18 @@ def test_keep_current_leaves_the_old_session_going(alice: User) -> None:
     assert works(caller)
     assert works(other)
     assert caller.refresh().status == 200
+
+
+def test_keep_current_does_not_exceed_the_limit_of_sessions(
+    alice: User, settings: Settings
+) -> None:
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, sessions_per_user=3)
+    caller = signed_in(alice)
+    for _ in range(5):
+        assert switch(caller, keep_current=True).status == 200
+    assert Session.unscoped.filter(user=alice, ended_at=None).count() == 3
+    # The one that is to go on is the least recently refreshed, and stays.
+    assert works(caller)
 
 
 def test_keep_current_is_for_another_environment(alice: User) -> None:
