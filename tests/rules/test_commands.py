@@ -1,10 +1,16 @@
 """Each command of ours explains itself, speaks JSON, and shows what it would change."""
 
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Final
 
 import pytest
-from django.core.management import get_commands, load_command_class
+from django.core.management import (
+    CommandError,
+    call_command,
+    get_commands,
+    load_command_class,
+)
 from django.core.management.base import BaseCommand
 
 from platform_site.documents import APPS
@@ -78,3 +84,28 @@ def test_it_prints_json(name: str) -> None:
 @pytest.mark.parametrize("name", sorted({*COMMANDS} - PROCESSES - READS))
 def test_it_can_show_what_it_would_change(name: str) -> None:
     assert ("--dry-run" in flags_of(name)) != (name in NO_DRY_RUN)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("rotatekeys", "--retire", "9999-12-31"),
+        ("exportstatement", "1", "9999-12"),
+        ("setrate", "hit", "5", "--from", "9999-12-31T23:00-05:00"),
+        ("addcluster", "twin", "--url-file", "URL"),
+    ],
+)
+def test_what_cannot_be_read_or_kept_is_refused_in_a_sentence(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    url = tmp_path / "url"
+    url.write_text("postgresql://root:secret@[::1/")
+    with pytest.raises(CommandError) as caught:
+        call_command(*(str(url) if word == "URL" else word for word in words))
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.django_db
+def test_a_limit_may_be_of_any_size() -> None:
+    call_command("deliveries", "--limit", str(2**70))

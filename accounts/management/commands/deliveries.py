@@ -16,6 +16,7 @@ from accounts.models import Delivery
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 COLUMNS: Final = ("id", "kind", "template", "to", "state", "attempts", "error", "next", "created")
+MOST_SHOWN: Final = 1_000_000
 
 
 class Command(OpsCommand):
@@ -94,7 +95,7 @@ def _shown(options: dict[str, Any]) -> Outcome:
     for name in ("state", "kind"):
         if options[name]:
             rows = rows.filter(**{name: options[name]})
-    shown = [_row(delivery) for delivery in rows[: max(0, options["limit"])]]
+    shown = [_row(delivery) for delivery in rows[: min(max(0, options["limit"]), MOST_SHOWN)]]
     counts = (
         Delivery.unscoped.values_list("state")  # unscoped: an operator's command
         .annotate(number=Count("pk"))

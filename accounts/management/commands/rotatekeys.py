@@ -74,9 +74,12 @@ class Command(OpsCommand):
 
 def _day(text: str) -> Any:
     try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).date()
-    except ValueError:
+        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).date()
+        # The day after it must be a date, too.
+        _ = day + timedelta(days=1)
+    except (ValueError, OverflowError):
         raise Refused("date_invalid", f"{text!r} is not a date, such as 2026-12-01.") from None
+    return day
 
 
 def _present() -> dict[str, str]:

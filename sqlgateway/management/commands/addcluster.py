@@ -92,6 +92,10 @@ def _read_url(file: str) -> str:
         url = (sys.stdin.read() if file == "-" else Path(file).read_text()).strip()
     except (OSError, UnicodeDecodeError) as exc:
         raise Refused("file_unreadable", f"{file} cannot be read.") from exc
-    if urlsplit(url).scheme not in POSTGRESQL_SCHEMES:
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError:
+        raise Refused("url_invalid", "The URL cannot be read.") from None
+    if scheme not in POSTGRESQL_SCHEMES:
         raise Refused("url_invalid", "The URL begins with postgresql://.")
     return url

@@ -1,7 +1,7 @@
 """``manage.py exportstatement``: an operator's statement as CSV."""
 
 from argparse import ArgumentParser, ArgumentTypeError
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 from edgecache.billing.api import csv_statement
@@ -37,6 +37,9 @@ class Command(OpsCommand):
 
 def _month(text: str) -> date:
     try:
-        return date.fromisoformat(f"{text}-01")
-    except ValueError:
+        month = date.fromisoformat(f"{text}-01")
+        # It has an end.
+        _ = month + timedelta(days=31)
+    except (ValueError, OverflowError):
         raise ArgumentTypeError("must be a month such as 2026-11") from None
+    return month

@@ -70,6 +70,6 @@ def _set(options: dict[str, Any]) -> None:
 def _moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         raise ArgumentTypeError("must be a time such as 2027-01-01T00:00Z") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
