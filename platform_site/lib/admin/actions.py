@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
+import structlog
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
+from django.db import OperationalError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -23,6 +25,9 @@ from platform_site.lib.errors import PlatformError
 MAX_ROWS: Final = 100
 REASON_CHARS: Final = 300
 TEMPLATE: Final = "admin/confirm_action.html"
+NOT_TAKEN: Final = "The database did not take it. Look at it before you try again."
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +140,20 @@ def confirmation(
 
 
 def do(action: StaffAction, confirmed_action: ConfirmedAction, rows: Sequence[Any]) -> None:
-    """Run an action on each row, and show the results."""
+    """Run an action on each row, and show the results.
+
+    Each row has its own transaction: rows before one that fails stay done.
+    """
     done = 0
     for row in rows:
         try:
             done += action.work(confirmed_action, row)
         except PlatformError as exc:
             messages.error(confirmed_action.request, f"{row}: {exc.detail or exc.title}")
+        except OperationalError:
+            # Such as a deadlock with another member of staff.
+            log.exception("staff_action_failed", action=action.name)
+            messages.error(confirmed_action.request, f"{row}: {NOT_TAKEN}")
     if done:
         messages.success(
             confirmed_action.request, f"{action.title}: done for {done} of {len(rows)}."

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 
+from accounts import staff_access
 from accounts.delivery import notices
 from accounts.models import AuditEvent, Delivery, Session, User
 from tests import inbox
@@ -60,6 +62,23 @@ def test_a_user_is_disabled_once_and_enabled_again(inside: Client, alice: User) 
     assert alice.is_active
     assert events("user:disable") == [{"member": str(alice.pk), "reason": "asked by phone"}]
     assert len(events("user:enable")) == 1
+
+
+def test_what_was_done_is_said_where_the_database_fails_in_the_middle(
+    inside: Client, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = staff_access.set_active
+
+    def fail_for_alice(user: User, **more: Any) -> bool:
+        if user.pk == alice.pk:
+            raise OperationalError("deadlock detected")
+        return wanted(user, **more)
+
+    monkeypatch.setattr(staff_access, "set_active", fail_for_alice)
+    page = do(inside, "disable", alice, bob)
+    assert "done for 1 of 2" in page
+    assert "alice@example.com: The database did not take it." in page
+    assert [event["member"] for event in events("user:disable")] == [str(bob.pk)]
 
 
 def test_a_disabled_admin_does_not_come_back_by_an_own_invitation(
