@@ -31,7 +31,7 @@ class StaffBackend(BaseBackend):
             return None
         user: User | None = None
         try:
-            with metrics.counting_refusals("admin"):
+            with metrics.count_refusals("admin"):
                 user = credentials.verify(
                     username,
                     password,

@@ -99,7 +99,7 @@ def check(
     """
     if not is_right(challenge_id, secret, answer.code):
         return False
-    throttle.forgive(factor, now)
+    throttle.reset(factor, now)
     return True
 
 
@@ -129,14 +129,14 @@ def verify(
     enrolments.refuse_forbidden(user, method)
     refusal = None
     with transaction.atomic():
-        taken = enrolments.take(user, method, verification_id, now=now)
-        kept = taken.secret
+        locked = enrolments.lock(user, method, verification_id, now=now)
+        kept = locked.secret
         if is_right(kept["binding"], kept["code"], code):
             hint = channel.hint_of(kept["to"])
-            enrolments.activate(principal, taken, secret=kept["to"], hint=hint, now=now)
+            enrolments.activate(principal, locked, secret=kept["to"], hint=hint, now=now)
             more = enrolments.complete(request, principal, user, channel.factor, now=now)
         else:
-            refusal = enrolments.refuse(taken)
+            refusal = enrolments.count_failure(locked)
     if refusal is not None:
         raise refusal
     return {"success": True, **more}

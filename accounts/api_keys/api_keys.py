@@ -60,7 +60,7 @@ def create(principal: Principal, wanted: NewApiKey, *, now: datetime) -> ApiKey:
     """
     scopes = _scopes(wanted)
     maker = _lock_maker(principal)
-    _make_room(principal.organization_id, now)
+    _check_limit(principal.organization_id, now)
     text = secret.new(principal.environment_id)
     key: ApiKey = ApiKey.unscoped.create(  # unscoped: the caller's own scope
         organization_id=principal.organization_id,
@@ -165,7 +165,7 @@ def _lock_maker(principal: Principal) -> User:
     return maker
 
 
-def _make_room(organization_id: int, now: datetime) -> None:
+def _check_limit(organization_id: int, now: datetime) -> None:
     live = ApiKey.scoped.within_organization(organization_id).filter(
         revoked_at=None, expires_at__gt=now
     )

@@ -77,8 +77,8 @@ def invite(organization_id: int, offer: Offer, *, inviter: Inviter, now: datetim
     with transaction.atomic():
         organization = _lock_organization(organization_id)
         _lock_inviter(organization_id, inviter)
-        _open_ones(organization_id).filter(email__iexact=offer.email).update(revoked_at=now)
-        _make_room(organization_id, now)
+        _open_invitations(organization_id).filter(email__iexact=offer.email).update(revoked_at=now)
+        _check_limit(organization_id, now)
         is_taken = credentials.find(offer.email) is not None
         invitation, token = _save(organization, offer, inviter, now)
         if is_taken:
@@ -93,7 +93,7 @@ def invite_member(member: User, *, inviter: Inviter, now: datetime) -> Invitatio
     offer = Offer(member.email, member.roles, member.labels)
     with transaction.atomic():
         organization = _lock_organization(member.organization_id)
-        _open_ones(organization.pk).filter(email__iexact=offer.email).update(revoked_at=now)
+        _open_invitations(organization.pk).filter(email__iexact=offer.email).update(revoked_at=now)
         invitation, token = _save(organization, offer, inviter, now, member=member)
         _mail(invitation, token, inviter)
     return invitation
@@ -114,13 +114,13 @@ def _lock_inviter(organization_id: int, inviter: Inviter) -> None:
         raise SessionRevoked
 
 
-def _make_room(organization_id: int, now: datetime) -> None:
-    pending = _open_ones(organization_id).filter(expires_at__gt=now)
+def _check_limit(organization_id: int, now: datetime) -> None:
+    pending = _open_invitations(organization_id).filter(expires_at__gt=now)
     if pending.count() >= settings.ACCOUNTS.open_invitations:
         raise TooManyInvitations("Revoke some, or wait until they are accepted.")
 
 
-def _open_ones(organization_id: int) -> QuerySet[Invitation]:
+def _open_invitations(organization_id: int) -> QuerySet[Invitation]:
     return Invitation.scoped.within_organization(organization_id).filter(
         accepted_at=None, revoked_at=None
     )
@@ -209,7 +209,7 @@ def revoke(organization_id: int, invitation_id: str, *, now: datetime) -> Invita
     except ValueError:
         raise InvitationNotFound from None
     found: Invitation | None = (
-        _open_ones(organization_id).select_for_update().filter(pk=key).first()
+        _open_invitations(organization_id).select_for_update().filter(pk=key).first()
     )
     if found is None:
         raise InvitationNotFound
@@ -220,7 +220,9 @@ def revoke(organization_id: int, invitation_id: str, *, now: datetime) -> Invita
 
 def revoke_created_by(inviter: User, *, now: datetime) -> int:
     """Revoke the open invitations that a user sent; return their number."""
-    return _open_ones(inviter.organization_id).filter(invited_by=inviter).update(revoked_at=now)
+    return (
+        _open_invitations(inviter.organization_id).filter(invited_by=inviter).update(revoked_at=now)
+    )
 
 
 def delete_old(*, now: datetime) -> int:

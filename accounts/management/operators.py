@@ -64,7 +64,7 @@ def free_address(email: str) -> str:
 
 
 @contextmanager
-def refusing_taken(email: str) -> Iterator[None]:
+def refuse_taken_address(email: str) -> Iterator[None]:
     """Raise Refused where the block violates the unique index of addresses."""
     try:
         yield
@@ -76,7 +76,7 @@ def _taken(email: str) -> Refused:
     return Refused("email_taken", f"{email} has an account already.")
 
 
-def asked_password(*context: str) -> str:
+def ask_password(*context: str) -> str:
     """Ask for a new password; if standard input is not a terminal, read it from there.
 
     context: words that the password must not consist of. Returns its hash. Raises Refused,

@@ -56,7 +56,7 @@ def change(
     was_admin = _is_acting_admin(member)
     changed = _apply(member, changes)
     if was_admin and not _is_acting_admin(member):
-        _keep_an_admin(member)
+        _require_an_admin(member)
     if not changed:
         return member, changed
     member.save(update_fields=["roles", "labels", "is_active"])
@@ -84,7 +84,7 @@ def remove(organization_id: int, user_id: str, *, by: str, now: datetime) -> Use
     account_lifecycle.run_hooks("user_removed", find(organization_id, user_id).pk)
     member = _lock(organization_id, user_id)
     if _is_acting_admin(member):
-        _keep_an_admin(member)
+        _require_an_admin(member)
     invitations.revoke_created_by(member, now=now)
     notices.notify(member, "account_removed", by=by)
     gone = User(pk=member.pk, email=member.email, organization_id=member.organization_id)
@@ -135,7 +135,7 @@ def _is_acting_admin(member: User) -> bool:
     return member.is_active and "admin" in member.roles
 
 
-def _keep_an_admin(member: User) -> None:
+def _require_an_admin(member: User) -> None:
     """Refuse the change if no other member could act as admin; the organization is locked.
 
     Raises LastAdmin.

@@ -100,7 +100,9 @@ def write(
     limit_bytes = (
         own.export_limit_bytes if most_bytes is None else min(own.export_limit_bytes, most_bytes)
     )
-    with archives.writing(path, limit_bytes=limit_bytes, timeout_s=own.export_timeout_s) as archive:
+    with archives.new_archive(
+        path, limit_bytes=limit_bytes, timeout_s=own.export_timeout_s
+    ) as archive:
         for each in settings.ORGANIZATION_CONTENTS:
             import_string(each)(organization_id, archive)
         archive.close({"organization_id": organization_id, "at": timezone.now()})

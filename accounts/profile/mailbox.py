@@ -113,7 +113,7 @@ def verify(request: PlatformRequest, user_id: UUID, code: str, *, now: datetime)
         raise EmailCodeRejected.for_field("code", message, code="malformed")
     try:
         with transaction.atomic():
-            state = _take(request, User.locked(user_id), given, now)
+            state = _apply_code(request, User.locked(user_id), given, now)
     except IntegrityError as exc:
         raise EmailTaken from exc
     # Raised outside the transaction, so that the attempt stays counted.
@@ -123,7 +123,7 @@ def verify(request: PlatformRequest, user_id: UUID, code: str, *, now: datetime)
     return state
 
 
-def _take(request: PlatformRequest, user: User, code: str, now: datetime) -> State | None:
+def _apply_code(request: PlatformRequest, user: User, code: str, now: datetime) -> State | None:
     proof = proofs.current(user, now=now)
     if proof is None:
         raise EmailCodeGone

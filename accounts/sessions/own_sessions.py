@@ -15,7 +15,7 @@ from accounts.sessions import sessions
 from platform_site.lib.principals import PlatformRequest, Principal
 
 
-def live_ones(principal: Principal, *, now: datetime) -> QuerySet[Session]:
+def live_sessions(principal: Principal, *, now: datetime) -> QuerySet[Session]:
     """Return the caller's sessions that can still be used or refreshed."""
     idle_since = now - timedelta(
         seconds=max(settings.ACCOUNTS.refresh_ttl_s, settings.ACCOUNTS.access_ttl_s)
@@ -41,7 +41,7 @@ def end(request: PlatformRequest, principal: Principal, session_id: str, *, now:
     with transaction.atomic():
         sessions.lock_user_sessions(principal.own_id)
         if (
-            not live_ones(principal, now=now)
+            not live_sessions(principal, now=now)
             .filter(pk=key)
             .update(ended_at=now, end_reason="ended_by_owner")
         ):

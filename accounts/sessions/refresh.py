@@ -33,7 +33,7 @@ def refresh(request: PlatformRequest, token: str, *, now: datetime) -> SessionTo
     try:
         session = refresh_rotation.rotate(pointer, now=now)
     except ReuseDetected as exc:
-        raise _end_stolen(request, exc.session, now) from exc
+        raise _end_replayed_sign_in(request, exc.session, now) from exc
     return SessionTokens(session, session.environment)
 
 
@@ -68,11 +68,13 @@ def switch(
             if known_devices.is_new(session, now=now):
                 known_devices.notify(request, session, environment=target.slug, now=now)
     except ReuseDetected as exc:
-        raise _end_stolen(request, exc.session, now) from exc
+        raise _end_replayed_sign_in(request, exc.session, now) from exc
     return SessionTokens(session, target)
 
 
-def _end_stolen(request: PlatformRequest, session: Session, now: datetime) -> SessionRevoked:
+def _end_replayed_sign_in(
+    request: PlatformRequest, session: Session, now: datetime
+) -> SessionRevoked:
     """End all sessions of the sign-in after a replay; return the exception to raise."""
     with transaction.atomic():
         ended = sessions.end_login(session.login_id, reason="refresh_reuse", now=now)

@@ -54,7 +54,7 @@ def _position(session: Session, generation: int, now: datetime) -> ChainPosition
     return ChainPosition.REPLAYED if session.is_confirmed else ChainPosition.ANSWER_LOST
 
 
-def _refuse_dead(session: Session, now: datetime, *, unless_ended_by: str = "") -> None:
+def _refuse_ended(session: Session, now: datetime, *, unless_ended_by: str = "") -> None:
     user, environment = session.user, session.environment
     is_open = session.is_live(now) or (
         unless_ended_by != "" and session.end_reason == unless_ended_by
@@ -72,11 +72,11 @@ def rotate(pointer: Pointer, *, now: datetime) -> Session:
         session = sessions.lock(pointer)
         position = _position(session, pointer.generation, now)
         if position is ChainPosition.REPLAYED:
-            _refuse_dead(session, now, unless_ended_by=SWITCHED)
+            _refuse_ended(session, now, unless_ended_by=SWITCHED)
             raise ReuseDetected(session)
         if session.end_reason == SWITCHED:
             _undo_lost_switch(session, now)
-        _refuse_dead(session, now)
+        _refuse_ended(session, now)
         if position is not ChainPosition.PREVIOUS_IN_GRACE:
             _begin_next_generation(session, held=pointer.generation, now=now)
     return session
@@ -88,13 +88,13 @@ def _undo_lost_switch(session: Session, now: datetime) -> None:
     Shortly after a switch, a token of another tab is late and not stolen. After the successor has
     been used, it is a replay.
     """
-    if _switched_lately(session, now):
+    if _switched_recently(session, now):
         raise SessionRevoked
     successor = _lock_successor(session)
     if successor is None or not _is_unused(successor):
         raise ReuseDetected(session)
     # If the successor was ended by its owner or a new password, the old session stays ended too.
-    _refuse_dead(successor, now)
+    _refuse_ended(successor, now)
     successor.ended_at, successor.end_reason = now, "undelivered"
     successor.save(update_fields=["ended_at", "end_reason"])
     session.ended_at, session.end_reason, session.succeeded_by = None, "", None
@@ -130,11 +130,11 @@ def rotate_to(
         session = sessions.lock(pointer)
         position = _position(session, pointer.generation, now)
         if position is ChainPosition.REPLAYED:
-            _refuse_dead(session, now, unless_ended_by=SWITCHED)
+            _refuse_ended(session, now, unless_ended_by=SWITCHED)
             raise ReuseDetected(session)
         if session.end_reason == SWITCHED:
             return _switch_again(session, target, now=now)
-        _refuse_dead(session, now)
+        _refuse_ended(session, now)
         if keep_current and session.environment_id == target.pk:
             raise InvalidRequest.for_field("keep_current", "The session is in this environment.")
         if position is ChainPosition.ANSWER_LOST:
@@ -182,12 +182,12 @@ def _switch_again(session: Session, target: Environment, *, now: datetime) -> Se
     successor = _lock_successor(session)
     if successor is None or successor.environment_id != target.pk:
         raise SessionRevoked
-    if _switched_lately(session, now):
-        _refuse_dead(successor, now)
+    if _switched_recently(session, now):
+        _refuse_ended(successor, now)
         return successor
     if not _is_unused(successor):
         raise ReuseDetected(session)
-    _refuse_dead(successor, now)
+    _refuse_ended(successor, now)
     _begin_next_generation(successor, held=0, now=now)
     return successor
 
@@ -208,6 +208,6 @@ def _lock_successor(session: Session) -> Session | None:
     return found
 
 
-def _switched_lately(session: Session, now: datetime) -> bool:
+def _switched_recently(session: Session, now: datetime) -> bool:
     grace = timedelta(seconds=settings.ACCOUNTS.refresh_grace_s)
     return session.ended_at is not None and now <= session.ended_at + grace

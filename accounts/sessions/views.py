@@ -98,7 +98,7 @@ class SessionViewSet(ListAction):
 
     def get_queryset(self) -> QuerySet[Session]:
         """Return the caller's sessions that can still be used."""
-        rows = own_sessions.live_ones(self.principal, now=timezone.now())
+        rows = own_sessions.live_sessions(self.principal, now=timezone.now())
         is_current = ExpressionWrapper(Q(pk=self.principal.session_id), BooleanField())
         return rows.select_related("environment").annotate(current=is_current)
 

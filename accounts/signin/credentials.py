@@ -95,7 +95,7 @@ def find(email: str) -> User | None:
     return found if found is not None and folded(found.email) == folded(email) else None
 
 
-def refuse_changed(user: User) -> None:
+def lock_unchanged(user: User) -> None:
     """Lock an authenticated user's row and check that it has not changed since it was read.
 
     A later change of the password finds what this transaction has created, and ends it.

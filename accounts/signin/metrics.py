@@ -21,7 +21,7 @@ REFUSED: Final = Counter(
 
 
 @contextmanager
-def counting_refusals(method: str) -> Iterator[None]:
+def count_refusals(method: str) -> Iterator[None]:
     """Count the error that ends the block."""
     try:
         yield

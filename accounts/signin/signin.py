@@ -134,7 +134,7 @@ def finish(request: PlatformRequest, attempt: SignInAttempt) -> SessionTokens | 
         stage: Stage = import_string(path)
         response = stage(request, attempt)
         if response is not None:
-            credentials.refuse_changed(attempt.user)
+            credentials.lock_unchanged(attempt.user)
             _note(request, attempt, outcome="pending")
             metrics.SIGN_INS.labels(attempt.method, "pending", "").inc()
             return response

@@ -55,7 +55,7 @@ class SignInViewSet(PlatformViewSet):
     def login(self, request: Request) -> Response:
         """Open a session in an environment: the one named, else the last used, else `live`."""
         body = self.read()
-        with metrics.counting_refusals(SignInMethod.PASSWORD):
+        with metrics.count_refusals(SignInMethod.PASSWORD):
             done = self._log_in(body)
         return self.respond(done.answer, headers=NO_STORE)
 

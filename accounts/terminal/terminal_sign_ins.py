@@ -176,7 +176,7 @@ def exchange(
     Raises TerminalSignInGone (410), also if the session that allowed it has ended, and
     InvalidCredentials (401) for a user who was just disabled.
     """
-    with metrics.counting_refusals(SignInMethod.TERMINAL):
+    with metrics.count_refusals(SignInMethod.TERMINAL):
         with transaction.atomic():
             waiting = _use_up(code, now=now)
         if waiting is None or not pkce.matches(verifier, waiting.code_challenge):

@@ -103,7 +103,7 @@ def unfinished_of(path: Path) -> Path:
 
 
 @contextmanager
-def writing(path: Path, *, limit_bytes: int, timeout_s: float) -> Iterator[Archive]:
+def new_archive(path: Path, *, limit_bytes: int, timeout_s: float) -> Iterator[Archive]:
     """Write an archive that only this user can read; it is complete or does not exist.
 
     Raises ArchiveRefused; OSError if the folder cannot be written.

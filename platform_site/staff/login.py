@@ -92,7 +92,7 @@ def _check(request: PlatformRequest, user: User, code: str) -> bool:
         message = "Set up an authenticator app or a passkey in the console first: /console/security"
         raise ValidationError(message)
     now = timezone.now()
-    throttle.refuse_slowed(factor, now)
+    throttle.refuse_throttled(factor, now)
     proof, answer = registry.factor_of(method).proof, ChallengeAnswer(code=code)
     if proof.check(factor, "", answer, challenge_id="", request=request, now=now):
         return True

@@ -198,9 +198,9 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             idle.remove(conn)
             conn.is_idle = False
         self.poller.unregister(conn.sock)
-        self._go_on(conn, state)
+        self._process_or_wait(conn, state)
 
-    def _go_on(self, conn: Connection, state: Progress | None) -> None:
+    def _process_or_wait(self, conn: Connection, state: Progress | None) -> None:
         """Process a received request, or wait for the rest."""
         if state is Progress.PARTIAL and self._shares.try_receive(conn):
             self._receiving.add(conn)
@@ -356,7 +356,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         """Close a connection, or continue with its next request."""
         self._shares.end_stream(conn)
         if conn.received:
-            self._go_on(conn, progress(conn.received))
+            self._process_or_wait(conn, progress(conn.received))
         elif fs.value:
             super().finish_request(conn, fs)
             conn.is_idle = True

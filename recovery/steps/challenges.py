@@ -57,7 +57,7 @@ def create(reset_token: str, wanted: str, *, now: datetime) -> dict[str, Any]:
         if recovery.proven_at is not None:
             raise RecoveryGone
         factor = _choose(recovery, holder.held, wanted)
-        throttle.refuse_slowed(factor, now)
+        throttle.refuse_throttled(factor, now)
         names = offered(recovery, holder.held)
         latest = _latest(recovery, factor)
         if latest is not None:

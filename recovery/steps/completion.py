@@ -66,7 +66,7 @@ def set_password(
         is_proven = bool(method) or not holder.held.proper
         if is_proven:
             if recovery.channel == "email" and holder.user.email_verified_at is None:
-                _take_from_stranger(request, holder, now)
+                _reclaim(request, holder, now)
             _apply(recovery, holder, encoded, now)
             _record(request, recovery, holder.user, second_factor=method)
     # Raised outside the transaction, so that the attempt stays counted.
@@ -119,7 +119,7 @@ def _apply(recovery: Recovery, holder: Holder, encoded: str, now: datetime) -> N
     channels.notify(user, holder.held, "recovery_completed", purpose="a new password was set")
 
 
-def _take_from_stranger(request: PlatformRequest, holder: Holder, now: datetime) -> None:
+def _reclaim(request: PlatformRequest, holder: Holder, now: datetime) -> None:
     """Reclaim an account whose mailbox was just verified: someone else may have signed up.
 
     A second factor stays, because it was just proven: recovery never removes one immediately.

@@ -56,7 +56,7 @@ def _claimed(claim: dict[str, Any]) -> User | None:
 def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> None:
     held = holdings.holdings_of(user.pk)
     to = channels.destination(user, held, channel=recovery.channel)
-    if not to or not _is_of_use(recovery, held):
+    if not to or not _can_be_completed(recovery, held):
         return
     recovery.user, recovery.organization_id = user, user.organization_id
     recovery.fingerprint = recovery_rows.fingerprint(user, held)
@@ -84,7 +84,7 @@ def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> N
     )
 
 
-def _is_of_use(recovery: Recovery, held: Holdings) -> bool:
+def _can_be_completed(recovery: Recovery, held: Holdings) -> bool:
     """True if the recovery can be completed.
 
     A lost second factor requires another channel than that factor's.

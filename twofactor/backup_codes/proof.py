@@ -39,7 +39,7 @@ def check(
     )
     if not unused.update(used_at=now):
         return False
-    throttle.forgive(factor, now)
+    throttle.reset(factor, now)
     left = BackupCode.objects.filter(factor=factor, used_at=None).count()
     notices.notify(factor.user, "backup_code_used", remaining=left)
     return True

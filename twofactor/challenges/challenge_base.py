@@ -117,7 +117,7 @@ def is_right(
     counted).
     """
     factor = challenge.factor
-    throttle.refuse_slowed(factor, now)
+    throttle.refuse_throttled(factor, now)
     proof = registry.factor_of(factor.method).proof
     secret = unseal(challenge.secret)["secret"]
     if proof.check(factor, secret, answer, challenge_id=challenge_id, request=request, now=now):

@@ -55,7 +55,7 @@ def create(principal: Principal, wanted: str, *, now: datetime) -> dict[str, Any
         # The factors are locked, so that two concurrent requests send one code.
         held = holdings.holdings_of(principal.own_id, lock=True)
         factor = _choose(held, wanted)
-        throttle.refuse_slowed(factor, now)
+        throttle.refuse_throttled(factor, now)
         latest = _latest(principal, factor)
         if latest is not None:
             repeated = challenge_base.id_to_repeat(latest, now)
@@ -98,7 +98,7 @@ def verify(
     with transaction.atomic():
         challenge = challenge_rows.lock(challenge_id, now=now)
         _refuse_foreign(request, challenge)
-        throttle.refuse_slowed(challenge.factor, now)
+        throttle.refuse_throttled(challenge.factor, now)
         is_allowed = _is_allowed(challenge)
         purpose = "login" if challenge.session_id is None else "step_up"
         if challenge_base.is_right(

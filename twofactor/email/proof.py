@@ -17,7 +17,7 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
 
     Raises SendingTooOften (429).
     """
-    address = _follow(factor)
+    address = _update_address(factor)
     sent_codes.check_rate_limit("email", address, factor.organization_id, now=now)
     code = one_time_code()
     owner = Owner(factor.organization_id, factor.user_id)
@@ -26,7 +26,7 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     return Question(secret=kept, hint=factor.hint, delivery="queued")
 
 
-def _follow(factor: Factor) -> str:
+def _update_address(factor: Factor) -> str:
     """Update the factor's address to the account's verified address, and return it."""
     kept, own = decrypt(factor.secret), factor.user.email
     if factor.user.email_verified_at is None or folded(kept) == folded(own):

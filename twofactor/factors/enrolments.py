@@ -66,7 +66,7 @@ def begin(
     return enrolment_id, row
 
 
-def take(user: User, method: str, enrolment_id: str, *, now: datetime) -> LockedEnrolment:
+def lock(user: User, method: str, enrolment_id: str, *, now: datetime) -> LockedEnrolment:
     """Lock a user's enrolment for its verification; call inside a transaction.
 
     Raises EnrolmentGone (410) if it is unknown, another user's, expired, finished or failed too
@@ -81,16 +81,16 @@ def take(user: User, method: str, enrolment_id: str, *, now: datetime) -> Locked
     return LockedEnrolment(row, unseal(row.secret))
 
 
-def refuse(taken: LockedEnrolment) -> CodeRejected:
+def count_failure(locked: LockedEnrolment) -> CodeRejected:
     """Count a wrong code; return the exception to raise after the caller's transaction."""
-    rows = Enrolment.unscoped.filter(pk=taken.row.pk)  # unscoped: the row just locked
+    rows = Enrolment.unscoped.filter(pk=locked.row.pk)  # unscoped: the row just locked
     rows.update(attempts_left=F("attempts_left") - 1)
     return CodeRejected()
 
 
 def activate(
     principal: Principal,
-    taken: LockedEnrolment,
+    locked: LockedEnrolment,
     *,
     secret: str = "",
     hint: str = "",
@@ -103,8 +103,8 @@ def activate(
     Trusted devices are deleted. Raises EnrolmentGone (410).
     """
     _refuse_unproven(principal)
-    Enrolment.unscoped.filter(pk=taken.row.pk).update(used_at=now)  # unscoped: the row just locked
-    user, method = taken.row.user, taken.row.method
+    Enrolment.unscoped.filter(pk=locked.row.pk).update(used_at=now)  # unscoped: the row just locked
+    user, method = locked.row.user, locked.row.method
     is_first = not Factor.unscoped.filter(user=user).exists()  # unscoped: the user's own
     factor, is_new = Factor.unscoped.update_or_create(  # unscoped: the user's own
         user=user,
@@ -137,8 +137,8 @@ def _refuse_unproven(principal: Principal) -> None:
     Raises EnrolmentGone (410).
     """
     holdings.holdings_of(principal.own_id, lock=True)
-    # If there was no factor to lock, this waits for a request that activates one. It is taken after
-    # the factors, in the lock order of challenges.
+    # If there was no factor to lock, this waits for a request that activates one. It is locked
+    # after the factors, in the lock order of challenges.
     sessions.lock_user_sessions(principal.own_id)
     if "mfa" not in principal.amr and holdings.has_proper_factor(principal.own_id):
         raise EnrolmentGone

@@ -16,7 +16,7 @@ MAX_WAIT_S: Final = 900
 FORGIVEN: Final = "failures = 0, blocked_until = NULL, last_used_at = %(now)s"
 
 
-def refuse_slowed(factor: Factor, now: datetime) -> None:
+def refuse_throttled(factor: Factor, now: datetime) -> None:
     """Refuse a throttled or blocked factor.
 
     Raises FactorSlowed (429), FactorWornOut (403): NIST SP 800-63B-4 §3.2.2 allows at most 100
@@ -39,7 +39,7 @@ def count(factor: Factor, now: datetime) -> None:
     factor.save(update_fields=["failures", "blocked_until"])
 
 
-def forgive(factor: Factor, now: datetime) -> None:
+def reset(factor: Factor, now: datetime) -> None:
     """Reset the count of wrong codes after a correct one."""
     statement = f"UPDATE twofactor_factor SET {FORGIVEN} WHERE id = %(factor)s"  # noqa: S608 - literal
     with connection.cursor() as cursor:

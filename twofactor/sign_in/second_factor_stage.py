@@ -16,16 +16,16 @@ from twofactor.trusted_devices import devices
 def second_factor(request: PlatformRequest, attempt: SignInAttempt) -> StageResponse | None:
     """Stop a sign-in that requires a second factor, or that has to set one up first."""
     if attempt.mfa_method:
-        return _hold_to_policy(attempt, attempt.user.organization)
+        return _enforce_policy(attempt, attempt.user.organization)
     held = holdings.holdings_of(attempt.user.pk)
     if held.must_enrol and not held.proper:
         return _ask_to_enrol(attempt, held.policy)
     if not held.proper:
-        return _hold_to_policy(attempt, held.policy)
+        return _enforce_policy(attempt, held.policy)
     return None if devices.skip_second_factor(request, attempt, held) else _ask(attempt, held)
 
 
-def _hold_to_policy(attempt: SignInAttempt, organization: Organization) -> StageResponse | None:
+def _enforce_policy(attempt: SignInAttempt, organization: Organization) -> StageResponse | None:
     """Allow a sign-in that satisfies the policy; warn within the grace period, stop after it."""
     is_shown = attempt.mfa_method and attempt.mfa_is_allowed
     if is_shown or not organization.mfa_required:

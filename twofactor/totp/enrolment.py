@@ -97,13 +97,13 @@ def verify(
     enrolments.refuse_forbidden(user, FACTOR.name)
     refusal = None
     with transaction.atomic():
-        taken = enrolments.take(user, FACTOR.name, secret_id, now=now)
-        seed = taken.secret["seed"]
+        locked = enrolments.lock(user, FACTOR.name, secret_id, now=now)
+        seed = locked.secret["seed"]
         step = matching_step(seed, code, now=now)
         if step is None:
-            refusal = enrolments.refuse(taken)
+            refusal = enrolments.count_failure(locked)
         else:
-            _, is_new = enrolments.activate(principal, taken, secret=seed, last_step=step, now=now)
+            _, is_new = enrolments.activate(principal, locked, secret=seed, last_step=step, now=now)
             codes = backup_codes.generate(user, now=now) if is_new else []
             more = enrolments.complete(request, principal, user, FACTOR, now=now)
     if refusal is not None:

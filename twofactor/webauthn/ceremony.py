@@ -81,8 +81,8 @@ class VerifiedAssertion:
 
 def register(response: Attestation, asked: ExpectedResponse) -> NewCredential:
     """Return the credential of a registration (§7.1). Raises VerificationFailed."""
-    _hold(response.client_data, "webauthn.create", asked)
-    _hold_backup_flags(response.authenticator_data)
+    _check_client_data(response.client_data, "webauthn.create", asked)
+    _check_backup_flags(response.authenticator_data)
     if response.format not in FORMATS:
         raise VerificationFailed("This attestation format was not asked for.")
     credential = RegistrationCredential(
@@ -105,7 +105,7 @@ def register(response: Attestation, asked: ExpectedResponse) -> NewCredential:
         raise VerificationFailed("The passkey could not be verified.") from exc
     if verified.credential_id != response.raw_id:
         raise VerificationFailed("The id is not the one from the authenticator.")
-    _hold_key(verified.credential_public_key)
+    _check_key(verified.credential_public_key)
     return NewCredential(
         public_key=verified.credential_public_key,
         sign_count=verified.sign_count,
@@ -116,8 +116,8 @@ def register(response: Attestation, asked: ExpectedResponse) -> NewCredential:
 
 def prove(response: Assertion, asked: ExpectedResponse, *, public_key: bytes) -> VerifiedAssertion:
     """Verify an assertion of the passkey with this key (§7.2). Raises VerificationFailed."""
-    _hold(response.client_data, "webauthn.get", asked)
-    _hold_backup_flags(response.authenticator_data)
+    _check_client_data(response.client_data, "webauthn.get", asked)
+    _check_backup_flags(response.authenticator_data)
     credential = AuthenticationCredential(
         id=bytes_to_base64url(response.raw_id),
         raw_id=response.raw_id,
@@ -147,7 +147,7 @@ def prove(response: Assertion, asked: ExpectedResponse, *, public_key: bytes) ->
     )
 
 
-def _hold(client_data: ClientData, kind: str, asked: ExpectedResponse) -> None:
+def _check_client_data(client_data: ClientData, kind: str, asked: ExpectedResponse) -> None:
     if client_data.type != kind:
         raise VerificationFailed("The response is of another ceremony.")
     if not hmac.compare_digest(client_data.challenge, asked.challenge):
@@ -158,13 +158,13 @@ def _hold(client_data: ClientData, kind: str, asked: ExpectedResponse) -> None:
         raise VerificationFailed("The response was made inside another site's page.")
 
 
-def _hold_backup_flags(authenticator_data: bytes) -> None:
+def _check_backup_flags(authenticator_data: bytes) -> None:
     flags = authenticator_data[FLAGS_AT]
     if flags & BACKED_UP and not flags & BACKUP_ELIGIBLE:
         raise VerificationFailed("The passkey says it is backed up, and that it cannot be.")
 
 
-def _hold_key(encoded: bytes) -> None:
+def _check_key(encoded: bytes) -> None:
     """Refuse a key that is unusable or does not match its algorithm (§5.8.5)."""
     try:
         decoded = decode_credential_public_key(encoded)

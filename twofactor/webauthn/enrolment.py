@@ -119,16 +119,16 @@ def finish(
     response = attestation(credential)
     refusal = None
     with transaction.atomic():
-        taken = enrolments.take(user, FACTOR.name, session_id, now=now)
+        locked = enrolments.lock(user, FACTOR.name, session_id, now=now)
         try:
             with transaction.atomic():
-                passkey = _register(principal, taken, response, name=name, now=now)
+                passkey = _register(principal, locked, response, name=name, now=now)
                 audit.record_request(
                     request, TwoFactorTag.PASSKEY_CREATE, passkey=str(passkey.id), name=passkey.name
                 )
                 more = enrolments.complete(request, principal, user, FACTOR, now=now)
         except (InvalidRequest, Conflict) as exc:
-            _use_up(taken, now=now)
+            _use_up(locked, now=now)
             refusal = exc
     # Raised outside the transaction, so that the session stays used.
     if refusal is not None:
@@ -142,20 +142,25 @@ def finish(
 
 
 def _register(
-    principal: Principal, taken: LockedEnrolment, response: Attestation, *, name: str, now: datetime
+    principal: Principal,
+    locked: LockedEnrolment,
+    response: Attestation,
+    *,
+    name: str,
+    now: datetime,
 ) -> Passkey:
     asked = ceremony.ExpectedResponse(
-        challenge=base64url_to_bytes(taken.secret["challenge"]),
-        rp_id=taken.secret["rp_id"],
-        origins=taken.secret["origins"],
+        challenge=base64url_to_bytes(locked.secret["challenge"]),
+        rp_id=locked.secret["rp_id"],
+        origins=locked.secret["origins"],
     )
     try:
         made = ceremony.register(response, asked)
     except ceremony.VerificationFailed as exc:
         raise InvalidRequest.for_field("credential", str(exc), code="refused") from exc
     # The factor's row is locked from here on, so that the limit holds for concurrent sessions.
-    factor, _ = enrolments.activate(principal, taken, now=now)
-    user: User = taken.row.user
+    factor, _ = enrolments.activate(principal, locked, now=now)
+    user: User = locked.row.user
     if passkeys_of(user.pk).count() >= MAX_PASSKEYS:
         raise TooManyPasskeys
     passkey = Passkey(
@@ -178,6 +183,6 @@ def _register(
     return passkey
 
 
-def _use_up(taken: LockedEnrolment, *, now: datetime) -> None:
-    rows = Enrolment.unscoped.filter(pk=taken.row.pk)  # unscoped: the row just locked
+def _use_up(locked: LockedEnrolment, *, now: datetime) -> None:
+    rows = Enrolment.unscoped.filter(pk=locked.row.pk)  # unscoped: the row just locked
     rows.update(used_at=now)

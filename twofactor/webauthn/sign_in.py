@@ -91,7 +91,7 @@ def finish(
     verification, or disabled user), EnvironmentNotFound (404), ChallengeGone (410), TooManyAttempts
     (429).
     """
-    with metrics.counting_refusals(SignInMethod.PASSKEY):
+    with metrics.count_refusals(SignInMethod.PASSKEY):
         user = proven_user(request, challenge_id=challenge_id, credential=credential, now=now)
         target = environment_for(user, environment)
         with transaction.atomic():

@@ -44,7 +44,7 @@ class Command(OpsCommand):
             raise Refused("name_invalid", message)
         asked: str | None = options["admin"]
         email = "" if asked is None else operators.free_address(asked)
-        with operators.refusing_taken(email), transaction.atomic():
+        with operators.refuse_taken_address(email), transaction.atomic():
             made = environments.create_organization(name)
             audit.add(
                 None,

@@ -34,7 +34,7 @@ class Command(OpsCommand):
     def run(self, options: dict[str, Any]) -> Outcome:
         """Create or promote the user."""
         user = credentials.find(options["email"])
-        with operators.refusing_taken(options["email"]), transaction.atomic():
+        with operators.refuse_taken_address(options["email"]), transaction.atomic():
             if user is None:
                 user = _create(options["email"])
             user.is_staff = True
@@ -55,7 +55,7 @@ class Command(OpsCommand):
 
 def _create(email: str) -> User:
     kept = operators.free_address(email)
-    encoded = operators.asked_password(kept)
+    encoded = operators.ask_password(kept)
     return signup.add_user(
         environments.create_organization("Staff"), kept, encoded, roles=["admin"]
     )

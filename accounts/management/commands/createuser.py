@@ -76,8 +76,8 @@ class Command(OpsCommand):
         home = operators.organization(options["organization"])
         email = operators.free_address(options["email"])
         has_password = not (options["invite"] or options["no_password"])
-        encoded = operators.asked_password(email, home.name) if has_password else None
-        with operators.refusing_taken(email), transaction.atomic():
+        encoded = operators.ask_password(email, home.name) if has_password else None
+        with operators.refuse_taken_address(email), transaction.atomic():
             made = _make(home, email, encoded or make_password(None), options)
         facts = {
             "user_id": str(made.pk),

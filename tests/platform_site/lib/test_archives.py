@@ -24,7 +24,7 @@ def test_every_kind_of_value_is_written(tmp_path: Path) -> None:
         "none": None,
     }
     path = tmp_path / "all.zip"
-    with archives.writing(path, limit_bytes=2**20, timeout_s=60) as archive:
+    with archives.new_archive(path, limit_bytes=2**20, timeout_s=60) as archive:
         archive.records("all.ndjson", [values])
         archive.note("Something.")
         archive.close({"number": 1})
@@ -44,7 +44,7 @@ def test_every_kind_of_value_is_written(tmp_path: Path) -> None:
 
 def write(path: Path, **bounds: int) -> None:
     """Write an archive of one record."""
-    with archives.writing(path, **bounds) as archive:
+    with archives.new_archive(path, **bounds) as archive:
         archive.records("a.ndjson", [{"a": 1}])
         archive.close({})
 
