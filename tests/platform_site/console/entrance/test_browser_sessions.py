@@ -8,13 +8,26 @@ from pytest_django import Settings
 
 from accounts.models import Session
 from tests.platform_site.console.browser import Visitor, watch
-from tests.platform_site.console.journeys import sign_up
+from tests.platform_site.console.journeys import age_proofs, sign_up
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
 ]
 
+TWO_KEYS = """async () => {
+  const { post } = await import("/static/console/lib/api.js");
+  window.asked = ["first", "second"].map((name) =>
+    post("/v1/api-keys", { name, role: "reader" }).then(
+      () => "made",
+      (error) => error.constructor.name,
+    ),
+  );
+}"""
+ENDS = """() => Promise.race([
+  Promise.all(window.asked),
+  new Promise((done) => setTimeout(done, 5000, "one waits for ever")),
+])"""
 FIVE_CALLS = """async () => {
   const { get } = await import("/static/console/lib/api.js");
   const answers = await Promise.all(Array.from({ length: 5 }, () => get("/v1/whoami")));
@@ -39,6 +52,22 @@ def test_an_expired_token_is_refreshed_once_for_all_calls(
     assert visitor.page.evaluate(FIVE_CALLS) == ["dora@example.com"] * 5
     assert len(refreshes) == 1
     assert Session.unscoped.get().generation == 1 + Session.unscoped.get().previous_generation
+
+
+def test_one_proof_is_asked_for_by_all_calls(visitor: Visitor) -> None:
+    sign_up(visitor)
+    age_proofs()
+    visitor.page.evaluate(TWO_KEYS)
+    expect(visitor.page.locator("#step-up")).to_be_visible()
+    visitor.fill("Password", "seven quiet lakes")
+    visitor.press("Confirm")
+    assert visitor.page.evaluate(ENDS) == ["made", "made"]
+
+    age_proofs()
+    visitor.page.evaluate(TWO_KEYS)
+    expect(visitor.page.locator("#step-up")).to_be_visible()
+    visitor.page.locator("#step-up-cancel").click()
+    assert visitor.page.evaluate(ENDS) == ["Cancelled", "Cancelled"]
 
 
 def test_a_session_that_cannot_be_refreshed_leads_to_the_sign_in(

@@ -10,21 +10,35 @@ import { Cancelled } from "../lib/problem.js";
 
 /** @type {{done: () => void, failed: (error: Error) => void} | null} */
 let waiting = null;
+/** The answer that is waited for, by all calls that need it. @type {Promise<void> | null} */
+let asked = null;
 let isBound = false;
 
 /**
- * Ask for the proof that the API wants.
+ * Ask for the proof that the API wants, once for all calls that wait for it.
  * @param {"password" | "second_factor"} proof
+ * @returns {Promise<void>}
  * @throws {Cancelled}
  */
 export function stepUp(proof) {
+  asked ??= ask(proof).finally(() => {
+    asked = null;
+  });
+  return asked;
+}
+
+/**
+ * @param {"password" | "second_factor"} proof
+ * @returns {Promise<void>}
+ */
+function ask(proof) {
   bind();
   const isPassword = proof === "password";
   show(byId("confirm-form"), isPassword);
   show(byId("step-up-again"), isPassword);
   dialog().showModal();
   if (isPassword) byId("confirm-password").focus();
-  else void challenge({ ask, reply });
+  else void challenge({ ask: question, reply });
   return new Promise((done, failed) => {
     waiting = { done: () => done(undefined), failed };
   });
@@ -59,7 +73,7 @@ function finish() {
 }
 
 /** @param {string} method */
-function ask(method) {
+function question(method) {
   return get(`/v1/auth/2fa/challenge${method ? `?method=${method}` : ""}`);
 }
 
@@ -67,7 +81,7 @@ function ask(method) {
  * @param {import("../factors/challenge.js").Question} question
  * @param {import("../factors/challenge.js").Reply} given
  */
-async function reply(question, given) {
-  await post(`/v1/auth/2fa/challenge/${question.challenge_id}/verify`, given);
+async function reply({ challenge_id }, given) {
+  await post(`/v1/auth/2fa/challenge/${challenge_id}/verify`, given);
   finish();
 }
