@@ -222,6 +222,7 @@ def test_an_anonymous_visitor_returns_to_the_requested_page_after_sign_in(visito
 def test_signing_in_never_redirects_to_another_site(visitor: Visitor) -> None:
     sign_up(visitor)
     for elsewhere in (
+        "https://[",
         "https://evil.example/",
         "https://evil.example/console/",
         "//evil.example/console/",

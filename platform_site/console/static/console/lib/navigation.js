@@ -23,6 +23,7 @@ export function restrictedTo(error) {
 /** Return the page that the visitor requested before signing in. */
 export function wanted() {
   const next = new URLSearchParams(location.search).get("next") || HOME;
+  if (!URL.canParse(next, location.origin)) return HOME;
   const place = new URL(next, location.origin);
   const isOurs = place.origin === location.origin && place.pathname.startsWith(HOME);
   return isOurs ? place.pathname + place.search : HOME;
