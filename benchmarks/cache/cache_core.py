@@ -37,7 +37,7 @@ from edgecache.brain.directory.purges import Purges  # noqa: E402 - after django
 from edgecache.brain.fetch.object_cache import ObjectCache  # noqa: E402 - after django.setup()
 from edgecache.brain.origins.catalog import Catalog  # noqa: E402 - after django.setup()
 from edgecache.brain.origins.registry import Origins  # noqa: E402 - after django.setup()
-from edgecache.brain.storage.staging import Staging  # noqa: E402 - after django.setup()
+from edgecache.brain.storage.disk.staging import Staging  # noqa: E402 - after django.setup()
 from edgecache.brain.storage.stores.managed import (  # noqa: E402 - after django.setup()
     ManagedStore,
 )

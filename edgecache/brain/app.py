@@ -47,12 +47,12 @@ from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE
 from edgecache.brain.siblings.place import Place
 from edgecache.brain.siblings.reports import Siblings
 from edgecache.brain.siblings.shared_memory import PortBalance
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.storage.garbage_collection import GarbageCollector
-from edgecache.brain.storage.parts import Parts
-from edgecache.brain.storage.parts_limit import PartsLimit
-from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores.managed import ManagedStore
 from edgecache.brain.storage.stores.registry import Stores
+from edgecache.brain.storage.upload_parts import UploadParts
+from edgecache.brain.storage.upload_parts_limit import UploadPartsLimit
 from edgecache.brain.workers_api.app import workers_api
 from edgecache.http.exchange import App
 from edgecache.http.server.server import Server
@@ -93,8 +93,8 @@ class Wiring:
         )
         self.staging = Staging(settings.data_dir, limit_bytes=settings.staging_bytes)
         self.stores = Stores(self.database, self.coherence, settings.stores)
-        limit = PartsLimit(self.database, settings.uploads)
-        self.upload_parts = Parts(self.staging, self.stores, limit)
+        limit = UploadPartsLimit(self.database, settings.uploads)
+        self.upload_parts = UploadParts(self.staging, self.stores, limit)
 
     def _make_nodes(self, credited: HourlyCounts) -> None:
         settings = self.settings

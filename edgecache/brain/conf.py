@@ -9,8 +9,8 @@ from typing import Annotated, Final
 from edgecache.brain.audits.settings import AuditSettings
 from edgecache.brain.metering.own_reads import CreditLimits
 from edgecache.brain.siblings.settings import ProcessSettings
-from edgecache.brain.storage.parts_limit import UploadSettings
 from edgecache.brain.storage.stores.settings import NextStoreSettings, StoreSettings, read_stores
+from edgecache.brain.storage.upload_parts_limit import UploadSettings
 from edgecache.protocol.names import LABEL
 from platform_site.env import Env, SettingError
 from platform_site.settings_table import (

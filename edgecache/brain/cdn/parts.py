@@ -8,7 +8,7 @@ from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.nodes.client_region import Locator
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.origins.registry import Origins
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.runtime.shares import Shares
 
 

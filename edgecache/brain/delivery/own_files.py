@@ -13,7 +13,7 @@ from typing import Final
 from edgecache.brain.delivery.delivery import Delivery
 from edgecache.brain.delivery.local_files import LocalFiles
 from edgecache.brain.fair_share import SHARE_KEY
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.http.files import FileBody
 from edgecache.runtime.hot_cache import OBJECT_LIMIT_BYTES
 from edgecache.runtime.threads import FairThreads

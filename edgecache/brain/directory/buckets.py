@@ -14,7 +14,7 @@ from edgecache.brain.directory import commits, environment_limits
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.directory.directory import BUCKET, bucket_of
 from edgecache.brain.errors import BucketExists, BucketNotEmpty, NoSuchBucket, NoSuchOrigin
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.values import BucketInfo
 

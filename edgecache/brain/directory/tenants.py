@@ -7,7 +7,7 @@ from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory import buckets, commits
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.purges import Purges
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 
 STEP_ROWS: Final = 5_000
 STEP_TIMEOUT_S: Final = 60.0

@@ -6,7 +6,7 @@ from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import OriginChanged
 from edgecache.brain.fetch.cacheability import Cacheability
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.values import ObjectVersion, StagedFile, fields_of
 
 

@@ -23,13 +23,13 @@ from edgecache.brain.grouped_calls import GroupedCalls
 from edgecache.brain.origins.driver import version_at
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage import builtin_origin
-from edgecache.brain.storage.buffers import BufferedBody
-from edgecache.brain.storage.digests import verified
+from edgecache.brain.storage.disk.buffers import BufferedBody
+from edgecache.brain.storage.disk.digests import verified
+from edgecache.brain.storage.disk.durable_bytes import DurableBytes
+from edgecache.brain.storage.disk.local_bytes import local_bytes
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.storage.group_commit import GroupCommit
 from edgecache.brain.storage.listings import list_keys
-from edgecache.brain.storage.local_bytes import local_bytes
-from edgecache.brain.storage.staging import Staging
-from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.storage.stores.managed import ManagedStore
 from edgecache.brain.values import (
     ALWAYS,
@@ -86,7 +86,7 @@ class ObjectCache:
             on_stored=on_stored,
         )
         self._on_stored = on_stored
-        self._stored_writes = GroupCommit(directory, StoredBytes(staging), on_stored=on_stored)
+        self._stored_writes = GroupCommit(directory, DurableBytes(staging), on_stored=on_stored)
         self._deletes: GroupedCalls[StoredKey, None] = GroupedCalls(self._delete_rows)
         self.writes = OriginWrites(database, self._coherence, staging, brain_id)
 

@@ -19,7 +19,7 @@ from edgecache.brain.directory.commits import VersionRow
 from edgecache.brain.errors import DatabaseUnavailable, NoSuchBucket
 from edgecache.brain.origins.driver import Driver
 from edgecache.brain.storage import upload_rows
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
 from platform_site.lib.ids import uuid7
 

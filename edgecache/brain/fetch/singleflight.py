@@ -29,7 +29,7 @@ from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.grouped_calls import GroupedCalls
 from edgecache.brain.origins.driver import Driver
 from edgecache.brain.origins.registry import Origins
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.addresses import network_of
 from edgecache.runtime.resource_limits import connections_allowed, files_allowed, memory_bytes

@@ -18,7 +18,7 @@ from edgecache.brain.nodes.repair import Repair
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.s3.auth.platform_keys import PlatformKeys
 from edgecache.brain.siblings.reports import Siblings
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 
 
 class InternalApiParts(Protocol):

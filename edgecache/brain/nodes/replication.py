@@ -25,7 +25,7 @@ from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.replica_plan import ReplicaCounts, ReplicaRequest, request_check
 from edgecache.brain.nodes.replica_queue import ReplicaQueue
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.client import Address, TooManyRequests
 from edgecache.http.outgoing import RequestFailed

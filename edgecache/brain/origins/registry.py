@@ -28,7 +28,7 @@ from edgecache.brain.origins.egress.proxy import Proxy
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.origins.s3 import S3Driver, place_of
 from edgecache.brain.origins.signing import Credentials
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.crypto import decrypt
 from platform_site.lib.web.public_addresses import Network

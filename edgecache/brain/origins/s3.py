@@ -34,8 +34,8 @@ from edgecache.brain.origins.s3_documents import (
 )
 from edgecache.brain.origins.signing import Credentials, query_string, signed
 from edgecache.brain.s3.auth.sigv4.canonical import encoded
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.storage.listings import behind
-from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import (
     KEY_LIMIT_BYTES,
     Conditions,

@@ -10,8 +10,8 @@ from edgecache.brain.s3.auth.sigv4.chunks import STREAMING, Chunks
 from edgecache.brain.s3.auth.sigv4.verification import UNSIGNED
 from edgecache.brain.s3.context import RequestContext
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.storage.buffers import BufferedBody
-from edgecache.brain.storage.digests import manifest_of
+from edgecache.brain.storage.disk.buffers import BufferedBody
+from edgecache.brain.storage.disk.digests import manifest_of
 from edgecache.brain.values import Manifest, StagedFile
 from edgecache.http.exchange import BodyTimeout
 

@@ -16,8 +16,8 @@ from edgecache.brain.nodes.client_region import Locator
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.s3.auth.platform_keys import PlatformKeys
-from edgecache.brain.storage.parts import Parts
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.upload_parts import UploadParts
 from edgecache.runtime.shares import Shares
 
 # Bodies of XML, which are parsed in memory; an organization gets a quarter at most.
@@ -39,7 +39,7 @@ class S3Parts(Protocol):
     buckets: Buckets
     hosts: Hosts
     staging: Staging
-    upload_parts: Parts
+    upload_parts: UploadParts
     objects: ObjectCache
     nodes: Nodes
     locator: Locator

@@ -17,7 +17,7 @@ from edgecache.brain.metering.latencies import Latencies
 from edgecache.brain.metering.meters import Measure, Meters, Traffic
 from edgecache.brain.siblings.mailboxes import Mailbox
 from edgecache.brain.siblings.place import Place
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 
 EVERY_S: Final = 1.0
 # Organizations whose unfinished bodies are reported: those with the most bytes.

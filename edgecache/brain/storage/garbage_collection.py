@@ -20,9 +20,9 @@ from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.fetch.origin_writes import OriginWrites
 from edgecache.brain.nodes import jobs as node_jobs
 from edgecache.brain.storage import upload_rows
-from edgecache.brain.storage.eviction import evict, sweep
-from edgecache.brain.storage.removal import remove_files
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.eviction import evict, sweep
+from edgecache.brain.storage.disk.removal import remove_files
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.collection import StoreCollector
 from edgecache.brain.storage.stores.registry import Stores

@@ -17,10 +17,10 @@ from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fair_share import use_share_of_bucket, use_share_of_platform
-from edgecache.brain.storage.buffers import BufferedBody
+from edgecache.brain.storage.disk.buffers import BufferedBody
+from edgecache.brain.storage.disk.durable_bytes import DurableBytes
+from edgecache.brain.storage.disk.segments import JOURNALED_BYTES
 from edgecache.brain.storage.group_queue import GROUPS, GroupQueue
-from edgecache.brain.storage.segments import JOURNALED_BYTES
-from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.storage.stored_writes import Outcomes, Write, write_all
 from edgecache.brain.storage.stores.stored_blobs import NewBlob
 from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
@@ -40,7 +40,7 @@ class GroupCommit:
     def __init__(
         self,
         directory: Directory,
-        store: StoredBytes,
+        store: DurableBytes,
         *,
         on_stored: Callable[[BucketInfo, ObjectVersion], None],
     ) -> None:

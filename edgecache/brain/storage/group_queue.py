@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from edgecache.brain.directory.index import Name
-from edgecache.brain.storage.buffers import BufferedBody
+from edgecache.brain.storage.disk.buffers import BufferedBody
 from edgecache.brain.storage.stored_writes import Write
 
 # While one group waits for the disk another one may use the database, if that many writes wait:

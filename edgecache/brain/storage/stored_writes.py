@@ -23,8 +23,8 @@ from edgecache.brain.errors import (
     UploadMissing,
 )
 from edgecache.brain.storage import upload_rows
-from edgecache.brain.storage.buffers import BufferedBody
-from edgecache.brain.storage.stored_bytes import StoredBytes, is_journaled
+from edgecache.brain.storage.disk.buffers import BufferedBody
+from edgecache.brain.storage.disk.durable_bytes import DurableBytes, is_journaled
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.stored_blobs import NewBlob
 from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
@@ -93,7 +93,7 @@ class Write:
 
     @property
     def is_journaled(self) -> bool:
-        """True if its bytes are written in the transaction (``StoredBytes.write``)."""
+        """True if its bytes are written in the transaction (``DurableBytes.write``)."""
         return self.stored is None and self.staged is None and is_journaled(self.body)
 
     @property
@@ -117,7 +117,7 @@ class Outcomes:
 
 async def write_all(
     change: AnnouncingTransaction,
-    store: StoredBytes,
+    store: DurableBytes,
     writes: Sequence[Write],
     *,
     wait_for_locks: bool,
@@ -228,7 +228,7 @@ async def _begin(change: AnnouncingTransaction, writes: Sequence[Write]) -> _Beg
     )
 
 
-async def _place(store: StoredBytes, writes: Sequence[Write], outcomes: Outcomes) -> list[Write]:
+async def _place(store: DurableBytes, writes: Sequence[Write], outcomes: Outcomes) -> list[Write]:
     """Make bytes durable under their lasting names; return the writes whose bytes are."""
     small = [write for write in writes if write.is_journaled]
     others = [write for write in writes if not write.is_journaled]
@@ -256,7 +256,7 @@ async def _place(store: StoredBytes, writes: Sequence[Write], outcomes: Outcomes
 
 
 async def _record(
-    change: AnnouncingTransaction, store: StoredBytes, writes: Sequence[Write], outcomes: Outcomes
+    change: AnnouncingTransaction, store: DurableBytes, writes: Sequence[Write], outcomes: Outcomes
 ) -> list[Write]:
     """Note where a store has the bytes; return the writes for which that is so."""
     fresh: dict[Write, NewBlob] = {}

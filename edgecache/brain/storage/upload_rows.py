@@ -6,7 +6,7 @@ from typing import Final
 
 from edgecache.brain.database import Connection, Database
 from edgecache.brain.errors import UploadBusy, UploadMissing
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.storage.stores import stored_blobs
 
 # Waits for the parts that are being written, which hold the row.

@@ -19,16 +19,16 @@ from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.registry import Origins
-from edgecache.brain.storage.buffers import BufferedBody
-from edgecache.brain.storage.digests import manifest_of
-from edgecache.brain.storage.eviction import sweep
+from edgecache.brain.storage.disk.buffers import BufferedBody
+from edgecache.brain.storage.disk.digests import manifest_of
+from edgecache.brain.storage.disk.eviction import sweep
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.storage.garbage_collection import GarbageCollector
-from edgecache.brain.storage.parts import Parts
-from edgecache.brain.storage.parts_limit import PartsLimit, UploadSettings
-from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stores.managed import ManagedStore
 from edgecache.brain.storage.stores.registry import Stores
 from edgecache.brain.storage.stores.settings import StoreSettings
+from edgecache.brain.storage.upload_parts import UploadParts
+from edgecache.brain.storage.upload_parts_limit import UploadPartsLimit, UploadSettings
 from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, ObjectVersion
 from platform_site.lib.ids import uuid7
 from tests.database_client import DatabaseClient
@@ -57,7 +57,7 @@ class Brain:
     garbage_collector: GarbageCollector
     stores: Stores
     managed: ManagedStore
-    upload_parts: Parts
+    upload_parts: UploadParts
     kept: list[ObjectVersion] = field(default_factory=list)
 
     async def put(
@@ -211,7 +211,7 @@ def assemble(
         ),
         stores=reached,
         managed=managed,
-        upload_parts=Parts(staging, reached, PartsLimit(database, uploads)),
+        upload_parts=UploadParts(staging, reached, UploadPartsLimit(database, uploads)),
         kept=kept,
     )
 

@@ -53,7 +53,9 @@ async def test_a_kill_between_commit_and_replication_loses_nothing(
     assert origin.count("/k") == 2
 
 
-@pytest.mark.parametrize("at", ["stored_bytes:StoredBytes.write", "stored_writes:_write_rows"])
+@pytest.mark.parametrize(
+    "at", ["disk.durable_bytes:DurableBytes.write", "stored_writes:_write_rows"]
+)
 async def test_a_kill_during_a_write_leaves_the_old_object(
     brain: Brain, rows: Rows, at: str
 ) -> None:

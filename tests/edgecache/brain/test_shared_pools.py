@@ -95,7 +95,7 @@ async def test_requests_to_a_slow_origin_leave_places_at_origins(small: Brain, k
 async def test_organizations_wait_for_a_thread_in_turn(
     rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.storage.staging.THREADS", 1)
+    monkeypatch.setattr("edgecache.brain.storage.disk.staging.THREADS", 1)
     gate, order = threading.Event(), list[int]()
 
     async with running(rows.url, tmp_path / "small") as brain:

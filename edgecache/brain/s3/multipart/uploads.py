@@ -13,7 +13,7 @@ from edgecache.brain.database import Database, Row
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.storage.listings import LAST, after
-from edgecache.brain.storage.parts import PartFile, Parts, StoredPart
+from edgecache.brain.storage.upload_parts import PartFile, StoredPart, UploadParts
 from edgecache.brain.values import BucketInfo, Fields, StagedFile
 
 ID_BYTES: Final = 48
@@ -150,7 +150,7 @@ async def find(database: Database, bucket: BucketInfo, key: str, upload_id: str)
 
 async def write_part(
     database: Database,
-    upload_parts: Parts,
+    upload_parts: UploadParts,
     upload: Upload,
     number: int,
     staged: StagedFile,

@@ -16,10 +16,10 @@ import psycopg
 
 from edgecache.brain.delivery.delivery import Span, Tenant
 from edgecache.brain.errors import StoreMissing
+from edgecache.brain.storage.disk.syncing import make_folders, sync_folder
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import TAG_BYTES, open_store
 from edgecache.brain.storage.stores.settings import DATA_FOLDER, StoreSettings
-from edgecache.brain.storage.syncing import make_folders, sync_folder
 
 ALL: Final = (
     "SELECT DISTINCT encode(b.sha256, 'hex'), b.size FROM brain_storedobject s"

@@ -9,8 +9,8 @@ import structlog
 
 from edgecache.brain.database import Database
 from edgecache.brain.errors import StoreUnavailable
-from edgecache.brain.storage.removal import remove_files
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.removal import remove_files
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
 from edgecache.brain.storage.stores.store import ListedFile, Store
 from edgecache.brain.storage.stores.stored_blobs import STRAY_AFTER_S

@@ -21,9 +21,9 @@ from edgecache.brain.errors import (
     StoreMissing,
     StoreUnavailable,
 )
-from edgecache.brain.storage.buffers import BufferedBody
-from edgecache.brain.storage.digests import Digests, verified
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.buffers import BufferedBody
+from edgecache.brain.storage.disk.digests import Digests, verified
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
 from edgecache.brain.storage.stores.stored_blobs import BlobLocation, NewBlob

@@ -16,7 +16,7 @@ from edgecache.brain.database import Database, Row, Statement
 from edgecache.brain.delivery.delivery import Span, Tenant
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.errors import OriginChanged, StoreMissing, StoreUnavailable
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.storage.stores import move_queries as queries
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import LOCK, TOPIC, KnownStore, Stores

@@ -9,7 +9,7 @@ from edgecache.brain.conf import BrainSettings
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import StoreUnavailable
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.storage.stores.move import Move, Progress, Remainder
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
 from platform_site.lib.ids import uuid7

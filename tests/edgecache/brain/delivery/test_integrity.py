@@ -16,7 +16,7 @@ from edgecache.brain.delivery.delivery import Delivery, Source, Span, Tenant
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
-from edgecache.brain.storage.digests import Digests
+from edgecache.brain.storage.disk.digests import Digests
 
 pytestmark = pytest.mark.slow
 

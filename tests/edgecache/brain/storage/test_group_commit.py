@@ -16,10 +16,10 @@ from edgecache.brain.errors import (
     PreconditionFailed,
     StorageFull,
 )
-from edgecache.brain.storage import journal, stored_bytes
-from edgecache.brain.storage.buffers import Buffers
-from edgecache.brain.storage.stored_bytes import StoredBytes
-from edgecache.brain.storage.syncing import write_new
+from edgecache.brain.storage.disk import durable_bytes, journal
+from edgecache.brain.storage.disk.buffers import Buffers
+from edgecache.brain.storage.disk.durable_bytes import DurableBytes
+from edgecache.brain.storage.disk.syncing import write_new
 from edgecache.brain.values import BucketInfo, Conditions, ObjectVersion
 from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, buffered, until
 from tests.edgecache.brain.children import child
@@ -127,7 +127,7 @@ async def test_a_full_disk_fails_the_write_that_it_is_too_full_for(
         if data == large:
             raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(stored_bytes, "write_new", write)
+    monkeypatch.setattr(durable_bytes, "write_new", write)
     found = await outcomes(put(brain, bucket, "a", b"a"), put(brain, bucket, "b", large))
 
     assert kinds(found) == [ObjectVersion, StorageFull]
@@ -184,7 +184,7 @@ async def test_without_room_one_body_that_cannot_be_placed_does_not_fail_the_oth
     bad = brain.staging.origin_path(bodies[1].manifest.sha256)
     bad.mkdir()
 
-    found = await StoredBytes(brain.staging).write(bodies)
+    found = await DurableBytes(brain.staging).write(bodies)
 
     assert kinds(list(found)) == [type(None), IsADirectoryError, type(None)]
     assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.storage.digests import manifest_of
+from edgecache.brain.storage.disk.digests import manifest_of
 from edgecache.brain.storage.stores.archived_bytes import Bytes, Target, path_of
 from edgecache.brain.storage.stores.settings import StoreSettings
 

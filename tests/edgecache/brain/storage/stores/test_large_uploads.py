@@ -12,8 +12,8 @@ import pytest
 
 from edgecache.brain.errors import PartMissing, PreconditionFailed
 from edgecache.brain.fair_share import use_share_of_bucket
-from edgecache.brain.storage.parts import StoredPart
 from edgecache.brain.storage.stores.settings import StoreSettings
+from edgecache.brain.storage.upload_parts import StoredPart
 from edgecache.brain.values import BucketInfo, Conditions
 from tests.edgecache.brain.brains import MIB, PLAIN, Brain, Rows, running
 from tests.edgecache.brain.s3.multipart.support import Upload

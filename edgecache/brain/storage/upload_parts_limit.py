@@ -1,6 +1,6 @@
 """How many bytes of unfinished uploads' parts an organization may have in stores.
 
-Parts that are files of the data directory count in its budget (``budget``) instead.
+Parts that are files of the data directory count in its budget (``disk/budget.py``) instead.
 """
 
 import time
@@ -60,7 +60,7 @@ class _Count:
         return time.monotonic() - self.at >= seconds
 
 
-class PartsLimit:
+class UploadPartsLimit:
     """This process's view of what organizations have in stores.
 
     Several processes may together let an organization go beyond its limit by what they take within

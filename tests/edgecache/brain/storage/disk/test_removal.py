@@ -9,9 +9,9 @@ import pytest
 
 from edgecache.brain.database import Connection
 from edgecache.brain.errors import DatabaseUnavailable
-from edgecache.brain.storage import removal
-from edgecache.brain.storage.digests import manifest_of
-from edgecache.brain.storage.stored_bytes import StoredBytes
+from edgecache.brain.storage.disk import removal
+from edgecache.brain.storage.disk.digests import manifest_of
+from edgecache.brain.storage.disk.durable_bytes import DurableBytes
 from edgecache.brain.values import BucketInfo, StagedFile
 from tests.edgecache.brain.brains import PLAIN, Brain, Rows, buffered, until
 from tests.edgecache.brain.held import held_at
@@ -96,7 +96,7 @@ async def test_nothing_is_removed_if_the_locks_were_lost_before_the_files_were_l
 
 
 async def test_a_file_that_is_placed_again_stays(brain: Brain) -> None:
-    store = StoredBytes(brain.staging)
+    store = DurableBytes(brain.staging)
     (staged,) = await store.stage([buffered(brain, DATA)])
     assert isinstance(staged, StagedFile)
     assert await store.place([staged]) == [None]

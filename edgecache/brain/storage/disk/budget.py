@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from edgecache.brain.errors import StorageFull
 from edgecache.brain.fair_share import SHARE_KEY
-from edgecache.brain.storage.buffers import Buffers
+from edgecache.brain.storage.disk.buffers import Buffers
 from edgecache.runtime.shares import ShareKey, Shares
 
 # An organization gets two thirds of it at most, one of its buckets half.

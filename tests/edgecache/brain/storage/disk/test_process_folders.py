@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.storage.process_folders import LOCK, ProcessFolders, end_dead, make_locked
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.process_folders import LOCK, ProcessFolders, end_dead, make_locked
+from edgecache.brain.storage.disk.staging import Staging
 
 
 @pytest.fixture

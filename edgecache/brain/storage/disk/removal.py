@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from edgecache.brain.database import Connection
-from edgecache.brain.storage.staging import Staging
-from edgecache.brain.storage.syncing import sync_file, sync_folder
+from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.syncing import sync_file, sync_folder
 
 # A thread goes on for this many files after the locks are lost.
 STEP: Final = 100

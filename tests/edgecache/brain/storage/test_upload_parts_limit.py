@@ -10,9 +10,10 @@ from edgecache.brain.fair_share import use_share_of_bucket
 from edgecache.brain.s3.errors import from_brain_error
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.s3.multipart.uploads import Upload
-from edgecache.brain.storage import parts_limit, upload_rows
-from edgecache.brain.storage.parts_limit import UploadSettings
+from edgecache.brain.storage import upload_parts_limit as parts_limit
+from edgecache.brain.storage import upload_rows
 from edgecache.brain.storage.stores.settings import StoreSettings
+from edgecache.brain.storage.upload_parts_limit import UploadSettings
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, PLAIN, Brain, Rows, running
 
 LIMIT = 4 * MIB

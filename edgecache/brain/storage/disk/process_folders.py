@@ -11,8 +11,8 @@ from typing import Final
 
 import structlog
 
-from edgecache.brain.storage.journal import Journal
-from edgecache.brain.storage.syncing import sync_folder
+from edgecache.brain.storage.disk.journal import Journal
+from edgecache.brain.storage.disk.syncing import sync_folder
 
 log = structlog.get_logger(__name__)
 

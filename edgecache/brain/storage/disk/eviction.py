@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import structlog
 
 from edgecache.brain.database import Database
-from edgecache.brain.storage.removal import remove_files
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.removal import remove_files
+from edgecache.brain.storage.disk.staging import Staging
 
 log = structlog.get_logger(__name__)
 

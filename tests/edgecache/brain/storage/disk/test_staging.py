@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.storage import staging as files
-from edgecache.brain.storage.staging import BUFFER_BYTES, Staging
-from edgecache.brain.storage.syncing import write_whole
+from edgecache.brain.storage.disk import staging as files
+from edgecache.brain.storage.disk.staging import BUFFER_BYTES, Staging
+from edgecache.brain.storage.disk.syncing import write_whole
 from edgecache.runtime.threads import FairThreads
 from tests.edgecache.brain.brains import MIB, until
 from tests.edgecache.brain.held import Held

@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 
 from edgecache.brain.delivery.delivery import Span, Tenant
 from edgecache.brain.errors import Overloaded, PartMissing, StoreMissing
-from edgecache.brain.storage.parts_limit import PartsLimit
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.managed import RESTORED_BYTES, delete_quietly
 from edgecache.brain.storage.stores.registry import Stores
+from edgecache.brain.storage.upload_parts_limit import UploadPartsLimit
 from edgecache.brain.values import BucketInfo, StagedFile
 from edgecache.runtime.shares import Shares
 
@@ -43,10 +43,10 @@ class StoredPart(NamedTuple):
     md5: bytes
 
 
-class Parts:
+class UploadParts:
     """This process's reads and writes of parts. At most COMPLETIONS objects are made of them."""
 
-    def __init__(self, staging: Staging, stores: Stores, limit: PartsLimit) -> None:
+    def __init__(self, staging: Staging, stores: Stores, limit: UploadPartsLimit) -> None:
         self._staging = staging
         self._stores = stores
         self._limit = limit

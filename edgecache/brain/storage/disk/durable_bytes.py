@@ -12,16 +12,16 @@ from pathlib import Path
 
 import structlog
 
-from edgecache.brain.storage.buffers import BufferedBody
-from edgecache.brain.storage.segments import JOURNALED_BYTES, Body
-from edgecache.brain.storage.staging import Staging, file_error
-from edgecache.brain.storage.syncing import move, sync_folder, write_new
+from edgecache.brain.storage.disk.buffers import BufferedBody
+from edgecache.brain.storage.disk.segments import JOURNALED_BYTES, Body
+from edgecache.brain.storage.disk.staging import Staging, file_error
+from edgecache.brain.storage.disk.syncing import move, sync_folder, write_new
 from edgecache.brain.values import Manifest, StagedFile
 
 log = structlog.get_logger(__name__)
 
 
-class StoredBytes:
+class DurableBytes:
     """Files in the data directory: the only bytes, or copies of a store's."""
 
     def __init__(self, staging: Staging) -> None:

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from edgecache.brain.storage.segments import NAME, Body, Segment, records
-from edgecache.brain.storage.syncing import move, sync_file, sync_folder, write_new
+from edgecache.brain.storage.disk.segments import NAME, Body, Segment, records
+from edgecache.brain.storage.disk.syncing import move, sync_file, sync_folder, write_new
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from edgecache.brain.storage import journal as journals
-from edgecache.brain.storage.digests import manifest_of
-from edgecache.brain.storage.process_folders import STARTING_S
+from edgecache.brain.storage.disk import journal as journals
+from edgecache.brain.storage.disk.digests import manifest_of
+from edgecache.brain.storage.disk.process_folders import STARTING_S
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from tests.edgecache.brain.brains import PLAIN, Brain, Rows, buffered, running, until
 from tests.edgecache.brain.children import child

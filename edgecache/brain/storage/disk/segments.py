@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from edgecache.brain.blocks import BLOCK_BYTES
-from edgecache.brain.storage.syncing import FILE_MODE, sync_folder, write_whole
+from edgecache.brain.storage.disk.syncing import FILE_MODE, sync_folder, write_whole
 
 # Larger ones are synced in their own file: written twice they would cost more than a sync.
 JOURNALED_BYTES: Final = BLOCK_BYTES

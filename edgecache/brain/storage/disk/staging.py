@@ -28,11 +28,11 @@ from edgecache.brain.background import PeriodicTask, wait_for_wakeup
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import Overloaded, StorageFull
 from edgecache.brain.fair_share import SHARE_KEY
-from edgecache.brain.storage.budget import Budget, CachedBlobUsage
-from edgecache.brain.storage.buffers import BufferedBody, Buffers
-from edgecache.brain.storage.digests import Digests
-from edgecache.brain.storage.process_folders import ProcessFolders
-from edgecache.brain.storage.syncing import (
+from edgecache.brain.storage.disk.budget import Budget, CachedBlobUsage
+from edgecache.brain.storage.disk.buffers import BufferedBody, Buffers
+from edgecache.brain.storage.disk.digests import Digests
+from edgecache.brain.storage.disk.process_folders import ProcessFolders
+from edgecache.brain.storage.disk.syncing import (
     bytes_below,
     make_folders,
     move,

@@ -7,8 +7,8 @@ import structlog
 
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import OriginChanged
-from edgecache.brain.storage.digests import verified
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.disk.digests import verified
+from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.values import Manifest
 
 log = structlog.get_logger(__name__)
