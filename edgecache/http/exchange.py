@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from edgecache.http.files import FileBody
-from edgecache.http.heads import HeaderPairs, response_head
+from edgecache.http.response_head import HeaderPairs, response_head
 from edgecache.http.scope import Scope
 
 # More than this unread, and the connection reads no further.

@@ -19,8 +19,8 @@ from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.nodes.health import Health, is_too_much
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.registry import Nodes
-from edgecache.brain.nodes.rows import NodeRow
 from edgecache.http.outgoing import RequestFailed
 
 log = structlog.get_logger(__name__)

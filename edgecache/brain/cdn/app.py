@@ -41,7 +41,7 @@ from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.exchange import BODYLESS, BodyTimeout, ClientGone, Exchange
-from edgecache.http.heads import HeaderPairs, http_date
+from edgecache.http.response_head import HeaderPairs, http_date
 from edgecache.http.scope import Scope
 
 log = structlog.get_logger(__name__)

@@ -9,7 +9,7 @@ from typing import Final
 
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.values import ObjectVersion
-from edgecache.http.heads import HeaderPairs, parse_http_date
+from edgecache.http.response_head import HeaderPairs, parse_http_date
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 
 # RFC 9110 §8.8.3; without quotes, as some clients send them, they end at a comma.

@@ -25,7 +25,7 @@ from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.values import StagedFile, check_url_key
 from edgecache.http.exchange import BODYLESS, Exchange
 from edgecache.http.headers import Headers
-from edgecache.http.heads import HeaderPairs
+from edgecache.http.response_head import HeaderPairs
 from edgecache.http.scope import Scope
 from edgecache.http.server.limits import NEVER
 from edgecache.runtime.futures import retrieve

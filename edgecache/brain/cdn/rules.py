@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
-from edgecache.http.heads import http_date, parse_http_date
+from edgecache.http.response_head import http_date, parse_http_date
 
 Pairs = Sequence[tuple[str, str]]
 

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from edgecache.brain.delivery.delivery import Delivery, Source
 from edgecache.brain.delivery.local_files import LocalFiles
-from edgecache.brain.memo import Memo
+from edgecache.brain.identity_memo import Memo
 from edgecache.http.scope import Scope
 from edgecache.protocol.names import OBJECTS, object_file
 

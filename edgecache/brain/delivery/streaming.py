@@ -27,8 +27,8 @@ from edgecache.brain.metering.meters import Meters
 from edgecache.brain.values import BucketInfo
 from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
-from edgecache.http.heads import HeaderPairs
 from edgecache.http.outgoing import RequestFailed
+from edgecache.http.response_head import HeaderPairs
 from edgecache.runtime.hot_cache import HotCache
 
 # Sent in one piece, and checked before: another source can still replace wrong bytes.

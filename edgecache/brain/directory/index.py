@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from edgecache.brain.bounded_cache import BoundedCache
-from edgecache.brain.memo import Memo
+from edgecache.brain.identity_memo import Memo
 from edgecache.brain.values import ObjectVersion
 
 Name = tuple[int, str, str]

@@ -8,9 +8,8 @@ from edgecache.brain.database import Database
 from edgecache.brain.internal_api.parts import InternalApiParts
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.json_errors import NodeNotFound
-from edgecache.brain.nodes import registration
-from edgecache.brain.nodes import rows as node_rows
-from edgecache.brain.nodes.rows import NodeRow
+from edgecache.brain.nodes import node_rows, registration
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.protocol.fields import Fields
 
 PAGE: Final = 500

@@ -12,8 +12,8 @@ from edgecache.brain.database import Database
 from edgecache.brain.metering.latencies import Latencies
 from edgecache.brain.metering.meters import Measure, Meters
 from edgecache.brain.nodes.health import Health
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.registry import Nodes
-from edgecache.brain.nodes.rows import NodeRow
 
 # Counting a million objects takes a while: the result is kept this many times as long.
 COUNT_KEPT: Final = 20

@@ -12,11 +12,11 @@ import structlog
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import DatabaseUnavailable
-from edgecache.brain.nodes import rows as node_rows
+from edgecache.brain.nodes import node_rows
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.endpoints import is_proof, new_nonce
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.registry import Nodes
-from edgecache.brain.nodes.rows import NodeRow
 from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol.credentials import proof
 

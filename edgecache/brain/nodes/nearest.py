@@ -5,8 +5,8 @@ from typing import Final
 from uuid import UUID
 
 from edgecache.brain.nodes.health import NodeStatistics
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.regions import RegionMap
-from edgecache.brain.nodes.rows import NodeRow
 
 # Differences smaller than a step do not count.
 DISTANCE_STEP_KM: Final = 100.0

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
-from edgecache.brain.nodes.rows import NodeRow
+from edgecache.brain.nodes.node_rows import NodeRow
 
 BOUND: Final = 1.25
 # Below this fill no node counts as overloaded: on an empty cluster the average means nothing.

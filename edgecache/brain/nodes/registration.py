@@ -11,9 +11,9 @@ from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.errors import Invalid
 from edgecache.brain.json_errors import EndpointTaken, NodeNotFound, StateConflict
-from edgecache.brain.nodes import rows as node_rows
+from edgecache.brain.nodes import node_rows
 from edgecache.brain.nodes.endpoints import LENGTH_LIMIT, normalize
-from edgecache.brain.nodes.rows import NodeRow
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.protocol.credentials import secret_hash
 from edgecache.protocol.fields import Fields
 from edgecache.protocol.names import CAPACITY_LIMIT_BYTES, parse_label

@@ -15,12 +15,11 @@ from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Source
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import DatabaseUnavailable
-from edgecache.brain.nodes import jobs as node_jobs
-from edgecache.brain.nodes import rows as node_rows
+from edgecache.brain.nodes import node_jobs, node_rows
 from edgecache.brain.nodes.health import Health, NodeStatistics
 from edgecache.brain.nodes.nearest import order
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.regions import RegionMap
-from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.nodes.stopped import StoppedOrganizations
 from edgecache.brain.values import BucketInfo
 from edgecache.http.client import Address

@@ -18,13 +18,12 @@ import structlog
 from edgecache.brain.background import PeriodicTask
 from edgecache.brain.database import Database, Row
 from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.nodes import jobs as node_jobs
-from edgecache.brain.nodes import rows as node_rows
+from edgecache.brain.nodes import node_jobs, node_rows
 from edgecache.brain.nodes.health import Health
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.replica_plan import TOPIC, BlobReplicas, ReplicaPlan, plan
 from edgecache.brain.nodes.replication import Replication
-from edgecache.brain.nodes.rows import NodeRow
 from edgecache.protocol.jobs import JobKind
 
 log = structlog.get_logger(__name__)

@@ -6,8 +6,8 @@ from typing import Final
 from uuid import UUID
 
 from edgecache.brain.directory.coherence import AnnouncingTransaction
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.placement import choose
-from edgecache.brain.nodes.rows import NodeRow
 
 TOPIC: Final = "repair"
 

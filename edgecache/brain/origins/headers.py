@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from edgecache.brain.origins.driver import OriginResponse
 from edgecache.brain.values import DEFAULT_CONTENT_TYPE, METADATA_PREFIX, OBJECT_HEADERS
-from edgecache.http.heads import parse_http_date
+from edgecache.http.response_head import parse_http_date
 
 Pairs = list[tuple[str, str]]
 

@@ -7,9 +7,9 @@ from typing import Final
 from urllib.parse import unquote_plus
 
 from edgecache.brain.errors import OriginFailed
+from edgecache.brain.loop_steps import in_steps
 from edgecache.brain.s3 import xml
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.steps import in_steps
 from edgecache.brain.values import ListedObject, Listing
 
 DELETIONS: Final = 1000

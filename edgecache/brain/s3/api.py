@@ -23,7 +23,7 @@ from edgecache.brain.s3.parts import S3Parts
 from edgecache.brain.s3.request_log import LogEntry, RequestLog
 from edgecache.brain.s3.router import operation_of
 from edgecache.http.exchange import ClientGone, Exchange
-from edgecache.http.heads import HeaderPairs
+from edgecache.http.response_head import HeaderPairs
 from edgecache.http.scope import Scope
 from platform_site.lib import tracing
 

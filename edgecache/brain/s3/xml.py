@@ -7,8 +7,8 @@ from typing import Final
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
+from edgecache.brain.loop_steps import in_steps
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.steps import in_steps
 
 NAMESPACE: Final = "http://s3.amazonaws.com/doc/2006-03-01/"
 DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'

@@ -18,7 +18,7 @@ from edgecache.brain.directory.expired import forget_excess, forget_expired
 from edgecache.brain.directory.purges import PendingPurge, PurgeCount, Purges
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.fetch.origin_writes import OriginWrites
-from edgecache.brain.nodes import jobs as node_jobs
+from edgecache.brain.nodes import node_jobs
 from edgecache.brain.storage import upload_rows
 from edgecache.brain.storage.disk.eviction import evict, sweep
 from edgecache.brain.storage.disk.removal import remove_files

@@ -6,8 +6,8 @@ from uuid import UUID
 from edgecache.brain.internal_api import health
 from edgecache.brain.json_api import JsonApi, JsonCall
 from edgecache.brain.json_errors import NodeRemoved, NotAuthenticated
-from edgecache.brain.nodes import rows as node_rows
-from edgecache.brain.nodes.rows import NodeRow
+from edgecache.brain.nodes import node_rows
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.workers_api import heartbeats, inventories, jobs, receipts
 from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.protocol.credentials import parse_authorization, secret_hash

@@ -7,11 +7,10 @@ from psycopg.errors import UniqueViolation
 
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.json_errors import NodeRemoved
-from edgecache.brain.nodes import jobs as node_jobs
-from edgecache.brain.nodes import rows as node_rows
+from edgecache.brain.nodes import node_jobs, node_rows
 from edgecache.brain.nodes.endpoints import normalize
 from edgecache.brain.nodes.health import Health
-from edgecache.brain.nodes.rows import NodeRow
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.http.addresses import prefix_of
 from edgecache.protocol.fields import Fields

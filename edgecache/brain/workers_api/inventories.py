@@ -8,8 +8,8 @@ from typing import Final, LiteralString
 
 from edgecache.brain.directory.coherence import AnnouncingTransaction
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.replica_plan import request_check
-from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.protocol.fields import Fields
 from edgecache.protocol.inventories import Inventory, InventoryAnswer

@@ -6,9 +6,9 @@ import structlog
 
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
-from edgecache.brain.nodes import jobs as node_jobs
-from edgecache.brain.nodes.jobs import JobRow
-from edgecache.brain.nodes.rows import NodeRow
+from edgecache.brain.nodes import node_jobs
+from edgecache.brain.nodes.node_jobs import JobRow
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.tickets import TicketGrant
 from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.protocol.fields import Fields

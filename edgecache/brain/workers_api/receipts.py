@@ -4,7 +4,7 @@ import time
 
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.metering.receipts import redeem
-from edgecache.brain.nodes.rows import NodeRow
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.protocol.fields import Fields
 from edgecache.protocol.receipts import Receipts

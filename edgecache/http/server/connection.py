@@ -11,7 +11,7 @@ import httptools
 
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
-from edgecache.http.heads import response_head
+from edgecache.http.response_head import response_head
 from edgecache.http.server.limits import NEVER
 from edgecache.http.server.registry import Registry
 from edgecache.http.server.request_bounds import HEADER_LIMIT, BodyBounds, HeadRefused, RequestHead

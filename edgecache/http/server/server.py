@@ -16,7 +16,7 @@ from typing import Final
 
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import App
-from edgecache.http.heads import response_head
+from edgecache.http.response_head import response_head
 from edgecache.http.scope import Scope
 from edgecache.http.server.acceptor import Acceptor, Balance, PeerAddress, refuse
 from edgecache.http.server.clients import Clients

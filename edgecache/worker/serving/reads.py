@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
-from edgecache.http.heads import HeaderPairs
+from edgecache.http.response_head import HeaderPairs
 from edgecache.http.scope import Scope
 from edgecache.protocol.names import NODE_HEADER, TICKET_HEADER, TICKET_PARAMETER
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested

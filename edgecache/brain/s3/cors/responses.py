@@ -8,7 +8,7 @@ from edgecache.brain.s3.cors.lookup import Rules
 from edgecache.brain.s3.cors.rules import ANY, METHODS, CorsRule, first_match
 from edgecache.brain.s3.errors import S3Error
 from edgecache.http.headers import Headers
-from edgecache.http.heads import HeaderPairs
+from edgecache.http.response_head import HeaderPairs
 
 ORIGIN: Final = "origin"
 REQUEST_METHOD: Final = "access-control-request-method"

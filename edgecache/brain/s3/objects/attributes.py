@@ -11,7 +11,7 @@ from edgecache.brain.s3.objects.lookup import find_object, object_key
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.s3.xml import Node, document
 from edgecache.brain.values import ObjectVersion
-from edgecache.http.heads import http_date
+from edgecache.http.response_head import http_date
 
 ATTRIBUTES: Final = frozenset(("ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"))
 MAX_PARTS: Final = 1000

@@ -6,7 +6,7 @@ from datetime import datetime
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.values import Conditions
-from edgecache.http.heads import parse_http_date
+from edgecache.http.response_head import parse_http_date
 
 ANY = "*"
 _OF_READS = frozenset(("if-match", "if-none-match", "if-modified-since", "if-unmodified-since"))

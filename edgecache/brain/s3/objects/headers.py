@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from edgecache.brain.memo import Memo
+from edgecache.brain.identity_memo import Memo
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
@@ -20,7 +20,7 @@ from edgecache.brain.values import (
     ObjectVersion,
 )
 from edgecache.http.headers import decoded
-from edgecache.http.heads import http_date
+from edgecache.http.response_head import http_date
 
 METADATA_LIMIT_BYTES: Final = 2048
 CONTENT_TYPE_LIMIT: Final = 255

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from edgecache.brain.nodes.rows import NodeRow
+from edgecache.brain.nodes.node_rows import NodeRow
 
 
 def node(number: int, **changes: object) -> NodeRow:

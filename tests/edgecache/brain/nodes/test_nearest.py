@@ -7,8 +7,8 @@ import pytest
 
 from edgecache.brain.nodes.health import NodeStatistics
 from edgecache.brain.nodes.nearest import order
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.regions import COORDINATES, RegionMap, great_circle_km
-from edgecache.brain.nodes.rows import NodeRow
 from tests.edgecache.brain.nodes.rows import node
 
 ATLAS = RegionMap({"home": (48.1, 11.6)})

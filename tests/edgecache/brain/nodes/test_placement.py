@@ -7,8 +7,8 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.placement import choose, within_bound
-from edgecache.brain.nodes.rows import NodeRow
 from tests.edgecache.brain.nodes.rows import node
 
 GIB = 2**30

@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
+from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.replica_plan import BlobReplicas, ReplicaCounts, ReplicaPlan, plan
-from edgecache.brain.nodes.rows import NodeRow
 from tests.edgecache.brain.nodes.rows import node
 
 COPIES = ReplicaCounts(usual=2, hot=3)

@@ -7,7 +7,7 @@ import resource
 import pytest
 
 from edgecache.http.exchange import ClientGone, Exchange
-from edgecache.http.heads import HeaderRefused, response_head
+from edgecache.http.response_head import HeaderRefused, response_head
 from edgecache.http.scope import Scope
 from edgecache.http.server import server as servers
 from edgecache.http.server.limits import Limits

@@ -16,7 +16,7 @@ from edgecache.brain.s3.auth.sigv4.canonical import (
 )
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
-from edgecache.http.heads import parse_http_date
+from edgecache.http.response_head import parse_http_date
 
 SKEW: Final = timedelta(minutes=15)
 PRESIGNED_LIMIT_S: Final = 604_800

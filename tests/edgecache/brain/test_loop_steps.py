@@ -6,9 +6,9 @@ import pytest
 
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fair_share import use_share_of_organization
+from edgecache.brain.loop_steps import STEP, in_steps
 from edgecache.brain.s3 import xml
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.steps import STEP, in_steps
 
 MANY = 50 * STEP
 
