@@ -13,7 +13,7 @@ from edgecache.billing import holds, ledger
 from edgecache.billing.payouts import payouts
 from edgecache.billing.payouts.providers import ProviderUnavailable
 from edgecache.billing.quarantine import quarantines
-from edgecache.billing.service import brain, operators, states
+from edgecache.billing.service import brain_notifications, operator_networks, states
 from edgecache.billing.usage import settlement, usage_import
 
 log = structlog.get_logger(__name__)
@@ -32,8 +32,8 @@ def settle(timestamp: int) -> None:
         settlement.settle()
         states.refresh_all(now=timezone.now())
     with contextlib.suppress(CacheUnavailable):
-        brain.send_unconfirmed()
-        operators.send_networks(now=timezone.now())
+        brain_notifications.send_unconfirmed()
+        operator_networks.send_networks(now=timezone.now())
 
 
 @app.task(retry=RetryStrategy(max_attempts=12, exponential_wait=3))
@@ -42,14 +42,14 @@ def notify_brain(organization_id: int) -> None:
 
     Raises CacheUnavailable, so that the job runs again.
     """
-    brain.notify(organization_id)
+    brain_notifications.notify(organization_id)
 
 
 @app.periodic(cron="50 2 * * *")
 @app.task(queueing_lock="billing_decide_again")
 def decide_again(timestamp: int) -> None:
     """Have all of these decisions sent again after the next settlement."""
-    brain.decide_again(now=timezone.now())
+    brain_notifications.decide_again(now=timezone.now())
 
 
 @app.periodic(cron="*/5 * * * *")

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from edgecache.brain.audits.audits import Audits
-from edgecache.brain.audits.reading import Reader
+from edgecache.brain.audits.node_checks import NodeChecker
 from edgecache.brain.cdn.app import CdnApi
 from edgecache.brain.conf import BrainSettings, Listener
 from edgecache.brain.database import Database
@@ -39,12 +39,12 @@ from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.process.listeners import Listeners, as_node, as_platform, port_server
-from edgecache.brain.process.process import BrainProcess, Part
+from edgecache.brain.process.process import BrainProcess, ProcessPart
 from edgecache.brain.process.upkeep import Upkeep
 from edgecache.brain.s3.api import ObjectApi
 from edgecache.brain.s3.auth.platform_keys import PlatformKeys
 from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE
-from edgecache.brain.siblings.place import Place
+from edgecache.brain.siblings.process_context import ProcessContext
 from edgecache.brain.siblings.reports import Siblings
 from edgecache.brain.siblings.shared_memory import PortBalance
 from edgecache.brain.storage.disk.staging import Staging
@@ -65,15 +65,15 @@ from platform_site.lib.ids import uuid7
 class Wiring:
     """The parts of one process of a brain. Each API declares which of them it uses."""
 
-    def __init__(self, settings: BrainSettings, place: Place) -> None:
+    def __init__(self, settings: BrainSettings, context: ProcessContext) -> None:
         """Make the parts; nothing is opened yet."""
         self.settings = settings
         self._make_storage()
-        self._make_nodes(place.memory.credited)
+        self._make_nodes(context.memory.credited)
         self._make_reads()
         self._make_objects()
         self.siblings = Siblings(
-            place,
+            context,
             self.coherence,
             self.staging,
             self.meters,
@@ -122,8 +122,8 @@ class Wiring:
             self.database, self.coherence, self.nodes, self.replication, brain_id=self.brain_id
         )
         self.proofs = EndpointProofs(self.coherence, self.nodes, self.worker_client)
-        reader = Reader(self.tickets, self.worker_client, settings.audits.vantages)
-        self.audits = Audits(self.database, self.directory, self.nodes, reader, settings.audits)
+        checker = NodeChecker(self.tickets, self.worker_client, settings.audits.vantages)
+        self.audits = Audits(self.database, self.directory, self.nodes, checker, settings.audits)
         self.networks = OperatorNetworks(self.database)
         limits = settings.credit_limits
         self.own_reads = OwnReads(self.nodes, self.networks, limits, credited)
@@ -181,14 +181,14 @@ class Wiring:
         self.xml_bytes = Shares(XML_BYTES, refusal=Overloaded, spare=XML_SPARE)
 
 
-def assemble(settings: BrainSettings, place: Place) -> BrainProcess:
+def assemble(settings: BrainSettings, context: ProcessContext) -> BrainProcess:
     """Make one process of a brain of its parts; nothing is opened yet."""
-    wiring = Wiring(replace(settings, processes=settings.processes.of_one()), place)
+    wiring = Wiring(replace(settings, processes=settings.processes.of_one()), context)
     cdn = CdnApi(wiring)
-    return BrainProcess(_started(wiring, cdn), _listeners(wiring, place, ObjectApi(wiring, cdn)))
+    return BrainProcess(_started(wiring, cdn), _listeners(wiring, context, ObjectApi(wiring, cdn)))
 
 
-def _started(wiring: Wiring, cdn: CdnApi) -> tuple[Part, ...]:
+def _started(wiring: Wiring, cdn: CdnApi) -> tuple[ProcessPart, ...]:
     """Return what is started, in this order, and stopped in the opposite one."""
     return (
         wiring.staging,
@@ -217,14 +217,14 @@ def _started(wiring: Wiring, cdn: CdnApi) -> tuple[Part, ...]:
     )
 
 
-def _listeners(wiring: Wiring, place: Place, s3: ObjectApi) -> Listeners:
+def _listeners(wiring: Wiring, context: ProcessContext, s3: ObjectApi) -> Listeners:
     settings = wiring.settings
     tls = (settings.tls_cert, settings.tls_key)
     internal, workers = internal_api(wiring), workers_api(wiring)
     turns = LoopTurns()
 
     def served(app: App, name: str, listener: Listener, **options: Any) -> Server:
-        balance = PortBalance(place.memory.counts(name), place.number)
+        balance = PortBalance(context.memory.counts(name), context.number)
         return port_server(app, listener, turns, balance=balance, **options)
 
     return Listeners(

@@ -41,7 +41,7 @@ class Blocks:
         self._entries = entries
         self._size = size
 
-    def around(self, span: Span) -> Span:
+    def touched_by(self, span: Span) -> Span:
         """Return the whole blocks that a span touches."""
         start = span.start // self.block_bytes * self.block_bytes
         end = -(-(span.start + span.length) // self.block_bytes) * self.block_bytes

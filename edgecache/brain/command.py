@@ -10,7 +10,7 @@ from django.conf import settings
 from edgecache.brain.app import assemble
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.process.parent import Parent
-from edgecache.brain.siblings.place import Place
+from edgecache.brain.siblings.process_context import ProcessContext
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.runtime_env import is_given
 from platform_site.lib import tracing
@@ -53,15 +53,15 @@ def run() -> int:
         return 1
 
 
-def serve(place: Place) -> int:
+def serve(context: ProcessContext) -> int:
     """Run one process of the brain; return its exit status."""
-    return uvloop.run(_serve(place))
+    return uvloop.run(_serve(context))
 
 
-async def _serve(place: Place) -> int:
+async def _serve(context: ProcessContext) -> int:
     tracing.start("zonal-brain", settings.TRACES_URL, settings.TRACES_SHARE)
     try:
-        return await assemble(settings.BRAIN, place).run(place.sockets, place.on_ready)
+        return await assemble(settings.BRAIN, context).run(context.sockets, context.on_ready)
     except StartError as error:
         sys.stderr.write(f"{error}\n")
         return 1

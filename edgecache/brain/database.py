@@ -69,7 +69,7 @@ class Connection:
         """Return the number of rows touched; of no use in a pipeline, which does not wait."""
         return (await self.raw.execute(sql, params)).rowcount
 
-    async def together(self, *statements: Statement) -> list[list[Row]]:
+    async def run_pipelined(self, *statements: Statement) -> list[list[Row]]:
         """Return the rows of several statements, which a pipeline sends together."""
         cursors = [await self.raw.execute(sql, params) for sql, params in statements]
         return [await cursor.fetchall() for cursor in cursors]

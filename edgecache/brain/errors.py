@@ -16,7 +16,7 @@ BrainError
 ├── ServiceStopped         402  the bytes are on other operators' nodes, which would not be paid
 ├── Invalid                400  with errors[]: a bucket or an origin that cannot be as described
 ├── InUse                  409  an origin that buckets name
-├── VariantLearned              within the brain only: ask again, for another variant
+├── VariantChanged              within the brain only: ask again, for another variant
 └── OriginError            502
     ├── OriginMissing      404  the origin has no such object
     ├── OriginDenied       502  it refuses our credentials
@@ -47,12 +47,12 @@ class BrainError(Exception):
         super().__init__(detail or self.sentence)
         self.detail = detail or self.sentence
 
-    def again(self) -> Self:
+    def copy(self) -> Self:
         """Return a copy for another waiter: each raise adds to the traceback."""
         # Without the constructor, which takes other arguments in some subclasses.
-        copy = type(self).__new__(type(self), *self.args)
-        copy.__dict__.update(self.__dict__)
-        return copy
+        copied = type(self).__new__(type(self), *self.args)
+        copied.__dict__.update(self.__dict__)
+        return copied
 
 
 class Unavailable(BrainError):
@@ -262,7 +262,7 @@ class InUse(BrainError):
     sentence = "It is still in use."
 
 
-class VariantLearned(BrainError):
+class VariantChanged(BrainError):
     """What a response varies on was not known when its fetch was named.
 
     Another brain's response says it. Whoever waits for the fetch starts again with it.

@@ -144,7 +144,7 @@ class HttpClient:
                 )
         except TimeoutError as exc:
             raise RequestFailed("too_slow") from exc
-        response = Response(connection.status, connection.all_of_it())
+        response = Response(connection.status, connection.whole_body())
         self.release(address, connection)
         return response
 
@@ -174,7 +174,7 @@ class HttpClient:
                 raise RequestFailed("too_slow") from exc
             finally:
                 self._drop(connection)
-            return Response(connection.status, connection.all_of_it())
+            return Response(connection.status, connection.whole_body())
 
     def release(self, address: Address, connection: OutgoingConnection) -> None:
         """Keep a connection for the next request if its response was read, else close it."""

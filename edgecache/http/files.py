@@ -100,7 +100,7 @@ class FileBody:
         self.check()
         return piece
 
-    def is_at_hand(self) -> bool:
+    def is_small_and_in_memory(self) -> bool:
         """True if what is left is little, and the kernel has it in memory, as far as it says.
 
         File systems that do not say so (EOPNOTSUPP) count as disks.
@@ -169,7 +169,7 @@ class FileTransfer:
         """
         loop = asyncio.get_running_loop()
         while self._head or self._body.sent < self._body.length:
-            if self._body.is_at_hand():
+            if self._body.is_small_and_in_memory():
                 async with self._body.on_loop():
                     is_full = self._turn(stall_ms=0)
             else:

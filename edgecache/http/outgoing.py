@@ -159,7 +159,7 @@ class OutgoingConnection(asyncio.Protocol):
             self._transport.resume_reading()
         return data
 
-    def all_of_it(self) -> bytes:
+    def whole_body(self) -> bytes:
         """Return the body of a response that was awaited completely."""
         pieces = list(self._pieces)
         self._pieces.clear()

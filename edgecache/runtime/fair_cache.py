@@ -26,8 +26,8 @@ class FairCache(Generic[K, V]):
         self._clock = clock
         self._used = 0
         self._entries: dict[K, _Entry[K, V]] = {}
-        self._owners: OrderedDict[Hashable, _Held[K]] = OrderedDict()
-        self._largest: _Held[K] = _Held(None, 0.0)
+        self._owners: OrderedDict[Hashable, _Owner[K]] = OrderedDict()
+        self._largest: _Owner[K] = _Owner(None, 0.0)
 
     def __contains__(self, key: K) -> bool:
         """True if there is a value."""
@@ -47,7 +47,7 @@ class FairCache(Generic[K, V]):
         self.pop(key)
         held = self._owners.get(owner)
         if held is None:
-            held = self._owners[owner] = _Held(owner, self._clock())
+            held = self._owners[owner] = _Owner(owner, self._clock())
         self._entries[key] = _Entry(value, cost, held)
         held.keys[key] = None
         held.used_at = self._clock()
@@ -71,7 +71,7 @@ class FairCache(Generic[K, V]):
             del self._owners[held.owner]
         return entry.value
 
-    def _victim(self) -> "_Held[K]":
+    def _victim(self) -> "_Owner[K]":
         """Return an idle owner, of whom one is looked at each time, else the largest known."""
         owner, held = next(iter(self._owners.items()))
         if held.used_at < self._clock() - IDLE_S:
@@ -86,7 +86,7 @@ class FairCache(Generic[K, V]):
         return self._largest
 
 
-class _Held(Generic[K]):
+class _Owner(Generic[K]):
     """What an owner holds. keys: those not used for the longest time first."""
 
     __slots__ = ("cost", "keys", "owner", "used_at")
@@ -103,4 +103,4 @@ class _Entry(NamedTuple, Generic[K, V]):
 
     value: V
     cost: int
-    held: _Held[K]
+    held: _Owner[K]

@@ -25,7 +25,7 @@ from edgecache.worker.options import Options
 from edgecache.worker.problems import Problems
 from edgecache.worker.serving.refusals import fills_busy, node_removed, unavailable
 from edgecache.worker.serving.tickets import Verifier
-from edgecache.worker.store.inventory import Reader
+from edgecache.worker.store.inventory import InventoryReader
 from edgecache.worker.store.store import Store
 from edgecache.worker.sync.brain import BrainApi
 from edgecache.worker.sync.receipts import Receipts
@@ -89,7 +89,7 @@ class Node:
 
     options: Options
     store: Store
-    reader: Reader
+    reader: InventoryReader
     client: HttpClient
     brain: BrainApi
     clock: BrainClock

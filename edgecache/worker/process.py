@@ -23,7 +23,7 @@ from edgecache.worker.serving.app import App
 from edgecache.worker.serving.reads import turn_of
 from edgecache.worker.serving.tickets import Verifier
 from edgecache.worker.store.files import FolderInUse
-from edgecache.worker.store.inventory import Reader
+from edgecache.worker.store.inventory import InventoryReader
 from edgecache.worker.store.recovery import open_store
 from edgecache.worker.store.scrub import scrub
 from edgecache.worker.store.store import Store
@@ -106,7 +106,7 @@ async def _live(options: Options, store: Store) -> int:
 
 def _node(options: Options, store: Store, client: HttpClient) -> Node:
     clock = BrainClock()
-    reader = Reader(options.folder)
+    reader = InventoryReader(options.folder)
     return Node(
         options=options,
         store=store,

@@ -11,7 +11,7 @@ from django.conf import settings
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import StoreMissing
 from edgecache.brain.storage.stores import archived_bytes
-from edgecache.brain.storage.stores.archived_bytes import Bytes, Target
+from edgecache.brain.storage.stores.archived_bytes import Bytes, BytesRestore
 from platform_site.backup import catalogue, control, manifest, sealing
 from platform_site.backup.archive import Archive, fetch_to
 from platform_site.backup.manifest import Manifest
@@ -52,7 +52,7 @@ def download(
     """
     if not settings.HAS_CACHE:
         return 0
-    target = Target(settings.BRAIN.data_dir, settings.BRAIN.stores)
+    target = BytesRestore(settings.BRAIN.data_dir, settings.BRAIN.stores)
     key = manifest.key_of(found)
     known = catalogue.objects_of(archive, found) or {}
     count, said_at = 0, time.monotonic()
@@ -75,7 +75,7 @@ def download(
 
 async def _download(
     archive: Archive,
-    target: Target,
+    target: BytesRestore,
     key: str,
     known: Mapping[str, Digest],
     wanted: Sequence[Bytes],

@@ -12,7 +12,7 @@ import psycopg
 from django.conf import settings
 
 from edgecache.brain.storage.stores import archived_bytes
-from edgecache.brain.storage.stores.archived_bytes import Bytes, Place, Sources
+from edgecache.brain.storage.stores.archived_bytes import Bytes, BytesLocation, Sources
 from platform_site.backup import control, manifest, sealing
 from platform_site.backup.archive import Archive
 from platform_site.backup.sealing import Digest
@@ -107,7 +107,7 @@ async def _upload(
     work: Work,
     sources: Sources,
     wanted: Sequence[Bytes],
-    found: dict[str, Place],
+    found: dict[str, BytesLocation],
     moved: TransferResult,
 ) -> None:
     places = asyncio.Semaphore(MAX_CONCURRENT_OBJECTS)

@@ -16,7 +16,7 @@ from accounts.organization.admins import notify_admins
 from accounts.webhooks import events
 from edgecache.billing import ledger
 from edgecache.billing.models import Account, AccountKind, ServiceState
-from edgecache.billing.service import brain, spend_caps
+from edgecache.billing.service import brain_notifications, spend_caps
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +57,7 @@ def refresh(organization_id: int, *, now: datetime) -> None:
         spend_caps.apply(state, now=now)
         if state.is_stopped != was_stopped:
             state.decide(now=now)
-            brain.notify_later(organization_id)
+            brain_notifications.notify_later(organization_id)
             log.info(
                 "billing_service_changed", organization_id=organization_id, status=state.status
             )

@@ -12,7 +12,14 @@ from uuid import UUID
 import structlog
 
 from edgecache.brain.audits import records
-from edgecache.brain.audits.reading import FORWARDED, Outcome, Reader, Target, Way, span_of
+from edgecache.brain.audits.node_checks import (
+    FORWARDED,
+    CheckRoute,
+    CheckTarget,
+    NodeChecker,
+    Outcome,
+    span_of,
+)
 from edgecache.brain.audits.settings import AuditSettings
 from edgecache.brain.background import PeriodicTask
 from edgecache.brain.database import Database
@@ -44,13 +51,13 @@ class Audits(PeriodicTask):
         database: Database,
         directory: Directory,
         nodes: Nodes,
-        reader: Reader,
+        checker: NodeChecker,
         settings: AuditSettings,
     ) -> None:
         self._database = database
         self._directory = directory
         self._nodes = nodes
-        self._reader = reader
+        self._checker = checker
         self._settings = settings
         super().__init__(
             "audits",
@@ -60,14 +67,14 @@ class Audits(PeriodicTask):
 
     async def start(self) -> None:
         """Start checking, unless it is switched off."""
-        await self._reader.start()
+        await self._checker.start()
         if self._settings.looks:
             await super().start()
 
     async def stop(self) -> None:
         """Stop, in the middle of a check if necessary."""
         await super().stop()
-        await self._reader.stop()
+        await self._checker.stop()
 
     async def round(self) -> None:
         """Check each node that is due once. Raises DatabaseUnavailable."""
@@ -87,8 +94,8 @@ class Audits(PeriodicTask):
         if row is None or self._nodes.health(row) not in CHECKED_HEALTH:
             return None
         is_forwarded = _random.random() < FORWARDED_SHARE
-        way = FORWARDED if is_forwarded else _random.choice(self._reader.direct)
-        return await self._check(row, way, is_recheck=False)
+        route = FORWARDED if is_forwarded else _random.choice(self._checker.direct)
+        return await self._check(row, route, is_recheck=False)
 
     async def recheck(self, node_id: UUID) -> None:
         """Check a node in quarantine three times, over paths that were not at fault."""
@@ -96,35 +103,35 @@ class Audits(PeriodicTask):
         if row is None or row.status != RECHECKED:
             return
         failed = await records.failed_ways(self._database, node_id)
-        known = [FORWARDED, *self._reader.direct]
-        ways = [way for way in known if _name(way) not in failed] or known
+        known = [FORWARDED, *self._checker.direct]
+        routes = [route for route in known if _name(route) not in failed] or known
         found = [
-            await self._check(row, _random.choice(ways), is_recheck=True)
+            await self._check(row, _random.choice(routes), is_recheck=True)
             for _ in range(records.RECHECKS)
         ]
         log.warning("node_rechecked", node_id=str(node_id), outcomes=[str(one) for one in found])
 
-    async def _check(self, row: NodeRow, way: Way, *, is_recheck: bool) -> Outcome | None:
+    async def _check(self, row: NodeRow, route: CheckRoute, *, is_recheck: bool) -> Outcome | None:
         target = await self._target(row)
         if target is None:
             return None
         try:
-            request = await self._reader.prepare(way, target)
+            request = await self._checker.prepare(route, target)
         except RequestFailed:
             return None
         await records.begin(self._database, request, is_recheck=is_recheck)
-        outcome = await self._reader.check(request)
+        outcome = await self._checker.check(request)
         await records.end(self._database, request.id, outcome)
         await self._follow(target, outcome, is_recheck=is_recheck)
         return outcome
 
-    async def _target(self, row: NodeRow) -> Target | None:
+    async def _target(self, row: NodeRow) -> CheckTarget | None:
         at = secrets.token_bytes(HASH_BYTES)
         drawn = await records.draw(self._database, row.id, row.organization_id, at)
         manifest = await self._directory.manifest(drawn.sha256) if drawn else None
         if manifest is None or not manifest.size:
             return None
-        return Target(
+        return CheckTarget(
             node_id=row.id,
             address=self._nodes.address_of(row),
             tenant=Tenant(drawn.organization_id, drawn.environment_pk),
@@ -133,7 +140,7 @@ class Audits(PeriodicTask):
             span=span_of(manifest),
         )
 
-    async def _follow(self, target: Target, outcome: Outcome, *, is_recheck: bool) -> None:
+    async def _follow(self, target: CheckTarget, outcome: Outcome, *, is_recheck: bool) -> None:
         """Have a copy replaced that is wrong or gone, and judge the node."""
         node_id, sha256 = target.node_id, target.manifest.sha256
         if outcome is Outcome.MISSING:
@@ -149,5 +156,5 @@ class Audits(PeriodicTask):
             self._nodes.quarantine(node_id, f"wrong bytes for {bad} blobs in {looked} looks")
 
 
-def _name(way: Way) -> tuple[str, str]:
-    return str(way.path), way.vantage.local if way.vantage else ""
+def _name(route: CheckRoute) -> tuple[str, str]:
+    return str(route.path), route.vantage.local if route.vantage else ""

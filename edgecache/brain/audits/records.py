@@ -3,7 +3,7 @@
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from edgecache.brain.audits.reading import Outcome, Request
+from edgecache.brain.audits.node_checks import CheckRequest, Outcome
 from edgecache.brain.database import Database
 
 KEPT_DAYS: Final = 90
@@ -123,12 +123,12 @@ async def draw(database: Database, node_id: UUID, operator: int | None, at: byte
     return await database.one(DRAW, values)
 
 
-async def begin(database: Database, request: Request, *, is_recheck: bool) -> None:
+async def begin(database: Database, request: CheckRequest, *, is_recheck: bool) -> None:
     """Record a look before it is made: its receipt may come even if this brain is killed."""
-    target, way = request.target, request.way
+    target, route = request.target, request.route
     values = (
-        *(request.id, target.node_id, target.manifest.sha256, str(way.path)),
-        *(way.vantage.local if way.vantage else "", is_recheck, target.span.length),
+        *(request.id, target.node_id, target.manifest.sha256, str(route.path)),
+        *(route.vantage.local if route.vantage else "", is_recheck, target.span.length),
     )
     await database.run(BEGIN, values)
 

@@ -21,8 +21,8 @@ from edgecache.brain.cdn.forwarding import Forwarding, ForwardingRefused
 from edgecache.brain.cdn.lookup import Lookup, LookupResult, NotCached
 from edgecache.brain.cdn.parts import CdnParts
 from edgecache.brain.cdn.requests import CdnRequest
-from edgecache.brain.cdn.urls import Place, target_of
-from edgecache.brain.delivery.delivery import Source
+from edgecache.brain.cdn.urls import CacheUrl, target_of
+from edgecache.brain.delivery.delivery import WorkerSource
 from edgecache.brain.delivery.planning import delivery_of, sources_of
 from edgecache.brain.errors import (
     BrainError,
@@ -88,20 +88,22 @@ class CdnApi:
     async def _serve(self, scope: Scope, exchange: Exchange, bucket_id: int | None) -> None:
         if scope.method not in METHODS and scope.method not in rules.UNSAFE:
             raise OriginReadOnly
-        place = await self._place(scope, bucket_id)
-        share_key = use_share_of_bucket(place.bucket, self._parts.streamer.offload.client_of(scope))
+        cache_url = await self._cache_url(scope, bucket_id)
+        share_key = use_share_of_bucket(
+            cache_url.bucket, self._parts.streamer.offload.client_of(scope)
+        )
         if not self._parts.running.try_take(share_key):
             raise Overloaded
         try:
-            await self._answer(scope, exchange, place)
+            await self._answer(scope, exchange, cache_url)
         finally:
             self._parts.running.give_back(share_key)
 
-    async def _answer(self, scope: Scope, exchange: Exchange, place: Place) -> None:
+    async def _answer(self, scope: Scope, exchange: Exchange, cache_url: CacheUrl) -> None:
         if scope.method in rules.UNSAFE:
-            await self._forwarding.forward(scope, exchange, place)
+            await self._forwarding.forward(scope, exchange, cache_url)
             return
-        request = await self._request(scope, place)
+        request = await self._request(scope, cache_url)
         result = await self._lookup.find(request)
         try:
             await self._deliver(scope, exchange, request, result)
@@ -112,7 +114,7 @@ class CdnApi:
             result = await self._lookup.fetch(request, above=result.version.generation)
             await self._deliver(scope, exchange, request, result)
 
-    async def _place(self, scope: Scope, bucket_id: int | None) -> Place:
+    async def _cache_url(self, scope: Scope, bucket_id: int | None) -> CacheUrl:
         directory = self._parts.directory
         bucket: BucketInfo | None
         if bucket_id is None:
@@ -132,15 +134,17 @@ class CdnApi:
             raise KeyRefused from None
         driver = await self._parts.origins.driver(bucket) if bucket.origin_id is not None else None
         driver = driver if isinstance(driver, HttpDriver) else None
-        return Place(bucket, target_of(key, path, scope.query_string), prefix, driver)
+        return CacheUrl(bucket, target_of(key, path, scope.query_string), prefix, driver)
 
-    async def _request(self, scope: Scope, place: Place) -> CdnRequest:
+    async def _request(self, scope: Scope, cache_url: CacheUrl) -> CdnRequest:
         fields = rules.fields_of(scope.headers.items())
         control = rules.directives([fields.get("cache-control", "")])
         return CdnRequest(
-            place,
+            cache_url,
             fields,
-            KeyPolicy.of(place.bucket.forwarded_headers.split(","), is_shared_host=place.is_shared),
+            KeyPolicy.of(
+                cache_url.bucket.forwarded_headers.split(","), is_shared_host=cache_url.is_shared
+            ),
             only_if_cached="only-if-cached" in control,
             client=self._parts.streamer.offload.client_of(scope),
         )
@@ -148,7 +152,7 @@ class CdnApi:
     async def _deliver(
         self, scope: Scope, exchange: Exchange, request: CdnRequest, result: LookupResult
     ) -> None:
-        headers = self._headers(request.place, result)
+        headers = self._headers(request.cache_url, result)
         if result.opened is None:
             await self._send_small(exchange, request, result, headers)
             return
@@ -212,16 +216,16 @@ class CdnApi:
 
     async def _sources(
         self, scope: Scope, bucket: BucketInfo, version: ObjectVersion
-    ) -> tuple[Source, ...]:
+    ) -> tuple[WorkerSource, ...]:
         parts = self._parts
         region = parts.locator.region_of(parts.streamer.offload.client_of(scope), scope.headers)
         return await sources_of(parts.directory, parts.nodes, bucket, version, region)
 
-    def _headers(self, place: Place, result: LookupResult) -> list[tuple[str, str]]:
+    def _headers(self, cache_url: CacheUrl, result: LookupResult) -> list[tuple[str, str]]:
         status = ("cache-status", result.cache_status)
         if result.stored is None:
             return [*_object_headers(result.version), status]
-        headers = place.for_client(result.stored.headers)
+        headers = cache_url.for_client(result.stored.headers)
         age_s = rules.age_s(result.stored, now=time.time())
         return [*headers, ("age", str(age_s)), status]
 

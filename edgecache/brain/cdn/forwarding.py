@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from edgecache.brain.cdn import cache_status, rules
 from edgecache.brain.cdn.parts import CdnParts
-from edgecache.brain.cdn.urls import Place
+from edgecache.brain.cdn.urls import CacheUrl
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import OriginReadOnly, Overloaded
 from edgecache.brain.origins.connections import Reply
@@ -95,7 +95,7 @@ class RunningForward:
 class ForwardTarget:
     """Where a request is forwarded to."""
 
-    place: Place
+    cache_url: CacheUrl
     driver: HttpDriver
     url: str
 
@@ -108,20 +108,20 @@ class Forwarding:
         self._running: dict[asyncio.Task[Any], RunningForward] = {}
         self._shares = Shares(FORWARDS, refusal=Overloaded, spare=SPARE)
 
-    async def forward(self, scope: Scope, exchange: Exchange, place: Place) -> None:
+    async def forward(self, scope: Scope, exchange: Exchange, cache_url: CacheUrl) -> None:
         """Forward a request to the origin, and the origin's response to the client.
 
         Raises OriginReadOnly, ForwardingRefused (413, 508), KeyRefused, OriginError's kinds,
         NoSuchBucket, Overloaded, StorageFull, DatabaseUnavailable, BodyTimeout, ClientGone.
         """
-        bucket, driver = place.bucket, place.driver
+        bucket, driver = cache_url.bucket, cache_url.driver
         if not bucket.forwards_writes or driver is None:
             raise OriginReadOnly
         if LOOP_MARK in ",".join(scope.headers.get_all("cdn-loop")).lower():
             # It was forwarded by Zonal already: a loop (RFC 8586).
             raise ForwardingRefused(HTTPStatus.LOOP_DETECTED)
-        check_url_key(place.target.key)
-        target = ForwardTarget(place, driver, place.url)
+        check_url_key(cache_url.target.key)
+        target = ForwardTarget(cache_url, driver, cache_url.url)
         _check_length(scope)
         self._make_room(bucket.id)
         share_key = (bucket.tenant.organization_id,)
@@ -188,13 +188,15 @@ class Forwarding:
             keys = (target.driver.key_of(urlsplit(url).path) for url in urls)
             return list(dict.fromkeys(key for key in keys if key is not None))
 
-        await self._parts.objects.writes.around(target.place.bucket, target.place.target.key, send)
+        await self._parts.objects.writes.run_recorded(
+            target.cache_url.bucket, target.cache_url.target.key, send
+        )
         return replies[0]
 
     async def _respond(self, target: ForwardTarget, exchange: Exchange, reply: Reply) -> None:
         status = cache_status.forwarded("method", stored=False, status=reply.status)
         headers = [
-            *target.place.for_client(tuple(rules.end_to_end(reply.pairs))),
+            *target.cache_url.for_client(tuple(rules.end_to_end(reply.pairs))),
             ("cache-status", status),
         ]
         if reply.status in BODYLESS:
@@ -205,7 +207,7 @@ class Forwarding:
             headers.append(("content-length", length))
         streamer = self._parts.streamer
         await streamer.pass_through(
-            target.place.bucket, exchange, (reply.status, headers), reply.body
+            target.cache_url.bucket, exchange, (reply.status, headers), reply.body
         )
 
     def _ended(self, task: asyncio.Task[Any]) -> None:

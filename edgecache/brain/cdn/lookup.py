@@ -24,7 +24,7 @@ from edgecache.brain.cdn.rules import Reuse, StoredResponse
 from edgecache.brain.cdn.vary_names import VaryNames
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
-from edgecache.brain.errors import BrainError, OriginChanged, OriginError, VariantLearned
+from edgecache.brain.errors import BrainError, OriginChanged, OriginError, VariantChanged
 from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
@@ -130,7 +130,7 @@ class Lookup:
     async def _find(self, request: CdnRequest) -> tuple[ObjectVersion | None, SharedFetch | None]:
         """Return what is stored, and the fetch of the same name that was running before."""
         # Only an origin that speaks plain HTTP has something at its root.
-        check = check_key if request.place.driver is None else check_url_key
+        check = check_key if request.cache_url.driver is None else check_url_key
         bucket_id, key = request.bucket.id, check(request.key)
         variant = self._variant(request)
         running = self._fetches.get((bucket_id, key, variant))
@@ -220,7 +220,7 @@ class Lookup:
             attempt = self._attempt(request, stale, stored, above)
             try:
                 opened = await self._ask(request, attempt)
-            except VariantLearned:
+            except VariantChanged:
                 stale = stored = None
                 continue
             fetch = opened.fetch

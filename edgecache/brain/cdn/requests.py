@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from edgecache.brain.cdn.cache_keys import KeyPolicy, Target
-from edgecache.brain.cdn.urls import Place
+from edgecache.brain.cdn.urls import CacheUrl
 from edgecache.brain.values import BucketInfo
 
 
@@ -12,7 +12,7 @@ from edgecache.brain.values import BucketInfo
 class CdnRequest:
     """A client's request. fields: its headers, lower-case names. client: its address."""
 
-    place: Place
+    cache_url: CacheUrl
     fields: Mapping[str, str]
     policy: KeyPolicy
     only_if_cached: bool = False
@@ -21,19 +21,19 @@ class CdnRequest:
     @property
     def bucket(self) -> BucketInfo:
         """Return the bucket."""
-        return self.place.bucket
+        return self.cache_url.bucket
 
     @property
     def target(self) -> Target:
         """Return what the URL names."""
-        return self.place.target
+        return self.cache_url.target
 
     @property
     def key(self) -> str:
         """Return the key."""
-        return self.place.target.key
+        return self.cache_url.target.key
 
     @property
     def is_http(self) -> bool:
         """True if the origin speaks plain HTTP; others have objects, without variants."""
-        return self.place.driver is not None
+        return self.cache_url.driver is not None

@@ -24,7 +24,7 @@ HOST_WIDE: Final = COOKIES | {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CacheUrl:
     """What a URL of the cache names. prefix: of the bucket's paths for this client.
 
     driver: of an origin that speaks plain HTTP; None for one of objects.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 
-class Source(NamedTuple):
+class WorkerSource(NamedTuple):
     """A worker that holds the bytes. endpoint: base URL, as ``http://127.0.0.1:9101``."""
 
     node_id: UUID
@@ -46,7 +46,7 @@ class Delivery(NamedTuple):
     span: Span
     status: int
     headers: list[tuple[str, str]]
-    sources: tuple[Source, ...] = ()
+    sources: tuple[WorkerSource, ...] = ()
     is_verified: bool = False
     is_hit: bool = True
     crc32: int | None = None

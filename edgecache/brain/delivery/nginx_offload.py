@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 from uuid import UUID
 
-from edgecache.brain.delivery.delivery import Delivery, Source
+from edgecache.brain.delivery.delivery import Delivery, WorkerSource
 from edgecache.brain.delivery.local_files import LocalFiles
 from edgecache.brain.identity_memo import Memo
 from edgecache.http.scope import Scope
@@ -114,7 +114,7 @@ class NginxOffload:
             return ""
         return stores
 
-    def source(self, delivery: Delivery, scope: Scope) -> Source | None:
+    def source(self, delivery: Delivery, scope: Scope) -> WorkerSource | None:
         """Return the worker whose file nginx may send for a delivery, None if there is none."""
         stores = self.stores(scope)
         if not stores or delivery.is_verified or delivery.status != 200 or not delivery.is_whole:
@@ -131,7 +131,7 @@ class NginxOffload:
         return None
 
 
-def headers_for_file(delivery: Delivery, source: Source) -> list[tuple[str, str]]:
+def headers_for_file(delivery: Delivery, source: WorkerSource) -> list[tuple[str, str]]:
     """Return the headers that make nginx send the file of a worker."""
     uri = f"{STORE_PATH}/{_store_name(source.node_id)}/{object_file(delivery.sha256)}"
     return [*delivery.headers, ("x-accel-redirect", uri)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from edgecache.brain.delivery.delivery import Delivery, Source, Span
+from edgecache.brain.delivery.delivery import Delivery, Span, WorkerSource
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.values import BucketInfo, ObjectVersion
@@ -10,7 +10,7 @@ from edgecache.brain.values import BucketInfo, ObjectVersion
 
 async def sources_of(
     directory: Directory, nodes: Nodes, bucket: BucketInfo, version: ObjectVersion, region: str
-) -> tuple[Source, ...]:
+) -> tuple[WorkerSource, ...]:
     """Return the workers that hold a version, nearest to the region first.
 
     Raises DatabaseUnavailable.
@@ -34,7 +34,7 @@ def delivery_of(
     span: Span,
     status: int,
     headers: Sequence[tuple[str, str]],
-    sources: tuple[Source, ...],
+    sources: tuple[WorkerSource, ...],
     is_hit: bool,
 ) -> Delivery:
     """Return the delivery of a span of a version."""

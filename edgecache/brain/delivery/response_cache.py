@@ -9,7 +9,7 @@ headers in the place of the object's are decided anew.
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from edgecache.brain.delivery.delivery import Delivery, Source
+from edgecache.brain.delivery.delivery import Delivery, WorkerSource
 from edgecache.brain.delivery.streaming import Fallback
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.fetch.object_cache import ObjectCache
@@ -44,7 +44,7 @@ class CachedPlan:
     fallback: Fallback
     region: str
     holders: tuple[Any, ...]
-    sources: frozenset[Source]
+    sources: frozenset[WorkerSource]
     stamp: int
 
 

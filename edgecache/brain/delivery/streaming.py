@@ -121,7 +121,7 @@ class Streamer:
                 self._record(delivery, response.node_id, exchange, seconds)
         return False
 
-    def is_at_hand(self, delivery: Delivery, exchange: Exchange) -> bool:
+    def is_available_locally(self, delivery: Delivery, exchange: Exchange) -> bool:
         """True if the bytes are in memory, or in a file that nginx or the kernel may send."""
         if delivery.sha256 in self.hot or self._own_files.has_sent(delivery.sha256):
             return True

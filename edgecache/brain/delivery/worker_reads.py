@@ -9,7 +9,7 @@ from uuid import UUID
 import structlog
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.delivery.delivery import Delivery, Source
+from edgecache.brain.delivery.delivery import Delivery, WorkerSource
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import DatabaseUnavailable, Overloaded
@@ -45,7 +45,7 @@ class WorkerReads:
         await self._background.stop()
 
     async def whole(
-        self, delivery: Delivery, source: Source, check: BlockChecks, started: float
+        self, delivery: Delivery, source: WorkerSource, check: BlockChecks, started: float
     ) -> bytes:
         """Return all bytes that the check wants, which are few.
 
@@ -55,7 +55,7 @@ class WorkerReads:
         async with self._request(
             delivery, source, check, started, waits_for_body=True
         ) as connection:
-            body = check.accept(connection.all_of_it())
+            body = check.accept(connection.whole_body())
             if check.position != check.end:
                 raise WrongBytes
             self._nodes.record_right_bytes(source.node_id, delivery.sha256)
@@ -64,7 +64,7 @@ class WorkerReads:
     async def pieces(
         self,
         delivery: Delivery,
-        source: Source,
+        source: WorkerSource,
         check: BlockChecks,
         started: float,
         *,
@@ -113,7 +113,9 @@ class WorkerReads:
         holders = map(self._nodes.get, await self._directory.locations(delivery.sha256))
         return any(row is not None and not row.may_hold(owner, is_public=False) for row in holders)
 
-    def note_failure(self, delivery: Delivery, source: Source, failure: RequestFailed) -> None:
+    def note_failure(
+        self, delivery: Delivery, source: WorkerSource, failure: RequestFailed
+    ) -> None:
         """Record that a worker did not send the bytes; a 404 means that it does not hold them."""
         if failure.status == 404:
             self._background.add(self._drop_location(delivery.sha256, source.node_id))
@@ -128,7 +130,7 @@ class WorkerReads:
     async def _request(
         self,
         delivery: Delivery,
-        source: Source,
+        source: WorkerSource,
         check: BlockChecks,
         started: float,
         *,
@@ -165,7 +167,7 @@ class WorkerReads:
         finally:
             statistics.running -= 1
 
-    def _ticket(self, delivery: Delivery, source: Source) -> str:
+    def _ticket(self, delivery: Delivery, source: WorkerSource) -> str:
         grant = TicketGrant(delivery.tenant, delivery.bucket_id, delivery.sha256, delivery.size)
         return self._tickets.for_own_read(source.node_id, grant, now=time.time())
 

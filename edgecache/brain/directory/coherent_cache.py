@@ -16,7 +16,7 @@ V = TypeVar("V")
 MAX_ENTRIES: Final = 10_000
 
 
-class _Changed:
+class _Invalidations:
     """What was announced during a read. everything: announcements may have been missed."""
 
     __slots__ = ("everything", "rows")
@@ -43,7 +43,7 @@ class CoherentCache(Generic[K, V]):
         # The keys under which a row's value is known.
         self._keys: dict[Hashable, set[K]] = {}
         # What is announced during each read that runs.
-        self._reads: set[_Changed] = set()
+        self._reads: set[_Invalidations] = set()
         self._loading: dict[K, asyncio.Task[V | None]] = {}
         self._joined: JoinedReads[K, V | None] = JoinedReads()
         coherence.subscribe(topic, self._forget)
@@ -72,7 +72,7 @@ class CoherentCache(Generic[K, V]):
         return await asyncio.shield(loading)
 
     async def _load(self, key: K, load: Callable[[], Coroutine[Any, Any, V | None]]) -> V | None:
-        changed = _Changed()
+        changed = _Invalidations()
         self._reads.add(changed)
         try:
             value = await load()

@@ -121,11 +121,11 @@ class Hosts:
         own = any(host == name or host.endswith(f".{name}") for name in self._s3_domains)
         return not own and DOMAIN.fullmatch(host) is not None
 
-    def is_not_a_bucket_host(self, authority: str) -> bool:
-        """True if a Host header certainly names no bucket; False if a look-up is necessary."""
+    def may_name_bucket(self, authority: str) -> bool:
+        """False if a Host header certainly names no bucket; True if a look-up is necessary."""
         host = host_name(authority)
         known = self._known.known(None)
-        return not self.can_be_bucket_host(host) if known is None else host not in known
+        return self.can_be_bucket_host(host) if known is None else host in known
 
     def known_bucket_id(self, authority: str) -> int | None:
         """Return the bucket of a Host header if it is in memory, and that is current."""
@@ -194,7 +194,7 @@ class Hosts:
         rows = await self._database.all(DUE, [AGAIN_AFTER_HOURS, ROUND])
         return [(row.host, row.token) for row in rows]
 
-    async def looked_at(
+    async def record_check(
         self, *, there: list[str], gone: list[str], unanswered: list[str]
     ) -> list[LapsedHost]:
         """Store the results of a check, by token; return the hosts that were lost.

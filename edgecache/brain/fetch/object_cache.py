@@ -235,7 +235,7 @@ class ObjectCache:
         """
         check_key(key)
         if bucket.origin_id is None:
-            async with self._managed.writing(bucket.tenant, body) as stored:
+            async with self._managed.write(bucket.tenant, body) as stored:
                 return await self._stored_writes.put(
                     bucket, key, body, fields, conditions, stored=stored
                 )
@@ -257,7 +257,7 @@ class ObjectCache:
 
         Raises what ``put`` and the pieces raise.
         """
-        async with self._managed.writing_pieces(bucket.tenant, pieces, size) as (body, stored):
+        async with self._managed.write_stream(bucket.tenant, pieces, size) as (body, stored):
             return await self._stored_writes.put(
                 bucket, check_key(key), body, fields, conditions, stored=stored
             )

@@ -85,7 +85,7 @@ class OriginWrites:
             # Successful or not, the previous version must not be served any more.
             await self._settle_own(write_id, bucket.id, keys)
 
-    async def around(
+    async def run_recorded(
         self, bucket: BucketInfo, key: str, write: Callable[[], Awaitable[Sequence[str]]]
     ) -> None:
         """Run a write that may change a key at the origin; all brains forget the key afterwards.

@@ -200,7 +200,7 @@ class SharedFetch:
         with self._reading():
             while not self._is_whole:
                 if self.failure is not None:
-                    raise self.failure.again()
+                    raise self.failure.copy()
                 await self._progress.wait()
 
     def final_version(self, found: ObjectVersion) -> ObjectVersion:
@@ -225,7 +225,7 @@ class SharedFetch:
                     position += len(piece)
                     yield piece
                 elif self.failure is not None:
-                    raise self.failure.again()
+                    raise self.failure.copy()
                 elif self._is_whole:
                     break
                 else:

@@ -20,7 +20,7 @@ from edgecache.brain.errors import (
     OriginMissing,
     OriginTimeout,
     Overloaded,
-    VariantLearned,
+    VariantChanged,
 )
 from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.fetch.leases import Leases
@@ -205,7 +205,7 @@ class Singleflight:
     ) -> ObjectVersion | None:
         """Hold the lease until the stack unwinds, or return what the brain that held it fetched.
 
-        Raises VariantLearned when the name is no longer the request's.
+        Raises VariantChanged when the name is no longer the request's.
         """
         if not self._coherence.peers:
             return None
@@ -221,7 +221,7 @@ class Singleflight:
                         await self._leases.wait(fetch.name)
                     found = await self._directory.find(*fetch.name)
                     if found is None and await _is_renamed(fetch):
-                        raise VariantLearned
+                        raise VariantChanged
                     if found is not None and found.generation > known and request.takes(found):
                         # A variant can be fetched again only with the headers of its request.
                         if await self._wait_for_bytes(found) or not found.variant:

@@ -67,7 +67,7 @@ def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
         row = await buckets.change(tenant, bucket_id, options)
         if options.is_public is not None:
             # Objects that became private leave other organizations' nodes.
-            await repair.again()
+            await repair.request_walk()
         return JsonResponse(shape(row))
 
     async def delete(call: JsonCall) -> JsonResponse:

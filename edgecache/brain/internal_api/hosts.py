@@ -57,19 +57,19 @@ def _again(hosts: Hosts) -> list[Route]:
         rows = await hosts.due()
         return JsonResponse({"hosts": [{"host": host, "token": token} for host, token in rows]})
 
-    async def looked_at(call: JsonCall) -> JsonResponse:
+    async def record_check(call: JsonCall) -> JsonResponse:
         body = Fields(call.body)
         results = {
             name: body.texts(name, limit=ROUND, length=TOKEN_CHARS)
             for name in ("there", "gone", "unanswered")
         }
         body.finish()
-        rows = await hosts.looked_at(**results)
+        rows = await hosts.record_check(**results)
         return JsonResponse({"lapsed": rows})
 
     return [
         Route("GET", "/v1/everyone/hosts", due),
-        Route("POST", "/v1/everyone/hosts", looked_at),
+        Route("POST", "/v1/everyone/hosts", record_check),
     ]
 
 

@@ -10,7 +10,7 @@ from edgecache.table import Table
 class Look(Table):
     """One look. It is written before the node is asked: its receipt is never counted.
 
-    id: the ticket's. path, outcome: see ``brain.audits.reading``; no outcome while it runs.
+    id: the ticket's. path, outcome: see ``brain.audits.node_checks``; no outcome while it runs.
     vantage: the address that it came from, never shown. is_recheck: of a node in quarantine. size:
     bytes asked for.
     """

@@ -25,7 +25,7 @@ LABEL: Final = "made by bootstrap"
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ObjectApiCredentials:
     """Credentials of the object API for the development organization."""
 
     bucket: str
@@ -67,7 +67,7 @@ def register(node: LocalNode, *, endpoint: str = "") -> None:
         )
 
 
-def development_access(tenant: Tenant, file: Path) -> Access:
+def development_access(tenant: Tenant, file: Path) -> ObjectApiCredentials:
     """Return a bucket and an access key of an environment; the secret is kept in a file (0600).
 
     A new key is made when the file is missing or belongs to another database.
@@ -80,14 +80,14 @@ def development_access(tenant: Tenant, file: Path) -> Access:
     if known is not None and AccessKey.objects.filter(**mine, pk=known.access_key_id).exists():
         return known
     key_id, secret = new_pair()
-    access = Access(bucket.name, key_id, secret)
+    access = ObjectApiCredentials(bucket.name, key_id, secret)
     write_private(file, json.dumps(access.as_json()))
     AccessKey.objects.create(pk=key_id, **mine, secret=encrypt(secret), label=LABEL)
     return access
 
 
-def _read(file: Path) -> Access | None:
+def _read(file: Path) -> ObjectApiCredentials | None:
     try:
-        return Access(**json.loads(read_text(file)))
+        return ObjectApiCredentials(**json.loads(read_text(file)))
     except (ValueError, TypeError):
         return None

@@ -12,7 +12,7 @@ import structlog
 
 from edgecache.brain.background import BackgroundTasks, PeriodicTask, wait_for_wakeup
 from edgecache.brain.database import Database
-from edgecache.brain.delivery.delivery import Source
+from edgecache.brain.delivery.delivery import WorkerSource
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.nodes import node_jobs, node_rows
@@ -149,7 +149,7 @@ class Nodes:
         *,
         organization_id: int,
         is_public: bool,
-    ) -> tuple[Source, ...]:
+    ) -> tuple[WorkerSource, ...]:
         """Return the nodes to read a blob from, nearest first; empty if no holder is usable.
 
         holders: ``directory.locations``. region: the client's. Suspect nodes, and those that failed
@@ -173,7 +173,7 @@ class Nodes:
                 poor.append(row)
         if len(good) > 1:
             good = order(good, self._statistics, region, self._region_map)
-        return tuple([Source(row.id, row.endpoint) for row in (*good, *poor)])
+        return tuple([WorkerSource(row.id, row.endpoint) for row in (*good, *poor)])
 
     def candidates(self, organization_id: int, *, is_public: bool) -> list[NodeRow]:
         """Return the nodes that can store an object of this organization's bucket."""

@@ -113,7 +113,7 @@ class Repair(PeriodicTask):
         coherence.on_loss(self._check_again)
         super().__init__("repair", self._round, lambda: asyncio.sleep(nodes.interval_s / 2))
 
-    async def again(self) -> None:
+    async def request_walk(self) -> None:
         """Request a walk after a change of what may be stored where. Raises DatabaseUnavailable."""
         async with self._coherence.transaction(wait_for_acks=False) as change:
             change.announce(TOPIC)

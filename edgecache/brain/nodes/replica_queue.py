@@ -49,7 +49,7 @@ class ReplicaQueue:
         return True
 
     @asynccontextmanager
-    async def taken(
+    async def next_requests(
         self, *, limit: int, limit_bytes: int
     ) -> AsyncIterator[Sequence[ReplicaRequest]]:
         """Wait for requests; the block uploads the oldest of one bucket, at least one."""

@@ -98,7 +98,7 @@ class Replication:
         self, queue: ReplicaQueue, limit: int, limit_bytes: int, *, pause_s: float = 0
     ) -> None:
         while True:
-            async with queue.taken(limit=limit, limit_bytes=limit_bytes) as requests:
+            async with queue.next_requests(limit=limit, limit_bytes=limit_bytes) as requests:
                 await self._upload(requests)
             if pause_s and len(queue) < limit:
                 await asyncio.sleep(pause_s)

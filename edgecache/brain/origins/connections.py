@@ -51,7 +51,7 @@ class Pool(Protocol):
     async def aclose(self) -> None: ...
 
 
-class Line:
+class OriginConnections:
     """Connections to one origin. stall_timeout_s: how long one of them may be silent."""
 
     def __init__(self, pool: Pool, stall_timeout_s: float = STALL_TIMEOUT_S) -> None:
@@ -174,7 +174,7 @@ class Reply:
 
 @asynccontextmanager
 async def exchange(
-    line: Line,
+    connections: OriginConnections,
     request: Request,
     *,
     repeats: bool = True,
@@ -186,25 +186,25 @@ async def exchange(
     Raises OriginTimeout, OriginFailed, OriginForbidden.
     """
     attempts = ATTEMPTS if repeats else 1
-    async with line.in_use(), contextlib.AsyncExitStack() as stack:
+    async with connections.in_use(), contextlib.AsyncExitStack() as stack:
         for attempt in range(1, attempts + 1):
             is_last = attempt == attempts
             try:
-                response = await _send(line, request)
+                response = await _send(connections, request)
             except OriginFailed:
                 if is_last:
                     raise
             else:
                 if is_last or response.status not in try_again:
                     break
-                await line.close(response)
+                await connections.close(response)
             await asyncio.sleep(PAUSE_S)
-        stack.push_async_callback(line.close, response)
+        stack.push_async_callback(connections.close, response)
         pairs = pairs_of(response.headers)
         yield Reply(response.status, pairs, _body(response), lambda: _is_complete(response, pairs))
 
 
-async def _send(line: Line, request: Request) -> httpcore.Response:
+async def _send(connections: OriginConnections, request: Request) -> httpcore.Response:
     given = {name.lower() for name, _ in request.headers}
     common = (pair for pair in COMMON if pair[0] not in given)
     headers = [(name.encode(), value.encode()) for name, value in (*common, *request.headers)]
@@ -216,10 +216,10 @@ async def _send(line: Line, request: Request) -> httpcore.Response:
     )
     with _named():
         if request.body:
-            return await line.send(sent)
+            return await connections.send(sent)
         try:
-            async with asyncio.timeout(line.head_timeout_s):
-                return await line.send(sent)
+            async with asyncio.timeout(connections.head_timeout_s):
+                return await connections.send(sent)
         except TimeoutError as exc:
             raise OriginTimeout from exc
 

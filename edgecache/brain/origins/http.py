@@ -16,7 +16,13 @@ from edgecache.brain.errors import (
     OriginMissing,
     OriginReadOnly,
 )
-from edgecache.brain.origins.connections import TRY_AGAIN, Line, Reply, Request, exchange
+from edgecache.brain.origins.connections import (
+    TRY_AGAIN,
+    OriginConnections,
+    Reply,
+    Request,
+    exchange,
+)
 from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
 from edgecache.brain.origins.headers import Pairs, answer_of
 from edgecache.brain.values import Conditions, Fields, Listing, StagedFile, check_url_key
@@ -36,8 +42,10 @@ SAFE_QUERY: Final = SAFE_ENCODED + "?"
 class HttpDriver:
     """A base URL; a key is what comes behind it."""
 
-    def __init__(self, line: Line, base_url: str, *, prefix: str, authorization: str = "") -> None:
-        self._line = line
+    def __init__(
+        self, connections: OriginConnections, base_url: str, *, prefix: str, authorization: str = ""
+    ) -> None:
+        self._connections = connections
         self._base = base_url.rstrip("/") + "/" + quote(prefix, safe=SAFE)
         self._authorization = authorization
 
@@ -73,7 +81,7 @@ class HttpDriver:
         gain their rights. body: as long as the headers say.
         """
         request = Request(method, url, _head(headers, url), body)
-        async with exchange(self._line, request, repeats=False) as reply:
+        async with exchange(self._connections, request, repeats=False) as reply:
             yield reply
 
     def url(self, key: str, query: str = "", *, path: str | None = None) -> str:
@@ -139,7 +147,7 @@ class HttpDriver:
             headers.append(("authorization", self._authorization))
         # A response that is handed on is handed on as it is: 503 is one as well.
         try_again = frozenset() if request.takes_any_status else TRY_AGAIN
-        asking = exchange(self._line, Request(method, url, headers), try_again=try_again)
+        asking = exchange(self._connections, Request(method, url, headers), try_again=try_again)
         async with asking as reply:
             yield reply
 

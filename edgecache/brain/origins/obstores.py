@@ -65,7 +65,7 @@ RETRY: Final[dict[str, Any]] = {"max_retries": 1, "retry_timeout": timedelta(sec
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ObstoreAccess:
     """How obstore reaches an origin: over TLS, through the brain's proxy. trust: PEM, besides."""
 
     proxy_url: str
@@ -207,7 +207,7 @@ class ObstoreDriver:
         return replace(row, key=row.key.removeprefix(self.prefix))
 
 
-def open_gcs(config: OriginConfig, link: Link) -> GCSStore:
+def open_gcs(config: OriginConfig, access: ObstoreAccess) -> GCSStore:
     """Return the store of a Google Cloud Storage bucket."""
     settings: GCSConfig = {
         "bucket": config.config["bucket"],
@@ -215,14 +215,14 @@ def open_gcs(config: OriginConfig, link: Link) -> GCSStore:
     }
     if not config.secret:
         settings["skip_signature"] = True
-        return GCSStore(config=settings, **link.options())
+        return GCSStore(config=settings, **access.options())
     account = orjson.loads(config.secret["service_account"])
     return GCSStore(
-        config=settings, credential_provider=lambda: google_token(account), **link.options()
+        config=settings, credential_provider=lambda: google_token(account), **access.options()
     )
 
 
-def open_azure(config: OriginConfig, link: Link) -> AzureStore:
+def open_azure(config: OriginConfig, access: ObstoreAccess) -> AzureStore:
     """Return the store of an Azure container."""
     account = config.config["account"]
     settings: AzureConfig = {
@@ -233,9 +233,9 @@ def open_azure(config: OriginConfig, link: Link) -> AzureStore:
     }
     if not config.secret:
         settings["skip_signature"] = True
-        return AzureStore(config=settings, **link.options())
+        return AzureStore(config=settings, **access.options())
     given = _azure_credential(config.secret)
-    return AzureStore(config=settings, credential_provider=lambda: given, **link.options())
+    return AzureStore(config=settings, credential_provider=lambda: given, **access.options())
 
 
 def _azure_credential(secret: Mapping[str, str]) -> "AzureCredential":

@@ -20,7 +20,7 @@ from edgecache.brain.directory.coherent_cache import CoherentCache
 from edgecache.brain.errors import OriginFailed
 from edgecache.brain.origins import obstores
 from edgecache.brain.origins.config import OriginConfig
-from edgecache.brain.origins.connections import STALL_TIMEOUT_S, Line
+from edgecache.brain.origins.connections import STALL_TIMEOUT_S, OriginConnections
 from edgecache.brain.origins.driver import Driver
 from edgecache.brain.origins.egress.guard import Guard, Resolve
 from edgecache.brain.origins.egress.pool import ConnectionPool
@@ -45,12 +45,16 @@ Opener = Callable[[str], Driver]
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
-    """An origin that is in use. row: what it is made from. line: None where obstore has its own."""
+class OpenOrigin:
+    """An origin that is in use.
+
+    row: what it is made from.
+    connections: None where obstore has its own.
+    """
 
     row: Row
     opener: Opener
-    line: Line | None = None
+    connections: OriginConnections | None = None
 
 
 class Origins:
@@ -82,7 +86,7 @@ class Origins:
         self._rows: CoherentCache[int, Row] = CoherentCache(
             coherence, "origin", row_of=lambda row: row.id
         )
-        self._open: OrderedDict[int, Open] = OrderedDict()
+        self._open: OrderedDict[int, OpenOrigin] = OrderedDict()
         self._closing = BackgroundTasks()
         coherence.subscribe("origin", self._close)
         coherence.on_loss(self._on_loss)
@@ -123,7 +127,7 @@ class Origins:
             raise OriginFailed("The bucket's origin is not there any more.")
         return row
 
-    def _opened(self, row: Row, origin_id: int) -> Open:
+    def _opened(self, row: Row, origin_id: int) -> OpenOrigin:
         try:
             secret = orjson.loads(decrypt(row.secret)) if row.secret else {}
         except InvalidToken:
@@ -131,50 +135,54 @@ class Origins:
             raise OriginFailed("The origin's credentials cannot be read.") from None
         config = OriginConfig(row.kind, row.config, secret)
         if config.kind in {"gcs", "azure"}:
-            return Open(row, self._through_proxy(config, row.organization_id))
+            return OpenOrigin(row, self._through_proxy(config, row.organization_id))
         pool = ConnectionPool(self._resolve(row.organization_id), self._trust)
-        line = Line(pool, self._stall_timeout_s)
+        connections = OriginConnections(pool, self._stall_timeout_s)
         if config.kind == "http":
-            return Open(row, partial(_http, line, config), line)
-        return Open(row, partial(_s3, line, config, self._staging), line)
+            return OpenOrigin(row, partial(_http, connections, config), connections)
+        return OpenOrigin(row, partial(_s3, connections, config, self._staging), connections)
 
     def _resolve(self, owner: int) -> Resolve:
         return partial(self._guard.resolve, owner=owner)
 
     def _through_proxy(self, config: OriginConfig, owner: int) -> Opener:
         resolve = self._resolve(owner)
-        link = obstores.Link(self._proxy.url(owner), self._stall_timeout_s, self._trust_pem)
+        access = obstores.ObstoreAccess(
+            self._proxy.url(owner), self._stall_timeout_s, self._trust_pem
+        )
         if config.kind == "gcs":
-            gcs = obstores.open_gcs(config, link)
+            gcs = obstores.open_gcs(config, access)
             endpoint = config.config.get("endpoint", obstores.GOOGLE)
             return lambda prefix: obstores.ObstoreDriver(gcs, resolve, endpoint, prefix=prefix)
-        azure = obstores.open_azure(config, link)
+        azure = obstores.open_azure(config, access)
         endpoint = obstores.azure_endpoint(config)
         return lambda prefix: obstores.ObstoreDriver(azure, resolve, endpoint, prefix=prefix)
 
     def _close(self, origin_id: int) -> None:
         opened = self._open.pop(origin_id, None)
-        if opened is not None and opened.line is not None:
-            self._closing.add(opened.line.retire())
+        if opened is not None and opened.connections is not None:
+            self._closing.add(opened.connections.retire())
 
     def _on_loss(self) -> None:
         for origin_id in tuple(self._open):
             self._close(origin_id)
 
 
-def _http(line: Line, config: OriginConfig, prefix: str) -> HttpDriver:
+def _http(connections: OriginConnections, config: OriginConfig, prefix: str) -> HttpDriver:
     authorization = config.secret.get("authorization", "")
-    return HttpDriver(line, config.config["url"], prefix=prefix, authorization=authorization)
+    return HttpDriver(connections, config.config["url"], prefix=prefix, authorization=authorization)
 
 
-def _s3(line: Line, config: OriginConfig, staging: Staging, prefix: str) -> S3Driver:
+def _s3(
+    connections: OriginConnections, config: OriginConfig, staging: Staging, prefix: str
+) -> S3Driver:
     secret = config.secret
     credentials = None
     if secret:
         credentials = Credentials(
             secret["access_key_id"], secret["secret_access_key"], secret.get("session_token", "")
         )
-    return S3Driver(line, place_of(config.config, prefix), credentials, staging)
+    return S3Driver(connections, place_of(config.config, prefix), credentials, staging)
 
 
 @cache

@@ -23,7 +23,7 @@ from edgecache.brain.errors import (
     OriginMissing,
     PreconditionFailed,
 )
-from edgecache.brain.origins.connections import Line, Reply, Request, exchange
+from edgecache.brain.origins.connections import OriginConnections, Reply, Request, exchange
 from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
 from edgecache.brain.origins.headers import answer_of, date_of, etag_of
 from edgecache.brain.origins.s3_documents import (
@@ -79,8 +79,10 @@ def place_of(config: Mapping[str, str], prefix: str) -> S3Place:
 class S3Requests:
     """Signed requests to one bucket. credentials: None asks anonymously."""
 
-    def __init__(self, line: Line, place: S3Place, credentials: Credentials | None) -> None:
-        self._line = line
+    def __init__(
+        self, connections: OriginConnections, place: S3Place, credentials: Credentials | None
+    ) -> None:
+        self._connections = connections
         self._place = place
         self._credentials = credentials
 
@@ -115,7 +117,7 @@ class S3Requests:
                 now=datetime.now(UTC),
             )
         request = Request(method, f"{url}?{search}" if search else url, sent, body)
-        async with exchange(self._line, request, repeats=repeats) as reply:
+        async with exchange(self._connections, request, repeats=repeats) as reply:
             yield reply
 
 
@@ -123,9 +125,13 @@ class S3Driver:
     """One bucket of an S3 origin. credentials: None asks anonymously."""
 
     def __init__(
-        self, line: Line, place: S3Place, credentials: Credentials | None, staging: Staging
+        self,
+        connections: OriginConnections,
+        place: S3Place,
+        credentials: Credentials | None,
+        staging: Staging,
     ) -> None:
-        self._ask = S3Requests(line, place, credentials).ask
+        self._ask = S3Requests(connections, place, credentials).ask
         self._prefix = place.prefix
         self._staging = staging
 

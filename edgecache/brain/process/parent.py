@@ -21,7 +21,7 @@ from edgecache.brain.process.process import HANDED_OVER_S, STOP, STOP_HANDED_OVE
 from edgecache.brain.process.sockets import Sockets, open_sockets
 from edgecache.brain.process.takeover import Successor, inherited, report_ready
 from edgecache.brain.siblings.mailboxes import Mailboxes
-from edgecache.brain.siblings.place import Place
+from edgecache.brain.siblings.process_context import ProcessContext
 from edgecache.brain.siblings.shared_memory import SharedMemory
 from edgecache.http.server.server import tls_context
 from edgecache.runtime.resource_limits import share_memory
@@ -44,7 +44,7 @@ POLL_S: Final = 5.0
 STOP_PARTS_S: Final = 15.0
 
 
-Serve = Callable[[Place], int]
+Serve = Callable[[ProcessContext], int]
 
 
 class Parent:
@@ -176,7 +176,7 @@ class Parent:
             die_with(parent, signal.SIGKILL)
             on_ready = partial(os.kill, parent, SERVES)
             status = self._serve(
-                Place(place, self._sockets, self._memory, self._mailboxes, on_ready)
+                ProcessContext(place, self._sockets, self._memory, self._mailboxes, on_ready)
             )
         except BaseException:
             log.exception("brain_process_failed", place=place)

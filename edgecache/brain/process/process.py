@@ -21,7 +21,7 @@ STOP: Final = signal.SIGTERM
 STOP_HANDED_OVER: Final = signal.SIGUSR1
 
 
-class Part(Protocol):
+class ProcessPart(Protocol):
     """A part of the process: some start tasks when they are used, and only have to be stopped."""
 
     async def stop(self) -> None:
@@ -39,7 +39,7 @@ class Starts(Protocol):
 class BrainProcess:
     """A process that is wired and not started yet."""
 
-    def __init__(self, parts: Sequence[Part], listeners: Listeners) -> None:
+    def __init__(self, parts: Sequence[ProcessPart], listeners: Listeners) -> None:
         """parts: in start order, without the listeners."""
         self._parts = parts
         self._listeners = listeners

@@ -101,7 +101,7 @@ class ObjectApi:
         entry.client = parts.streamer.offload.client_of(scope)
         use_share_of_unknown_client(entry.client)
         may_be_cdn = scope.raw_path.startswith(CDN_PREFIX)
-        may_be_cdn = may_be_cdn or not parts.hosts.is_not_a_bucket_host(scope.authority)
+        may_be_cdn = may_be_cdn or parts.hosts.may_name_bucket(scope.authority)
         if may_be_cdn and await self._served_by_cdn(scope, exchange, entry):
             return
         request = requests.parse(

@@ -16,7 +16,7 @@ from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.metering.latencies import Latencies
 from edgecache.brain.metering.meters import Measure, Meters, Traffic
 from edgecache.brain.siblings.mailboxes import Mailbox
-from edgecache.brain.siblings.place import Place
+from edgecache.brain.siblings.process_context import ProcessContext
 from edgecache.brain.storage.disk.staging import Staging
 
 EVERY_S: Final = 1.0
@@ -31,19 +31,19 @@ class Siblings(PeriodicTask):
 
     def __init__(
         self,
-        place: Place,
+        context: ProcessContext,
         coherence: Coherence,
         staging: Staging,
         meters: Meters,
         count_parts: Callable[[], Awaitable[None]],
     ) -> None:
-        """place: this process's. count_parts: counts the parts of uploads of all processes."""
-        self._memory = place.memory
-        self._number = place.number
+        """context: this process's. count_parts: counts the parts of uploads of all processes."""
+        self._memory = context.memory
+        self._number = context.number
         self._mailbox = Mailbox(
-            place.mailboxes,
-            place.number,
-            is_serving=place.memory.is_serving,
+            context.mailboxes,
+            context.number,
+            is_serving=context.memory.is_serving,
             work=self._publish_all,
             # Its confirmations are not waited for any more.
             on_ended=coherence.end_peer,

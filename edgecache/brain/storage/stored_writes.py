@@ -133,15 +133,15 @@ async def write_all(
     if wait_for_locks:
         (one,) = writes
         await commits.lock_keys(change, one.bucket.id, [one.key])
-    begun = await _begin(change, writes)
+    state = await _begin(change, writes)
     ready = [
         write
         for write in writes
-        if await _is_ready(change, write, begun, outcomes, wait_for_locks=wait_for_locks)
+        if await _is_ready(change, write, state, outcomes, wait_for_locks=wait_for_locks)
     ]
     durable = await _place(store, [write for write in ready if not write.stored], outcomes)
     durable += await _record(change, store, [write for write in ready if write.stored], outcomes)
-    await _write_rows(change, durable, begun, outcomes)
+    await _write_rows(change, durable, state, outcomes)
     for write in durable:
         if write.conditions.upload:
             outcomes.parts += await upload_rows.delete(change, write.conditions.upload)
@@ -154,14 +154,14 @@ async def write_all(
 async def _is_ready(
     change: AnnouncingTransaction,
     write: Write,
-    begun: "_Begun",
+    state: "_LockedState",
     outcomes: Outcomes,
     *,
     wait_for_locks: bool,
 ) -> bool:
     """True if a write can go on; else note why not."""
-    row, upload = begun.current.get(write.name), write.conditions.upload
-    if write.name not in begun.free or row is None:
+    row, upload = state.current.get(write.name), write.conditions.upload
+    if write.name not in state.free or row is None:
         outcomes.contended.append(write)
         return False
     try:
@@ -194,7 +194,7 @@ def check_conditions(current: Row | None, conditions: Conditions) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
+class _LockedState:
     """What is known of the keys: those whose lock was free, their rows, the next generations."""
 
     free: Collection[Name]
@@ -202,7 +202,7 @@ class _Begun:
     generations: Sequence[Row]
 
 
-async def _begin(change: AnnouncingTransaction, writes: Sequence[Write]) -> _Begun:
+async def _begin(change: AnnouncingTransaction, writes: Sequence[Write]) -> _LockedState:
     """Lock, hold the blobs, read the keys' rows: each sees what is before it, but waits once.
 
     The blobs' rows come before their files: while they are held, garbage collection cannot delete
@@ -211,7 +211,7 @@ async def _begin(change: AnnouncingTransaction, writes: Sequence[Write]) -> _Beg
     manifests = {write.body.manifest.sha256: write.body.manifest for write in writes}
     ids, keys = [write.bucket.id for write in writes], [write.key for write in writes]
     await change.run(BY_INDEX)
-    free, current, held, generations = await change.together(
+    free, current, held, generations = await change.run_pipelined(
         (commits.TRY_LOCK_KEYS, [sorted(set(ids)), ids, keys]),
         (CURRENT, [ids, keys]),
         commits.hold_statement(manifests.values()),
@@ -221,7 +221,7 @@ async def _begin(change: AnnouncingTransaction, writes: Sequence[Write]) -> _Beg
         manifests.pop(row.sha256, None)
     if manifests:
         await commits.hold_blobs(change, manifests.values())
-    return _Begun(
+    return _LockedState(
         {(row.id, row.key, "") for row in free},
         {(row.bucket_id, row.key, ""): row for row in current},
         generations,
@@ -239,7 +239,7 @@ async def _place(store: DurableBytes, writes: Sequence[Write], outcomes: Outcome
     if others:
         errors += await store.place(
             [
-                store.placed(write.body.manifest)
+                store.as_placed_file(write.body.manifest)
                 if write.is_placed or not write.staged
                 else write.staged
                 for write in others
@@ -278,17 +278,17 @@ async def _record(
 
 
 async def _write_rows(
-    change: AnnouncingTransaction, writes: Sequence[Write], begun: _Begun, outcomes: Outcomes
+    change: AnnouncingTransaction, writes: Sequence[Write], state: _LockedState, outcomes: Outcomes
 ) -> None:
     if not writes:
         return
     now = datetime.now(UTC).replace(microsecond=0)
     columns = []
     gone: set[bytes] = set()
-    for write, next_row in zip(writes, begun.generations, strict=False):
+    for write, next_row in zip(writes, state.generations, strict=False):
         version, generation = _version(write, now), next_row.generation
         columns.append(_columns(version) | {"generation": generation})
-        current = begun.current[write.name]
+        current = state.current[write.name]
         gone |= {current.blob_id, current.cached_id} - {None, version.manifest.sha256}
         if current.has_variants:
             gone |= await commits.forget_variants(change, write.bucket.id, write.key)

@@ -68,17 +68,17 @@ class UploadParts:
 
         Raises TooManyParts, StoreUnavailable, DatabaseUnavailable.
         """
-        with self._stores.writing() as target:
+        with self._stores.open_write() as target:
             if target.store is not None:
                 await self._limit.check(tenant.organization_id, size)
 
     @asynccontextmanager
-    async def keeping(self, tenant: Tenant, staged: StagedFile) -> AsyncIterator[PartFile]:
+    async def storing(self, tenant: Tenant, staged: StagedFile) -> AsyncIterator[PartFile]:
         """Store a part; the block writes its row. The staged file is consumed.
 
         Raises TooManyParts, StoreUnavailable, Overloaded, StorageFull.
         """
-        with self._stores.writing() as target:
+        with self._stores.open_write() as target:
             if target.store is None:
                 name = await self._staging.keep_part(staged)
                 try:
@@ -91,7 +91,7 @@ class UploadParts:
             organization_id, size = tenant.organization_id, staged.manifest.size
             try:
                 await self._limit.check(organization_id, size)
-                with self._limit.arriving(organization_id, size):
+                with self._limit.count_arriving(organization_id, size):
                     await target.store.put(name, staged.path, size)
             finally:
                 await self._staging.discard(staged)

@@ -88,7 +88,7 @@ class UploadPartsLimit:
             raise TooManyParts(self._limit_bytes)
 
     @contextmanager
-    def arriving(self, organization_id: int, size: int) -> Iterator[None]:
+    def count_arriving(self, organization_id: int, size: int) -> Iterator[None]:
         """Count a part while its bytes and its row are written, and after the block."""
         self._arriving[organization_id] += size
         try:

@@ -42,10 +42,10 @@ class Transfer:
     length: int
     done: Callable[[int], None]
 
-    def taken(self, acknowledged: int) -> int:
+    def received_bytes(self, acknowledged: int) -> int:
         """Return how many bytes of the body the client has."""
-        taken = acknowledged - self.first - self.exchange.head_bytes
-        return min(self.length, max(0, taken)) if self.exchange.is_answered else 0
+        received = acknowledged - self.first - self.exchange.head_bytes
+        return min(self.length, max(0, received)) if self.exchange.is_answered else 0
 
 
 @dataclass(slots=True)
@@ -114,7 +114,10 @@ class AcknowledgementWatch:
         if acknowledged != watched.acknowledged:
             watched.acknowledged, watched.grew_at = acknowledged, now
         for transfer in list(watched.transfers):
-            if transfer.taken(acknowledged) == transfer.length and transfer.exchange.is_answered:
+            if (
+                transfer.received_bytes(acknowledged) == transfer.length
+                and transfer.exchange.is_answered
+            ):
                 watched.transfers.remove(transfer)
                 transfer.done(transfer.length)
         if transport.is_closing() and not transport.get_write_buffer_size():
@@ -129,7 +132,7 @@ class AcknowledgementWatch:
         del self._watched[transport]
         watched.sock.close()
         for transfer in watched.transfers:
-            transfer.done(transfer.taken(watched.acknowledged))
+            transfer.done(transfer.received_bytes(watched.acknowledged))
 
 
 def taken_by_kernel(sock: socket.socket) -> int | None:

@@ -1,8 +1,8 @@
 """The inventory: an SQLite file with the objects held, their queues, and unreported changes.
 
 The disk is the truth for bytes: after a crash a scan corrects the rows (``recovery``).
-Calls are short, and callers hold the store's lock (one connection writes), except for ``Reader``,
-which has its own connection.
+Calls are short, and callers hold the store's lock (one connection writes), except for
+``InventoryReader``, which has its own connection.
 """
 
 import sqlite3
@@ -136,7 +136,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-class Reader:
+class InventoryReader:
     """Looks up sizes, on the event loop's own connection: a write elsewhere does not hold it up."""
 
     def __init__(self, folder: Path) -> None:

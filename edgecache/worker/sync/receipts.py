@@ -15,7 +15,7 @@ from uuid import UUID
 from edgecache.protocol.receipts import ReceiptLine
 from edgecache.protocol.tickets import LEEWAY_S, REPLAY_FACTOR, Refusal, Ticket, TicketRefused
 from edgecache.runtime.shares import ShareKey, Shares
-from edgecache.worker.store.inventory import Reader
+from edgecache.worker.store.inventory import InventoryReader
 
 # Further tickets wait for the next write. An organization gets half of them, a bucket a third, one
 # network of clients a quarter.
@@ -75,7 +75,7 @@ class Use:
 class Receipts:
     """The tickets in use. For the event loop's thread; only ``write`` is for others."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: InventoryReader) -> None:
         self._reader = reader
         self._uses: dict[UUID, Use] = {}
         self._open = Shares(OPEN_LIMIT, refusal=TooManyTickets)

@@ -13,7 +13,7 @@ from edgecache.api import client
 from edgecache.api.errors import CacheUnavailable
 from edgecache.billing import consumer_credits, tasks
 from edgecache.billing.models import ServiceState
-from edgecache.billing.service import brain, operators, spend_caps, states
+from edgecache.billing.service import brain_notifications, operator_networks, spend_caps, states
 from edgecache.billing.usage import settlement
 from tests.accounts.webhooks.support import emitted, subscribe
 from tests.cast import session_of, signed_in
@@ -99,7 +99,7 @@ def test_only_a_payment_of_all_debts_ends_the_stop_and_does_so_at_once(
     assert states.current(alice.organization_id).status == "stopped"
     pay(alice, 1, "rest")
     assert states.current(alice.organization_id).status == "ok"
-    brain.notify(alice.organization_id)
+    brain_notifications.notify(alice.organization_id)
     assert [sent["is_stopped"] for _, sent in decisions] == [False]
     # The next debt begins a grace of its own.
     use(alice, NOW + 8 * DAY)
@@ -121,13 +121,13 @@ def test_a_brain_that_was_away_hears_it_later_and_once(
         with pytest.raises(CacheUnavailable):
             tasks.notify_brain(organization_id=alice.organization_id)
     for _ in range(2):
-        brain.send_unconfirmed()
+        brain_notifications.send_unconfirmed()
     ((path, sent),) = decisions
     assert path == f"/v1/organizations/{alice.organization_id}/service"
     assert sent["is_stopped"]
     # It may have lost its database since: each night it hears all again, as a newer decision.
     tasks.decide_again(timestamp=0)
-    brain.send_unconfirmed()
+    brain_notifications.send_unconfirmed()
     assert decisions[1][1]["is_stopped"]
     assert decisions[1][1]["version"] > sent["version"]
 
@@ -172,7 +172,7 @@ def test_a_spend_cap_is_mailed_about_twice_and_stops_until_the_next_month(
     cap(alice, 10)
     for hits in (79_999_999, 1, 1, 19_999_998, 1, 1):
         spend(alice, hits)
-        brain.send_unconfirmed()
+        brain_notifications.send_unconfirmed()
     assert mails(alice) == ["spend_cap_near", "spend_cap_reached"]
     assert [sent["is_stopped"] for _, sent in decisions] == [True]
     assert states.current(alice.organization_id).stopped_by == "spend_cap"
@@ -242,7 +242,7 @@ def test_the_brain_learns_where_operators_members_come_from(
         return nodes if method == "GET" else said.append((path, sent["body"]))
 
     monkeypatch.setattr(client, "call", call)
-    operators.send_networks(now=now)
+    operator_networks.send_networks(now=now)
     ((path, body),) = said
     assert path == f"/v1/operators/{alice.organization_id}/networks"
     assert body == {"networks": ["198.51.100.0/24", "2001:db8:7:100::/56"]}

@@ -14,7 +14,7 @@ from tests.edgecache.databases import ROOT
 from tests.platform_site.backup.keys import Keys
 
 
-class Target:
+class BytesRestore:
     """An installation beside the one that the test runs on."""
 
     def __init__(self, folder: Path, control_url: str, cluster_url: str, keys: Keys) -> None:

@@ -16,7 +16,7 @@ from platform_site.lib.crypto import keyed_digest
 from tests.commands import facts, refused
 from tests.edgecache.databases import new_database
 from tests.platform_site.backup.keys import Keys
-from tests.platform_site.backup.targets import Target
+from tests.platform_site.backup.targets import BytesRestore
 from tests.sqlgateway.provisioning.conftest import second_url
 
 pytestmark = pytest.mark.slow
@@ -33,10 +33,10 @@ Damage = Callable[[Path], Any]
 
 
 @pytest.fixture
-def target(store: Path, keys: Keys, second_url: str, tmp_path: Path) -> Iterator[Target]:
+def target(store: Path, keys: Keys, second_url: str, tmp_path: Path) -> Iterator[BytesRestore]:
     """Return an empty platform."""
     with new_database() as control_url:
-        yield Target(tmp_path, control_url, second_url, keys)
+        yield BytesRestore(tmp_path, control_url, second_url, keys)
 
 
 def _huge(file: Path) -> None:
@@ -129,7 +129,7 @@ def test_no_manifest_of_another_author_is_read(home: Organization, store: Path, 
 
 
 def test_no_part_of_a_backup_can_be_exchanged(
-    home: Organization, store: Path, target: Target, keys: Keys
+    home: Organization, store: Path, target: BytesRestore, keys: Keys
 ) -> None:
     older, newer = (store / "backups" / facts("backup")["id"] for _ in range(2))
 

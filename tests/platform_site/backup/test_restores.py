@@ -24,7 +24,7 @@ from tests.commands import facts, refused
 from tests.edgecache.databases import new_database
 from tests.platform_site.backup.fill import OBJECTS
 from tests.platform_site.backup.keys import Keys
-from tests.platform_site.backup.targets import Target, rows
+from tests.platform_site.backup.targets import BytesRestore, rows
 from tests.sqlgateway.provisioning.conftest import second_url
 from tests.waiting import wait_until
 
@@ -78,10 +78,10 @@ def alice_sql(home: Organization) -> SqlCaller:
 
 
 @pytest.fixture
-def target(store: Path, keys: Keys, second_url: str, tmp_path: Path) -> Iterator[Target]:
+def target(store: Path, keys: Keys, second_url: str, tmp_path: Path) -> Iterator[BytesRestore]:
     """Return an empty platform."""
     with new_database() as control_url:
-        yield Target(tmp_path, control_url, second_url, keys)
+        yield BytesRestore(tmp_path, control_url, second_url, keys)
 
 
 def _here() -> str:
@@ -95,7 +95,7 @@ def _contents(url: str, table: str) -> list[Any]:
     return rows(url, f"SELECT {row} FROM {table} AS t WHERE {condition} ORDER BY 1")  # noqa: S608 - constants
 
 
-def _compare_tables(target: Target) -> None:
+def _compare_tables(target: BytesRestore) -> None:
     """Compare all rows of all tables; each has some."""
     here = _here()
     names = {name for (name,) in rows(here, TABLES)}
@@ -108,7 +108,7 @@ def _compare_tables(target: Target) -> None:
         assert _contents(target.control_url, name) == wanted, name
 
 
-def _compare_databases(target: Target, cluster_url: str) -> None:
+def _compare_databases(target: BytesRestore, cluster_url: str) -> None:
     placed = target.rows(
         "SELECT dbname, admin_role, reader_role FROM sqlgateway_database WHERE state = 'active'"
     )
@@ -136,7 +136,7 @@ def _inside_here() -> list[Any]:
     return found[0]
 
 
-def _compare_objects(target: Target) -> None:
+def _compare_objects(target: BytesRestore) -> None:
     folder = Path(target.variables["ZBRAIN_STORE_URL"].removeprefix("file://"))
     placed = target.rows("SELECT encode(blob_id, 'hex'), name FROM brain_storedblob")
     assert len(placed) == StoredObject.objects.count() == OBJECTS
@@ -201,7 +201,7 @@ def test_a_recovered_database_is_voided_as_a_restored_one(
 
 
 def test_everything_comes_back_elsewhere_but_nothing_that_opens_an_account(
-    home: Organization, store: Path, target: Target, second_url: str
+    home: Organization, store: Path, target: BytesRestore, second_url: str
 ) -> None:
     backup_id = _back_up_with_a_kill(target)
     assert target.refusal(ZSQL_CLUSTER_URL=settings.SQL.cluster_url) == "cluster_taken"
@@ -225,7 +225,7 @@ def test_everything_comes_back_elsewhere_but_nothing_that_opens_an_account(
     assert not [path for path in target.data_dir.rglob("backup/*") if path.is_file()]
 
 
-def _back_up_with_a_kill(target: Target) -> str:
+def _back_up_with_a_kill(target: BytesRestore) -> str:
     """Kill a backup in its last environment, and continue it; return its id."""
     here = {
         "DATABASE_URL": _here(),
@@ -252,20 +252,20 @@ def _back_up_with_a_kill(target: Target) -> str:
     return str(made["id"])
 
 
-def _kill_a_restore(target: Target) -> None:
+def _kill_a_restore(target: BytesRestore) -> None:
     running = target.start("restore", "--identity", str(target.keys.file))
     wait_until(partial(_is_done, target, "environment:2"), timeout_s=120)
     running.send_signal(signal.SIGKILL)
     running.communicate()
 
 
-def _is_done(target: Target, step: str) -> bool:
+def _is_done(target: BytesRestore, step: str) -> bool:
     [(is_there,)] = target.rows("SELECT to_regclass('zonal_restore.done') IS NOT NULL")
     if is_there:
         return bool(target.rows("SELECT FROM zonal_restore.done WHERE step = %s", step))
     return _is_whole(target)
 
 
-def _is_whole(target: Target) -> bool:
+def _is_whole(target: BytesRestore) -> bool:
     [(is_there,)] = target.rows("SELECT to_regclass('django_migrations') IS NOT NULL")
     return is_there and bool(target.rows("SELECT FROM django_migrations LIMIT 1"))

@@ -9,9 +9,14 @@ from django.conf import settings
 from django.db import OperationalError
 
 from edgecache.brain.errors import DatabaseUnavailable
-from edgecache.brain.storage.stores.move import Progress
+from edgecache.brain.storage.stores.move import MoveProgress
 from edgecache.brain.storage.stores.registry import StoreError
-from edgecache.brain.storage.stores.relocation import CannotMove, Request, Result, relocate
+from edgecache.brain.storage.stores.relocation import (
+    CannotMove,
+    RelocationRequest,
+    RelocationResult,
+    relocate,
+)
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 PROGRESS_EVERY_S: Final = 5.0
@@ -41,7 +46,7 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Move."""
-        request = Request(
+        request = RelocationRequest(
             at_once=max(1, options["at_once"]),
             wait_s=options["wait"],
             is_dry=options["dry_run"],
@@ -60,7 +65,7 @@ class Command(OpsCommand):
     def _progress(self) -> Any:
         said_at = time.monotonic()
 
-        def say(progress: Progress) -> None:
+        def say(progress: MoveProgress) -> None:
             nonlocal said_at
             if time.monotonic() - said_at >= PROGRESS_EVERY_S:
                 said_at = time.monotonic()
@@ -72,7 +77,7 @@ class Command(OpsCommand):
         return say
 
 
-def _outcome(result: Result, *, is_dry: bool) -> Outcome:
+def _outcome(result: RelocationResult, *, is_dry: bool) -> Outcome:
     before, left = result.before, result.left
     facts = {**result.facts(), "dry_run": is_dry}
     if is_dry:

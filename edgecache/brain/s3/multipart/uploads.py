@@ -162,7 +162,7 @@ async def write_part(
     """
     manifest = staged.manifest
     etag = manifest.md5.hex()
-    async with upload_parts.keeping(upload.tenant, staged) as kept:
+    async with upload_parts.storing(upload.tenant, staged) as kept:
         unneeded: PartFile | None = kept
         values = [*kept, manifest.size, etag, Jsonb(dict(checksums)), upload.id, number]
         try:

@@ -1,6 +1,6 @@
 """GetObject and HeadObject: from the nearest worker that holds the object, else from its origin."""
 
-from edgecache.brain.delivery.delivery import Delivery, Source
+from edgecache.brain.delivery.delivery import Delivery, WorkerSource
 from edgecache.brain.delivery.planning import delivery_of, sources_of
 from edgecache.brain.delivery.response_cache import ResponseKey
 from edgecache.brain.s3 import checksums
@@ -35,7 +35,7 @@ async def get_object(context: RequestContext) -> S3Response | None:
     context.is_hit = opened.is_hit
     parts = context.parts
     region = parts.locator.region_of(context.request.client, context.request.headers)
-    sources: tuple[Source, ...] = ()
+    sources: tuple[WorkerSource, ...] = ()
     if opened.is_hit:
         sources = await sources_of(parts.directory, parts.nodes, bucket, version, region)
     redirect = redirects.redirect(context, bucket, version, selection, sources)
@@ -85,9 +85,11 @@ def _cache_key(
 
 
 async def _sent_from_cache(context: RequestContext, bucket: BucketInfo, key: ResponseKey) -> bool:
-    """Send the cached response, if there is one and its bytes are at hand."""
+    """Send the cached response, if there is one and its bytes are available locally."""
     cached = context.parts.responses.find(key, bucket)
-    if cached is None or not context.parts.streamer.is_at_hand(cached.delivery, context.exchange):
+    if cached is None or not context.parts.streamer.is_available_locally(
+        cached.delivery, context.exchange
+    ):
         return False
     context.is_hit = True
     context.parts.meters.repeated += 1

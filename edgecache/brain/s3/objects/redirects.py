@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from edgecache.brain.delivery.delivery import Source
+from edgecache.brain.delivery.delivery import WorkerSource
 from edgecache.brain.nodes.tickets import TicketGrant
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.objects.selection import Selection
@@ -27,7 +27,7 @@ def redirect(
     bucket: BucketInfo,
     version: ObjectVersion,
     selection: Selection,
-    sources: Sequence[Source],
+    sources: Sequence[WorkerSource],
 ) -> S3Response | None:
     """Return a 307 with a ticket for these bytes; None where the brain sends them itself."""
     request = context.request

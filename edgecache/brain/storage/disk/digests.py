@@ -85,7 +85,7 @@ async def verified(
     """
     digests = Blocks(manifest.chunks, manifest.size)
     block_bytes = digests.block_bytes
-    whole = digests.around(span)
+    whole = digests.touched_by(span)
     position, end = whole.start, span.start + span.length
     async for block in _in_blocks(read(whole), block_bytes):
         if not digests.has_sha256(position // block_bytes, block):

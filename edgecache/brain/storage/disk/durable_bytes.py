@@ -98,7 +98,7 @@ class DurableBytes:
             next(placed) if isinstance(each, StagedFile) else each for each in written
         ]
         for each in staged:
-            # Of those that could not be placed.
+            # Those that could not be placed.
             each.path.unlink(missing_ok=True)
         return errors
 
@@ -114,7 +114,7 @@ class DurableBytes:
                 log.warning("copy_not_kept", sha256=staged.manifest.sha256.hex())
                 staged.path.unlink(missing_ok=True)
 
-    def placed(self, manifest: Manifest) -> StagedFile:
+    def as_placed_file(self, manifest: Manifest) -> StagedFile:
         """Return a body that was placed, to be placed again."""
         return StagedFile(self._staging.origin_path(manifest.sha256), manifest)
 

@@ -19,7 +19,7 @@ from edgecache.brain.storage.disk.syncing import sync_file, sync_folder
 STEP: Final = 100
 
 
-class Seen(NamedTuple):
+class FileSnapshot(NamedTuple):
     """A file as it was found. An inode's number may come again, but not with the same time."""
 
     path: Path
@@ -34,39 +34,39 @@ async def remove_files(staging: Staging, connection: Connection, paths: Sequence
     Raises DatabaseUnavailable, psycopg.OperationalError: the locks are lost, and files left.
     """
     for start in range(0, len(paths), STEP):
-        found = await staging.run(_seen_files, paths[start : start + STEP])
+        found = await staging.run(_snapshots, paths[start : start + STEP])
         # An answer shows that the rows were still locked when the files were looked at.
         await connection.run("SELECT 1")
         await staging.run(_remove, staging, found)
 
 
-def _seen_files(paths: Sequence[Path]) -> list[Seen]:
-    return [seen for path in paths if (seen := _seen(path)) is not None]
+def _snapshots(paths: Sequence[Path]) -> list[FileSnapshot]:
+    return [seen for path in paths if (seen := _snapshot(path)) is not None]
 
 
-def _seen(path: Path) -> Seen | None:
+def _snapshot(path: Path) -> FileSnapshot | None:
     try:
         found = path.lstat()
     except FileNotFoundError:
         return None
-    return Seen(path, found.st_ino, found.st_mtime_ns, found.st_size)
+    return FileSnapshot(path, found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _remove(staging: Staging, files: Sequence[Seen]) -> None:
+def _remove(staging: Staging, files: Sequence[FileSnapshot]) -> None:
     for file in files:
         if _remove_same(file, staging.temp / secrets.token_hex(16)):
             staging.forget_copy(file.path, file.size)
 
 
-def _remove_same(file: Seen, aside: Path) -> bool:
+def _remove_same(file: FileSnapshot, aside: Path) -> bool:
     """Remove a file if it is the one that was seen."""
-    if _seen(file.path) != file:
+    if _snapshot(file.path) != file:
         return False
     try:
         file.path.rename(aside)
     except FileNotFoundError:
         return False
-    if _seen(aside) == file._replace(path=aside):
+    if _snapshot(aside) == file._replace(path=aside):
         aside.unlink()
         return True
     # Replaced meanwhile: put it back durably, because its writer's sync may have missed it.

@@ -46,7 +46,7 @@ class Bytes(NamedTuple):
     size: int
 
 
-class Place(NamedTuple):
+class BytesLocation(NamedTuple):
     """Where bytes are; without a store they are a file of the data directory."""
 
     store: str
@@ -60,11 +60,11 @@ def all_bytes(connection: psycopg.Connection) -> Iterator[Bytes]:
             yield Bytes(*row)
 
 
-def places(connection: psycopg.Connection, found: Sequence[Bytes]) -> dict[str, Place]:
+def places(connection: psycopg.Connection, found: Sequence[Bytes]) -> dict[str, BytesLocation]:
     """Return where bytes are that are in a store."""
     digests = [bytes.fromhex(each.sha256) for each in found]
     rows = connection.execute(PLACES, [digests]).fetchall()
-    return {sha256: Place(store, name) for sha256, store, name in rows}
+    return {sha256: BytesLocation(store, name) for sha256, store, name in rows}
 
 
 def path_of(data_dir: Path, sha256: str) -> Path:
@@ -79,7 +79,7 @@ class Sources:
         self._data_dir = data_dir
         self._stores = {each.name: open_store(each) for each in configured}
 
-    async def copy(self, wanted: Bytes, place: Place | None, target: Path) -> bool:
+    async def copy(self, wanted: Bytes, place: BytesLocation | None, target: Path) -> bool:
         """Write bytes to a file; False if they are gone, or are not what they should be.
 
         Raises StoreUnavailable.
@@ -100,7 +100,7 @@ class Sources:
         return await asyncio.to_thread(_sha256_of, target) == wanted.sha256
 
 
-class Target:
+class BytesRestore:
     """Writes restored bytes to the first of the configured stores."""
 
     def __init__(self, data_dir: Path, configured: Sequence[StoreSettings]) -> None:

@@ -66,7 +66,7 @@ class ManagedStore:
         await self._tasks.stop()
 
     @asynccontextmanager
-    async def writing(
+    async def write(
         self, tenant: Tenant, body: StagedFile | BufferedBody
     ) -> AsyncIterator[NewBlob | None]:
         """Write a body to the store; the block commits its row, and consumes the body.
@@ -75,7 +75,7 @@ class ManagedStore:
         """
         with ExitStack() as stack:
             try:
-                target = stack.enter_context(self._stores.writing())
+                target = stack.enter_context(self._stores.open_write())
             except StoreUnavailable:
                 await self._staging.discard(body)
                 raise
@@ -95,7 +95,7 @@ class ManagedStore:
                 yield NewBlob(tenant, body.manifest.sha256, at, began)
 
     @asynccontextmanager
-    async def writing_pieces(
+    async def write_stream(
         self, tenant: Tenant, pieces: AsyncIterator[bytes], size: int
     ) -> AsyncIterator[tuple[StagedFile, NewBlob]]:
         """Write a long body to the store as it comes, and nothing to this machine's disk.
@@ -104,7 +104,7 @@ class ManagedStore:
         no copy until it is read. Raises StoreUnavailable, also where there is no store but the data
         directory, and what the pieces and the block raise.
         """
-        with self._stores.writing() as target:
+        with self._stores.open_write() as target:
             if target.store is None:
                 raise StoreUnavailable
             began = stored_blobs.clock()

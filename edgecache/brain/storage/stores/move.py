@@ -35,7 +35,7 @@ MoveOne = Callable[[Row], Awaitable[bool]]
 
 
 @dataclass(slots=True)
-class Progress:
+class MoveProgress:
     """What a move has done. failed: names of what could not be moved, the first ones."""
 
     moved: int = 0
@@ -71,9 +71,9 @@ class Move:
         target: KnownStore,
         *,
         at_once: int = 4,
-        on_progress: Callable[[Progress], None] = lambda _progress: None,
+        on_progress: Callable[[MoveProgress], None] = lambda _progress: None,
     ) -> None:
-        self.progress = Progress()
+        self.progress = MoveProgress()
         self._database = database
         self._coherence = coherence
         self._staging = staging

@@ -133,7 +133,7 @@ class Stores(PeriodicTask):
         return None if self._active is None else self._active.store
 
     @contextmanager
-    def writing(self) -> Iterator[KnownStore]:
+    def open_write(self) -> Iterator[KnownStore]:
         """Return the store that a write goes to; the write ends with the block.
 
         Raises StoreUnavailable while it is not known.

@@ -10,7 +10,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import StoreUnavailable
 from edgecache.brain.storage.disk.staging import Staging
-from edgecache.brain.storage.stores.move import Move, Progress, Remainder
+from edgecache.brain.storage.stores.move import Move, MoveProgress, Remainder
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
 from platform_site.lib.ids import uuid7
 
@@ -27,23 +27,23 @@ class CannotMove(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RelocationRequest:
     """What the operator asked for. on_progress: called with what was done so far."""
 
     at_once: int
     wait_s: float
     is_dry: bool
-    on_progress: Callable[[Progress], None]
+    on_progress: Callable[[MoveProgress], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RelocationResult:
     """What became of a move. brains: running ones. stopped: why it did not go on."""
 
     target: str
     before: Remainder
     left: Remainder
-    progress: Progress
+    progress: MoveProgress
     brains: list[str] = field(default_factory=list)
     stopped: str = ""
 
@@ -62,7 +62,7 @@ class Result:
         }
 
 
-async def relocate(settings: BrainSettings, request: Request) -> Result:
+async def relocate(settings: BrainSettings, request: RelocationRequest) -> RelocationResult:
     """Move everything to ZBRAIN_STORE_NEXT_URL, or to ZBRAIN_STORE_URL where there is none.
 
     Raises CannotMove before anything is changed, DatabaseUnavailable.
@@ -80,7 +80,7 @@ async def relocate(settings: BrainSettings, request: Request) -> Result:
         stopped = "" if request.is_dry else await _run(move, wait_s=request.wait_s)
         left = before if request.is_dry else await move.left()
         ids = [str(row.id) for row in brains]
-        return Result(move.target.name, before, left, move.progress, ids, stopped)
+        return RelocationResult(move.target.name, before, left, move.progress, ids, stopped)
 
 
 async def _run(move: Move, *, wait_s: float) -> str:
@@ -108,7 +108,7 @@ async def _passes(move: Move) -> None:
 
 
 @asynccontextmanager
-async def _opened(settings: BrainSettings, request: Request) -> AsyncIterator[Move]:
+async def _opened(settings: BrainSettings, request: RelocationRequest) -> AsyncIterator[Move]:
     database = Database(settings.database_url, max_connections=CONNECTIONS)
     coherence = Coherence(database, uuid7())
     stores = Stores(database, coherence, settings.stores)

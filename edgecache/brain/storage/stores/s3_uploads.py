@@ -10,7 +10,7 @@ from typing import Final
 import httpcore
 
 from edgecache.brain.errors import OriginError, StoreUnavailable
-from edgecache.brain.origins.connections import Line
+from edgecache.brain.origins.connections import OriginConnections
 from edgecache.brain.origins.s3 import DOCUMENT_LIMIT_BYTES, S3Place, S3Requests
 from edgecache.brain.origins.signing import Credentials
 from edgecache.brain.s3 import xml
@@ -39,7 +39,7 @@ class S3Uploads:
         """
         try:
             async with httpcore.AsyncConnectionPool() as pool:
-                requests = S3Requests(Line(pool), self._place, self._credentials)
+                requests = S3Requests(OriginConnections(pool), self._place, self._credentials)
                 return await self._abort(requests, folder, before)
         except (OriginError, S3Error, ValueError):
             raise StoreUnavailable from None

@@ -10,7 +10,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from edgecache.brain.audits.audits import Audits
-from edgecache.brain.audits.reading import Reader
+from edgecache.brain.audits.node_checks import NodeChecker
 from edgecache.brain.audits.settings import AuditSettings, Vantage
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Coherence
@@ -129,16 +129,16 @@ async def audits(audited: AuditedCluster) -> AsyncIterator[Audits]:
     )
     client = WorkerClient()
     signer = TicketSigner(audited.cluster.secret)
-    reader = Reader(signer, client, (Vantage("127.0.0.9", "203.0.113.7"),))
+    checker = NodeChecker(signer, client, (Vantage("127.0.0.9", "203.0.113.7"),))
     settings = AuditSettings(looks=440, limit_bytes=2**30, failed_share=0.005, vantages=())
-    made = Audits(database, directory, nodes, reader, settings)
+    made = Audits(database, directory, nodes, checker, settings)
     await database.start()
     await coherence.start()
     await nodes.start()
     await client.start()
-    await reader.start()
+    await checker.start()
     yield made
-    await reader.stop()
+    await checker.stop()
     await client.stop()
     await nodes.stop()
     await coherence.stop()

@@ -9,7 +9,14 @@ from uuid import UUID, uuid4
 import pytest
 
 from edgecache.brain.audits import records
-from edgecache.brain.audits.reading import Outcome, Path, Reader, Request, Target, Way
+from edgecache.brain.audits.node_checks import (
+    CheckRequest,
+    CheckRoute,
+    CheckTarget,
+    NodeChecker,
+    Outcome,
+    Path,
+)
 from edgecache.brain.audits.settings import Vantage
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Span, Tenant
@@ -28,10 +35,10 @@ MANIFEST = Manifest(hashlib.sha256(BODY).digest(), len(BODY), b"", 0, b"")
 VANTAGE = Vantage("127.0.0.9", "203.0.113.7")
 
 
-def target(node_id: UUID, endpoint: str = "http://127.0.0.1:9") -> Target:
+def target(node_id: UUID, endpoint: str = "http://127.0.0.1:9") -> CheckTarget:
     """Return something to check at."""
     whole = Span(0, len(BODY))
-    return Target(node_id, Address(endpoint), Tenant(3, 4), 5, MANIFEST, whole)
+    return CheckTarget(node_id, Address(endpoint), Tenant(3, 4), 5, MANIFEST, whole)
 
 
 def due(rows: Rows) -> None:
@@ -95,17 +102,17 @@ async def test_a_look_comes_from_its_own_address_and_says_nothing_of_the_platfor
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     signer = TicketSigner(secrets.token_urlsafe(32))
-    reader = Reader(signer, WorkerClient(), (VANTAGE,))
-    await reader.start()
+    checker = NodeChecker(signer, WorkerClient(), (VANTAGE,))
+    await checker.start()
     for _ in range(12):
-        request = await reader.prepare(
-            Way(Path.DIRECT, VANTAGE), target(uuid4(), f"http://127.0.0.1:{port}")
+        request = await checker.prepare(
+            CheckRoute(Path.DIRECT, VANTAGE), target(uuid4(), f"http://127.0.0.1:{port}")
         )
-        assert await reader.check(request) is Outcome.RIGHT
+        assert await checker.check(request) is Outcome.RIGHT
         ticket = signer.verify(request.ticket)
         assert (ticket.is_direct, ticket.client_prefix) == (True, "203.0.113.0/24")
         assert (ticket.start, ticket.length) == (0, len(BODY))
-    await reader.stop()
+    await checker.stop()
     server.close()
     assert {address for address, _ in seen} == {"127.0.0.9"}
     for _, head in seen:
@@ -122,13 +129,13 @@ class Redeemer:
         self.cluster = cluster
         self.node: FakeWorker = register(cluster, organization_id=9)
         self.signer = TicketSigner(cluster.secret)
-        self.reader = Reader(self.signer, WorkerClient(), (VANTAGE,))
+        self.checker = NodeChecker(self.signer, WorkerClient(), (VANTAGE,))
 
-    async def ticket(self) -> Request:
+    async def ticket(self) -> CheckRequest:
         """Return a check, which is a ticket for a direct read like any other."""
-        return await self.reader.prepare(Way(Path.DIRECT, VANTAGE), target(self.node.id))
+        return await self.checker.prepare(CheckRoute(Path.DIRECT, VANTAGE), target(self.node.id))
 
-    def redeem(self, request: Request) -> list[str]:
+    def redeem(self, request: CheckRequest) -> list[str]:
         """Send the receipt; return the accepted tickets."""
         row = {
             "ticket": request.ticket,

@@ -6,7 +6,7 @@ import anyio.to_thread
 import pytest
 
 from edgecache.brain.audits.audits import Audits
-from edgecache.brain.audits.reading import Outcome
+from edgecache.brain.audits.node_checks import Outcome
 from tests.edgecache.brain.audits.conftest import OPERATOR, AuditedCluster
 from tests.edgecache.brain.delivery.faulty_workers import (
     Passage,

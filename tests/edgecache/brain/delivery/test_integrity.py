@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgecache.brain.blocks import BLOCK_BYTES, EARLIER_BLOCK_BYTES, Blocks
-from edgecache.brain.delivery.delivery import Delivery, Source, Span, Tenant
+from edgecache.brain.delivery.delivery import Delivery, Span, Tenant, WorkerSource
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
@@ -128,7 +128,7 @@ def test_bytes_with_a_forged_crc_are_caught(
         span=Span(0, len(BLOB)),
         status=200,
         headers=[],
-        sources=(Source(uuid4(), "http://127.0.0.1:1"),),
+        sources=(WorkerSource(uuid4(), "http://127.0.0.1:1"),),
         is_verified=is_verified,
         crc32=zlib.crc32(FORGED),
     )

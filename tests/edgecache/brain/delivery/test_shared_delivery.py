@@ -15,7 +15,7 @@ import pytest
 
 from edgecache.brain.blocks import BLOCK_BYTES
 from edgecache.brain.delivery import local_files, own_files
-from edgecache.brain.delivery.delivery import Delivery, Source, Span, Tenant
+from edgecache.brain.delivery.delivery import Delivery, Span, Tenant, WorkerSource
 from edgecache.brain.delivery.integrity import BlockChecks
 from edgecache.brain.delivery.local_files import LocalFiles
 from edgecache.brain.delivery.own_files import MIN_BYTES, OwnFiles
@@ -62,7 +62,7 @@ def delivery_of(body: bytes, node_id: UUID | None = None) -> Delivery:
         span=Span(0, len(body)),
         status=200,
         headers=[],
-        sources=(Source(node_id, "http://127.0.0.1:1"),) if node_id else (),
+        sources=(WorkerSource(node_id, "http://127.0.0.1:1"),) if node_id else (),
     )
 
 

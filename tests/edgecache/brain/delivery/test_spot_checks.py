@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from edgecache.brain.delivery import spot_checks
-from edgecache.brain.delivery.delivery import Delivery, Source, Span, Tenant
+from edgecache.brain.delivery.delivery import Delivery, Span, Tenant, WorkerSource
 from edgecache.brain.delivery.spot_checks import INTERVAL_S, SpotChecks
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
@@ -34,7 +34,7 @@ async def from_memory(*, owner: int | None, start: int = 0, length: int = len(BL
         span=Span(start, length),
         status=200,
         headers=[],
-        sources=(Source(uuid4(), "http://127.0.0.1:1"),),
+        sources=(WorkerSource(uuid4(), "http://127.0.0.1:1"),),
     )
     exchange = Mock(began=0.0, sent_bytes=0)
     if not await streamer.deliver(delivery, exchange, Mock()):

@@ -44,13 +44,13 @@ async def test_unknown_hosts_cost_one_query_in_total(brain: Brain, looks: list[s
 
 async def test_a_host_without_a_bucket_is_recognized_without_a_query(brain: Brain) -> None:
     hosts = hosts_of(brain)
-    assert hosts.is_not_a_bucket_host("127.0.0.1:9000")
-    assert not hosts.is_not_a_bucket_host(HOST)
+    assert not hosts.may_name_bucket("127.0.0.1:9000")
+    assert hosts.may_name_bucket(HOST)
     assert await hosts.bucket_id(HOST) is None
-    assert hosts.is_not_a_bucket_host(f"{HOST}:9000")
+    assert not hosts.may_name_bucket(f"{HOST}:9000")
     mine = await brain.bucket()
     await hosts.prove(ALICE, mine.id, HOST, token=TOKEN, seen=[TOKEN])
-    assert not hosts.is_not_a_bucket_host(f"{HOST}:9000")
+    assert hosts.may_name_bucket(f"{HOST}:9000")
 
 
 @pytest.mark.parametrize(
@@ -117,6 +117,6 @@ async def test_a_host_moves_only_when_its_record_is_gone(brain: Brain) -> None:
     # The host is free again.
     assert (await hosts.prove(ALICE, mine.id, HOST, token=TOKEN, seen=[TOKEN]))[1] is None
     # The old record has no effect any more.
-    assert await hosts.looked_at(there=[], gone=[THEIRS], unanswered=[]) == []
+    assert await hosts.record_check(there=[], gone=[THEIRS], unanswered=[]) == []
     (row,) = await hosts.of(ALICE, mine.id)
     assert row.gone_since is None

@@ -3,7 +3,7 @@
 from edgecache.brain.cdn.cache_keys import KeyPolicy, Target
 from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.cdn.requests import CdnRequest
-from edgecache.brain.cdn.urls import Place
+from edgecache.brain.cdn.urls import CacheUrl
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.values import BucketInfo
@@ -16,8 +16,8 @@ async def plain_request(
     """Return a client's request for a key."""
     driver = await brain.origins.driver(bucket)
     assert isinstance(driver, HttpDriver)
-    place = Place(bucket, Target(key, key, ""), "/", driver)
-    return CdnRequest(place, {}, KeyPolicy.of(()), client=client)
+    cache_url = CacheUrl(bucket, Target(key, key, ""), "/", driver)
+    return CdnRequest(cache_url, {}, KeyPolicy.of(()), client=client)
 
 
 async def opened(looking: Lookup, wanted: CdnRequest) -> OpenObject:

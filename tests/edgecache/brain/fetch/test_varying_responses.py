@@ -8,7 +8,7 @@ import pytest
 from edgecache.brain.cdn.cache_keys import KeyPolicy
 from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.cdn.requests import CdnRequest
-from edgecache.brain.cdn.urls import Place, target_of
+from edgecache.brain.cdn.urls import CacheUrl, target_of
 from edgecache.brain.fetch import singleflight
 from edgecache.brain.origins.http import HttpDriver
 from tests.edgecache.brain.brains import Brain, read, settled, until
@@ -22,8 +22,8 @@ OPEN = KeyPolicy(frozenset())
 class Clients:
     """A brain's clients, who ask for one URL."""
 
-    def __init__(self, brain: Brain, place: Place) -> None:
-        self.brain, self.place = brain, place
+    def __init__(self, brain: Brain, cache_url: CacheUrl) -> None:
+        self.brain, self.cache_url = brain, cache_url
         self.lookup = Lookup(brain.objects, brain.directory)
 
     def ask(self, coding: str) -> "asyncio.Task[str]":
@@ -35,7 +35,7 @@ class Clients:
         await until(lambda: self.brain.objects.singleflight._leases._waiting)
 
     async def _get(self, fields: Mapping[str, str]) -> str:
-        result = await self.lookup.find(CdnRequest(self.place, fields, OPEN))
+        result = await self.lookup.find(CdnRequest(self.cache_url, fields, OPEN))
         assert result.opened is not None
         return (await read(result.opened)).decode()
 
@@ -45,7 +45,7 @@ async def clients_of(brain: Brain, origin: HttpOrigin) -> Clients:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     driver = await brain.origins.driver(bucket)
     assert isinstance(driver, HttpDriver)
-    return Clients(brain, Place(bucket, target_of("k", "k", ""), "/p/docs/", driver))
+    return Clients(brain, CacheUrl(bucket, target_of("k", "k", ""), "/p/docs/", driver))
 
 
 class EncodingOrigin:
@@ -84,7 +84,7 @@ async def both(
     """Return the clients of two processes of one machine, which share their disk."""
     other.staging.root = brain.staging.root
     first = await clients_of(brain, origin)
-    second = Clients(other, first.place)
+    second = Clients(other, first.cache_url)
     yield first, second
     for each in (first, second):
         await each.lookup.stop()

@@ -18,7 +18,7 @@ def request(
 
 async def take(queue: ReplicaQueue, *, limit: int = 1, limit_bytes: int = 100) -> list[int]:
     """Upload some blobs of one bucket; return the bucket of each."""
-    async with queue.taken(limit=limit, limit_bytes=limit_bytes) as requests:
+    async with queue.next_requests(limit=limit, limit_bytes=limit_bytes) as requests:
         return [each.bucket_id for each in requests]
 
 
@@ -63,7 +63,7 @@ async def test_slow_uploads_of_one_organization_leave_places_to_another() -> Non
         queue.add(request(number, 0))
     async with AsyncExitStack() as stack:
         for _ in range(6):
-            await stack.enter_async_context(queue.taken(limit=1, limit_bytes=1))
+            await stack.enter_async_context(queue.next_requests(limit=1, limit_bytes=1))
         waiting = asyncio.create_task(take(queue))
         await asyncio.sleep(0)
         queue.add(request(77, 0, organization_id=MODEST))

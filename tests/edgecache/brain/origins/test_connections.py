@@ -8,7 +8,7 @@ import pytest
 
 from edgecache.brain.errors import OriginTimeout
 from edgecache.brain.origins import connections
-from edgecache.brain.origins.connections import Line, Request
+from edgecache.brain.origins.connections import OriginConnections, Request
 from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import Brain, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
@@ -75,11 +75,13 @@ async def test_an_unsent_request_that_is_cancelled_is_never_sent(
             await go_on.wait()
             return await super().connect_tcp(*args, **options)  # type: ignore[arg-type]  # as given
 
-    line = Line(httpcore.AsyncConnectionPool(max_connections=1, network_backend=Slow()))
+    opened = OriginConnections(
+        httpcore.AsyncConnectionPool(max_connections=1, network_backend=Slow())
+    )
 
     async def ask() -> int:
         async with connections.exchange(
-            line, Request("GET", f"{origin.url}/k", [("host", "h")])
+            opened, Request("GET", f"{origin.url}/k", [("host", "h")])
         ) as reply:
             return reply.status
 
@@ -88,11 +90,11 @@ async def test_an_unsent_request_that_is_cancelled_is_never_sent(
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
     go_on.set()
-    await until(lambda: not line._abandoned)
+    await until(lambda: not opened._abandoned)
 
     assert origin.asked == []
     assert await ask() == 404
-    await line.retire()
+    await opened.retire()
 
 
 async def test_the_number_of_abandoned_requests_is_limited(
@@ -105,12 +107,12 @@ async def test_the_number_of_abandoned_requests_is_limited(
         await gate.wait()
 
     origin.handler = silent
-    line = Line(httpcore.AsyncConnectionPool(max_connections=1))
+    opened = OriginConnections(httpcore.AsyncConnectionPool(max_connections=1))
 
     async def ask() -> None:
         request = httpcore.Request("GET", f"{origin.url}/k", headers={"host": "h"})
-        async with line.in_use():
-            await line.send(request)
+        async with opened.in_use():
+            await opened.send(request)
 
     holding = asyncio.create_task(ask())
     await until(lambda: origin.asked)
@@ -125,8 +127,8 @@ async def test_the_number_of_abandoned_requests_is_limited(
 
     holding.cancel()
     await asyncio.gather(holding, return_exceptions=True)
-    await until(lambda: not line._abandoned)
-    await line.retire()
+    await until(lambda: not opened._abandoned)
+    await opened.retire()
 
 
 async def test_a_cancellation_while_a_response_is_closed_still_closes_it() -> None:
@@ -141,8 +143,8 @@ async def test_a_cancellation_while_a_response_is_closed_still_closes_it() -> No
             await go_on.wait()
             ended.set()
 
-    line = Line(httpcore.AsyncConnectionPool())
-    closing = asyncio.create_task(line.close(httpcore.Response(200, content=Body())))
+    opened = OriginConnections(httpcore.AsyncConnectionPool())
+    closing = asyncio.create_task(opened.close(httpcore.Response(200, content=Body())))
     await began.wait()
     closing.cancel()
     await asyncio.gather(closing, return_exceptions=True)
@@ -150,4 +152,4 @@ async def test_a_cancellation_while_a_response_is_closed_still_closes_it() -> No
 
     async with asyncio.timeout(20):
         await ended.wait()
-    await line.retire()
+    await opened.retire()

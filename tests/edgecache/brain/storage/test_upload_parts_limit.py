@@ -57,7 +57,7 @@ async def test_an_organization_s_unfinished_uploads_are_limited(
             await add(brain, greedy, 5)
         with pytest.raises(TooManyParts):
             await brain.upload_parts.check_room(CHARLIE, 1)
-        error = from_brain_error(caught.value.again())
+        error = from_brain_error(caught.value.copy())
         assert (error.status, error.code) == (403, "QuotaExceeded")
         assert f"{LIMIT:,}" in error.message
         assert "ZBRAIN_UPLOADS_GIB" in error.message

@@ -20,7 +20,7 @@ from edgecache.worker.store import inventory
 from edgecache.worker.store.eviction import footprint, read_totals
 from edgecache.worker.store.files import FolderInUse
 from edgecache.worker.store.incoming import Incoming, WrongBytes
-from edgecache.worker.store.inventory import Reader
+from edgecache.worker.store.inventory import InventoryReader
 from edgecache.worker.store.recovery import open_store
 from edgecache.worker.store.store import LEASE_S, Store, StoreFull
 
@@ -373,7 +373,7 @@ def test_a_failed_row_leaves_no_file(store: Store, monkeypatch: pytest.MonkeyPat
 
 def test_a_running_write_does_not_block_reads(store: Store, tmp_path: Path) -> None:
     put(store, b"held")
-    reader = Reader(tmp_path)
+    reader = InventoryReader(tmp_path)
     with store.using() as db:
         db.execute("DELETE FROM objects")
         assert reader.size(name(b"held")) == 4

@@ -61,7 +61,7 @@ async def test_a_budget_that_all_have_filled_is_named(small: Brain) -> None:
     use_share_of_organization(99)
     with pytest.raises(StorageFull) as caught:
         await receive(small)
-    assert caught.value.again().pool == "staging"
+    assert caught.value.copy().pool == "staging"
 
 
 @pytest.mark.parametrize("kind", ["object", "part"])
@@ -88,7 +88,7 @@ async def test_a_body_counts_until_the_managed_store_has_it(
                 await brain.put(bucket, "k", bytes(4 * MIB))
                 return
             staged = await receive(brain, 4 * MIB)
-            async with brain.upload_parts.keeping(bucket.tenant, staged):
+            async with brain.upload_parts.storing(bucket.tenant, staged):
                 pass
 
         writing = asyncio.create_task(write())

@@ -100,7 +100,7 @@ async def test_a_file_that_is_placed_again_stays(brain: Brain) -> None:
     (staged,) = await store.stage([buffered(brain, DATA)])
     assert isinstance(staged, StagedFile)
     assert await store.place([staged]) == [None]
-    placed = store.placed(staged.manifest)
+    placed = store.as_placed_file(staged.manifest)
 
     class Locks:
         """Locks that are lost to the write that places the file again."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.storage.disk.digests import manifest_of
-from edgecache.brain.storage.stores.archived_bytes import Bytes, Target, path_of
+from edgecache.brain.storage.stores.archived_bytes import Bytes, BytesRestore, path_of
 from edgecache.brain.storage.stores.settings import StoreSettings
 
 
@@ -23,7 +23,7 @@ async def test_a_restored_file_s_name_is_durable(
     body, sha256 = tmp_path / "body", manifest_of(b"bytes").sha256.hex()
     body.write_bytes(b"bytes")
     monkeypatch.setattr(os, "fsync", fsync)
-    await Target(tmp_path / "data", [StoreSettings()]).write(Bytes(sha256, 5), body, [])
+    await BytesRestore(tmp_path / "data", [StoreSettings()]).write(Bytes(sha256, 5), body, [])
 
     path = path_of(tmp_path / "data", sha256)
     assert path.read_bytes() == b"bytes"

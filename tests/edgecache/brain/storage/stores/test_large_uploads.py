@@ -44,7 +44,7 @@ async def upload(brain: Brain, bucket: BucketInfo) -> tuple[bytes, list[StoredPa
         receiver = brain.staging.receive()
         await receiver.write(data)
         staged = await receiver.finish()
-        async with brain.upload_parts.keeping(bucket.tenant, staged) as kept:
+        async with brain.upload_parts.storing(bucket.tenant, staged) as kept:
             parts.append(StoredPart(kept, PART, staged.manifest.md5))
         whole += data
     return whole, parts

@@ -32,14 +32,14 @@ DAY_S = 24 * 3600
 
 def store_of(brain: Brain) -> Store:
     """Return the store that a brain writes to."""
-    with brain.stores.writing() as target:
+    with brain.stores.open_write() as target:
         assert target.store is not None
         return target.store
 
 
 async def names(brain: Brain) -> set[str]:
     """Return what is in the brain's store."""
-    with brain.stores.writing() as target:
+    with brain.stores.open_write() as target:
         assert target.store is not None
         return {row.name async for page in target.store.list(target.tag) for row in page}
 

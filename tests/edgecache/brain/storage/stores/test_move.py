@@ -18,8 +18,12 @@ from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import StoreUnavailable
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.storage.stores import relocation
-from edgecache.brain.storage.stores.move import Move, Progress, Remainder
-from edgecache.brain.storage.stores.relocation import CannotMove, Request, Result
+from edgecache.brain.storage.stores.move import Move, MoveProgress, Remainder
+from edgecache.brain.storage.stores.relocation import (
+    CannotMove,
+    RelocationRequest,
+    RelocationResult,
+)
 from edgecache.brain.storage.stores.settings import StoreSettings
 from edgecache.brain.values import Fields
 from tests import commands
@@ -34,14 +38,15 @@ pytestmark = pytest.mark.slow
 FILES = StoreSettings()
 
 
-def request(**changes: Any) -> Request:
+def request(**changes: Any) -> RelocationRequest:
     """Return what an operator asks for."""
     return replace(
-        Request(at_once=4, wait_s=20.0, is_dry=False, on_progress=lambda _progress: None), **changes
+        RelocationRequest(at_once=4, wait_s=20.0, is_dry=False, on_progress=lambda _progress: None),
+        **changes,
     )
 
 
-async def move(rows: Rows, root: Path, *stores: StoreSettings, **changes: Any) -> Result:
+async def move(rows: Rows, root: Path, *stores: StoreSettings, **changes: Any) -> RelocationResult:
     """Move to the last of the stores, as the command does."""
     chosen = replace(settings.BRAIN, database_url=rows.url, data_dir=root, stores=stores)
     return await relocation.relocate(chosen, request(**changes))
@@ -253,7 +258,7 @@ async def test_a_move_waits_for_every_brain(
                 await move(rows, root, FILES, folder_store)
             assert caught.value.code == "brains_not_ready"
         assert places(rows) == set()
-        with brain.stores.writing():
+        with brain.stores.open_write():
             # A write to the old store is not finished.
             unconfirmed = await move(rows, root, FILES, folder_store, wait_s=0.5)
         assert unconfirmed.stopped
@@ -282,9 +287,11 @@ def test_the_command_reports_what_is_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     left = Remainder(2, 1, 30)
-    result = Result("s3://new", left, left, Progress(failed=2, reasons=["ab: altered"]))
+    result = RelocationResult(
+        "s3://new", left, left, MoveProgress(failed=2, reasons=["ab: altered"])
+    )
 
-    async def relocate(*_args: object) -> Result:
+    async def relocate(*_args: object) -> RelocationResult:
         return result
 
     monkeypatch.setattr("edgecache.brain.management.commands.movestore.relocate", relocate)
@@ -296,7 +303,7 @@ def test_the_command_reports_what_is_left(
 
 
 def test_the_command_refuses_before_it_changes_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def relocate(*_args: object) -> Result:
+    async def relocate(*_args: object) -> RelocationResult:
         raise CannotMove("brains_not_ready", "One brain is not ready.")
 
     monkeypatch.setattr("edgecache.brain.management.commands.movestore.relocate", relocate)

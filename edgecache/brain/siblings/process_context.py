@@ -9,7 +9,7 @@ from edgecache.brain.siblings.shared_memory import SharedMemory
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProcessContext:
     """One process's place among those of a brain. number: from 0. on_ready: called when it serves.
 
     sockets: those that it listens on, by name. memory, mailboxes: what it shares with the others.

@@ -61,18 +61,18 @@ class Outcome(StrEnum):
     UNANSWERED = "unanswered"
 
 
-class Way(NamedTuple):
+class CheckRoute(NamedTuple):
     """How a check reaches a node. vantage: None is the brain's own, unnamed address."""
 
     path: Path
     vantage: Vantage | None = None
 
 
-FORWARDED: Final = Way(Path.FORWARDED)
+FORWARDED: Final = CheckRoute(Path.FORWARDED)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CheckTarget:
     """What is looked at: part of a blob that a node should hold, and whose it is."""
 
     node_id: UUID
@@ -103,12 +103,12 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CheckRequest:
     """A check that is about to be made. id: of its ticket, if it has one of its own."""
 
     id: UUID
-    way: Way
-    target: Target
+    route: CheckRoute
+    target: CheckTarget
     ticket: str
 
 
@@ -122,7 +122,7 @@ def span_of(manifest: Manifest) -> Span:
     return Span(first * size, min(LARGEST_BYTES, manifest.size - first * size))
 
 
-class Reader:
+class NodeChecker:
     """Makes looks, from each of some addresses."""
 
     def __init__(
@@ -132,7 +132,7 @@ class Reader:
         self._tickets = tickets
         self._client = client
         places: tuple[Vantage | None, ...] = vantages or (None,)
-        self.direct = [Way(Path.DIRECT, one) for one in places]
+        self.direct = [CheckRoute(Path.DIRECT, one) for one in places]
         self._clients = {
             place: HttpClient(
                 connect_timeout_s=CONNECT_TIMEOUT_S,
@@ -152,14 +152,14 @@ class Reader:
         for client in self._clients.values():
             await client.stop()
 
-    async def prepare(self, way: Way, target: Target) -> Request:
+    async def prepare(self, route: CheckRoute, target: CheckTarget) -> CheckRequest:
         """Return a check with its ticket, so that it can be recorded before it is made.
 
         Raises RequestFailed for a node whose name has no address.
         """
-        if way.path is Path.FORWARDED:
-            return Request(uuid7(), way, target, "")
-        seen = way.vantage.seen if way.vantage else await _seen_by(target.address)
+        if route.path is Path.FORWARDED:
+            return CheckRequest(uuid7(), route, target, "")
+        seen = route.vantage.seen if route.vantage else await _seen_by(target.address)
         blob, span = target.manifest.sha256, target.span
         grant = TicketGrant(target.tenant, target.bucket_id, blob, span.length, span.start)
         ticket = self._tickets.sign(
@@ -169,9 +169,9 @@ class Reader:
             now=time.time(),
             client_prefix=client_prefix(seen),
         )
-        return Request(self._tickets.verify(ticket).id, way, target, ticket)
+        return CheckRequest(self._tickets.verify(ticket).id, route, target, ticket)
 
-    async def check(self, request: Request) -> Outcome:
+    async def check(self, request: CheckRequest) -> Outcome:
         """Read, and compare."""
         target = request.target
         try:
@@ -186,9 +186,9 @@ class Reader:
             return Outcome.WRONG if is_altered else Outcome.UNANSWERED
         return Outcome.RIGHT if target.has(body) else Outcome.WRONG
 
-    async def _read(self, request: Request) -> bytes:
+    async def _read(self, request: CheckRequest) -> bytes:
         target = request.target
-        if request.way.path is Path.FORWARDED:
+        if request.route.path is Path.FORWARDED:
             manifest = target.manifest
             grant = TicketGrant(target.tenant, target.bucket_id, manifest.sha256, manifest.size)
             ticket = self._tickets.for_own_read(target.node_id, grant, now=time.time())
@@ -196,13 +196,13 @@ class Reader:
                 target.address, target.part, ticket=ticket, waits_for_all=False
             )
             return await _body(self._client, target, connection)
-        client = self._clients[request.way.vantage]
+        client = self._clients[request.route.vantage]
         head = _client_head(target, request.ticket)
         connection = await client.request(target.address, head, target.part.check)
         return await _body(client, target, connection)
 
 
-async def _body(client: HttpClient, target: Target, connection: OutgoingConnection) -> bytes:
+async def _body(client: HttpClient, target: CheckTarget, connection: OutgoingConnection) -> bytes:
     pieces: list[bytes] = []
     try:
         while piece := await connection.piece():
@@ -212,7 +212,7 @@ async def _body(client: HttpClient, target: Target, connection: OutgoingConnecti
     return b"".join(pieces)
 
 
-def _client_head(target: Target, ticket: str) -> bytes:
+def _client_head(target: CheckTarget, ticket: str) -> bytes:
     part = target.part
     fields = "".join(f"Range: {value}\r\n" for value in part.range_header().values())
     template = secrets.choice(CLIENTS)
