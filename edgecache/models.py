@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import models
 
-from edgecache.table import Table
+from edgecache.unlabelled import ModelWithoutLabel
 
 
 class CacheSample(models.Model):
@@ -47,7 +47,7 @@ class CacheSample(models.Model):
         return shown | {"collected_at": self.moment}
 
 
-class NodeState(Table):
+class NodeState(ModelWithoutLabel):
     """The state of a node when it was looked at last, to notice the next change of it.
 
     node_id: the brain's, which may have a database of its own. status, health: as the API has them.

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from edgecache.http.files import FileBody
 from edgecache.http.response_head import HeaderPairs, response_head
 from edgecache.http.scope import Scope
+from edgecache.runtime.futures import wake
 
 # More than this unread, and the connection reads no further.
 BODY_HIGH_BYTES: Final = 2**18
@@ -95,22 +96,22 @@ class Exchange:
             last += data
         else:
             self._body.append(bytearray(data))
-        self._wake()
+        wake(self._waiter)
 
     def end(self) -> None:
         self.is_complete = True
-        self._wake()
+        wake(self._waiter)
 
     def expire(self) -> None:
         """Note that the body comes too slowly."""
         self._is_late = True
-        self._wake()
+        wake(self._waiter)
 
     def lose(self, unsent_bytes: int = 0) -> None:
         """Note that the client is gone. unsent_bytes: written, but not taken by the kernel."""
         self.is_gone = True
         self.sent_bytes = max(0, self.sent_bytes - unsent_bytes)
-        self._wake()
+        wake(self._waiter)
 
     def __aiter__(self) -> "Exchange":
         return self
@@ -248,10 +249,6 @@ class Exchange:
         head = response_head(status, headers, length, keeps_alive=self.keeps_alive)
         self.head_bytes = len(head)
         return head
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
 
 
 # An application that has answered already returns None; that spares a small answer its task.

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from edgecache.runtime.futures import wake
 from edgecache.runtime.shares import ShareKey
 
 HEAD_LIMIT_BYTES: Final = 16_384
@@ -89,7 +90,7 @@ class OutgoingConnection(asyncio.Protocol):
         if data:
             self._keep(data)
         if not self._waits_for_all or self._left == 0:
-            self._wake()
+            wake(self._waiter)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wake the reader."""
@@ -181,7 +182,7 @@ class OutgoingConnection(asyncio.Protocol):
             self._failure = failure
             self._transport.abort()
         self._can_write.set()
-        self._wake()
+        wake(self._waiter)
 
     def _keep(self, data: bytes) -> None:
         if len(data) > self._left:
@@ -201,10 +202,6 @@ class OutgoingConnection(asyncio.Protocol):
             await self._waiter
         finally:
             self._waiter = None
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
 
 
 def _parse(head: bytes) -> tuple[int, dict[bytes, bytes]]:

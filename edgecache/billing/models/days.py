@@ -5,10 +5,10 @@ They are derived: ``verifyledger`` compares them with the lines. Days are UTC da
 
 from django.db import models
 
-from edgecache.table import Table
+from edgecache.unlabelled import ModelWithoutLabel
 
 
-class ConsumerDay(Table):
+class ConsumerDay(ModelWithoutLabel):
     """What one bucket used in one day, and what it cost by now."""
 
     organization_id = models.BigIntegerField()
@@ -30,7 +30,7 @@ class ConsumerDay(Table):
         ]
 
 
-class OperatorDay(Table):
+class OperatorDay(ModelWithoutLabel):
     """What one node served in one day, and what that earned by now.
 
     lines: of the statement, those with a share. paid_ucr, share_ucr: their sums.
@@ -55,7 +55,7 @@ class OperatorDay(Table):
         ]
 
 
-class SqlDay(Table):
+class SqlDay(ModelWithoutLabel):
     """What one environment used of SQL in one day, and what it cost by now."""
 
     organization_id = models.BigIntegerField()

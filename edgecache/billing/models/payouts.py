@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models.functions import Now
 
-from edgecache.table import Table
+from edgecache.unlabelled import ModelWithoutLabel
 from platform_site.lib.ids import uuid7
 
 
@@ -83,7 +83,7 @@ class Payout(models.Model):
         return f"{self.amount_cents} cents to organization {self.organization_id}"
 
 
-class ConnectedAccount(Table):
+class ConnectedAccount(ModelWithoutLabel):
     """An account at a payment provider that the platform opened for an organization.
 
     kind: as of the payout method. account: the provider's id, empty until it has answered.

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from django.db import models
 
-from edgecache.table import Table
+from edgecache.unlabelled import ModelWithoutLabel
 
 ServiceStatus = Literal["ok", "grace", "stopped"]
 StopReason = Literal["credits", "spend_cap"]
@@ -13,7 +13,7 @@ StopReason = Literal["credits", "spend_cap"]
 TICK: Final = timedelta(microseconds=1)
 
 
-class ServiceState(Table):
+class ServiceState(ModelWithoutLabel):
     """An organization that has, or once had, no credits left or reached its spend cap.
 
     ran_out_at: when the first line was charged that no credits covered; None without a debt.
@@ -63,7 +63,7 @@ class ServiceState(Table):
         self.decided_at = now if self.decided_at is None else max(now, self.decided_at + TICK)
 
 
-class SpendCap(Table):
+class SpendCap(ModelWithoutLabel):
     """What an organization's usage of a month may cost.
 
     warned_month, reached_month: the month, by its first day, whose mail at 80 % and at 100 % was

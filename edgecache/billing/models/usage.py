@@ -5,7 +5,7 @@ from django.db.models.functions import Now
 
 from edgecache.billing.models.ledger import Journal
 from edgecache.billing.models.rates import UsageKind
-from edgecache.table import Table
+from edgecache.unlabelled import ModelWithoutLabel
 
 
 class UsageLine(models.Model):
@@ -49,7 +49,7 @@ class UsageLine(models.Model):
         return f"{self.line_id}/{self.kind}"
 
 
-class Charge(Table):
+class Charge(ModelWithoutLabel):
     """What a usage line cost, who pays it and what its operator gets. All amounts in µcr.
 
     organization_id: of the line, repeated so that debts and paid lines are found by an index.
@@ -94,7 +94,7 @@ class Charge(Table):
         ]
 
 
-class Adjustment(Table):
+class Adjustment(ModelWithoutLabel):
     """A later change of a charge: paid after all, charged back or refunded. Amounts are added.
 
     A line's state is its charge plus all its adjustments.
@@ -148,9 +148,15 @@ class RejectedLine(models.Model):
         return f"{self.line_id}: {self.reason}"
 
 
-class Progress(Table):
+class Progress(ModelWithoutLabel):
     """How far a repeated task has come: ``import`` by the brain's sequence, ``settle`` by line."""
 
     name = models.CharField(max_length=16, primary_key=True)
     position = models.BigIntegerField(db_default=0)
     updated_at = models.DateTimeField(db_default=Now())
+
+    @staticmethod
+    def lock(name: str) -> "Progress":
+        """Return a task's row, locked until the transaction ends: one process runs it at a time."""
+        Progress.objects.bulk_create([Progress(name=name)], ignore_conflicts=True)
+        return Progress.objects.select_for_update().get(pk=name)

@@ -20,7 +20,6 @@ from edgecache.billing.errors import AppealRefused, ForfeitRefused, QuarantineNo
 from edgecache.billing.models import Journal, Progress, Quarantine
 from edgecache.billing.money import credits_text
 from edgecache.billing.payouts import payouts
-from edgecache.billing.usage.progress import lock_progress
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.principals import PlatformRequest
 
@@ -47,7 +46,7 @@ def record_new(*, now: datetime) -> int:
     Raises CacheUnavailable.
     """
     with transaction.atomic():
-        progress = lock_progress("quarantines")
+        progress = Progress.lock("quarantines")
         # From the last one that is known on, to see that the brain still has it.
         events = _events_after(max(progress.position - 1, 0))
         if progress.position and settings.CACHE.is_enabled and not _is_known(events, progress):

@@ -16,7 +16,6 @@ from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.ledger import Posting
 from edgecache.billing.models import AccountKind, Journal, Progress, UsageLine
 from edgecache.billing.money import HOURS_PER_MONTH, PPM, UCR_PER_CREDIT
-from edgecache.billing.usage.progress import lock_progress
 
 BATCH_LINES: Final = 20_000
 OF_CONSUMER: Final = (AccountKind.GRANTED, AccountKind.PAID, AccountKind.DEBT)
@@ -129,7 +128,7 @@ def preview() -> SettlementResult:
 def settle_batch(limit: int = BATCH_LINES) -> SettlementResult:
     """Charge the next lines, at most ``limit``, as one journal."""
     with transaction.atomic():
-        progress = lock_progress("settle")
+        progress = Progress.lock("settle")
         ids = UsageLine.objects.filter(pk__gt=progress.position).order_by("pk")
         upto = ids.values_list("pk", flat=True)[limit - 1 : limit].first()
         upto = upto or ids.order_by("-pk").values_list("pk", flat=True).first()

@@ -15,7 +15,6 @@ from django.utils.module_loading import import_string
 
 from edgecache.api import client
 from edgecache.billing.models import Progress, RejectedLine, UsageKind, UsageLine
-from edgecache.billing.usage.progress import lock_progress
 from edgecache.billing.usage.rates import LARGEST
 
 log = structlog.get_logger(__name__)
@@ -79,7 +78,7 @@ def import_other(*, now: datetime, is_complete: bool) -> ImportResult:
     """
     with transaction.atomic():
         # Settling takes lines by their id: ids must become visible in order.
-        lock_progress("settle")
+        Progress.lock("settle")
         lines: list[UsageLine] = []
         for path in settings.USAGE_SOURCES:
             source: Source = import_string(path)
@@ -96,7 +95,7 @@ def store(page: Mapping[str, Any], *, now: datetime) -> tuple[int, int]:
     """
     _check_sums(page)
     # Settling takes lines by their id: ids must become visible in order.
-    lock_progress("settle")
+    Progress.lock("settle")
     good: dict[UUID, list[UsageLine]] = {}
     given: dict[UUID, Mapping[str, Any]] = {}
     rejected: list[RejectedLine] = []
@@ -184,7 +183,7 @@ def _begins_with(page: Mapping[str, Any], position: int) -> bool:
 
 def _import_page(position: int, page: Mapping[str, Any], *, now: datetime) -> ImportResult:
     with transaction.atomic():
-        progress = lock_progress("import")
+        progress = Progress.lock("import")
         if progress.position != position:
             return ImportResult()
         imported = ImportResult(*store(page, now=now))

@@ -4,10 +4,10 @@ from django.db import models
 from django.db.models.functions import Now
 
 from edgecache.brain.models.nodes import Node
-from edgecache.table import Table
+from edgecache.unlabelled import ModelWithoutLabel
 
 
-class Look(Table):
+class Look(ModelWithoutLabel):
     """One look. It is written before the node is asked: its receipt is never counted.
 
     id: the ticket's. path, outcome: see ``brain.audits.node_checks``; no outcome while it runs.
@@ -29,7 +29,7 @@ class Look(Table):
         indexes = [models.Index(fields=["node", "began_at"], name="look_by_node_and_time")]
 
 
-class AuditPlan(Table):
+class AuditPlan(ModelWithoutLabel):
     """When a node is looked at next. recheck_of: the quarantine (its status_at) checked last."""
 
     node = models.OneToOneField(Node, on_delete=models.CASCADE, primary_key=True)
@@ -37,7 +37,7 @@ class AuditPlan(Table):
     recheck_of = models.DateTimeField(null=True)
 
 
-class QuarantineEvent(Table):
+class QuarantineEvent(ModelWithoutLabel):
     """An operator's node was quarantined; kept when the node is removed. Append-only."""
 
     id = models.BigAutoField(primary_key=True)

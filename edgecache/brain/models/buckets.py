@@ -3,10 +3,10 @@
 from django.db import models
 from django.db.models.functions import Now
 
-from edgecache.table import Table
+from edgecache.unlabelled import ModelWithoutLabel
 
 
-class Origin(Table):
+class Origin(ModelWithoutLabel):
     """Where a bucket's objects come from, when not from the built-in origin.
 
     config: what the kind needs (endpoint, bucket, region, account), without secrets.
@@ -37,7 +37,7 @@ class Origin(Table):
         ]
 
 
-class Bucket(Table):
+class Bucket(ModelWithoutLabel):
     """A name for objects, unique within its environment.
 
     public_name: opaque and unique over all; what ``/p/{public_name}/{key}`` says.
@@ -76,7 +76,7 @@ class Bucket(Table):
         ]
 
 
-class Host(Table):
+class Host(ModelWithoutLabel):
     """A host name whose requests are plain HTTP of one bucket, proved by a DNS record.
 
     token: what that record says. checked_at: when it was last asked for. gone_since: when it was
@@ -91,7 +91,7 @@ class Host(Table):
     gone_since = models.DateTimeField(null=True)
 
 
-class AccessKey(Table):
+class AccessKey(ModelWithoutLabel):
     """A pair for SigV4, of one environment. secret: encrypted, since signatures need it in clear.
 
     access: ``read`` or ``write`` (which reads, too).

@@ -5,10 +5,10 @@ from django.db import models
 from django.db.models.functions import Now
 
 from edgecache.brain.models.objects import Blob
-from edgecache.table import Table
+from edgecache.unlabelled import ModelWithoutLabel
 
 
-class Node(Table):
+class Node(ModelWithoutLabel):
     """A worker. organization_id: who runs it; None is the platform.
 
     secret_hash: SHA-256 of its credential. incarnation: of its last start, so that an old process's
@@ -60,7 +60,7 @@ class Node(Table):
         ]
 
 
-class Location(Table):
+class Location(ModelWithoutLabel):
     """A node holds a blob."""
 
     blob = models.ForeignKey(Blob, on_delete=models.CASCADE, db_index=False)
@@ -71,7 +71,7 @@ class Location(Table):
         constraints = [models.UniqueConstraint(fields=["blob", "node"], name="location_once")]
 
 
-class NodeJob(Table):
+class NodeJob(ModelWithoutLabel):
     """Work for a node, which asks for it: delete or verify a blob, or fetch one from another.
 
     attempts: how often it was handed out; after each failure it waits longer.
@@ -91,7 +91,7 @@ class NodeJob(Table):
         ]
 
 
-class BrainInstance(Table):
+class BrainInstance(ModelWithoutLabel):
     """A running brain. One whose lease is over no longer answers from memory.
 
     stores: those that it can reach. store_id: where all its writes go, earlier ones included.
@@ -104,7 +104,7 @@ class BrainInstance(Table):
     store_id = models.IntegerField(null=True)
 
 
-class OperatorNetwork(Table):
+class OperatorNetwork(ModelWithoutLabel):
     """A network (/24, /56) that an operator uses: what is read from there earns him nothing.
 
     source: where it was seen, ``node`` (the brain) or ``session`` (the platform).
@@ -123,7 +123,7 @@ class OperatorNetwork(Table):
         ]
 
 
-class OrganizationService(Table):
+class OrganizationService(ModelWithoutLabel):
     """The platform's decision whether other operators' nodes serve an organization's objects.
 
     version: of the decision; a lower one that arrives later is ignored.

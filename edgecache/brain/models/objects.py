@@ -5,10 +5,10 @@ from django.db import models
 from django.db.models.functions import Now
 
 from edgecache.brain.models.buckets import Bucket
-from edgecache.table import Table
+from edgecache.unlabelled import ModelWithoutLabel
 
 
-class Blob(Table):
+class Blob(ModelWithoutLabel):
     """Bytes that the cache or the built-in origin knows by their hash.
 
     chunks: digests of its blocks (``blocks.Blocks``). crc32: unsigned. hot_until: it has more
@@ -24,7 +24,7 @@ class Blob(Table):
     created_at = models.DateTimeField(db_default=Now())
 
 
-class Release(Table):
+class Release(ModelWithoutLabel):
     """Blobs that may be unreferenced since a cached object was deleted, for garbage collection.
 
     blobs: SHA-256s, some tens together. A purge releases many at once: marking each one in its own
@@ -34,7 +34,7 @@ class Release(Table):
     blobs = ArrayField(models.BinaryField(max_length=32))
 
 
-class ObjectFields(Table):
+class ObjectFields(ModelWithoutLabel):
     """What a stored and a cached object have in common.
 
     etag: without quotes. headers: Cache-Control and the like, and the tags (``x-amz-tagging``, as
@@ -92,7 +92,7 @@ class CachedObject(ObjectFields):
         ]
 
 
-class PurgeRecord(Table):
+class PurgeRecord(ModelWithoutLabel):
     """What a purge or a deletion hit, for the fills that were under way; kept for a day.
 
     generation: rows of the directory below it are dead. is_prefix: ``pattern`` is a prefix, else
@@ -127,7 +127,7 @@ class PurgeRecord(Table):
         ]
 
 
-class PendingWrite(Table):
+class PendingWrite(ModelWithoutLabel):
     """A write to an external origin that is under way: until it ends the key is not cached.
 
     A brain that died in between leaves it behind; another one then forgets the key. write_id: of
@@ -147,7 +147,7 @@ class PendingWrite(Table):
         ]
 
 
-class FillLease(Table):
+class FillLease(ModelWithoutLabel):
     """The brain that fetches a key now, so that the others wait for it."""
 
     bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE, db_index=False)
@@ -162,7 +162,7 @@ class FillLease(Table):
         ]
 
 
-class Upload(Table):
+class Upload(ModelWithoutLabel):
     """A multipart upload that is not complete."""
 
     id = models.CharField(primary_key=True, max_length=64)
@@ -179,7 +179,7 @@ class Upload(Table):
         indexes = [models.Index(fields=["bucket", "key"])]
 
 
-class UploadPart(Table):
+class UploadPart(ModelWithoutLabel):
     """A part. file: the name of its bytes in the store, or in the data directory (None)."""
 
     upload = models.ForeignKey(Upload, on_delete=models.CASCADE, db_index=False)

@@ -4,10 +4,10 @@ from django.db import models
 from django.db.models.functions import Now
 
 from edgecache.brain.models.objects import Blob
-from edgecache.table import Table
+from edgecache.unlabelled import ModelWithoutLabel
 
 
-class Store(Table):
+class Store(ModelWithoutLabel):
     """A store of the built-in origin's bytes. Its credentials are settings of the brains.
 
     name: its URL, with the endpoint where there is one; ``file://`` is the data directory. tag:
@@ -29,7 +29,7 @@ class Store(Table):
         ]
 
 
-class StoredBlob(Table):
+class StoredBlob(ModelWithoutLabel):
     """Where a store has a blob of an environment's stored objects.
 
     Without such a row the bytes are a file of the data directory, named by their hash. Environments
@@ -52,7 +52,7 @@ class StoredBlob(Table):
         ]
 
 
-class DiscardedBytes(Table):
+class DiscardedBytes(ModelWithoutLabel):
     """Bytes in a store that nothing names any more, to be deleted from due_at on."""
 
     store = models.ForeignKey(Store, on_delete=models.PROTECT, db_index=False)

@@ -4,17 +4,17 @@ from django.db import models
 from django.db.models.functions import Now
 
 from edgecache.brain.models.nodes import Node
-from edgecache.table import Table
+from edgecache.unlabelled import ModelWithoutLabel
 
 
-class UsageBatch(Table):
+class UsageBatch(ModelWithoutLabel):
     """A batch of counts that was written: one whose commit was not confirmed is not added twice."""
 
     id = models.UUIDField(primary_key=True)
     created_at = models.DateTimeField(db_default=Now())
 
 
-class UsageCounter(Table):
+class UsageCounter(ModelWithoutLabel):
     """What one bucket used through one node in one hour, as far as it is not in a line yet."""
 
     organization_id = models.BigIntegerField()
@@ -37,7 +37,7 @@ class UsageCounter(Table):
         ]
 
 
-class UsageLine(Table):
+class UsageLine(ModelWithoutLabel):
     """Usage as it is billed: of one bucket through one node, in one hour. Append-only.
 
     A line has either the counts or storage_byte_hours. operator_id: the organization that runs the
@@ -60,14 +60,14 @@ class UsageLine(Table):
     created_at = models.DateTimeField(db_default=Now())
 
 
-class StorageHour(Table):
+class StorageHour(ModelWithoutLabel):
     """An hour whose storage was added up; only one brain does it."""
 
     hour = models.DateTimeField(primary_key=True)
     created_at = models.DateTimeField(db_default=Now())
 
 
-class Receipt(Table):
+class Receipt(ModelWithoutLabel):
     """A ticket that a worker redeemed in direct mode: a ticket counts once."""
 
     ticket_id = models.UUIDField(primary_key=True)
@@ -81,7 +81,7 @@ class Receipt(Table):
     created_at = models.DateTimeField(db_default=Now())
 
 
-class Measurement(Table):
+class Measurement(ModelWithoutLabel):
     """Counters and a latency histogram of one brain and node (None: all) for one minute."""
 
     brain_id = models.UUIDField()

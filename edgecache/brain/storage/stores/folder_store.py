@@ -17,8 +17,7 @@ from edgecache.brain.errors import StoreMissing, StoreUnavailable
 from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.brain.storage.disk.staging import NO_ROOM
 from edgecache.brain.storage.disk.syncing import sync_folder, write_whole
-from edgecache.brain.storage.stores.places import places
-from edgecache.brain.storage.stores.store import Body, ListedFile
+from edgecache.brain.storage.stores.store import Body, ListedFile, places
 from edgecache.runtime.threads import FairThreads
 
 log = structlog.get_logger(__name__)

@@ -16,10 +16,9 @@ from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import StoreMissing, StoreUnavailable
 from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.brain.origins.obstores import GOOGLE, google_token
-from edgecache.brain.storage.stores.places import places
 from edgecache.brain.storage.stores.s3_uploads import S3Uploads
 from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.storage.stores.store import Body, ListedFile
+from edgecache.brain.storage.stores.store import Body, ListedFile, places
 
 if TYPE_CHECKING:  # obstore has these for type checkers alone
     from obstore.store import AzureCredential, S3Config

@@ -1,11 +1,19 @@
-"""What a store can do. Names are fresh and random: none is ever written twice."""
+"""What a store can do. Names are random and new: none is written twice."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from edgecache.brain.delivery.delivery import Span
+from edgecache.brain.errors import Overloaded
+from edgecache.runtime.shares import Shares
+
+# An organization gets two thirds of a store's places, one of its buckets half.
+SPARE: Final = 0.5
+# As many as there may be running requests; they wait as long as their clients would.
+WAITING: Final = 16_384
+WAIT_S: Final = 20.0
 
 # A file, bytes, or pieces as they come.
 Body = Path | bytes | AsyncIterator[bytes]
@@ -51,3 +59,11 @@ class Store(Protocol):
 
     async def abort_unfinished(self, folder: str, before: datetime) -> int:
         """Abort uploads below a folder that began earlier and never ended; return their number."""
+
+
+def places(limit: int) -> Shares:
+    """Return places for requests to a store; a request waits for one, then gets Overloaded.
+
+    Reading and writing have places of their own, because a large body takes longer than a read.
+    """
+    return Shares(limit, refusal=Overloaded, spare=SPARE, queue=WAITING, wait_s=WAIT_S)

@@ -13,7 +13,8 @@ from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fair_share import SHARE_KEY, use_share_of_bucket, use_share_of_organization
 from edgecache.brain.storage.stores import folder_store as folders
-from edgecache.brain.storage.stores import managed, object_store, places
+from edgecache.brain.storage.stores import managed, object_store
+from edgecache.brain.storage.stores import store as stores
 from edgecache.brain.storage.stores.folder_store import FolderStore
 from edgecache.brain.storage.stores.object_store import ObjectStore, open_object_store
 from edgecache.brain.storage.stores.settings import StoreSettings
@@ -102,7 +103,7 @@ async def test_slow_requests_leave_places_for_another_organization(
 async def test_requests_over_the_share_are_refused_after_a_while(
     server: SlowStore, store: ObjectStore, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(places, "WAIT_S", 0.01)
+    monkeypatch.setattr(stores, "WAIT_S", 0.01)
     store = ObjectStore(store._store, "slow")
     working = [
         asyncio.create_task(charged(GREEDY, WORK[kind](store, f"held-{n}"))) for n in range(MANY)
@@ -121,7 +122,7 @@ async def test_requests_over_the_share_are_refused_after_a_while(
 async def test_a_read_that_has_begun_is_not_cut_while_it_waits(
     server: SlowStore, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "WAIT_S", 0.01)
+    monkeypatch.setattr(stores, "WAIT_S", 0.01)
     monkeypatch.setattr(object_store, "FIRST_WINDOW_BYTES", 5)
     store = ObjectStore(store._store, "slow")
     use_share_of_organization(GREEDY)

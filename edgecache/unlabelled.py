@@ -1,0 +1,10 @@
+"""Base of the models that have no page in the admin, so that they need no ``__str__``."""
+
+from django.db import models
+
+
+class ModelWithoutLabel(models.Model):
+    """A model without ``__str__``."""
+
+    class Meta:
+        abstract = True
