@@ -188,7 +188,7 @@ ORGANIZATION_CONTENTS: Final = [
 ORGANIZATION_OBSTACLES: Final = [
     *(["edgecache.billing.organization_removal.obstacles_of"] if HAS_CACHE else []),
 ]
-ENVIRONMENT_LIMIT: Final = "sqlgateway.provisioning.quotas.environment_limit"
+ENVIRONMENT_LIMIT: Final = "sqlgateway.provisioning.limits.quotas.environment_limit"
 # Called with a scope; their numbers are shown before an environment is deleted.
 ENVIRONMENT_CONTENTS: Final = [
     "sqlgateway.schema.contents.contents_of",

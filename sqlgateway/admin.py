@@ -18,7 +18,7 @@ from platform_site.lib.admin.pages import ReadOnlyAdmin
 from sqlgateway import staff_actions, staff_limits
 from sqlgateway.models import Cluster, Database
 from sqlgateway.models.organization_limits import OrganizationLimits
-from sqlgateway.provisioning.own_limits import LIMITS, OwnLimit, own_of
+from sqlgateway.provisioning.limits.organization_limits import LIMITS, OwnLimit, own_of
 
 
 @admin.register(Cluster)

@@ -16,8 +16,8 @@ from platform_site.lib.admin.actions import ConfirmedAction
 from platform_site.lib.admin.forms import StaffForm, Values
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.models.organization_limits import OrganizationLimits
-from sqlgateway.provisioning import own_limits
-from sqlgateway.provisioning.own_limits import LIMITS, OwnLimit
+from sqlgateway.provisioning.limits import organization_limits
+from sqlgateway.provisioning.limits.organization_limits import LIMITS, OwnLimit
 
 WIDGET: Final = {"class": "staff-field", "inputmode": "numeric", "autocomplete": "off"}
 
@@ -49,12 +49,12 @@ class LimitsFields(forms.Form):
 
     seen = forms.CharField(max_length=1000, required=False, widget=forms.HiddenInput())
 
-    def __init__(self, data: Any = None, *, own: own_limits.Values) -> None:
+    def __init__(self, data: Any = None, *, own: organization_limits.Values) -> None:
         super().__init__(data, initial={**own, "seen": json.dumps(own)})
         for limit in LIMITS:
             self.fields[limit.name] = LimitField(limit)
 
-    def clean_seen(self) -> own_limits.Values:
+    def clean_seen(self) -> organization_limits.Values:
         """Return them; what no form sent is none, which fits no organization."""
         try:
             seen = json.loads(self.cleaned_data["seen"])
@@ -84,7 +84,7 @@ class ByOwn(DropdownFilter):  # type: ignore[misc]  # unfold ships no types
 
 def form_of(organization: OrganizationLimits) -> StaffForm:
     """Return the form that sets an organization's own limits."""
-    own = own_limits.own_of(getattr(organization, "quota", None))
+    own = organization_limits.own_of(getattr(organization, "quota", None))
     return StaffForm(
         "Set limits",
         partial(LimitsFields, own=own),
@@ -114,9 +114,11 @@ def _amount(limit: OwnLimit, number: int) -> str:
     return f"{number:,} {limit.unit}".rstrip()
 
 
-def _describe(organization: OrganizationLimits, own: own_limits.Values, values: Values) -> str:
+def _describe(
+    organization: OrganizationLimits, own: organization_limits.Values, values: Values
+) -> str:
     """Return what will change. Raises Conflict if the limits are not those that were shown."""
-    changed = own_limits.checked(own, _given(values), seen=values["seen"])
+    changed = organization_limits.checked(own, _given(values), seen=values["seen"])
     said = [
         f"{limit.label}: {exact(limit, values[limit.name])}; "
         f"until now {exact(limit, own[limit.name])}."
@@ -129,7 +131,7 @@ def _describe(organization: OrganizationLimits, own: own_limits.Values, values: 
 
 def _set(organization: OrganizationLimits, confirmed: ConfirmedAction, values: Values) -> bool:
     with transaction.atomic():
-        changed = own_limits.set_own(organization.pk, _given(values), seen=values["seen"])
+        changed = organization_limits.set_own(organization.pk, _given(values), seen=values["seen"])
         if not changed:
             return False
         audit.record_staff(
@@ -142,5 +144,5 @@ def _set(organization: OrganizationLimits, confirmed: ConfirmedAction, values: V
     return True
 
 
-def _given(values: Values) -> own_limits.Values:
+def _given(values: Values) -> organization_limits.Values:
     return {limit.name: values[limit.name] for limit in LIMITS}

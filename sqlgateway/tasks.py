@@ -14,8 +14,10 @@ from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.interactive import retention as transaction_retention
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import clones, moves, quotas, retirement, rotation, stock, switching
-from sqlgateway.records import retention, running
+from sqlgateway.provisioning import password_rotation, retirement, stock
+from sqlgateway.provisioning.database_copy import clones, moves, switching
+from sqlgateway.provisioning.limits import quotas
+from sqlgateway.records import retention, running_requests
 
 
 @app.periodic(cron="*/5 * * * *")
@@ -46,7 +48,7 @@ def forget_transactions(timestamp: int) -> None:
 def prune_history(timestamp: int) -> None:
     """Delete what the history keeps no longer, and what processes that died left running."""
     retention.prune(now=timezone.now())
-    running.delete_expired()
+    running_requests.delete_expired()
 
 
 @app.task(retry=RetryStrategy(max_attempts=clones.MAX_ATTEMPTS, exponential_wait=4))
@@ -100,7 +102,7 @@ def rotate_passwords(database_pk: int) -> None:
     if database is None:
         return
     try:
-        rotation.rotate(database)
+        password_rotation.rotate(database)
     except (Refused, EngineUnavailable) as exc:
         _audit_refusal(SqlTag.DATABASE_ROTATE, database, exc)
 
@@ -138,7 +140,7 @@ def _queued(job: JobDeferrer, **arguments: int) -> bool:
 @app.task(queueing_lock="sqlgateway_end_old_sessions")
 def end_old_sessions(timestamp: int) -> None:
     """End sessions that were opened with passwords that were rotated since."""
-    rotation.end_old_sessions(now=timezone.now())
+    password_rotation.end_old_sessions(now=timezone.now())
 
 
 @app.periodic(cron="* * * * *")

@@ -22,7 +22,7 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
     """
     from environments import environments  # noqa: PLC0415 - needs django.setup()
     from sqlgateway.models import Database  # noqa: PLC0415 - as above
-    from sqlgateway.provisioning import clones  # noqa: PLC0415 - as above
+    from sqlgateway.provisioning.database_copy import clones  # noqa: PLC0415 - as above
     from tests.sqlgateway import support  # noqa: PLC0415 - as above
 
     someone = support.caller(support.organization("Bench clones"))

@@ -15,7 +15,7 @@ from psycopg.conninfo import make_conninfo
 
 from platform_site.backup import tables
 from platform_site.lib.commands import Refused
-from sqlgateway.provisioning.copying import CopyFailed, programs
+from sqlgateway.provisioning.database_copy import CopyFailed, programs
 
 DUMP: Final = ("--format=custom", "--compress=1", "--no-password", "--lock-wait-timeout=20s")
 RESTORE: Final = (

@@ -20,7 +20,7 @@ from platform_site.backup.work import EnvironmentPlan, Plan, Say, Work, retry_wh
 from platform_site.lib.commands import Refused, Unreachable
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database
-from sqlgateway.provisioning import restores
+from sqlgateway.provisioning.database_copy import restores
 
 PLATFORM: Final = "platform"
 ENVIRONMENT: Final = "environment"

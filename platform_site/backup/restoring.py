@@ -27,7 +27,8 @@ from platform_site.backup.sealing import Identity
 from platform_site.backup.work import EnvironmentPlan, Say, retry_while_unavailable
 from platform_site.lib.commands import Refused
 from sqlgateway.models import Database
-from sqlgateway.provisioning import clusters, names, restores, tenant_databases
+from sqlgateway.provisioning import clusters, names, tenant_databases
+from sqlgateway.provisioning.database_copy import restores
 
 CONTROL: Final = "control"
 INERT: Final = "inert"

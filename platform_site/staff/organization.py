@@ -16,7 +16,7 @@ from environments import request_activity
 from environments.models import Environment, RequestHour
 from platform_site.staff.board import Card, link
 from sqlgateway.models import Database, OrganizationQuota
-from sqlgateway.provisioning.own_limits import LIMITS, own_of
+from sqlgateway.provisioning.limits.organization_limits import LIMITS, own_of
 
 BALANCES: Final = ("granted", "paid", "debt")
 

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from platform_site.lib.principals import Principal
 from platform_site.lib.viewsets import PlatformViewSet
 from sqlgateway.provisioning import provisioning
-from sqlgateway.provisioning.request_limits import NO_LIMITS
+from sqlgateway.provisioning.limits.request_limits import NO_LIMITS
 
 
 class LimitedViewSet(PlatformViewSet):

@@ -12,7 +12,7 @@ from platform_site.lib.api import NEGOTIATOR, NO_STORE, RENDERER
 from platform_site.lib.errors import InvalidRequest, NotAcceptable
 from sqlgateway.errors import IdempotencyNotSupported
 from sqlgateway.formats import arrow_batches
-from sqlgateway.provisioning.request_limits import RequestLimits
+from sqlgateway.provisioning.limits.request_limits import RequestLimits
 from sqlgateway.transfer.exports import MEDIA_TYPES, Body, StreamFormat
 
 AnswerFormat = Literal["json"] | StreamFormat

@@ -10,7 +10,7 @@ from platform_site.lib.permissions import needs
 from platform_site.lib.viewsets import ListAction, PlatformViewSet
 from sqlgateway.execution.requests import Caller
 from sqlgateway.models import RunningSql
-from sqlgateway.records import running
+from sqlgateway.records import running_requests
 
 
 class RunningSqlSerializer(serializers.Serializer[RunningSql]):
@@ -45,7 +45,7 @@ class RunningSqlViewSet(ListAction):
 
     def get_queryset(self) -> QuerySet[RunningSql]:
         """Return the running requests that the caller may see."""
-        return running.readable_by(Caller.of(self.principal))
+        return running_requests.readable_by(Caller.of(self.principal))
 
 
 class SqlCancelViewSet(PlatformViewSet):
@@ -63,5 +63,5 @@ class SqlCancelViewSet(PlatformViewSet):
         The id is what the request sent as `X-Request-Id`, or the one in `/v1/sql/running`. The
         cancelled request answers 400 `query_cancelled`, unless it ended before.
         """
-        running.cancel(Caller.of(self.principal), request_id)
+        running_requests.cancel(Caller.of(self.principal), request_id)
         return self.no_content()

@@ -20,11 +20,11 @@ from sqlgateway.api.limited_views import LimitedViewSet
 from sqlgateway.api.negotiation import AnswerFormat
 from sqlgateway.api.serializers import SqlAnswerSerializer, SqlSerializer, is_plain
 from sqlgateway.execution import gateway
-from sqlgateway.execution.params import encode_params
+from sqlgateway.execution.parameter_values import encode_params
 from sqlgateway.execution.requests import Caller, SqlRequest, SqlText, explained
 from sqlgateway.formats.results import RowFormat
 from sqlgateway.idempotency.records import HEADER, Key
-from sqlgateway.provisioning.request_limits import RequestLimits
+from sqlgateway.provisioning.limits.request_limits import RequestLimits
 from sqlgateway.transfer.exports import Export
 
 PARSER: Final = StrictJsonParser()

@@ -13,8 +13,8 @@ from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import needs
 from platform_site.lib.viewsets import PlatformViewSet
 from sqlgateway.models import Database
-from sqlgateway.provisioning.quotas import quota_of
-from sqlgateway.provisioning.request_limits import RequestLimits
+from sqlgateway.provisioning.limits.quotas import quota_of
+from sqlgateway.provisioning.limits.request_limits import RequestLimits
 
 
 class DiskSerializer(serializers.Serializer[Any]):

@@ -15,7 +15,7 @@ from psycopg import pq
 from psycopg.abc import Buffer
 from psycopg.pq.abc import PGconn, PGresult
 
-from sqlgateway.connection.copying import CopyIn
+from sqlgateway.connection.copy_protocol import CopyIn
 from sqlgateway.connection.protocol import ends_in_error, longest_row
 from sqlgateway.connection.wire import Wire, WireBroken, WireFull
 

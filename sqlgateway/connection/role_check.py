@@ -16,7 +16,7 @@ import structlog
 from django.db import connection as control_connection
 
 from platform_site.lib.errors import PlatformError
-from sqlgateway.hardening.role import changes_of
+from sqlgateway.hardening.tenant_roles import changes_of
 from sqlgateway.provisioning import role_repair
 from sqlgateway.provisioning.clusters import Address, administer
 from sqlgateway.provisioning.placements import Login

@@ -15,12 +15,12 @@ from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.execution import outcomes, sqlstates
-from sqlgateway.execution.cancellation import Cancellation
-from sqlgateway.execution.early_end import EarlyCanceller
+from sqlgateway.execution.manual_cancellation import Cancellation
 from sqlgateway.execution.memory import LARGE_RESULTS, LargeResult
 from sqlgateway.execution.outcomes import AlreadyAnswered, Failed, Outcome
 from sqlgateway.execution.requests import SqlRequest
 from sqlgateway.execution.sinks import Sink
+from sqlgateway.execution.surplus_rows import EarlyCanceller
 from sqlgateway.execution.text_runner import TextRunner
 from sqlgateway.execution.transaction_control import may_commit
 from sqlgateway.execution.transactions import Boundary, RequestBoundary

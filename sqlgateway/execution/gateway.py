@@ -17,10 +17,10 @@ from sqlgateway.connection.session_settings import CLUSTER_SETTINGS
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable, IdempotencyNotSupported
 from sqlgateway.execution import sqlstates
-from sqlgateway.execution.admission import ADMISSION
-from sqlgateway.execution.cancellation import Cancellation
+from sqlgateway.execution.admission.slots import ADMISSION
 from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.json_answer import JsonSink, render
+from sqlgateway.execution.manual_cancellation import Cancellation
 from sqlgateway.execution.outcomes import Outcome
 from sqlgateway.execution.requests import Caller, SqlRequest
 from sqlgateway.execution.transaction_control import first_control
@@ -30,7 +30,7 @@ from sqlgateway.provisioning import role_repair
 from sqlgateway.provisioning.placements import CACHE, Placement
 from sqlgateway.provisioning.provisioning import database_for
 from sqlgateway.records.history import recorded
-from sqlgateway.records.running import REGISTRY, Running
+from sqlgateway.records.running_requests import REGISTRY, Running
 from sqlgateway.records.usage import METER
 
 MOVE_POLL_S: Final = 0.1

@@ -7,7 +7,7 @@ from psycopg import pq
 from psycopg.pq.abc import PGresult
 
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.execution.params import Param, ParamType, TypeDependentValue
+from sqlgateway.execution.parameter_values import Param, ParamType, TypeDependentValue
 from sqlgateway.formats.column_types import BUILTIN
 
 INTEGERS: Final = frozenset({"int2", "int4", "int8", "oid"})

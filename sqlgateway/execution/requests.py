@@ -9,7 +9,7 @@ from django.conf import settings
 
 from platform_site.lib.permissions import Role, database_role
 from platform_site.lib.principals import Principal, Scope
-from sqlgateway.execution.params import Param
+from sqlgateway.execution.parameter_values import Param
 from sqlgateway.formats.results import RowFormat
 
 Isolation = Literal["read committed", "repeatable read", "serializable"]

@@ -10,12 +10,12 @@ from sqlgateway import errors
 from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import sqlstates
-from sqlgateway.execution.early_end import EarlyCanceller
 from sqlgateway.execution.outcomes import FAILURES, Failed, Outcome
 from sqlgateway.execution.parameter_types import NotParsed, decide
 from sqlgateway.execution.requests import SqlText
 from sqlgateway.execution.sinks import Sink
 from sqlgateway.execution.sqlstates import ErrorPosition
+from sqlgateway.execution.surplus_rows import EarlyCanceller
 
 Status = pq.ExecStatus
 

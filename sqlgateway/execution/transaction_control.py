@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from sqlgateway.execution.tokens import tokens
+from sqlgateway.execution.sql_lexer import tokens
 
 # CREATE OR REPLACE FUNCTION and ROLLBACK TRANSACTION TO are the longest beginnings that matter.
 WORDS: Final = 4

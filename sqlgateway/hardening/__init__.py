@@ -1,9 +1,12 @@
-"""Hardening of tenants' databases: idempotent and versioned.
+"""Create the roles of tenants' databases, and harden roles and databases: idempotent and versioned.
 
-cluster.py: requirements on the server. catalog.py: privileges revoked from PUBLIC inside a database
-(once in the template, or in a database created without one). database.py: a database's ACL and the
-privileges of its three roles. role.py: the attributes and settings of a role, and what a tenant
-changed of them. scram.py: the verifiers of its passwords.
+tenant_roles.py: creates a role with its attributes and settings; finds what its tenant changed.
+database.py: a database's ACL and the privileges of its three roles.
+catalog.py: privileges revoked from PUBLIC inside a database (once in the template, or in a database
+that was created without one).
+cluster.py: requirements on the server.
+quota_guard.py: triggers that stop the growth of a database above its disk quota.
+scram.py: the verifiers of passwords.
 """
 
 from typing import Final

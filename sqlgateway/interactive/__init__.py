@@ -1,9 +1,10 @@
-"""Transactions that stay open over several requests.
+"""Transactions over several requests.
 
-The web process in which one begins owns its connection; a row in the control database says which
-process that is, and any other one forwards to it (channel.py). Row and owner share the work so that
-nothing is reported wrongly:
+The transaction's connection is in one process, its owner. Any process may receive a request for it;
+a process that is not the owner forwards the request to it (channel.py).
 
-- ``held.py`` is the owner's side: the connection, the numbers of the statements, the time limits.
-- ``transactions.py`` is the request's side: whose the transaction is, the row, the commit.
+- ``open_transactions.py``, in the owner: connections, numbers of statements, time limits.
+- ``transactions.py``, in the process that has the request: ownership, the row, the commit.
+
+Both check what they do against the transaction's row, so that no outcome is reported wrongly.
 """

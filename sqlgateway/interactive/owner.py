@@ -16,9 +16,9 @@ from sqlgateway.api.sql import parsed
 from sqlgateway.errors import QueryCancelled
 from sqlgateway.interactive import channel
 from sqlgateway.interactive.channel import CallerGone, Channel
-from sqlgateway.interactive.held import HELD, digest_of
+from sqlgateway.interactive.open_transactions import HELD, digest_of
 from sqlgateway.models import InteractiveTransaction
-from sqlgateway.provisioning.request_limits import RequestLimits
+from sqlgateway.provisioning.limits.request_limits import RequestLimits
 
 # Beyond the statement's own limit: for its cancellation, and for the way.
 EXTRA_S: Final = 10.0

@@ -29,16 +29,16 @@ from sqlgateway.connection.cache import CACHE
 from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import gateway
-from sqlgateway.execution.admission import ADMISSION
+from sqlgateway.execution.admission.slots import ADMISSION
 from sqlgateway.execution.outcomes import FAILURES
 from sqlgateway.execution.requests import ARRAYS, Caller, Isolation, SqlRequest, SqlText
 from sqlgateway.interactive import owner, retention
 from sqlgateway.interactive.channel import OwnerUnavailable
-from sqlgateway.interactive.held import HELD
+from sqlgateway.interactive.open_transactions import HELD
 from sqlgateway.interactive.owner import CHANNEL
 from sqlgateway.models import InteractiveTransaction, RetiredDatabase
 from sqlgateway.provisioning import provisioning
-from sqlgateway.provisioning.request_limits import RequestLimits
+from sqlgateway.provisioning.limits.request_limits import RequestLimits
 
 State = InteractiveTransaction.State
 

@@ -21,9 +21,9 @@ from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.hardening.role import end_idle_sessions, restore_role
+from sqlgateway.hardening.tenant_roles import end_idle_sessions, restore_role
 from sqlgateway.isolation.attacks import REFUSED, Attack, Result, Step, filled, load, subjects
-from sqlgateway.isolation.world import AGAIN, STATE, WORLD, names_of
+from sqlgateway.isolation.fixtures import AGAIN, STATE, WORLD, names_of
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import stock, tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer

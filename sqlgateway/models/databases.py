@@ -54,11 +54,15 @@ class Cluster(models.Model):
 class Database(TenantModel):
     """The placement of one environment's data.
 
-    Without an environment it is being prepared, or is in the stock. secrets: the passwords of the
-    three roles, encrypted as JSON. passwords_since: of the last rotation (rotation.py). moving_*:
-    the unfinished copy of a move or restore (switching.py). copy_source: a clone is filled from it.
-    is_over_quota: it may not grow (quotas.py). PROTECT: the database must be dropped before its
-    environment is deleted (provisioning.on_environment_dropped).
+    Without an environment it is being prepared, or is in the stock.
+
+    secrets: the passwords of the three roles, encrypted as JSON.
+    passwords_since: the time of the last rotation (password_rotation.py).
+    moving_*: the unfinished copy of a move or restore (database_copy/switching.py).
+    copy_source: the database that a clone copies.
+    is_over_quota: it may not grow (limits/quotas.py).
+    PROTECT: the database must be dropped before its environment is deleted
+    (provisioning.on_environment_dropped).
     """
 
     class State(models.TextChoices):

@@ -9,7 +9,7 @@ class OrganizationQuota(TenantModel):
     """An organization's own limits; null is the setting's.
 
     disk_bytes: of each environment's database. statements: running at once, in each web process.
-    The others are of one request (provisioning/own_limits.py), whatever it asks for.
+    The others are of one request (provisioning/limits), whatever it asks for.
     """
 
     organization = models.OneToOneField(

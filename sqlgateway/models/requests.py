@@ -101,7 +101,7 @@ class SqlRecord(TenantModel):
 
 
 class RunningSql(TenantModel):
-    """One SQL request that has run for a while (records/running.py).
+    """One SQL request that has run for a while (records/running_requests.py).
 
     text: as in SqlRecord. expires_at: after that its process has died. is_cancelled: its process
     is to cancel it.

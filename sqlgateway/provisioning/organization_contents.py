@@ -8,8 +8,8 @@ from environments.models import Environment
 from platform_site.lib.archives import Archive, ArchiveRefused
 from sqlgateway.models import Database, SavedQuery
 from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.copying import CopyFailed, programs
-from sqlgateway.provisioning.copying.reading import exported_snapshot, reading_role
+from sqlgateway.provisioning.database_copy import CopyFailed, programs
+from sqlgateway.provisioning.database_copy.reading import exported_snapshot, reading_role
 
 
 def write(organization_id: int, archive: Archive) -> None:

@@ -9,10 +9,10 @@ from typing import Final
 
 from platform_site.lib.errors import NotFound
 from platform_site.lib.permissions import Role
-from sqlgateway.hardening.role import RoleSpec
+from sqlgateway.hardening.tenant_roles import RoleSpec
 from sqlgateway.models import Database, OrganizationQuota
 from sqlgateway.provisioning.clusters import Address, address_of
-from sqlgateway.provisioning.request_limits import NO_LIMITS, RequestLimits
+from sqlgateway.provisioning.limits.request_limits import NO_LIMITS, RequestLimits
 
 # Long enough to save the query, short enough that a moved database is found soon. A deleted
 # environment takes effect at once: on the server, and in the caller's session.

@@ -12,18 +12,13 @@ from sqlgateway import tasks
 from sqlgateway.connection import cache
 from sqlgateway.errors import CloneFailed, DatabaseNotReady, EngineUnavailable
 from sqlgateway.models import Database, OrganizationQuota
-from sqlgateway.provisioning import (
-    clones,
-    quotas,
-    retirement,
-    stock,
-    switching,
-    tenant_databases,
-)
+from sqlgateway.provisioning import retirement, stock, tenant_databases
 from sqlgateway.provisioning.capacity import emptiest
+from sqlgateway.provisioning.database_copy import clones, switching
+from sqlgateway.provisioning.limits import quotas
+from sqlgateway.provisioning.limits.request_limits import RequestLimits
 from sqlgateway.provisioning.locks import Busy, exclusive
 from sqlgateway.provisioning.placements import CACHE, Placement, placement_of, quota_row_of
-from sqlgateway.provisioning.request_limits import RequestLimits
 
 STATES: Final = {
     str(Database.State.ACTIVE): "ready",

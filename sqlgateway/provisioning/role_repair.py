@@ -19,7 +19,7 @@ from platform_site.lib.errors import NotFound
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.hardening.database import restore_defaults
-from sqlgateway.hardening.role import RoleDrift, changes_of, end_idle_sessions, restore_role
+from sqlgateway.hardening.tenant_roles import RoleDrift, changes_of, end_idle_sessions, restore_role
 from sqlgateway.models import Database
 from sqlgateway.provisioning.clusters import administer
 from sqlgateway.provisioning.placements import Login, Placement, placement_of

@@ -18,7 +18,12 @@ from sqlgateway.hardening.database import (
     open_database,
     restrict_functions,
 )
-from sqlgateway.hardening.role import RoleSpec, ensure_roles, limit_connections, restore_role
+from sqlgateway.hardening.tenant_roles import (
+    RoleSpec,
+    ensure_roles,
+    limit_connections,
+    restore_role,
+)
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import names
 from sqlgateway.provisioning.clusters import Address, address_of, administer

@@ -8,7 +8,7 @@ them is the secret cannot be known. In doubt the text is removed as a whole.
 import re
 from typing import Final
 
-from sqlgateway.execution.tokens import tokens
+from sqlgateway.execution.sql_lexer import tokens
 
 REMOVED: Final = "'[removed]'"
 # Kinds of tokens that may hold a secret.

@@ -23,9 +23,9 @@ from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.execution import gateway
-from sqlgateway.execution.admission import ADMISSION
-from sqlgateway.execution.cancellation import Cancellation
+from sqlgateway.execution.admission.slots import ADMISSION
 from sqlgateway.execution.execution import Execution
+from sqlgateway.execution.manual_cancellation import Cancellation
 from sqlgateway.execution.outcomes import Outcome
 from sqlgateway.execution.requests import Caller, SqlRequest, SqlText
 from sqlgateway.formats import ndjson
@@ -34,9 +34,9 @@ from sqlgateway.formats.csv_lines import CsvWriter
 from sqlgateway.formats.ndjson import NdjsonWriter
 from sqlgateway.formats.row_writer import RowWriter
 from sqlgateway.records.history import recorded
-from sqlgateway.records.running import REGISTRY, Running
+from sqlgateway.records.running_requests import REGISTRY, Running
 from sqlgateway.records.usage import METER
-from sqlgateway.transfer.pace import PACEMAKER
+from sqlgateway.transfer.minimum_rate import PACEMAKER
 from sqlgateway.transfer.row_stream import RowStream
 
 StreamFormat = Literal["ndjson", "csv", "arrow"]

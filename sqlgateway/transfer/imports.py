@@ -14,21 +14,21 @@ from psycopg.pq.abc import PGresult
 
 from platform_site.lib.errors import InvalidRequest, PlatformError
 from sqlgateway.connection import cache
-from sqlgateway.connection.copying import CopyBroken, CopyIn
+from sqlgateway.connection.copy_protocol import CopyBroken, CopyIn
 from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.errors import EngineUnavailable, OutcomeUnknown, QueryCancelled, QueryTimeout
 from sqlgateway.execution import gateway, sqlstates
-from sqlgateway.execution.admission import ADMISSION
-from sqlgateway.execution.cancellation import Cancellation
+from sqlgateway.execution.admission.slots import ADMISSION
+from sqlgateway.execution.manual_cancellation import Cancellation
 from sqlgateway.execution.requests import Caller, SqlRequest, SqlText
 from sqlgateway.execution.sqlstates import ErrorPosition
 from sqlgateway.formats.results import split_tag
 from sqlgateway.records.history import recorded
-from sqlgateway.records.running import REGISTRY, Running
+from sqlgateway.records.running_requests import REGISTRY, Running
 from sqlgateway.transfer import identifiers
-from sqlgateway.transfer.pace import PACEMAKER, Transfer
+from sqlgateway.transfer.minimum_rate import PACEMAKER, Transfer
 from sqlgateway.transfer.uploads import Upload
 
 Header = Literal["match", "true", "false"]

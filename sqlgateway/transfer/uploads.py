@@ -7,7 +7,7 @@ from typing import Any, Final
 from platform_site.lib.errors import InvalidRequest, PayloadTooLarge, UnsupportedMedia
 from platform_site.lib.web.compute_slots import waiting
 from sqlgateway.errors import UploadInterrupted
-from sqlgateway.transfer.pace import Transfer
+from sqlgateway.transfer.minimum_rate import Transfer
 
 PIECE_BYTES: Final = 64 * 1024
 # 16 more than zlib's largest window: the gzip format, with its check sum.

@@ -15,7 +15,7 @@ from platform_site.backup.work import exclusive
 from platform_site.lib.commands import OpsCommand, Outcome, Refused, Unreachable
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.management.operators import database_of
-from sqlgateway.provisioning import restores
+from sqlgateway.provisioning.database_copy import restores
 
 
 class Command(OpsCommand):

@@ -6,7 +6,8 @@ from typing import Any
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 from platform_site.lib.errors import PlatformError
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import capacity, cluster_registry, moves
+from sqlgateway.provisioning import capacity, cluster_registry
+from sqlgateway.provisioning.database_copy import moves
 
 
 class Command(OpsCommand):

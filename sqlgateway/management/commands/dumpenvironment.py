@@ -8,7 +8,7 @@ from accounts.audit import audit
 from platform_site.lib.commands import OpsCommand, Outcome
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.management.operators import add_environment, database_of
-from sqlgateway.provisioning import restores
+from sqlgateway.provisioning.database_copy import restores
 
 
 class Command(OpsCommand):

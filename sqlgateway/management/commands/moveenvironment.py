@@ -5,7 +5,8 @@ from typing import Any
 
 from platform_site.lib.commands import OpsCommand, Outcome
 from sqlgateway.management.operators import add_environment, database_of
-from sqlgateway.provisioning import cluster_registry, moves
+from sqlgateway.provisioning import cluster_registry
+from sqlgateway.provisioning.database_copy import moves
 
 
 class Command(OpsCommand):

@@ -6,7 +6,7 @@ from typing import Any
 
 from platform_site.lib.commands import OpsCommand, Outcome
 from sqlgateway.management.operators import add_environment, database_of
-from sqlgateway.provisioning import restores
+from sqlgateway.provisioning.database_copy import restores
 
 
 class Command(OpsCommand):

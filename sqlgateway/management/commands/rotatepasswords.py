@@ -14,11 +14,11 @@ from platform_site.lib.commands import OpsCommand, Outcome, Refused
 from platform_site.lib.errors import PlatformError
 from sqlgateway.management.operators import database_of
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import cluster_registry, clusters, rotation
+from sqlgateway.provisioning import cluster_registry, clusters, password_rotation
 
 REPORT_EVERY: Final = 100
 # Those being moved or filled are named as failed: their passwords are yet to be replaced.
-STATES: Final = (*rotation.STATES, Database.State.MOVING, Database.State.COPYING)
+STATES: Final = (*password_rotation.STATES, Database.State.MOVING, Database.State.COPYING)
 
 
 class Command(OpsCommand):
@@ -118,7 +118,7 @@ def _why_away(cluster: Cluster) -> str:
 def _why_not_rotated(database: Database) -> str:
     """Rotate; return the error's code, empty if there was none."""
     try:
-        rotation.rotate(database)
+        password_rotation.rotate(database)
     except (Refused, PlatformError) as exc:
         return exc.code
     return ""

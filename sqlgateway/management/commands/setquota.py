@@ -11,8 +11,14 @@ from accounts.audit import audit
 from environments.models import Organization
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.provisioning.own_limits import DEFAULT, LIMITS, OwnLimit, Values, set_own
-from sqlgateway.provisioning.quotas import quota_of
+from sqlgateway.provisioning.limits.organization_limits import (
+    DEFAULT,
+    LIMITS,
+    OwnLimit,
+    Values,
+    set_own,
+)
+from sqlgateway.provisioning.limits.quotas import quota_of
 
 
 class Command(OpsCommand):

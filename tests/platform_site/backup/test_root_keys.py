@@ -10,7 +10,7 @@ from django.conf import settings
 from environments.models import Organization
 from platform_site.backup import sealing
 from platform_site.documents import settings_rows
-from sqlgateway.provisioning.copying import programs
+from sqlgateway.provisioning.database_copy import programs
 from tests.commands import facts
 from tests.platform_site.backup.keys import Keys
 

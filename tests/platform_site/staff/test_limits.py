@@ -11,7 +11,7 @@ from django.test import Client, override_settings
 
 from accounts.models import AuditEvent, User
 from sqlgateway.models import OrganizationQuota
-from sqlgateway.provisioning.own_limits import LIMITS
+from sqlgateway.provisioning.limits.organization_limits import LIMITS
 from tests import cast
 from tests.cast import signed_in
 from tests.commands import facts, run

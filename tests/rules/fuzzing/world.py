@@ -14,7 +14,7 @@ from schemathesis import Case
 from accounts.models import User, WebhookEndpoint
 from accounts.webhooks import endpoints
 from environments.models import Organization
-from sqlgateway.interactive.held import HELD
+from sqlgateway.interactive.open_transactions import HELD
 from tests.accounts.api_keys import support as api_keys
 from tests.cast import HANDLER, Caller, member, organization, signed_in
 from tests.rules.fuzzing.operations import CHECKS

@@ -6,7 +6,8 @@ from django.utils import timezone
 from environments import environments
 from platform_site.lib.principals import Scope
 from sqlgateway.models import Database
-from sqlgateway.provisioning import provisioning, quotas
+from sqlgateway.provisioning import provisioning
+from sqlgateway.provisioning.limits import quotas
 from tests import cast
 from tests.cast import Caller
 from tests.commands import run

@@ -8,7 +8,7 @@ from sqlgateway.connection import cache
 from sqlgateway.connection.role_check import ROLE_CHECK
 from sqlgateway.hardening.cluster import complaints
 from sqlgateway.isolation.attacks import REFUSED, Attack, Result, Step, filled, load, subjects
-from sqlgateway.isolation.world import AGAIN, STATE, WORLD, names_of
+from sqlgateway.isolation.fixtures import AGAIN, STATE, WORLD, names_of
 from sqlgateway.provisioning import clusters
 from tests.sqlgateway.support import Answer, Caller
 

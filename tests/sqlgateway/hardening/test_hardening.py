@@ -14,7 +14,7 @@ from sqlgateway.hardening.catalog import RELATIONS
 from sqlgateway.hardening.cluster import complaints, version_complaint
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import clusters, names, rotation, stock, tenant_databases
+from sqlgateway.provisioning import clusters, names, password_rotation, stock, tenant_databases
 from tests.sqlgateway.support import Caller, as_provisioner
 from tests.waiting import wait_until
 
@@ -120,7 +120,7 @@ def test_hardening_does_not_set_back_passwords_that_are_rotated_meanwhile(
 
     def after_a_rotation(address: clusters.Address, row: Database, **options: bool) -> None:
         if row.pk == alice.database.pk:
-            rotation.rotate(charlie.database)
+            password_rotation.rotate(charlie.database)
         harden(address, row, **options)
 
     monkeypatch.setattr(tenant_databases, "harden", after_a_rotation)

@@ -17,7 +17,7 @@ from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.outcomes import Outcome
 from sqlgateway.interactive import channel
 from sqlgateway.interactive.channel import Channel, OwnerUnavailable
-from sqlgateway.interactive.held import HELD
+from sqlgateway.interactive.open_transactions import HELD
 from sqlgateway.interactive.owner import CHANNEL
 from tests.cast import Caller
 from tests.sqlgateway.interactive.support import begin, sql

@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from sqlgateway.connection import cache
 from sqlgateway.interactive import owner, transactions
-from sqlgateway.interactive.held import HELD
+from sqlgateway.interactive.open_transactions import HELD
 from sqlgateway.models import Database
 from tests.cast import Answer, Caller
 from tests.sqlgateway.interactive.support import Transaction, begin, sql
@@ -139,7 +139,7 @@ def test_a_transaction_lives_longer_than_a_request(admin: Caller) -> None:
 def test_a_wrong_repetition_does_not_replace_what_is_known_of_the_statement(
     ours: Transaction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sqlgateway.interactive.held.KEPT_ANSWER_BYTES", 1)
+    monkeypatch.setattr("sqlgateway.interactive.open_transactions.KEPT_ANSWER_BYTES", 1)
     ours.run("INSERT INTO items VALUES (2)")
 
     ours.send(ours.number, "SELECT 'another one'")

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from sqlgateway import tasks
 from sqlgateway.interactive import retention
-from sqlgateway.interactive.held import HELD
+from sqlgateway.interactive.open_transactions import HELD
 from sqlgateway.models import InteractiveTransaction
 from tests.cast import Caller
 from tests.sqlgateway.interactive.support import begin

@@ -16,13 +16,13 @@ from platform_site.lib.principals import Scope
 from sqlgateway.connection import cache
 from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.execution.admission import ADMISSION
+from sqlgateway.execution.admission.slots import ADMISSION
 from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.outcomes import Outcome
 from sqlgateway.interactive import owner, transactions
-from sqlgateway.interactive.held import HELD
+from sqlgateway.interactive.open_transactions import HELD
 from sqlgateway.models import Database, InteractiveTransaction, RetiredDatabase
-from sqlgateway.provisioning import placements, rotation
+from sqlgateway.provisioning import password_rotation, placements
 from sqlgateway.records.history import RECORDER
 from tests.cast import Caller, member, organization, signed_in
 from tests.sqlgateway import support
@@ -52,7 +52,7 @@ def test_passwords_that_are_rotated_meanwhile_end_no_transaction(admin: Caller) 
     ours = begin(admin)
     assert ours.run("INSERT INTO items VALUES (1, 'one')").status == 200
 
-    rotation.rotate(Database.unscoped.get())
+    password_rotation.rotate(Database.unscoped.get())
     # A process that has read the old passwords.
     cache.CACHE.clear()
     placements.CACHE._entries.update(before)

@@ -12,7 +12,7 @@ from django.db import connection
 from django.test import RequestFactory, override_settings
 from django.test.utils import CaptureQueriesContext
 
-from sqlgateway.interactive.held import HELD
+from sqlgateway.interactive.open_transactions import HELD
 from sqlgateway.models import Database
 from sqlgateway.provisioning import placements, provisioning
 from tests import cast

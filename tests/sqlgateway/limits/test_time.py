@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from sqlgateway.interactive.channel import Channel
-from sqlgateway.interactive.held import HELD
+from sqlgateway.interactive.open_transactions import HELD
 from sqlgateway.transfer.exports import StreamCut
 from tests import cast
 from tests.sqlgateway.interactive.support import begin, sql

@@ -21,10 +21,11 @@ from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.role_check import ROLE_CHECK
 from sqlgateway.errors import EngineUnavailable
-from sqlgateway.interactive.held import HELD
+from sqlgateway.interactive.open_transactions import HELD
 from sqlgateway.isolation import check
 from sqlgateway.models import Cluster
-from sqlgateway.provisioning import clones, clusters, provisioning, rotation
+from sqlgateway.provisioning import clusters, password_rotation, provisioning
+from sqlgateway.provisioning.database_copy import clones
 from sqlgateway.provisioning.placements import CACHE
 from tests.cast import Caller as SignedIn
 from tests.commands import refused
@@ -123,7 +124,7 @@ def test_passwords_rotate_behind_a_pooler(alice: Caller, is_known: bool) -> None
     """It asks the server for verifiers at each login, and keeps connections of old passwords."""
     before = provisioning.database_for(alice.scope)
     for _ in range(3):
-        rotation.rotate(alice.database)
+        password_rotation.rotate(alice.database)
         cache.CACHE.clear()
         if not is_known:
             CACHE.put(alice.scope.environment_pk, before)
@@ -132,7 +133,7 @@ def test_passwords_rotate_behind_a_pooler(alice: Caller, is_known: bool) -> None
         # Nor with new connections of the pooler's own.
         _end_sessions(alice)
         assert alice.value("SELECT 1") == 1
-    rotation.end_old_sessions(now=timezone.now())
+    password_rotation.end_old_sessions(now=timezone.now())
     with pytest.raises(LoginRefused):
         cache.CACHE.checkout(before.login("operator"))
 
@@ -157,7 +158,7 @@ def test_no_request_fails_behind_a_pooler_while_passwords_rotate(committed: Call
         asked = [pool.submit(ask, role) for role in ROLES]
         try:
             for _ in range(8):
-                rotation.rotate(committed.database)
+                password_rotation.rotate(committed.database)
         finally:
             over.set()
         answers = [answer for each in asked for answer in each.result(60)]

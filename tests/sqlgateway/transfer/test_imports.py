@@ -14,7 +14,7 @@ from django.test import RequestFactory
 
 from platform_site.lib.web.pace import PACES_KEY, MinimumRate
 from sqlgateway.api.imports import ImportViewSet
-from sqlgateway.transfer import pace
+from sqlgateway.transfer import minimum_rate
 from tests import conformance
 from tests.sqlgateway.support import Answer, Caller, principal
 
@@ -186,7 +186,7 @@ def test_a_body_that_ends_early_or_is_no_csv_is_refused(table: Caller) -> None:
 
 
 def test_a_client_that_trickles_is_cut_off(table: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "STALL_S", 0.05)
+    monkeypatch.setattr(minimum_rate, "STALL_S", 0.05)
     client, served = socket.socketpair()
     with client, served, served.makefile("rb") as stream:
         client.sendall(b"id,name\n1,a\n")
@@ -243,5 +243,5 @@ def test_no_row_after_an_end_marker_is_dropped_in_silence(
 
 def test_the_web_server_s_slowest_rate_is_not_that_of_imports() -> None:
     rate = MinimumRate()
-    with pace.PACEMAKER.upload({PACES_KEY: (rate,)}, deadline=time.monotonic() + 60):
+    with minimum_rate.PACEMAKER.upload({PACES_KEY: (rate,)}, deadline=time.monotonic() + 60):
         rate.count(600.0, 1)

@@ -24,7 +24,7 @@ from sqlgateway.formats.arrow_batches import ArrowWriter
 from sqlgateway.formats.csv_lines import CsvWriter
 from sqlgateway.formats.ndjson import NdjsonWriter
 from sqlgateway.formats.row_writer import RowWriter
-from sqlgateway.transfer import pace
+from sqlgateway.transfer import minimum_rate
 from sqlgateway.transfer.exports import StreamCut
 from sqlgateway.transfer.row_stream import RowStream
 from tests.scrape import growth
@@ -373,7 +373,7 @@ def test_a_stream_past_its_limit_ends_with_an_error(
 def test_a_client_that_does_not_read_is_cut_off(
     alice: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pace, "STALL_S", -999.0)
+    monkeypatch.setattr(minimum_rate, "STALL_S", -999.0)
     client, served = socket.socketpair()
     with client, served:
         query = "SELECT repeat('x', 9999), generate_series(1, 9999999)"

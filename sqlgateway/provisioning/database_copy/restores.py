@@ -15,11 +15,19 @@ import psycopg
 from platform_site.lib.commands import Refused
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.models import Database
-from sqlgateway.provisioning import names, quotas, switching, tenant_databases
+from sqlgateway.provisioning import names, tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.copying import CopyFailed, archives, grantees, privileges, programs
-from sqlgateway.provisioning.copying.archives import Contents
-from sqlgateway.provisioning.copying.reading import exported_snapshot, reading_role
+from sqlgateway.provisioning.database_copy import (
+    CopyFailed,
+    archives,
+    grantees,
+    privileges,
+    programs,
+    switching,
+)
+from sqlgateway.provisioning.database_copy.archives import Contents
+from sqlgateway.provisioning.database_copy.reading import exported_snapshot, reading_role
+from sqlgateway.provisioning.limits import quotas
 from sqlgateway.provisioning.locks import Busy, exclusive
 
 

@@ -13,9 +13,9 @@ import psycopg
 from platform_site.lib.commands import Refused
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import capacity, clusters, retirement, switching, tenant_databases
-from sqlgateway.provisioning.copying import CopyFailed
-from sqlgateway.provisioning.copying.copying import copy_database
+from sqlgateway.provisioning import capacity, clusters, retirement, tenant_databases
+from sqlgateway.provisioning.database_copy import CopyFailed, switching
+from sqlgateway.provisioning.database_copy.verified_copy import copy_database
 from sqlgateway.provisioning.locks import Busy, exclusive
 
 

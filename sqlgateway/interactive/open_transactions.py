@@ -23,7 +23,7 @@ from sqlgateway.execution.outcomes import FAILURES, Failed, refusal
 from sqlgateway.execution.requests import Caller, SqlRequest
 from sqlgateway.execution.sqlstates import ErrorPosition
 from sqlgateway.records.history import recorded
-from sqlgateway.records.running import REGISTRY, Running
+from sqlgateway.records.running_requests import REGISTRY, Running
 from sqlgateway.records.usage import METER
 
 Status = pq.TransactionStatus

@@ -6,7 +6,7 @@ import pytest
 
 from platform_site.lib.errors import Conflict
 from sqlgateway.models import OrganizationQuota
-from sqlgateway.provisioning.own_limits import LIMITS, Changes, own_of, set_own
+from sqlgateway.provisioning.limits.organization_limits import LIMITS, Changes, own_of, set_own
 from tests.parallel import at_once
 from tests.sqlgateway.support import Caller
 

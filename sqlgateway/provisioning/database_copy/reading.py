@@ -10,11 +10,11 @@ from django.conf import settings
 from django.utils import timezone
 from psycopg import sql
 
-from sqlgateway.hardening.role import ensure_roles
+from sqlgateway.hardening.tenant_roles import ensure_roles
 from sqlgateway.models import Database
 from sqlgateway.provisioning import names
 from sqlgateway.provisioning.clusters import ADMIN_SETTINGS, Address, administer, connect_with
-from sqlgateway.provisioning.copying.programs import Session
+from sqlgateway.provisioning.database_copy.programs import Session
 
 # It inherits what the three roles may do in this database and nowhere else, and reads rows that
 # policies hide. It expires, should a crash leave it.

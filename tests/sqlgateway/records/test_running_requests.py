@@ -13,11 +13,11 @@ from environments import environments
 from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.errors import RequestNotRunning
-from sqlgateway.execution.cancellation import Cancellation
+from sqlgateway.execution.manual_cancellation import Cancellation
 from sqlgateway.execution.requests import Caller, SqlRequest, SqlText
 from sqlgateway.models import RunningSql
-from sqlgateway.records import running
-from sqlgateway.records.running import REGISTRY, Registry, Running
+from sqlgateway.records import running_requests
+from sqlgateway.records.running_requests import REGISTRY, Registry, Running
 from tests import cast
 from tests.sqlgateway import support
 from tests.waiting import wait_until
@@ -69,7 +69,7 @@ def others(alice: User, bob: User, charlie: User) -> list[Caller]:
 
 def is_cancelled_by(caller: Caller) -> bool:
     try:
-        running.cancel(caller, REQUEST_ID)
+        running_requests.cancel(caller, REQUEST_ID)
     except RequestNotRunning:
         return False
     return True
@@ -160,7 +160,7 @@ def test_a_row_is_shown_as_long_as_its_request_runs(
     alice: User, elsewhere: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An import or a stream may run for much longer than a statement."""
-    monkeypatch.setattr(running, "RENEW_S", 0)
+    monkeypatch.setattr(running_requests, "RENEW_S", 0)
     caller = caller_of(alice, "admin")
     request = long_running(caller)
     with elsewhere.running(request):
@@ -206,7 +206,7 @@ def test_a_cancelled_request_ends_and_changes_nothing(
     future = pool.submit(committed.sql, text)
     wait_until(lambda: support.backends_of(committed))
 
-    running.cancel(Caller(committed.scope, "admin", UUID(int=0)), "request-of-a-test")
+    running_requests.cancel(Caller(committed.scope, "admin", UUID(int=0)), "request-of-a-test")
     answer = future.result(timeout=10)
 
     assert (answer.status, answer.code) == (400, "query_cancelled")

@@ -19,7 +19,7 @@ from platform_site.lib.commands import Refused
 from platform_site.lib.permissions import Role
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import EngineUnavailable
-from sqlgateway.hardening.role import RoleSpec, restore_role
+from sqlgateway.hardening.tenant_roles import RoleSpec, restore_role
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import names, role_repair
 from sqlgateway.provisioning.clusters import address_of, administer

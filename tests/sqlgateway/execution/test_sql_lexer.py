@@ -2,7 +2,7 @@
 
 import pytest
 
-from sqlgateway.execution.tokens import tokens
+from sqlgateway.execution.sql_lexer import tokens
 from sqlgateway.execution.transaction_control import first_control, may_commit
 
 MEBIBYTE = 2**20

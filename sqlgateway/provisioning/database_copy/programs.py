@@ -24,7 +24,7 @@ from platform_site.embedded.folders import make_runtime_dir
 from platform_site.embedded.postgres.binaries import MINOR_FLOOR, read_version
 from platform_site.embedded.postgres.private_copy import private_copy
 from sqlgateway.provisioning.clusters import Address
-from sqlgateway.provisioning.copying import CopyFailed
+from sqlgateway.provisioning.database_copy import CopyFailed
 
 DUMP: Final = (
     *("--format=custom", "--no-password", "--no-subscriptions"),

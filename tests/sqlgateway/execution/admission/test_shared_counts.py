@@ -9,8 +9,8 @@ from django.conf import settings
 from django.test import override_settings
 
 from sqlgateway.errors import TooManyQueries
-from sqlgateway.execution import running_counts
-from sqlgateway.execution.shared_counts import SharedCounts
+from sqlgateway.execution.admission import running_counts
+from sqlgateway.execution.admission.shared_counts import SharedCounts
 from tests.sqlgateway.execution.held_requests import (
     ALICE,
     CHARLIE,

@@ -13,9 +13,10 @@ from environments.errors import EnvironmentNotReady, QuotaExceeded
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import capacity, quotas, retirement, stock, tenant_databases
-from sqlgateway.provisioning.copying import CopyFailed
-from sqlgateway.provisioning.copying.copying import copy_database
+from sqlgateway.provisioning import capacity, retirement, stock, tenant_databases
+from sqlgateway.provisioning.database_copy import CopyFailed
+from sqlgateway.provisioning.database_copy.verified_copy import copy_database
+from sqlgateway.provisioning.limits import quotas
 from sqlgateway.provisioning.locks import Busy, exclusive
 from sqlgateway.provisioning.placements import CACHE
 

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from django.conf import settings
 
 from platform_site.lib.principals import Scope
-from sqlgateway.execution.limits import ExpiringSet, beside_others, is_fair, limits_of
-from sqlgateway.execution.shared_counts import SharedCounts
+from sqlgateway.execution.admission.limits import ExpiringSet, beside_others, is_fair, limits_of
+from sqlgateway.execution.admission.shared_counts import SharedCounts
 
 # A request that has run for this long may only be waiting for something.
 SLOW_S: Final = 1.0

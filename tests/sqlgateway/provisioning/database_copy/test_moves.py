@@ -16,15 +16,8 @@ from sqlgateway import tasks
 from sqlgateway.connection import cache
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database, RetiredDatabase
-from sqlgateway.provisioning import (
-    clusters,
-    moves,
-    provisioning,
-    retirement,
-    switching,
-    tenant_databases,
-)
-from sqlgateway.provisioning.copying import CopyFailed
+from sqlgateway.provisioning import clusters, provisioning, retirement, tenant_databases
+from sqlgateway.provisioning.database_copy import CopyFailed, moves, switching
 from sqlgateway.provisioning.locks import exclusive
 from tests.commands import facts, help_of, refused
 from tests.sqlgateway.support import Caller

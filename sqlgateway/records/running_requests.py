@@ -24,7 +24,7 @@ from django.utils import timezone
 from platform_site.lib.ids import uuid7
 from platform_site.lib.web.requests import REQUEST_ID
 from sqlgateway.errors import RequestNotRunning
-from sqlgateway.execution.cancellation import Cancellation
+from sqlgateway.execution.manual_cancellation import Cancellation
 from sqlgateway.execution.requests import Caller, SqlRequest
 from sqlgateway.models import RunningSql
 from sqlgateway.records.redaction import redacted

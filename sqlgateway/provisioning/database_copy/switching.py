@@ -19,8 +19,9 @@ from platform_site.lib.audit import AuditTag
 from platform_site.lib.commands import Refused
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database, InteractiveTransaction
-from sqlgateway.provisioning import quotas, retirement, tenant_databases
+from sqlgateway.provisioning import retirement, tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
+from sqlgateway.provisioning.limits import quotas
 from sqlgateway.provisioning.locks import Busy, exclusive
 from sqlgateway.provisioning.placements import CACHE
 

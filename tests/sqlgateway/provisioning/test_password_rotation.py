@@ -22,7 +22,7 @@ from sqlgateway.connection import cache
 from sqlgateway.connection.role_check import ROLE_CHECK
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.models import Database
-from sqlgateway.provisioning import provisioning, rotation, stock
+from sqlgateway.provisioning import password_rotation, provisioning, stock
 from sqlgateway.provisioning.locks import exclusive
 from sqlgateway.provisioning.placements import CACHE, Placement
 from tests.sqlgateway.support import Answer, Caller, as_provisioner, backends_of
@@ -78,9 +78,9 @@ def rotate_and_die(row: Database, monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(rotation, "_record", killed)
+        patched.setattr(password_rotation, "_record", killed)
         with pytest.raises(KeyboardInterrupt):
-            rotation.rotate(row)
+            password_rotation.rotate(row)
 
 
 def test_old_passwords_open_nothing_and_others_are_untouched(
@@ -91,7 +91,7 @@ def test_old_passwords_open_nothing_and_others_are_untouched(
     before, others = alice.database, charlie.database
     assert all(lets_in(before, role) for role in ROLES)
 
-    rotation.rotate(before)
+    password_rotation.rotate(before)
 
     now = alice.database
     assert not any(lets_in(before, role) for role in ROLES)
@@ -115,7 +115,7 @@ def test_a_process_with_the_old_passwords_answers_without_a_repair(
     someone = alice.be(role)
     someone.value("SELECT 1")
     before = placement(alice)
-    rotation.rotate(alice.database)
+    password_rotation.rotate(alice.database)
     go_back(alice, before)
 
     with structlog.testing.capture_logs() as logs:
@@ -128,7 +128,7 @@ def test_a_process_with_the_old_passwords_answers_without_a_repair(
 def test_streams_and_imports_get_through_with_old_passwords(alice: Caller) -> None:
     alice.sql("CREATE TYPE mood AS ENUM ('calm'); CREATE TABLE items (id int, felt mood)")
     before = placement(alice)
-    rotation.rotate(alice.database)
+    password_rotation.rotate(alice.database)
 
     go_back(alice, before)
     assert send(alice, b"id,felt\n1,calm\n", table="items").status == 200
@@ -148,7 +148,7 @@ def test_the_type_of_a_stream_is_found_though_its_session_has_the_old_password(
     cache.CACHE.clear()
     session = cache.CACHE.checkout(before.login("admin"))
     cache.CACHE.release(session)
-    rotation.rotate(alice.database)
+    password_rotation.rotate(alice.database)
     CACHE.put(alice.scope.environment_pk, before)
 
     records = stream(alice, "SELECT 'calm'::mood AS felt").records
@@ -161,7 +161,7 @@ def test_a_request_between_the_server_and_the_row_waits_for_the_new_passwords(
 ) -> None:
     committed.value("SELECT 1")
     row, before = committed.database, placement(committed)
-    is_set, go_on, record = threading.Event(), threading.Event(), rotation._record
+    is_set, go_on, record = threading.Event(), threading.Event(), password_rotation._record
 
     def paused(changed: Database) -> None:
         is_set.set()
@@ -170,11 +170,11 @@ def test_a_request_between_the_server_and_the_row_waits_for_the_new_passwords(
 
     def rotate() -> None:
         try:
-            rotation.rotate(row)
+            password_rotation.rotate(row)
         finally:
             connection.close()
 
-    monkeypatch.setattr(rotation, "_record", paused)
+    monkeypatch.setattr(password_rotation, "_record", paused)
     with ThreadPoolExecutor(2) as pool:
         rotated = pool.submit(rotate)
         assert is_set.wait(60)
@@ -210,7 +210,7 @@ def test_no_request_fails_while_passwords_rotate_again_and_again(committed: Call
         asked = [pool.submit(ask, role) for role in ("admin", "reader", "reader", "operator")]
         try:
             for _ in range(15):
-                rotation.rotate(committed.database)
+                password_rotation.rotate(committed.database)
         finally:
             over.set()
         answers = [answer for each in asked for answer in each.result(60)]
@@ -238,7 +238,7 @@ def test_a_rotation_that_was_killed_in_between_is_repaired(
     for role in ROLES:
         assert alice.be(role).value("SELECT 1") == 1
         assert lets_in(row, role)
-    rotation.rotate(row)
+    password_rotation.rotate(row)
 
     assert not lets_in(row)
     assert alice.value("SELECT 1") == 1
@@ -247,7 +247,7 @@ def test_a_rotation_that_was_killed_in_between_is_repaired(
 def test_a_password_that_a_tenant_changed_is_restored_after_a_rotation(alice: Caller) -> None:
     alice.value("SELECT 1")
     before = placement(alice)
-    rotation.rotate(alice.database)
+    password_rotation.rotate(alice.database)
     assert alice.sql(CHANGE.format("SELECT 1")).status == 200
     go_back(alice, before)
 
@@ -264,7 +264,7 @@ def test_a_tenant_that_holds_its_role_cannot_stop_a_rotation(committed: Caller) 
         held = pool.submit(in_thread, committed, CHANGE.format("SELECT pg_sleep(20)"))
         wait_until(lambda: any("pg_sleep" in query for _, _, query in backends_of(committed)))
 
-        rotation.rotate(before)
+        password_rotation.rotate(before)
 
         assert held.result(10).body["sqlstate"] == "57P01"
     assert lets_in(committed.database)
@@ -276,7 +276,7 @@ def test_connections_of_old_passwords_are_closed_and_those_at_work_go_on(alice: 
     at_work, idle = cache.CACHE.checkout(login), cache.CACHE.checkout(login)
     cache.CACHE.release(idle)
 
-    rotation.rotate(alice.database)
+    password_rotation.rotate(alice.database)
 
     assert alice.value("SELECT pg_backend_pid()") != idle.pid
     at_work.run(b"SELECT 1")
@@ -287,19 +287,19 @@ def test_sessions_that_a_thief_has_opened_end(
     alice: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice.value("SELECT 1")
-    row, late_s = alice.database, rotation.longest_request_s()
+    row, late_s = alice.database, password_rotation.longest_request_s()
     with closing(log_in(row, "reader")) as idle, closing(log_in(row, "admin")) as busy:
         busy.execute("BEGIN")
-        rotation.rotate(row)
+        password_rotation.rotate(row)
         # The platform's own may be in use.
         tasks.end_old_sessions(0)
         assert _are_alive(idle, busy) == [True, True]
 
-        monkeypatch.setattr(rotation, "KNOWN_AFTER_S", 0)
+        monkeypatch.setattr(password_rotation, "KNOWN_AFTER_S", 0)
         tasks.end_old_sessions(0)
         wait_until(lambda: _are_alive(idle, busy) == [False, True])
 
-        monkeypatch.setattr(rotation, "longest_request_s", lambda: 0)
+        monkeypatch.setattr(password_rotation, "longest_request_s", lambda: 0)
         with closing(log_in(alice.database, "admin")) as new:
             tasks.end_old_sessions(0)
             wait_until(lambda: _are_alive(busy, new) == [False, True])
@@ -318,10 +318,10 @@ def test_a_database_that_is_moved_or_gone_is_refused(alice: Caller) -> None:
     alice.value("SELECT 1")
     row = alice.database
     with exclusive(row), pytest.raises(Refused) as busy:
-        rotation.rotate(row)
+        password_rotation.rotate(row)
     Database.unscoped.filter(pk=row.pk).update(state=Database.State.MOVING)
     with pytest.raises(Refused) as moving:
-        rotation.rotate(row)
+        password_rotation.rotate(row)
     Database.unscoped.filter(pk=row.pk).update(state=Database.State.ACTIVE)
 
     assert (busy.value.code, moving.value.code) == ("database_busy", "database_not_active")
@@ -342,7 +342,7 @@ def test_no_password_is_in_a_log_an_event_or_a_statement(
     monkeypatch.setattr(psycopg.Connection, "execute", noted)
     with structlog.testing.capture_logs() as logs:
         before = alice.database
-        rotation.rotate(before)
+        password_rotation.rotate(before)
 
     said = f"{sent} {logs} {list(AuditEvent.objects.values())}"
     assert "SCRAM-SHA-256$" in said
@@ -353,7 +353,7 @@ def test_no_password_is_in_a_log_an_event_or_a_statement(
 def test_the_stock_is_rotated_as_well_and_claimed_afterwards(alice: Caller) -> None:
     stock.refill(1)
     (row,) = Database.unscoped.filter(state=Database.State.STOCK)
-    rotation.rotate(row)
+    password_rotation.rotate(row)
 
     assert alice.value("SELECT 1") == 1
     assert alice.database.pk == row.pk

@@ -7,9 +7,13 @@ import structlog
 
 from sqlgateway.models import Database
 from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.copying import CopyFailed, privileges, programs
-from sqlgateway.provisioning.copying.privileges import Privileges
-from sqlgateway.provisioning.copying.reading import count_rows, exported_snapshot, reading_role
+from sqlgateway.provisioning.database_copy import CopyFailed, privileges, programs
+from sqlgateway.provisioning.database_copy.privileges import Privileges
+from sqlgateway.provisioning.database_copy.reading import (
+    count_rows,
+    exported_snapshot,
+    reading_role,
+)
 
 log = structlog.get_logger(__name__)
 

@@ -16,9 +16,9 @@ from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.errors import DatabaseNotReady
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import clones, clusters, provisioning, tenant_databases
-from sqlgateway.provisioning.copying import CopyFailed
-from tests.sqlgateway.provisioning.test_moves import check_copy, furnish
+from sqlgateway.provisioning import clusters, provisioning, tenant_databases
+from sqlgateway.provisioning.database_copy import CopyFailed, clones
+from tests.sqlgateway.provisioning.database_copy.test_moves import check_copy, furnish
 from tests.sqlgateway.support import Caller
 from tests.waiting import wait_until
 

@@ -15,8 +15,8 @@ from psycopg import sql
 
 from sqlgateway.provisioning import names
 from sqlgateway.provisioning.clusters import Address, administer
-from sqlgateway.provisioning.copying import programs
-from sqlgateway.provisioning.copying.archives import Contents
+from sqlgateway.provisioning.database_copy import programs
+from sqlgateway.provisioning.database_copy.archives import Contents
 
 NAME: Final = re.compile(rf"\b{names.ROLE_PREFIX}[{names.ALPHABET}]{{{names.LENGTH}}}\b")
 # A dump may be hostile.

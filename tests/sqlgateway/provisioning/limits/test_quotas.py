@@ -14,11 +14,12 @@ from environments.errors import QuotaExceeded
 from sqlgateway import tasks
 from sqlgateway.connection.cache import CACHE
 from sqlgateway.execution import gateway
-from sqlgateway.execution.admission import ADMISSION
+from sqlgateway.execution.admission.slots import ADMISSION
 from sqlgateway.hardening import quota_guard
 from sqlgateway.models import OrganizationQuota
-from sqlgateway.provisioning import placements, quotas
+from sqlgateway.provisioning import placements
 from sqlgateway.provisioning.clusters import address_of, administer
+from sqlgateway.provisioning.limits import quotas
 from tests.accounts.webhooks.support import emitted, subscribe
 from tests.commands import facts, help_of, misused, refused
 from tests.sqlgateway.support import Caller

@@ -15,7 +15,7 @@ from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening import quota_guard
 from sqlgateway.models import Cluster, Database, OrganizationQuota
 from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.request_limits import RequestLimits
+from sqlgateway.provisioning.limits.request_limits import RequestLimits
 
 SIZES: Final = (
     "SELECT datname, pg_database_size(oid) FROM pg_database"

@@ -10,10 +10,10 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEvent
 from sqlgateway.models import RetiredDatabase
-from sqlgateway.provisioning import restores, switching, tenant_databases
+from sqlgateway.provisioning import tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.copying import archives, grantees, programs
-from sqlgateway.provisioning.copying.reading import reading_role
+from sqlgateway.provisioning.database_copy import archives, grantees, programs, restores, switching
+from sqlgateway.provisioning.database_copy.reading import reading_role
 from tests.commands import facts, refused
 from tests.sqlgateway.support import Caller, as_provisioner
 

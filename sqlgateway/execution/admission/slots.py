@@ -25,10 +25,10 @@ from platform_site.lib.web import client_presence
 from platform_site.lib.web.compute_slots import waiting
 from sqlgateway import metrics
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
-from sqlgateway.execution import shared_counts
-from sqlgateway.execution.limits import is_fair
-from sqlgateway.execution.running_counts import RunningCounts, Slot
-from sqlgateway.execution.shared_counts import SharedCounts
+from sqlgateway.execution.admission import shared_counts
+from sqlgateway.execution.admission.limits import is_fair
+from sqlgateway.execution.admission.running_counts import RunningCounts, Slot
+from sqlgateway.execution.admission.shared_counts import SharedCounts
 
 log = structlog.get_logger(__name__)
 

@@ -14,9 +14,9 @@ from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import Scope
 from platform_site.lib.web import client_presence
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
-from sqlgateway.execution import running_counts
-from sqlgateway.execution.admission import Admission
-from sqlgateway.execution.shared_counts import SharedCounts
+from sqlgateway.execution.admission import running_counts
+from sqlgateway.execution.admission.shared_counts import SharedCounts
+from sqlgateway.execution.admission.slots import Admission
 from tests.sqlgateway.execution.held_requests import (
     ALICE,
     CHARLIE,
