@@ -74,7 +74,7 @@ class OrganizationLimitsAdmin(ActionsAdmin):
 
     list_display = ("id", "name", *SHORT)
     list_display_links = ("id", "name")
-    list_filter = (staff_limits.ByOwn,)
+    list_filter = (staff_limits.OwnLimitsFilter,)
     list_select_related = ("quota",)
     search_fields = ("name", "=id")
     search_help_text = "Organization's name or number"

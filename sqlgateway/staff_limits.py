@@ -30,7 +30,7 @@ class LimitField(forms.CharField):
             label=f"{limit.label} ({limit.unit})" if limit.unit else limit.label,
             required=False,
             widget=forms.TextInput(WIDGET),
-            help_text=f"{limit.help}. From {limit.lowest:,} to {limit.most:,}; empty is the "
+            help_text=f"{limit.help}. From {limit.lowest:,} to {limit.max_value:,}; empty is the "
             f"platform's default, {limit.default():,} ({limit.setting}).",
         )
         self.limit = limit
@@ -63,7 +63,7 @@ class LimitsFields(forms.Form):
         return seen if isinstance(seen, dict) else {}
 
 
-class ByOwn(DropdownFilter):  # type: ignore[misc]  # unfold ships no types
+class OwnLimitsFilter(DropdownFilter):  # type: ignore[misc]  # unfold ships no types
     """Organizations with limits of their own, or without."""
 
     title = "limits"
@@ -97,15 +97,15 @@ def exact(limit: OwnLimit, own: int | None) -> str:
     """Return what holds, in full, and whether it is the organization's own."""
     if own is None:
         return f"{_amount(limit, limit.default())}, the platform's default"
-    if own > limit.most:
-        return f"{_amount(limit, limit.most)}, the platform's, which is below its own {own:,}"
+    if own > limit.max_value:
+        return f"{_amount(limit, limit.max_value)}, the platform's, which is below its own {own:,}"
     return f"{_amount(limit, own)}, its own"
 
 
 def short(limit: OwnLimit, own: int | None) -> str:
     """Return what holds, as a list has room for it."""
-    number = limit.default() if own is None else min(own, limit.most)
-    is_own = own is not None and own <= limit.most
+    number = limit.default() if own is None else min(own, limit.max_value)
+    is_own = own is not None and own <= limit.max_value
     amount = filesizeformat(number) if limit.unit == "bytes" else _amount(limit, number)
     return f"{amount}, {'own' if is_own else 'default'}"
 

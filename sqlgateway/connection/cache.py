@@ -14,7 +14,7 @@ from django.conf import settings
 from sqlgateway.connection.lock_guard import LOCK_GUARD
 from sqlgateway.connection.role_check import ROLE_CHECK, changed_roles
 from sqlgateway.connection.tenant_connection import (
-    NoServer,
+    NoServerConnection,
     SessionRefused,
     TenantConnection,
     open_connection,
@@ -163,7 +163,7 @@ class ConnectionCache:
 def _connect(login: Login) -> TenantConnection:
     try:
         return _open_soon(login)
-    except NoServer:
+    except NoServerConnection:
         words, is_refused = "", False
     except psycopg.OperationalError as exc:
         words = str(exc)
@@ -185,7 +185,7 @@ def _open_soon(login: Login) -> TenantConnection:
     while True:
         try:
             return open_connection(login)
-        except NoServer as exc:
+        except NoServerConnection as exc:
             # PgBouncer does not say that the server refuses the role: it goes on trying.
             if not is_intact and changed_roles(login.address, [login]):
                 raise LoginRefused from None

@@ -75,10 +75,10 @@ class MessageStream:
         # Called with the bytes that libpq holds; may raise to refuse more.
         self.on_held: Callable[[int], None] | None = None
         self.last_bytes = 0
-        self._most_bytes = 0
+        self._max_bytes = 0
         # The answer to the reset between two requests has not been read.
         self._is_resetting = False
-        self._is_sent = self._is_at_hand = self._is_chunked = False
+        self._is_sent = self._has_arrived = self._is_chunked = False
         # A pooler is between, which reports the loss of its server connection as an error.
         self.is_pooled = False
         self._wire = Wire(
@@ -153,10 +153,10 @@ class MessageStream:
         """
         if self._is_sent:
             self._wait_for_answer()
-        if not self._is_at_hand:
+        if not self._has_arrived:
             self._read_result()
         self.last_bytes, self._wire.counted = self._wire.counted, 0
-        self._most_bytes = max(self._most_bytes, self.last_bytes)
+        self._max_bytes = max(self._max_bytes, self.last_bytes)
         result = self.pgconn.get_result()
         if self.is_pooled and result is not None and _reports_loss(result):
             raise ConnectionLost
@@ -169,10 +169,10 @@ class MessageStream:
         """
         self._is_sent = False
         try:
-            self._is_at_hand = self._wire.is_short_answer(
+            self._has_arrived = self._wire.is_short_answer(
                 self.give_up_at, is_due=self._is_resetting
             )
-            if self._is_chunked and not self._is_at_hand:
+            if self._is_chunked and not self._has_arrived:
                 self.pgconn.set_chunked_rows_mode(_chunk_rows(self._wire.beginning))
         except (WireBroken, psycopg.Error) as exc:
             raise ConnectionLost from exc

@@ -41,7 +41,7 @@ class SessionRefused(psycopg.OperationalError):
     """Behind a pooler, the server refused what a session begins with."""
 
 
-class NoServer(psycopg.OperationalError):
+class NoServerConnection(psycopg.OperationalError):
     """The pooler gave no server connection: all are taken, or the server refuses it or is away.
 
     is_pausing: it said so immediately, and will for a while after the server has let it in again.
@@ -122,7 +122,7 @@ class TenantConnection(MessageStream):
         answer is written, and ``finish_reset`` reads it before the next request.
         """
         self.notices = []
-        if self._most_bytes > KEEP_LIMIT_BYTES:
+        if self._max_bytes > KEEP_LIMIT_BYTES:
             return False
         if time.monotonic() - self.opened_at > MAX_LIFE_S:
             return False
@@ -155,12 +155,12 @@ class TenantConnection(MessageStream):
             if self._is_resetting and not self._is_reset():
                 return False
             # No answer is due: anything readable now is the end of the connection or its reason.
-            if not self._is_at_hand and self._wire.has_more():
+            if not self._has_arrived and self._wire.has_more():
                 return False
         except (ConnectionLost, ResultOverflow, psycopg.Error):
             return False
         self.notices = []
-        self._most_bytes = 0
+        self._max_bytes = 0
         return self.status == pq.TransactionStatus.IDLE
 
     def _send_short(self, text: bytes) -> None:
@@ -175,7 +175,7 @@ class TenantConnection(MessageStream):
         """Read the answer to RESET; True if each of its statements has run."""
         result = self.next_result()
         # Of an answer that has arrived, libpq needs no help to read the rest.
-        read = self.pgconn.get_result if self._is_at_hand else self.next_result
+        read = self.pgconn.get_result if self._has_arrived else self.next_result
         while result is not None:
             if result.status not in DONE:
                 return False
@@ -192,7 +192,7 @@ class TenantConnection(MessageStream):
 def open_connection(login: Login) -> TenantConnection:
     """Log in as a tenant's role.
 
-    Raises psycopg.OperationalError, and of those SessionRefused and NoServer behind a pooler;
+    Raises psycopg.OperationalError (behind a pooler SessionRefused or NoServerConnection), and
     EngineUnavailable.
     """
     try:
@@ -200,7 +200,7 @@ def open_connection(login: Login) -> TenantConnection:
     except psycopg.OperationalError as exc:
         if POOLER_PAUSES not in str(exc):
             raise
-    pausing = NoServer()
+    pausing = NoServerConnection()
     pausing.is_pausing = True
     raise pausing
 
@@ -230,7 +230,7 @@ def _begin_pooled(session: TenantConnection) -> None:
         session.begin_pooled()
     except (ConnectionLost, ResultOverflow):
         session.close()
-        raise NoServer from None
+        raise NoServerConnection from None
     except BaseException:
         session.close()
         raise

@@ -17,10 +17,10 @@ from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.execution import outcomes, sqlstates
 from sqlgateway.execution.manual_cancellation import Cancellation
 from sqlgateway.execution.memory import LARGE_RESULTS, LargeResult
-from sqlgateway.execution.outcomes import AlreadyAnswered, Failed, Outcome
+from sqlgateway.execution.outcomes import AlreadyAnswered, RequestOutcome, StatementFailed
 from sqlgateway.execution.requests import SqlRequest
 from sqlgateway.execution.sinks import Sink
-from sqlgateway.execution.surplus_rows import EarlyCanceller
+from sqlgateway.execution.surplus_rows import SurplusRowsCanceller
 from sqlgateway.execution.text_runner import TextRunner
 from sqlgateway.execution.transaction_control import may_commit
 from sqlgateway.execution.transactions import Boundary, RequestBoundary
@@ -55,11 +55,11 @@ class Execution:
         self._sink = sink
         self._boundary = boundary or RequestBoundary(request)
         self._cancellation = cancellation or Cancellation()
-        self._canceller = EarlyCanceller(session)
+        self._canceller = SurplusRowsCanceller(session)
         self._looks_late = self._is_lost = self._is_over = self._is_inside = False
-        self.outcome = Outcome()
+        self.outcome = RequestOutcome()
 
-    def run(self) -> Outcome:
+    def run(self) -> RequestOutcome:
         """Run the request to its end."""
         # Neither text nor values; how many statements says enough.
         attributes: tracing.Attributes = {
@@ -92,7 +92,7 @@ class Execution:
         watch = WATCHDOG.watch(self._session, deadline)
         self._cancellation.attach(partial(WATCHDOG.cancel, watch))
         try:
-            yield from self._answered()
+            yield from self._run()
         finally:
             was_late = WATCHDOG.finish(watch)
             self._session.on_held = None
@@ -125,14 +125,14 @@ class Execution:
         hint = {"hint": READ_ONLY_HINT} if self._canceller.is_discarding else {}
         return errors.QueryTimeout(f"The limit was {timeout_s:g} s.", extra=hint)
 
-    def _answered(self) -> Iterator[None]:
+    def _run(self) -> Iterator[None]:
         """Run the request; what it raises becomes the outcome's error."""
         outcome, session = self.outcome, self._session
         try:
-            yield from self._run()
+            yield from self._run_texts()
         except AlreadyAnswered:
             return
-        except Failed as failed:
+        except StatementFailed as failed:
             outcome.error = outcomes.refusal(session, failed)
             outcome.is_clean = outcome.is_clean and not failed.is_fatal
             self._looks_late = failed.sqlstate in LATE
@@ -151,7 +151,7 @@ class Execution:
             outcome.error = outcomes.connection_lost(session)
             self._is_lost = True
 
-    def _run(self) -> Iterator[None]:
+    def _run_texts(self) -> Iterator[None]:
         session, request = self._session, self._request
         runner = TextRunner(session, self._sink, canceller=self._canceller, outcome=self.outcome)
         # A transaction that is open already began as somebody else decided.

@@ -21,7 +21,7 @@ from sqlgateway.execution.admission.slots import ADMISSION
 from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.json_answer import JsonSink, render
 from sqlgateway.execution.manual_cancellation import Cancellation
-from sqlgateway.execution.outcomes import Outcome
+from sqlgateway.execution.outcomes import RequestOutcome
 from sqlgateway.execution.requests import Caller, SqlRequest
 from sqlgateway.execution.transaction_control import first_control
 from sqlgateway.idempotency.boundary import KeyedBoundary
@@ -29,8 +29,8 @@ from sqlgateway.idempotency.records import Key
 from sqlgateway.provisioning import role_repair
 from sqlgateway.provisioning.placements import CACHE, Placement
 from sqlgateway.provisioning.provisioning import database_for
-from sqlgateway.records.history import recorded
-from sqlgateway.records.running_requests import REGISTRY, Running
+from sqlgateway.records.history import recorded_request
+from sqlgateway.records.running_requests import REGISTRY, RunningRequest
 from sqlgateway.records.usage import METER
 
 MOVE_POLL_S: Final = 0.1
@@ -44,15 +44,15 @@ def answer(caller: Caller, request: SqlRequest, *, request_id: str) -> bytes:
     Raises the errors of sqlgateway.errors, and NotFound for a deleted environment.
     """
     started = time.perf_counter()
-    running = Running(caller, request_id, request)
+    running = RunningRequest(caller, request_id, request)
     with (
         ADMISSION.slot(caller.scope),
-        REGISTRY.running(running),
-        recorded(caller, request, request_id=request_id) as record,
+        REGISTRY.track(running),
+        recorded_request(caller, request, request_id=request_id) as record,
     ):
-        sink, outcome = _collected(caller.scope, caller.role, request, running.cancellation)
+        sink, outcome = _collect(caller.scope, caller.role, request, running.cancellation)
         record.row_count, record.size_bytes = sink.row_count, sink.size_bytes
-    body = _rendered(sink, outcome, started, request_id)
+    body = _render(sink, outcome, started, request_id)
     METER.add(caller.scope, bytes_out=len(body))
     return body
 
@@ -67,18 +67,18 @@ def answer_once(
     if any(first_control(sql_text.text) for sql_text in request.texts):
         raise IdempotencyNotSupported("The key's record is part of the request's transaction.")
     started = time.perf_counter()
-    running, sink = Running(caller, request_id, request), JsonSink(request)
+    running, sink = RunningRequest(caller, request_id, request), JsonSink(request)
 
     def rendered(session: TenantConnection) -> bytes:
         sink.complete(session)
         notices = [sqlstates.notice(notice, session.login) for notice in session.notices]
-        return _rendered(sink, Outcome(notices), started, request_id)
+        return _render(sink, RequestOutcome(notices), started, request_id)
 
     boundary = KeyedBoundary(request, key, render=rendered)
     with (
         ADMISSION.slot(caller.scope),
-        REGISTRY.running(running),
-        recorded(caller, request, request_id=request_id) as record,
+        REGISTRY.track(running),
+        recorded_request(caller, request, request_id=request_id) as record,
     ):
         session = connect(caller.scope, caller.role)
         execution = Execution(
@@ -97,13 +97,13 @@ def ask(scope: Scope, role: Role, request: SqlRequest, *, request_id: str) -> by
     """Answer a request with the platform's own text, which the history does not show."""
     started = time.perf_counter()
     with ADMISSION.slot(scope):
-        sink, outcome = _collected(scope, role, request, Cancellation())
-    return _rendered(sink, outcome, started, request_id)
+        sink, outcome = _collect(scope, role, request, Cancellation())
+    return _render(sink, outcome, started, request_id)
 
 
-def _collected(
+def _collect(
     scope: Scope, role: Role, request: SqlRequest, cancellation: Cancellation
-) -> tuple[JsonSink, Outcome]:
+) -> tuple[JsonSink, RequestOutcome]:
     sink = JsonSink(request)
     session = connect(scope, "reader" if request.read_only else role)
     execution = Execution(session, request, sink, cancellation=cancellation)
@@ -113,7 +113,7 @@ def _collected(
     return sink, outcome
 
 
-def _rendered(sink: JsonSink, outcome: Outcome, started: float, request_id: str) -> bytes:
+def _render(sink: JsonSink, outcome: RequestOutcome, started: float, request_id: str) -> bytes:
     elapsed_ms = round((time.perf_counter() - started) * 1000, 1)
     return render(sink, outcome.notices, elapsed_ms=elapsed_ms, request_id=request_id)
 
@@ -127,7 +127,7 @@ def rows(scope: Scope, role: Role, request: SqlRequest, *, request_id: str = "")
     return found
 
 
-def _run(session: TenantConnection, execution: Execution) -> Outcome:
+def _run(session: TenantConnection, execution: Execution) -> RequestOutcome:
     try:
         outcome = execution.run()
     except BaseException:
@@ -137,7 +137,7 @@ def _run(session: TenantConnection, execution: Execution) -> Outcome:
     return outcome
 
 
-def finish(session: TenantConnection, outcome: Outcome) -> None:
+def finish(session: TenantConnection, outcome: RequestOutcome) -> None:
     """Put a connection back into the cache if its request left it clean."""
     if outcome.is_clean:
         cache.CACHE.release(session)
@@ -145,7 +145,7 @@ def finish(session: TenantConnection, outcome: Outcome) -> None:
         cache.CACHE.discard(session)
 
 
-def _give_back_control_connection() -> None:
+def _return_control_connection() -> None:
     """Return a connection of ZDB_POOL_SIZE's pool: statements that wait must not empty it."""
     if connection.settings_dict["OPTIONS"].get("pool") and not connection.in_atomic_block:
         connection.close()
@@ -169,7 +169,7 @@ def connect(scope: Scope, role: Role) -> TenantConnection:
             break
         CACHE.forget(scope.environment_pk)
         time.sleep(MOVE_POLL_S)
-    _give_back_control_connection()
+    _return_control_connection()
     return session
 
 
@@ -181,18 +181,18 @@ def _checkout(scope: Scope, role: Role) -> TenantConnection:
     placement = database_for(scope)
     refused = placement.login(role)
     try:
-        return _limited(cache.CACHE.checkout(refused), placement)
+        return _with_own_limits(cache.CACHE.checkout(refused), placement)
     except LoginRefused:
         CACHE.forget(scope.environment_pk)
     placement = database_for(scope)
     if placement.login(role) != refused:
         # The passwords were rotated, or the database was moved.
         with suppress(LoginRefused):
-            return _limited(cache.CACHE.checkout(placement.login(role)), placement)
-    return _repaired(placement, role)
+            return _with_own_limits(cache.CACHE.checkout(placement.login(role)), placement)
+    return _connect_repaired(placement, role)
 
 
-def _repaired(placement: Placement, role: Role) -> TenantConnection:
+def _connect_repaired(placement: Placement, role: Role) -> TenantConnection:
     """Return a connection as a role that is restored if it was changed.
 
     What holds is the row, which is locked meanwhile: a rotation under way ends first, and none
@@ -202,7 +202,7 @@ def _repaired(placement: Placement, role: Role) -> TenantConnection:
         CACHE.put(placement.environment_pk or 0, current)
         login = current.login(role)
         try:
-            return _limited(cache.CACHE.checkout(login), current)
+            return _with_own_limits(cache.CACHE.checkout(login), current)
         except LoginRefused:
             # A server of another version may refuse settings that the last one had. Not before: a
             # tenant that locks itself out in a loop would have them read each time.
@@ -211,7 +211,7 @@ def _repaired(placement: Placement, role: Role) -> TenantConnection:
             raise EngineUnavailable from None
 
 
-def _limited(session: TenantConnection, placement: Placement) -> TenantConnection:
+def _with_own_limits(session: TenantConnection, placement: Placement) -> TenantConnection:
     """Set the organization's own limit, which may have changed since the connection was opened."""
     session.timeout_ms = placement.limits.own_timeout_ms
     return session

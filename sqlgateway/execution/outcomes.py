@@ -23,7 +23,7 @@ CANCEL_S: Final = 3.0
 
 
 @dataclass(slots=True)
-class Outcome:
+class RequestOutcome:
     """How a request ended.
 
     error: if set, the rows that the sink has are not an answer. is_clean: the connection may be
@@ -40,7 +40,7 @@ class AlreadyAnswered(Exception):
     """A boundary has the answer without running the pieces."""
 
 
-class Failed(Exception):
+class StatementFailed(Exception):
     """A piece failed; ``result`` is the server's error."""
 
     def __init__(self, result: PGresult, spot: ErrorPosition) -> None:
@@ -59,7 +59,7 @@ class Failed(Exception):
         return sqlstates.is_fatal(self.result)
 
 
-def refusal(session: TenantConnection, failed: Failed) -> PlatformError:
+def refusal(session: TenantConnection, failed: StatementFailed) -> PlatformError:
     """Return the error that answers a piece's failure."""
     if failed.is_fatal and failed.sqlstate == CRASH:
         return connection_lost(session)

@@ -106,14 +106,14 @@ def refusal(result: PGresult, login: Login, spot: ErrorPosition) -> PlatformErro
     if kind in OF_THE_SERVER and source == RAISE and not is_fatal(result):
         # A tenant's own message, with a SQLSTATE that is the server's.
         kind = errors.SqlRefused
-    message = _said(result, login, Field.MESSAGE_PRIMARY)
+    message = _text_of(result, login, Field.MESSAGE_PRIMARY)
     if kind is QuotaExceeded:
-        return kind(f"{message}. {_said(result, login, Field.MESSAGE_HINT)}")
+        return kind(f"{message}. {_text_of(result, login, Field.MESSAGE_HINT)}")
     if kind is errors.EngineFault:
         # The message may describe the server's internals: it goes to the log, with the request id.
         log.error("sql_engine_fault", sqlstate=state, message=message)
         return kind("The request id finds it in the log.", extra={"sqlstate": state})
-    detail = _said(result, login, Field.MESSAGE_DETAIL)
+    detail = _text_of(result, login, Field.MESSAGE_DETAIL)
     extra: dict[str, Any] = {
         "sqlstate": state,
         "message": message,
@@ -123,13 +123,13 @@ def refusal(result: PGresult, login: Login, spot: ErrorPosition) -> PlatformErro
         ),
         **_position(result, spot),
     }
-    hint = _said(result, login, Field.MESSAGE_HINT)
+    hint = _text_of(result, login, Field.MESSAGE_HINT)
     if state == ENDED and is_fatal(result):
         hint = ENDED_HINT
     if hint:
         extra["hint"] = hint
     for name, field in OBJECTS.items():
-        value = _said(result, login, field)
+        value = _text_of(result, login, field)
         if value:
             extra[name] = value
     return kind(f"{message}\n{detail}" if detail else message, extra=extra)
@@ -153,7 +153,7 @@ def notice(given: Notice, login: Login) -> dict[str, str]:
     }
 
 
-def _said(result: PGresult, login: Login, field: pq.DiagnosticField) -> str:
+def _text_of(result: PGresult, login: Login, field: pq.DiagnosticField) -> str:
     value = result.error_field(field) or b""
     text = value[:MESSAGE_LIMIT].decode("utf-8", "replace")
     return scrub(text, login)
@@ -180,12 +180,12 @@ def scrub(text: str, login: Login) -> str:
     of another tenant, becomes a plain word.
     """
     text = text.replace(login.user, login.role).replace(login.dbname, "database")
-    text = OPAQUE.sub(_word, text)
+    text = OPAQUE.sub(_plain_word, text)
     text = TEMPLATES.sub("platform", text)
     for path in login.address.private_paths:
         text = text.replace(path, "…")
     return text
 
 
-def _word(match: re.Match[str]) -> str:
+def _plain_word(match: re.Match[str]) -> str:
     return "role" if match.group().startswith("zr_") else "database"

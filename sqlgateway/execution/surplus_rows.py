@@ -27,7 +27,7 @@ MIN_ROWS: Final = 2
 log = structlog.get_logger(__name__)
 
 
-class EarlyCanceller:
+class SurplusRowsCanceller:
     """Cancels the last query of a request once, if that cannot lose a write.
 
     is_read_only: the transaction of the request is or will be READ ONLY. has_cancelled: a cancel

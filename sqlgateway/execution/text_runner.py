@@ -10,12 +10,12 @@ from sqlgateway import errors
 from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import sqlstates
-from sqlgateway.execution.outcomes import FAILURES, Failed, Outcome
+from sqlgateway.execution.outcomes import FAILURES, RequestOutcome, StatementFailed
 from sqlgateway.execution.parameter_types import NotParsed, decide
 from sqlgateway.execution.requests import SqlText
 from sqlgateway.execution.sinks import Sink
 from sqlgateway.execution.sqlstates import ErrorPosition
-from sqlgateway.execution.surplus_rows import EarlyCanceller
+from sqlgateway.execution.surplus_rows import SurplusRowsCanceller
 
 Status = pq.ExecStatus
 
@@ -27,7 +27,12 @@ class TextRunner:
     """Runs the texts of one request, one after the other."""
 
     def __init__(
-        self, session: TenantConnection, sink: Sink, *, canceller: EarlyCanceller, outcome: Outcome
+        self,
+        session: TenantConnection,
+        sink: Sink,
+        *,
+        canceller: SurplusRowsCanceller,
+        outcome: RequestOutcome,
     ) -> None:
         self._session = session
         self._sink = sink
@@ -38,7 +43,7 @@ class TextRunner:
         """Run a text; yield after each chunk of rows.
 
         number: that of its statement in the request; 0 for a text that may hold several.
-        Raises Failed, CopyNotSupported, ConnectionLost, ResultOverflow.
+        Raises StatementFailed, CopyNotSupported, ConnectionLost, ResultOverflow.
         """
         self._send(sql_text, number)
         sink, canceller = self._sink, self._canceller
@@ -72,7 +77,7 @@ class TextRunner:
             self._end("")
         elif failure is not None:
             place = number or _place(failure, done)
-            raise Failed(failure, _position(sql_text, place))
+            raise StatementFailed(failure, _position(sql_text, place))
 
     def _send(self, sql_text: SqlText, number: int) -> None:
         session = self._session
@@ -83,7 +88,7 @@ class TextRunner:
             params = decide(session, sql_text.sent, sql_text.params)
         except NotParsed as refused:
             place = number or _place(refused.result, 0)
-            raise Failed(refused.result, _position(sql_text, place)) from None
+            raise StatementFailed(refused.result, _position(sql_text, place)) from None
         session.send_statement(sql_text.sent, params)
 
     def _next(self, failure: PGresult | None) -> PGresult | None:

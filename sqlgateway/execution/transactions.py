@@ -8,7 +8,7 @@ from psycopg import pq
 from sqlgateway import errors
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import transaction_control
-from sqlgateway.execution.outcomes import FAILURES, Failed
+from sqlgateway.execution.outcomes import FAILURES, StatementFailed
 from sqlgateway.execution.requests import SqlRequest
 from sqlgateway.execution.sqlstates import ErrorPosition
 
@@ -95,7 +95,7 @@ class RequestBoundary:
     def _commit(self, session: TenantConnection) -> None:
         try:
             self._command(session, b"RELEASE %b; COMMIT" % self._mark.encode())
-        except Failed as failed:
+        except StatementFailed as failed:
             if failed.sqlstate == NO_SAVEPOINT:
                 raise _ended() from None
             raise
@@ -104,7 +104,7 @@ class RequestBoundary:
         result = session.run(text)
         if result.status in FAILURES:
             # A COMMIT fails for what the statements did: a deferred constraint, a serialization.
-            raise Failed(result, ErrorPosition("", len(self._request.texts)))
+            raise StatementFailed(result, ErrorPosition("", len(self._request.texts)))
 
 
 def _ended(number: int = 0) -> errors.TransactionEnded:

@@ -30,7 +30,7 @@ MINUS_ZERO: Final = re.compile(rb"[{,]-0[,}]")
 Whole = Callable[[bytes, Check], bytes | None]
 
 
-class Malformed(Exception):
+class MalformedArray(Exception):
     """A text that is no array, such as one in a foreign client encoding."""
 
 
@@ -59,7 +59,7 @@ def _array(value: bytes, encoder: Encoder, whole: Whole, check: Check) -> bytes:
         return done
     try:
         return b"".join(_groups(inside, encoder, check))
-    except Malformed:
+    except MalformedArray:
         return encoders.quote(value, check)
 
 
@@ -121,7 +121,7 @@ WHOLE: Final[dict[Encoder, Whole]] = {
 def _groups(value: bytes, encoder: Encoder, check: Check) -> Iterator[bytes]:
     """Yield the JSON of an array, some thousand elements at a time.
 
-    Raises Malformed, Exceeded by ``check``.
+    Raises MalformedArray, SizeLimitExceeded by ``check``.
     """
     tokens = (match.group() for match in TOKEN.finditer(value))
     shape = _Shape()
@@ -134,7 +134,7 @@ def _groups(value: bytes, encoder: Encoder, check: Check) -> Iterator[bytes]:
         check(size)
         yield part
     if read != len(value) or not shape.is_closed:
-        raise Malformed
+        raise MalformedArray
 
 
 def _encode(group: list[bytes], encoder: Encoder) -> bytes:
@@ -171,18 +171,18 @@ class _Shape:
     def add(self, group: list[bytes]) -> None:
         """Follow the next tokens.
 
-        Raises Malformed for neighbours that no array has, and for tokens after its end.
+        Raises MalformedArray for neighbours that no array has, and for tokens after its end.
         """
         if not self._has_begun and group[0] != b"{":
-            raise Malformed
+            raise MalformedArray
         marks = self._last + b"".join([t if t in STRUCTURE else b"x" for t in group])
         if any(pair in marks for pair in IMPOSSIBLE):
-            raise Malformed
+            raise MalformedArray
         for mark in marks[len(self._last) :].translate(None, b"x,"):
             if self._depth == 0 and self._has_begun:
-                raise Malformed
+                raise MalformedArray
             self._has_begun = True
             self._depth += 1 if mark == b"{"[0] else -1
         if self._depth == 0 and marks[-1:] != b"}":
-            raise Malformed
+            raise MalformedArray
         self._last = marks[-1:]

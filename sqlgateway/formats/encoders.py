@@ -20,7 +20,7 @@ import orjson
 Values = Sequence[bytes | None]
 Encoded = tuple[Sequence[bytes], bytes, bytes]
 Encoder = Callable[[Values], Encoded]
-# Called with the length of a value's JSON so far; raises Exceeded.
+# Called with the length of a value's JSON so far; raises SizeLimitExceeded.
 Check = Callable[[int], None]
 
 NULL: Final = b"null"
@@ -41,7 +41,7 @@ TIMESTAMP: Final = re.compile(
 DOUBTFUL: Final = re.compile(rb"[\x80-\xff]\\")
 
 
-class Exceeded(Exception):
+class SizeLimitExceeded(Exception):
     """The conversion of a value takes longer, or its JSON is longer, than the answer allows."""
 
 
@@ -73,7 +73,7 @@ text: Final = text_of(unlimited)
 def quote(value: bytes, check: Check = unlimited) -> bytes:
     """Return one JSON string.
 
-    Raises UnicodeDecodeError for bytes that are not UTF-8, Exceeded by ``check``.
+    Raises UnicodeDecodeError for bytes that are not UTF-8, SizeLimitExceeded by ``check``.
     """
     if len(value) <= PIECE_BYTES:
         return orjson.dumps(value.decode())

@@ -13,7 +13,7 @@ from psycopg.pq.abc import PGresult
 
 from sqlgateway.errors import ResultNotText
 from sqlgateway.formats.column_types import BUILTIN, ColumnType, NumericAs, encoder_for
-from sqlgateway.formats.encoders import Check, Encoded, Exceeded, Values, unlimited
+from sqlgateway.formats.encoders import Check, Encoded, SizeLimitExceeded, Values, unlimited
 from sqlgateway.formats.values import values_of
 
 RowsAs = Literal["objects", "arrays"]
@@ -118,7 +118,7 @@ class RowEncoder:
     ) -> bytes:
         """Return the rows' JSON with some bytes between each two; values are by column.
 
-        Raises ResultNotText, Exceeded by ``check``.
+        Raises ResultNotText, SizeLimitExceeded by ``check``.
         """
         encoders = [encoder_for(kind, self._numeric, check=check) for kind in self._column_types]
         try:
@@ -294,7 +294,7 @@ class Collector:
         )
         try:
             self._keep(encoder.joined(values, count, b",", check=self._check), count)
-        except Exceeded:
+        except SizeLimitExceeded:
             self._encode_each(encoder, values, count)
 
     def _encode_each(self, encoder: RowEncoder, values: Sequence[Values], count: int) -> None:
@@ -303,18 +303,18 @@ class Collector:
             for row in range(count):
                 one = [column[row : row + 1] for column in values]
                 self._keep(encoder.joined(one, 1, b",", check=self._check), 1)
-        except Exceeded:
+        except SizeLimitExceeded:
             self.statement.truncated = True
 
     def _check(self, size_bytes: int) -> None:
         if size_bytes > self._budget.bytes_left or time.monotonic() > self._budget.deadline:
-            raise Exceeded
+            raise SizeLimitExceeded
 
     def _keep(self, text: bytes, rows: int) -> None:
-        """Keep rows; raise Exceeded if they do not fit."""
+        """Keep rows; raise SizeLimitExceeded if they do not fit."""
         size = len(text) + 1
         if size > self._budget.bytes_left:
-            raise Exceeded
+            raise SizeLimitExceeded
         statement = self.statement
         statement.batches.append(text)
         statement.kept += rows

@@ -16,7 +16,7 @@ from psycopg.pq.abc import PGresult
 from sqlgateway import errors
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import sqlstates
-from sqlgateway.execution.outcomes import FAILURES, AlreadyAnswered, Failed
+from sqlgateway.execution.outcomes import FAILURES, AlreadyAnswered, StatementFailed
 from sqlgateway.execution.requests import SqlRequest
 from sqlgateway.execution.sqlstates import ErrorPosition
 from sqlgateway.idempotency import table
@@ -133,8 +133,8 @@ class KeyedBoundary:
             session.run(b"ROLLBACK")
             raise errors.IdempotencyNotSupported("The request removed the record of its own key.")
 
-    def _failed(self, result: PGresult) -> Failed:
-        return Failed(result, ErrorPosition("", len(self._request.texts)))
+    def _failed(self, result: PGresult) -> StatementFailed:
+        return StatementFailed(result, ErrorPosition("", len(self._request.texts)))
 
 
 def _bytes(value: bytes | None) -> bytes:

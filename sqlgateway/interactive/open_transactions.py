@@ -19,11 +19,11 @@ from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.execution import transaction_control
 from sqlgateway.execution.execution import GRACE_S, Execution
 from sqlgateway.execution.json_answer import JsonSink, render
-from sqlgateway.execution.outcomes import FAILURES, Failed, refusal
+from sqlgateway.execution.outcomes import FAILURES, StatementFailed, refusal
 from sqlgateway.execution.requests import Caller, SqlRequest
 from sqlgateway.execution.sqlstates import ErrorPosition
-from sqlgateway.records.history import recorded
-from sqlgateway.records.running_requests import REGISTRY, Running
+from sqlgateway.records.history import recorded_request
+from sqlgateway.records.running_requests import REGISTRY, RunningRequest
 from sqlgateway.records.usage import METER
 
 Status = pq.TransactionStatus
@@ -35,7 +35,7 @@ KEPT_ANSWER_BYTES: Final = 2**20
 TICK_S: Final = 0.5
 
 
-class HeldBoundary:
+class OpenTransactionBoundary:
     """The transaction stays as it is; a statement that ends it is an error."""
 
     def open(self, session: TenantConnection) -> None:
@@ -67,7 +67,7 @@ class OpenTransaction:
     number: int = 0
     digest: bytes = b""
     answer: bytes | PlatformError | None = None
-    running: Running | None = None
+    running: RunningRequest | None = None
     is_ending: bool = False
 
     def is_due(self, now: float) -> bool:
@@ -75,36 +75,36 @@ class OpenTransaction:
         return now > min(self.expires_at, self.idle_until)
 
 
-class HeldTransactions:
+class OpenTransactions:
     """The transactions that this process owns."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: dict[str, OpenTransaction] = {}
+        self._open: dict[str, OpenTransaction] = {}
         self._reaper: threading.Thread | None = None
 
-    def hold(self, transaction_id: str, session: TenantConnection, caller: Caller) -> None:
+    def add(self, transaction_id: str, session: TenantConnection, caller: Caller) -> None:
         """Keep a caller's connection with an open transaction until it ends or a limit passes."""
         now = time.monotonic()
-        held = OpenTransaction(
+        entry = OpenTransaction(
             session,
             caller,
             expires_at=now + settings.SQL.transaction_life_s,
             idle_until=now + settings.SQL.transaction_idle_s,
         )
         with self._lock:
-            self._held[transaction_id] = held
+            self._open[transaction_id] = entry
             if self._reaper is None:
                 self._reaper = threading.Thread(target=self._reap, name="sql-reaper", daemon=True)
                 self._reaper.start()
 
-    def may_hold(self, organization_id: int) -> bool:
+    def has_room_for(self, organization_id: int) -> bool:
         """True if the process may hold one more transaction of an organization.
 
         The fewer places are free, the fewer it may have, so that some that hold all they may leave
         one to an organization that holds none.
         """
-        holders = [held.caller.scope.organization_id for held in list(self._held.values())]
+        holders = [entry.caller.scope.organization_id for entry in list(self._open.values())]
         return holders.count(organization_id) < settings.SQL.transactions - len(holders)
 
     def run(
@@ -122,25 +122,25 @@ class HeldTransactions:
         same digest, returns the last answer and runs nothing.
         Raises TransactionOver, TransactionBusy, StatementOutOfOrder and the statement's own errors.
         """
-        held = self._take(transaction_id)
+        entry = self._take(transaction_id)
         try:
-            if held.is_ending:
+            if entry.is_ending:
                 raise errors.TransactionBusy
-            if number == held.number and number > 0:
-                return _repeated(held, digest), True
-            if number != held.number + 1:
-                raise errors.StatementOutOfOrder(extra={"expected": held.number + 1})
-            held.number, held.digest, held.answer = number, digest, None
+            if number == entry.number and number > 0:
+                return _repeated(entry, digest), True
+            if number != entry.number + 1:
+                raise errors.StatementOutOfOrder(extra={"expected": entry.number + 1})
+            entry.number, entry.digest, entry.answer = number, digest, None
             try:
-                answer = self._run(transaction_id, held, request, request_id)
+                answer = self._run(transaction_id, entry, request, request_id)
             except PlatformError as error:
-                held.answer = error
+                entry.answer = error
                 raise
-            held.answer = answer if len(answer) <= KEPT_ANSWER_BYTES else None
+            entry.answer = answer if len(answer) <= KEPT_ANSWER_BYTES else None
             return answer, False
         finally:
-            held.idle_until = time.monotonic() + settings.SQL.transaction_idle_s
-            held.lock.release()
+            entry.idle_until = time.monotonic() + settings.SQL.transaction_idle_s
+            entry.lock.release()
 
     def xid(self, transaction_id: str) -> str | None:
         """Return the transaction's id in PostgreSQL, None if it has written nothing.
@@ -148,17 +148,17 @@ class HeldTransactions:
         No statement runs afterwards: a write after None could not be looked up.
         Raises TransactionOver: a statement has failed, or the session has ended; TransactionBusy.
         """
-        held = self._take(transaction_id)
+        entry = self._take(transaction_id)
         try:
-            held.is_ending = True
-            return _xid(held.session)
+            entry.is_ending = True
+            return _xid(entry.session)
         except ConnectionLost:
-            self._drop(transaction_id, held)
+            self._drop(transaction_id, entry)
             raise errors.TransactionOver(extra={"outcome": "rolled_back"}) from None
         finally:
             # Its commit comes next.
-            held.idle_until = time.monotonic() + settings.SQL.transaction_idle_s
-            held.lock.release()
+            entry.idle_until = time.monotonic() + settings.SQL.transaction_idle_s
+            entry.lock.release()
 
     def end(self, transaction_id: str, *, commit: bool, timeout_ms: int) -> Ending:
         """Commit or roll back, and return what happened.
@@ -169,98 +169,106 @@ class HeldTransactions:
         a commit met: a deferred constraint, a serialization failure.
         """
         try:
-            held = self._take(transaction_id)
+            entry = self._take(transaction_id)
         except errors.TransactionBusy:
             if commit or not self._end_soon(transaction_id):
                 raise
             return "rolled_back"
         try:
-            return self._end(transaction_id, held, commit=commit, timeout_ms=timeout_ms)
+            return self._end(transaction_id, entry, commit=commit, timeout_ms=timeout_ms)
         finally:
-            held.lock.release()
+            entry.lock.release()
 
     def end_due(self) -> None:
         """Roll back what is past its limits; a running statement ends at its own deadline first."""
         now = time.monotonic()
-        for transaction_id, held in list(self._held.items()):
-            if held.is_due(now) and held.lock.acquire(blocking=False):
+        for transaction_id, entry in list(self._open.items()):
+            if entry.is_due(now) and entry.lock.acquire(blocking=False):
                 try:
-                    self._drop(transaction_id, held)
+                    self._drop(transaction_id, entry)
                 finally:
-                    held.lock.release()
+                    entry.lock.release()
 
     def clear(self) -> None:
         """Roll back all transactions."""
         with self._lock:
-            gone, self._held = list(self._held.values()), {}
-        for held in gone:
-            cache.CACHE.discard(held.session)
+            gone, self._open = list(self._open.values()), {}
+        for entry in gone:
+            cache.CACHE.discard(entry.session)
 
     def _end_soon(self, transaction_id: str) -> bool:
         """Have a transaction in use rolled back as soon as it is not: its row counts no longer."""
-        held = self._held.get(transaction_id)
-        if held is not None:
-            held.is_ending, held.expires_at = True, 0.0
-            if (running := held.running) is not None:
+        entry = self._open.get(transaction_id)
+        if entry is not None:
+            entry.is_ending, entry.expires_at = True, 0.0
+            if (running := entry.running) is not None:
                 running.cancellation.request()
-        return held is not None
+        return entry is not None
 
-    # --- one transaction, whose lock is held ----------------------------------------------------
+    # --- one transaction; the caller holds its lock -----------------------------------------------
 
     def _take(self, transaction_id: str) -> OpenTransaction:
         with self._lock:
-            held = self._held.get(transaction_id)
-        if held is None:
+            entry = self._open.get(transaction_id)
+        if entry is None:
             raise errors.TransactionOver(extra={"outcome": "rolled_back"})
-        if not held.lock.acquire(blocking=False):
+        if not entry.lock.acquire(blocking=False):
             raise errors.TransactionBusy
-        if self._held.get(transaction_id) is not held:
-            held.lock.release()
+        if self._open.get(transaction_id) is not entry:
+            entry.lock.release()
             raise errors.TransactionOver(extra={"outcome": "rolled_back"})
-        return held
+        return entry
 
     def _run(
-        self, transaction_id: str, held: OpenTransaction, request: SqlRequest, request_id: str
+        self,
+        transaction_id: str,
+        entry: OpenTransaction,
+        request: SqlRequest,
+        request_id: str,
     ) -> bytes:
-        running, sink = Running(held.caller, request_id, request), JsonSink(request)
+        running, sink = RunningRequest(entry.caller, request_id, request), JsonSink(request)
         with (
-            REGISTRY.running(running),
-            recorded(held.caller, request, request_id=request_id) as record,
+            REGISTRY.track(running),
+            recorded_request(entry.caller, request, request_id=request_id) as record,
         ):
-            held.running = running
+            entry.running = running
             try:
-                answer = self._answer(transaction_id, held, running, sink)
+                answer = self._answer(transaction_id, entry, running, sink)
             finally:
-                held.running = None
+                entry.running = None
             record.row_count, record.size_bytes = sink.row_count, sink.size_bytes
-        METER.add(held.caller.scope, bytes_out=len(answer))
+        METER.add(entry.caller.scope, bytes_out=len(answer))
         return answer
 
     def _answer(
-        self, transaction_id: str, held: OpenTransaction, running: Running, sink: JsonSink
+        self,
+        transaction_id: str,
+        entry: OpenTransaction,
+        running: RunningRequest,
+        sink: JsonSink,
     ) -> bytes:
         if transaction_control.first_control(running.request.texts[0].text):
             raise errors.TransactionEnded("Use the transaction's own commit or rollback.")
         started = time.perf_counter()
-        held.session.notices = []
+        entry.session.notices = []
         # The limit when it began; the request has the one that holds now.
-        held.session.timeout_ms = None
+        entry.session.timeout_ms = None
         execution = Execution(
-            held.session,
+            entry.session,
             running.request,
             sink,
-            boundary=HeldBoundary(),
+            boundary=OpenTransactionBoundary(),
             cancellation=running.cancellation,
         )
         try:
             outcome = execution.run()
         except BaseException:
             # The rest of its answer must not become the next statement's.
-            self._drop(transaction_id, held)
+            self._drop(transaction_id, entry)
             raise
-        is_over = not outcome.is_clean or held.session.status == Status.IDLE
+        is_over = not outcome.is_clean or entry.session.status == Status.IDLE
         if is_over:
-            self._drop(transaction_id, held)
+            self._drop(transaction_id, entry)
         if outcome.error is not None:
             # Without a commit, a lost connection is a rolled back transaction.
             if isinstance(outcome.error, errors.OutcomeUnknown):
@@ -270,34 +278,34 @@ class HeldTransactions:
         return render(sink, outcome.notices, elapsed_ms=elapsed_ms, request_id=running.request_id)
 
     def _end(
-        self, transaction_id: str, held: OpenTransaction, *, commit: bool, timeout_ms: int
+        self, transaction_id: str, entry: OpenTransaction, *, commit: bool, timeout_ms: int
     ) -> Ending:
-        session, name = held.session, b"COMMIT" if commit else b"ROLLBACK"
+        session, name = entry.session, b"COMMIT" if commit else b"ROLLBACK"
         deadline = time.monotonic() + timeout_ms / 1000
         session.give_up_at = deadline + settings.SQL.grace_ms / 1000 + GRACE_S
         watch = WATCHDOG.watch(session, deadline)
         try:
             result = session.run(name)
         except ConnectionLost:
-            self._drop(transaction_id, held)
+            self._drop(transaction_id, entry)
             return "unknown" if commit else "rolled_back"
         finally:
             was_late = WATCHDOG.finish(watch)
         if result.status in FAILURES and session.status != Status.IDLE:
             # The server ended the session, before the commit or after it.
-            self._drop(transaction_id, held)
+            self._drop(transaction_id, entry)
             return "unknown" if commit else "rolled_back"
         if result.status in FAILURES:
-            failed = Failed(result, ErrorPosition("", 0))
+            failed = StatementFailed(result, ErrorPosition("", 0))
             error = refusal(session, failed)
             if was_late and isinstance(error, errors.QueryCancelled):
                 error = errors.QueryTimeout(
                     f"The limit was {timeout_ms / 1000:g} s.", extra=error.extra
                 )
-            self._drop(transaction_id, held)
+            self._drop(transaction_id, entry)
             raise error
         if was_late:
-            self._drop(transaction_id, held)
+            self._drop(transaction_id, entry)
         else:
             self._forget(transaction_id)
             cache.CACHE.release(session)
@@ -306,14 +314,14 @@ class HeldTransactions:
 
     def _forget(self, transaction_id: str) -> None:
         with self._lock:
-            self._held.pop(transaction_id, None)
+            self._open.pop(transaction_id, None)
 
-    def _drop(self, transaction_id: str, held: OpenTransaction) -> None:
+    def _drop(self, transaction_id: str, entry: OpenTransaction) -> None:
         """Close the connection, which rolls back what is open."""
         with self._lock:
-            if self._held.pop(transaction_id, None) is None:
+            if self._open.pop(transaction_id, None) is None:
                 return
-        cache.CACHE.discard(held.session)
+        cache.CACHE.discard(entry.session)
 
     def _reap(self) -> None:
         while True:
@@ -342,26 +350,26 @@ def digest_of(body: bytes) -> bytes:
     return hashlib.sha256(body).digest()
 
 
-def _repeated(held: OpenTransaction, digest: bytes) -> bytes:
-    if digest != held.digest:
+def _repeated(entry: OpenTransaction, digest: bytes) -> bytes:
+    if digest != entry.digest:
         raise errors.StatementOutOfOrder(
-            "This number was another statement's.", extra={"expected": held.number + 1}
+            "This number was another statement's.", extra={"expected": entry.number + 1}
         )
-    if isinstance(held.answer, PlatformError):
-        raise held.answer
-    if held.answer is None:
+    if isinstance(entry.answer, PlatformError):
+        raise entry.answer
+    if entry.answer is None:
         raise errors.StatementOutOfOrder(
             "It has run; its answer was too long to be kept.",
-            extra={"expected": held.number + 1},
+            extra={"expected": entry.number + 1},
         )
-    return held.answer
+    return entry.answer
 
 
-HELD: Final = HeldTransactions()
+OPEN_TRANSACTIONS: Final = OpenTransactions()
 
 
 def _after_fork() -> None:
-    HELD.__init__()  # type: ignore[misc]  # the parent's connections are not the child's
+    OPEN_TRANSACTIONS.__init__()  # type: ignore[misc]  # the parent's connections are not the child's
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -16,7 +16,7 @@ from sqlgateway.api.sql import parsed
 from sqlgateway.errors import QueryCancelled
 from sqlgateway.interactive import channel
 from sqlgateway.interactive.channel import CallerGone, Channel
-from sqlgateway.interactive.open_transactions import HELD, digest_of
+from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS, digest_of
 from sqlgateway.models import InteractiveTransaction
 from sqlgateway.provisioning.limits.request_limits import RequestLimits
 
@@ -57,7 +57,7 @@ def _call(question: Mapping[str, Any]) -> dict[str, Any]:
     transaction_id = question["id"]
     if question["call"] == "run":
         body = question["body"]
-        answer, is_repeated = HELD.run(
+        answer, is_repeated = OPEN_TRANSACTIONS.run(
             transaction_id,
             question["number"],
             # A process of the version before sends none.
@@ -67,9 +67,13 @@ def _call(question: Mapping[str, Any]) -> dict[str, Any]:
         )
         return {"json": base64.b64encode(answer).decode(), "is_repeated": is_repeated}
     if question["call"] == "xid":
-        return {"xid": HELD.xid(transaction_id)}
+        return {"xid": OPEN_TRANSACTIONS.xid(transaction_id)}
     timeout_ms = question.get("timeout_ms", settings.SQL.timeout_ms)
-    return {"ending": HELD.end(transaction_id, commit=question["commit"], timeout_ms=timeout_ms)}
+    return {
+        "ending": OPEN_TRANSACTIONS.end(
+            transaction_id, commit=question["commit"], timeout_ms=timeout_ms
+        )
+    }
 
 
 def _answer(question: channel.Message) -> channel.Message:

@@ -34,7 +34,7 @@ from sqlgateway.execution.outcomes import FAILURES
 from sqlgateway.execution.requests import ARRAYS, Caller, Isolation, SqlRequest, SqlText
 from sqlgateway.interactive import owner, retention
 from sqlgateway.interactive.channel import OwnerUnavailable
-from sqlgateway.interactive.open_transactions import HELD
+from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.interactive.owner import CHANNEL
 from sqlgateway.models import InteractiveTransaction, RetiredDatabase
 from sqlgateway.provisioning import provisioning
@@ -65,7 +65,7 @@ def begin(
     except BaseException:
         row.delete()
         raise
-    HELD.hold(str(row.pk), session, Caller.of(principal))
+    OPEN_TRANSACTIONS.add(str(row.pk), session, Caller.of(principal))
     return row
 
 
@@ -184,7 +184,7 @@ def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
 
 def _connect(scope: Scope, role: Role, isolation: Isolation | None) -> TenantConnection:
     # After the organization's own caps, which are the better answer to it.
-    if not HELD.may_hold(scope.organization_id):
+    if not OPEN_TRANSACTIONS.has_room_for(scope.organization_id):
         raise errors.SqlBusy
     with ADMISSION.slot(scope):
         session = gateway.connect(scope, role)

@@ -23,7 +23,7 @@ from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.hardening.tenant_roles import end_idle_sessions, restore_role
 from sqlgateway.isolation.attacks import REFUSED, Attack, Result, Step, filled, load, subjects
-from sqlgateway.isolation.fixtures import AGAIN, STATE, WORLD, names_of
+from sqlgateway.isolation.fixtures import RESET, SETUP, STATE, names_of
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import stock, tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
@@ -94,12 +94,12 @@ class Tenants:
     def prepare(self) -> None:
         """Create what the attacks are about."""
         for placement in (self._own, self._other):
-            _send(placement, Step("admin", WORLD, ("ok",)), WORLD)
+            _send(placement, Step("admin", SETUP, ("ok",)), SETUP)
         self._before = self._state()
 
     def run(self, attack: Attack) -> Iterator[dict[str, str]]:
         """Yield a finding for each unexpected outcome."""
-        _send(self._own, Step("admin", AGAIN, ("ok",)), AGAIN)
+        _send(self._own, Step("admin", RESET, ("ok",)), RESET)
         for step in attack.steps:
             placement = self._other if step.of_other else self._own
             result = _send(placement, step, filled(step.sql, self._names))

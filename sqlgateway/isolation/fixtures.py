@@ -6,12 +6,12 @@ from sqlgateway.models import Database
 from sqlgateway.provisioning.tenant_databases import TEMPLATE
 
 # Run by each tenant's admin once.
-WORLD: Final = (
+SETUP: Final = (
     "CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE SEQUENCE s;"
     "CREATE MATERIALIZED VIEW v AS SELECT 1 AS one; CREATE VIEW seen AS SELECT * FROM t"
 )
 # Run before each attack: a schema for what it makes.
-AGAIN: Final = "DROP SCHEMA IF EXISTS evil CASCADE; CREATE SCHEMA evil"
+RESET: Final = "DROP SCHEMA IF EXISTS evil CASCADE; CREATE SCHEMA evil"
 # Rows, privileges and settings as one value, for each role before and after an attack. The settings
 # of extensions depend on what a session has loaded.
 STATE: Final = """

@@ -72,7 +72,7 @@ def end_old_sessions(*, now: datetime) -> None:
     ended here, but what somebody else has opened. Not behind a pooler, whose server connections
     outlast the sessions of its clients.
     """
-    looked_for = now - LOOKED_FOR - timedelta(seconds=longest_request_s())
+    looked_for = now - LOOKED_FOR - timedelta(seconds=max_request_s())
     for cluster in Cluster.objects.exclude(state=Cluster.State.CLOSED):
         rows = Database.unscoped.filter(  # unscoped: housekeeping
             cluster=cluster, state__in=STATES, passwords_since__gt=looked_for
@@ -82,7 +82,7 @@ def end_old_sessions(*, now: datetime) -> None:
             _end_old_sessions(cluster, since)
 
 
-def longest_request_s() -> float:
+def max_request_s() -> float:
     """Return how long a request or an interactive transaction may hold a connection."""
     limits = settings.SQL
     seconds = (limits.import_timeout_s, limits.export_timeout_s, limits.timeout_ms / 1000)
@@ -148,7 +148,7 @@ def _end_old_sessions(cluster: Cluster, since: dict[str, datetime | None]) -> No
         address = address_of(cluster)
         if not address.takes_options:
             return
-        late_s = KNOWN_AFTER_S + longest_request_s()
+        late_s = KNOWN_AFTER_S + max_request_s()
         values = [[*since], [*since.values()], KNOWN_AFTER_S, late_s]
         with administer(address) as connection:
             ((count,),) = connection.execute(END_SESSIONS, values).fetchall()

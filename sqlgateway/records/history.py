@@ -144,7 +144,7 @@ WRITER.add_job(RECORDER.flush)
 
 
 @contextmanager
-def recorded(caller: Caller, request: SqlRequest, *, request_id: str) -> Iterator[Entry]:
+def recorded_request(caller: Caller, request: SqlRequest, *, request_id: str) -> Iterator[Entry]:
     """Record the request that the block runs: its time, its error.
 
     The block sets row_count and size_bytes.

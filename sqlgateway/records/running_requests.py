@@ -37,7 +37,7 @@ RENEW_S: Final = 15
 
 
 @dataclass(eq=False, slots=True)
-class Running:
+class RunningRequest:
     """A request that runs in this process. row_id: set once it has a row."""
 
     caller: Caller
@@ -75,12 +75,12 @@ class Registry:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: set[Running] = set()
+        self._running: set[RunningRequest] = set()
         self._ended: list[UUID] = []
         self._renewed_at = 0.0
 
     @contextmanager
-    def running(self, running: Running) -> Iterator[None]:
+    def track(self, running: RunningRequest) -> Iterator[None]:
         """Hold a request in the registry while the block runs."""
         with self._lock:
             self._running.add(running)
@@ -93,7 +93,7 @@ class Registry:
                 if running.row_id is not None:
                     self._ended.append(running.row_id)
 
-    def find(self, caller: Caller, request_id: str) -> list[Running]:
+    def find(self, caller: Caller, request_id: str) -> list[RunningRequest]:
         """Return the requests of this id that the caller may cancel."""
         with self._lock:
             found = [one for one in self._running if one.request_id == request_id]

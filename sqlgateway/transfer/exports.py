@@ -26,17 +26,17 @@ from sqlgateway.execution import gateway
 from sqlgateway.execution.admission.slots import ADMISSION
 from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.manual_cancellation import Cancellation
-from sqlgateway.execution.outcomes import Outcome
+from sqlgateway.execution.outcomes import RequestOutcome
 from sqlgateway.execution.requests import Caller, SqlRequest, SqlText
 from sqlgateway.formats import ndjson
 from sqlgateway.formats.arrow_batches import ArrowWriter
 from sqlgateway.formats.csv_lines import CsvWriter
 from sqlgateway.formats.ndjson import NdjsonWriter
 from sqlgateway.formats.row_writer import RowWriter
-from sqlgateway.records.history import recorded
-from sqlgateway.records.running_requests import REGISTRY, Running
+from sqlgateway.records.history import recorded_request
+from sqlgateway.records.running_requests import REGISTRY, RunningRequest
 from sqlgateway.records.usage import METER
-from sqlgateway.transfer.minimum_rate import PACEMAKER
+from sqlgateway.transfer.minimum_rate import TRANSFER_MONITOR
 from sqlgateway.transfer.row_stream import RowStream
 
 StreamFormat = Literal["ndjson", "csv", "arrow"]
@@ -89,13 +89,13 @@ class Export:
         started = time.monotonic()
         deadline = started + self.request.timeout_ms / 1000 + TAIL_S
         has_begun = False
-        with PACEMAKER.download(environ, deadline=deadline) as transfer:
+        with TRANSFER_MONITOR.download(environ, deadline=deadline) as transfer:
             try:
                 with closing(self._run()) as run:
                     for piece in run:
                         has_begun = True
                         METER.add(self.caller.scope, bytes_out=len(piece))
-                        with transfer.moving(len(piece)):
+                        with transfer.time_limit(len(piece)):
                             yield piece
             except PlatformError as error:
                 if not has_begun:
@@ -104,17 +104,17 @@ class Export:
                 if self.format != "ndjson":
                     raise StreamCut from None
                 problem = problems.document(error, self.request_id)
-                with transfer.moving(0):
+                with transfer.time_limit(0):
                     yield ndjson.record({"error": problem})
 
     def _run(self) -> Generator[bytes]:
         """Yield pieces while the statement runs, the last one after its commit."""
         started = time.monotonic()
-        running = Running(self.caller, self.request_id, self.request)
+        running = RunningRequest(self.caller, self.request_id, self.request)
         with (
             ADMISSION.slot(self.caller.scope),
-            REGISTRY.running(running),
-            recorded(self.caller, self.request, request_id=self.request_id) as record,
+            REGISTRY.track(running),
+            recorded_request(self.caller, self.request, request_id=self.request_id) as record,
         ):
             stream, outcome = yield from self._executed(running.cancellation)
             if outcome.error is not None:
@@ -125,7 +125,7 @@ class Export:
             last += ndjson.record({"end": self._end(stream, outcome, time.monotonic() - started)})
         yield last
 
-    def _end(self, stream: RowStream, outcome: Outcome, elapsed_s: float) -> dict[str, Any]:
+    def _end(self, stream: RowStream, outcome: RequestOutcome, elapsed_s: float) -> dict[str, Any]:
         return {
             "row_count": stream.row_count,
             "command": stream.command,
@@ -136,10 +136,10 @@ class Export:
 
     def _executed(
         self, cancellation: Cancellation
-    ) -> Generator[bytes, None, tuple[RowStream, Outcome]]:
+    ) -> Generator[bytes, None, tuple[RowStream, RequestOutcome]]:
         role: Role = "reader" if self.request.read_only else self.caller.role
         session = gateway.connect(self.caller.scope, role)
-        outcome: Outcome | None = None
+        outcome: RequestOutcome | None = None
         try:
             _extend_limits(session, self.request)
             as_copy = self._as_copy()
@@ -204,7 +204,7 @@ def _steps(
     request: SqlRequest,
     stream: RowStream,
     cancellation: Cancellation,
-) -> Generator[bytes, None, Outcome]:
+) -> Generator[bytes, None, RequestOutcome]:
     execution = Execution(session, request, stream, cancellation=cancellation)
     with closing(execution.steps()) as steps:
         for _ in steps:
@@ -220,12 +220,12 @@ def _extend_limits(session: TenantConnection, request: SqlRequest) -> None:
         raise EngineUnavailable from None
 
 
-def _is_not_for_copy(outcome: Outcome) -> bool:
+def _is_not_for_copy(outcome: RequestOutcome) -> bool:
     error = outcome.error
     return error is not None and error.extra.get("sqlstate") in NOT_FOR_COPY
 
 
-def _finish(session: TenantConnection, outcome: Outcome | None) -> None:
+def _finish(session: TenantConnection, outcome: RequestOutcome | None) -> None:
     if outcome is not None:
         gateway.finish(session, outcome)
         return

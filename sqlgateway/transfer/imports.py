@@ -25,10 +25,10 @@ from sqlgateway.execution.manual_cancellation import Cancellation
 from sqlgateway.execution.requests import Caller, SqlRequest, SqlText
 from sqlgateway.execution.sqlstates import ErrorPosition
 from sqlgateway.formats.results import split_tag
-from sqlgateway.records.history import recorded
-from sqlgateway.records.running_requests import REGISTRY, Running
+from sqlgateway.records.history import recorded_request
+from sqlgateway.records.running_requests import REGISTRY, RunningRequest
 from sqlgateway.transfer import identifiers
-from sqlgateway.transfer.minimum_rate import PACEMAKER, Transfer
+from sqlgateway.transfer.minimum_rate import TRANSFER_MONITOR, Transfer
 from sqlgateway.transfer.uploads import Upload
 
 Header = Literal["match", "true", "false"]
@@ -102,15 +102,15 @@ def run(
     started = time.monotonic()
     deadline = started + timeout_ms / 1000
     shown = SqlRequest((SqlText(request.statement.decode()),), timeout_ms=timeout_ms)
-    running = Running(caller, request_id, shown)
+    running = RunningRequest(caller, request_id, shown)
     with (
         ADMISSION.slot(caller.scope),
-        REGISTRY.running(running),
-        recorded(caller, shown, request_id=request_id) as record,
+        REGISTRY.track(running),
+        recorded_request(caller, shown, request_id=request_id) as record,
     ):
         session = gateway.connect(caller.scope, caller.role)
         try:
-            with PACEMAKER.upload(environ, deadline=deadline) as transfer:
+            with TRANSFER_MONITOR.upload(environ, deadline=deadline) as transfer:
                 copy = Import(session, request, deadline, running.cancellation)
                 result = copy.run(upload, transfer, timeout_ms=timeout_ms)
             notices = [sqlstates.notice(notice, session.login) for notice in session.notices]

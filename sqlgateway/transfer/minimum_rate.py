@@ -37,7 +37,7 @@ class Transfer:
         self.has_ended_late = False
 
     @contextmanager
-    def moving(self, size_bytes: int) -> Iterator[None]:
+    def time_limit(self, size_bytes: int) -> Iterator[None]:
         """Allow the block the time that a piece of this size may take."""
         allowed_s = STALL_S + size_bytes / settings.SQL.transfer_min_bytes_per_s
         with self._lock:
@@ -61,7 +61,7 @@ class Transfer:
                     self._connection.shutdown(self._how)
 
 
-class Pacemaker:
+class TransferMonitor:
     """The thread that looks at all transfers of the process."""
 
     def __init__(self) -> None:
@@ -75,14 +75,14 @@ class Pacemaker:
 
         environ: the WSGI environment, with gunicorn's socket. deadline: time.monotonic.
         """
-        yield from self._watched(environ, deadline, socket.SHUT_RD)
+        yield from self._watch(environ, deadline, socket.SHUT_RD)
 
     @contextmanager
     def download(self, environ: dict[str, Any], *, deadline: float) -> Iterator[Transfer]:
         """Watch an answer's body; when late, writing fails as if the client had gone away."""
-        yield from self._watched(environ, deadline, socket.SHUT_RDWR)
+        yield from self._watch(environ, deadline, socket.SHUT_RDWR)
 
-    def _watched(self, environ: dict[str, Any], deadline: float, how: int) -> Iterator[Transfer]:
+    def _watch(self, environ: dict[str, Any], deadline: float, how: int) -> Iterator[Transfer]:
         disable_minimum_rate(environ)
         transfer = Transfer(environ.get("gunicorn.socket"), deadline, how)
         with self._condition:
@@ -109,11 +109,11 @@ class Pacemaker:
             time.sleep(TICK_S)
 
 
-PACEMAKER: Final = Pacemaker()
+TRANSFER_MONITOR: Final = TransferMonitor()
 
 
 def _after_fork() -> None:
-    PACEMAKER.__init__()  # type: ignore[misc]  # threads and their locks stay with the parent
+    TRANSFER_MONITOR.__init__()  # type: ignore[misc]  # threads and their locks stay with the parent
 
 
 os.register_at_fork(after_in_child=_after_fork)

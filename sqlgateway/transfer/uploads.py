@@ -54,7 +54,7 @@ class Upload:
         while self._left is None or self._left > 0:
             size = PIECE_BYTES if self._left is None else min(PIECE_BYTES, self._left)
             try:
-                with transfer.moving(size), waiting():
+                with transfer.time_limit(size), waiting():
                     piece = self._stream.read(size)
             except OSError:
                 # Also what gunicorn raises for a chunk that is cut or malformed.

@@ -95,7 +95,7 @@ class Admission:
         """
         slot = None
         with self._lock:
-            self._give_to(scope.organization_id)
+            self._assign_to(scope.organization_id)
             is_extra = (
                 not self._is_free(scope)
                 and scope.organization_id not in self._ending
@@ -117,7 +117,7 @@ class Admission:
     def _enter(self, scope: Scope) -> Slot:
         """Wait for a slot, and return it."""
         with self._lock:
-            self._give_to(scope.organization_id)
+            self._assign_to(scope.organization_id)
             is_first = scope.environment_pk not in self._queues(scope.organization_id)
             if is_first and self._is_free(scope):
                 return self._take(scope)
@@ -130,7 +130,7 @@ class Admission:
         with self._lock:
             # A slot may have been granted, or become free, when the wait ended.
             if turn.slot is None:
-                self._give_to(scope.organization_id)
+                self._assign_to(scope.organization_id)
             if turn.slot is None:
                 self._remove(scope, turn)
                 raise self._refusal(scope)
@@ -155,15 +155,15 @@ class Admission:
         with self._lock:
             self._running.leave(scope, slot)
             self._announce(scope.organization_id)
-            self._give()
+            self._assign_free()
 
     def _listen(self) -> None:
         """Assign slots that other processes or time have freed, while requests wait."""
-        looked_at = 0.0
+        polled_at = 0.0
         while True:
-            left_s = max(0.0, looked_at + POLL_S - time.monotonic())
+            left_s = max(0.0, polled_at + POLL_S - time.monotonic())
             woken = self._counts.wait_for_wakeup(left_s if self._waits else None)
-            is_due = time.monotonic() - looked_at >= POLL_S
+            is_due = time.monotonic() - polled_at >= POLL_S
             try:
                 with self._lock:
                     self._poll(woken, is_due=is_due)
@@ -171,29 +171,29 @@ class Admission:
                 # Without this thread waiting requests would never get a slot.
                 log.exception("sql_admission_failed")
             if is_due:
-                looked_at = time.monotonic()
+                polled_at = time.monotonic()
 
     def _poll(self, woken: list[int], *, is_due: bool) -> None:
         for organization_id in woken:
             self._running.take_back(organization_id)
-            self._give_to(organization_id)
+            self._assign_to(organization_id)
         if is_due:
             self._held_back = self._running.too_many(self._held_back)
-            self._give()
+            self._assign_free()
 
-    def _give(self) -> None:
+    def _assign_free(self) -> None:
         """Assign the free slots to waiting requests, one to each organization in turn."""
         # An organization that could not take a slot does not get one later in this loop.
         organizations = [each for each in self._waiting if each not in self._held_back]
         while organizations:
-            organizations = [each for each in organizations if self._give_one(each)]
+            organizations = [each for each in organizations if self._assign_one(each)]
 
-    def _give_to(self, organization_id: int) -> None:
+    def _assign_to(self, organization_id: int) -> None:
         """Assign an organization's free slots, also those that time has freed."""
-        while self._give_one(organization_id):
+        while self._assign_one(organization_id):
             pass
 
-    def _give_one(self, organization_id: int) -> bool:
+    def _assign_one(self, organization_id: int) -> bool:
         """Assign a slot to the organization's first request that may run; False without one."""
         queues = self._queues(organization_id)
         if not queues or not self._running.is_fair(organization_id):

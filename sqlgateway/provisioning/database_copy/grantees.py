@@ -20,7 +20,7 @@ from sqlgateway.provisioning.database_copy.archives import Contents
 
 NAME: Final = re.compile(rf"\b{names.ROLE_PREFIX}[{names.ALPHABET}]{{{names.LENGTH}}}\b")
 # A dump may be hostile.
-MOST: Final = 100
+MAX_GRANTEES: Final = 100
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def _make(address: Address, dbname: str, wanted: list[str]) -> list[str]:
     with administer(address, dbname) as inside:
         rows = inside.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", [wanted])
         known = {str(name) for (name,) in rows}
-        for name in [each for each in wanted if each not in known][:MOST]:
+        for name in [each for each in wanted if each not in known][:MAX_GRANTEES]:
             with suppress(psycopg.errors.DuplicateObject):
                 inside.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(name)))
                 made.append(name)

@@ -39,7 +39,7 @@ LAST_WORDS_CHARS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class ProgramLogin:
     """How a program logs in."""
 
     address: Address
@@ -53,7 +53,7 @@ class Session:
         return make_conninfo("", **network, user=self.user, dbname=self.dbname)
 
 
-def transfer(source: Session, target: Session, *, snapshot: str, major: int) -> None:
+def transfer(source: ProgramLogin, target: ProgramLogin, *, snapshot: str, major: int) -> None:
     """Copy schema and data, without owners and privileges, from one database into another.
 
     snapshot: exported in the source. major: of the newer server, which the programs must match.
@@ -70,7 +70,7 @@ def transfer(source: Session, target: Session, *, snapshot: str, major: int) -> 
         _finish([dump, restore], words)
 
 
-def dump_to(file: Path, source: Session, *, snapshot: str, major: int) -> None:
+def dump_to(file: Path, source: ProgramLogin, *, snapshot: str, major: int) -> None:
     """Write a database to a file in custom format, with owners and privileges.
 
     Raises CopyFailed.
@@ -81,7 +81,12 @@ def dump_to(file: Path, source: Session, *, snapshot: str, major: int) -> None:
 
 
 def dump_into(
-    write: Callable[[bytes], Any], source: Session, *, snapshot: str, major: int, timeout_s: float
+    write: Callable[[bytes], Any],
+    source: ProgramLogin,
+    *,
+    snapshot: str,
+    major: int,
+    timeout_s: float,
 ) -> None:
     """Write a database in custom format piece by piece, without owners and privileges.
 
@@ -106,7 +111,7 @@ def dump_into(
             dump.wait()
 
 
-def restore_from(file: Path, target: Session, entries: Sequence[str], *, major: int) -> None:
+def restore_from(file: Path, target: ProgramLogin, entries: Sequence[str], *, major: int) -> None:
     """Restore entries of a dump, in its order, as the target's role. Raises CopyFailed."""
     with tempfile.TemporaryFile() as words, _listed(entries) as listed:
         command = [*_restore(target, major), f"--use-list={listed}", str(file)]
@@ -145,18 +150,18 @@ def _printed(options: Sequence[str], major: int) -> str:
         return printed.read().decode(errors="replace")
 
 
-def _dump(source: Session, snapshot: str, major: int) -> list[str]:
+def _dump(source: ProgramLogin, snapshot: str, major: int) -> list[str]:
     program = str(folder(major) / "pg_dump")
     return [program, *DUMP, f"--snapshot={snapshot}", f"--dbname={source.conninfo()}"]
 
 
-def _restore(target: Session, major: int) -> list[str]:
+def _restore(target: ProgramLogin, major: int) -> list[str]:
     return [str(folder(major) / "pg_restore"), *RESTORE, f"--dbname={target.conninfo()}"]
 
 
 def _start(
     command: Sequence[str],
-    session: Session,
+    session: ProgramLogin,
     words: IO[bytes],
     *,
     stdin: IO[bytes] | int | None = subprocess.DEVNULL,

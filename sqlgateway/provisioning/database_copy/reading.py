@@ -14,7 +14,7 @@ from sqlgateway.hardening.tenant_roles import ensure_roles
 from sqlgateway.models import Database
 from sqlgateway.provisioning import names
 from sqlgateway.provisioning.clusters import ADMIN_SETTINGS, Address, administer, connect_with
-from sqlgateway.provisioning.database_copy.programs import Session
+from sqlgateway.provisioning.database_copy.programs import ProgramLogin
 
 # It inherits what the three roles may do in this database and nowhere else, and reads rows that
 # policies hide. It expires, should a crash leave it.
@@ -50,7 +50,7 @@ TABLES: Final = (
 
 
 @contextmanager
-def reading_role(address: Address, database: Database) -> Iterator[Session]:
+def reading_role(address: Address, database: Database) -> Iterator[ProgramLogin]:
     """Make a role that may read all of a tenant's database; it is dropped afterwards.
 
     Raises EngineUnavailable.
@@ -67,7 +67,7 @@ def reading_role(address: Address, database: Database) -> Iterator[Session]:
             inside.execute(CATALOGS.format(role))
             for (privilege,) in inside.execute(UNREADABLE.encode(), {"role": name}).fetchall():
                 inside.execute(f"GRANT {privilege} TO {name}".encode())
-        yield Session(address, database.dbname, name, password)
+        yield ProgramLogin(address, database.dbname, name, password)
     finally:
         with administer(address, database.dbname) as inside:
             # It owns nothing; this revokes.
@@ -84,7 +84,7 @@ def exported_snapshot(inside: psycopg.Connection) -> Iterator[str]:
         yield str(row[0]) if row is not None else ""
 
 
-def count_rows(session: Session, *, snapshot: str = "") -> dict[str, int]:
+def count_rows(session: ProgramLogin, *, snapshot: str = "") -> dict[str, int]:
     """Return the number of rows of each table by its qualified name. Raises psycopg.Error."""
     values = {**ADMIN_SETTINGS, "statement_timeout": f"{settings.SQL.copy_timeout_s}s"}
     given = {"password": session.password}

@@ -145,7 +145,7 @@ def _fill(arrival: Database, file: Path, contents: Contents, *, all_to_admin: bo
         # Else the platform's defaults would open what the dump says is closed.
         with administer(address, arrival.dbname) as inside:
             privileges.forget_defaults(inside, arrival.roles)
-    admin = programs.Session(
+    admin = programs.ProgramLogin(
         address, arrival.dbname, arrival.admin_role, arrival.passwords["admin"]
     )
     programs.restore_from(file, admin, contents.objects, major=major)

@@ -58,7 +58,7 @@ def _transfer(source: Database, target: Database) -> tuple[Privileges, dict[str,
             # The platform's own schema: it comes with the copy.
             fresh.execute("DROP SCHEMA IF EXISTS zonal")
         wanted = privileges.read(inside, source.roles)
-        admin = programs.Session(
+        admin = programs.ProgramLogin(
             destination, target.dbname, target.admin_role, target.passwords["admin"]
         )
         programs.transfer(reader, admin, snapshot=snapshot, major=majors[1])

@@ -43,7 +43,7 @@ class OwnLimit:
     is_capped: bool = False
 
     @property
-    def most(self) -> int:
+    def max_value(self) -> int:
         """What it may be at most."""
         return min(self.highest, self.default()) if self.is_capped else self.highest
 

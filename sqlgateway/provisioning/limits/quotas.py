@@ -133,10 +133,10 @@ def _apply(database: Database, size_bytes: int, quota: Quota, *, now: datetime) 
             size_bytes=size_bytes, measured_at=now, is_over_quota=is_over
         )
         if is_over and not database.is_over_quota:
-            _tell(database, size_bytes, quota)
+            _send_event(database, size_bytes, quota)
 
 
-def _tell(database: Database, size_bytes: int, quota: Quota) -> None:
+def _send_event(database: Database, size_bytes: int, quota: Quota) -> None:
     if database.organization_id is None or database.environment is None:
         return
     data = {

@@ -35,15 +35,15 @@ class RequestLimits:
             quota.import_bytes,
         )
 
-    def timeout_ms(self, longest_ms: int) -> int:
+    def timeout_ms(self, limit_ms: int) -> int:
         """Return how long a request may run for which a setting allows so long.
 
         The own limit is that of any request, so it is never above ZSQL_TIMEOUT_MS, in streams and
         imports too.
         """
         if self.own_timeout_ms is None:
-            return longest_ms
-        return min(longest_ms, self.own_timeout_ms, settings.SQL.timeout_ms)
+            return limit_ms
+        return min(limit_ms, self.own_timeout_ms, settings.SQL.timeout_ms)
 
     @property
     def max_rows(self) -> int:
@@ -60,9 +60,9 @@ class RequestLimits:
         """Bytes of an imported body, unpacked."""
         return _lower(settings.SQL.import_limit_bytes, self.own_import_bytes)
 
-    def body_bytes(self, longest: int) -> int:
+    def body_bytes(self, limit_bytes: int) -> int:
         """Return how long the JSON body of a view may be that allows so many bytes."""
-        return _lower(longest, self.own_body_bytes)
+        return _lower(limit_bytes, self.own_body_bytes)
 
 
 def _lower(setting: int, own: int | None) -> int:

@@ -14,7 +14,7 @@ from schemathesis import Case
 from accounts.models import User, WebhookEndpoint
 from accounts.webhooks import endpoints
 from environments.models import Organization
-from sqlgateway.interactive.open_transactions import HELD
+from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
 from tests.accounts.api_keys import support as api_keys
 from tests.cast import HANDLER, Caller, member, organization, signed_in
 from tests.rules.fuzzing.operations import CHECKS
@@ -101,5 +101,5 @@ def undone() -> Iterator[None]:
         try:
             yield
         finally:
-            HELD.clear()
+            OPEN_TRANSACTIONS.clear()
             transaction.set_rollback(True)

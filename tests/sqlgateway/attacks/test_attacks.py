@@ -8,7 +8,7 @@ from sqlgateway.connection import cache
 from sqlgateway.connection.role_check import ROLE_CHECK
 from sqlgateway.hardening.cluster import complaints
 from sqlgateway.isolation.attacks import REFUSED, Attack, Result, Step, filled, load, subjects
-from sqlgateway.isolation.fixtures import AGAIN, STATE, WORLD, names_of
+from sqlgateway.isolation.fixtures import RESET, SETUP, STATE, names_of
 from sqlgateway.provisioning import clusters
 from tests.sqlgateway.support import Answer, Caller
 
@@ -21,7 +21,7 @@ class World:
     def __init__(self, alice: Caller, charlie: Caller) -> None:
         self.alice, self.charlie = alice, charlie
         for someone in (alice, charlie):
-            assert someone.sql(WORLD).status == 200
+            assert someone.sql(SETUP).status == 200
         self.names = names_of(alice.database, charlie.database)
         self.before = self.state()
 
@@ -31,7 +31,7 @@ class World:
 
     def run(self, attack: Attack) -> Iterator[str]:
         """Yield what went wrong."""
-        assert self.alice.sql(AGAIN).status == 200
+        assert self.alice.sql(RESET).status == 200
         for step in attack.steps:
             result = self._send(step)
             if not result.is_one_of(step.expect):

@@ -18,7 +18,7 @@ from django.test import override_settings
 from sqlgateway.errors import SqlBusy
 from sqlgateway.execution.memory import LARGE_RESULTS, LargeResults
 from sqlgateway.formats import arrays, encoders
-from sqlgateway.formats.encoders import Exceeded
+from sqlgateway.formats.encoders import SizeLimitExceeded
 from tests.sqlgateway.support import Answer, Caller
 
 pytestmark = pytest.mark.slow
@@ -165,10 +165,10 @@ def test_the_clock_is_looked_at_while_one_array_is_converted() -> None:
 
     def check(_size_bytes: int) -> None:
         if next(looks) == 3:
-            raise Exceeded
+            raise SizeLimitExceeded
 
     value = b'{"a b"' + b',"a b"' * 100_000 + b"}"
-    with pytest.raises(Exceeded):
+    with pytest.raises(SizeLimitExceeded):
         arrays.array_of(encoders.text, check)([value])
     assert next(looks) == 4
 

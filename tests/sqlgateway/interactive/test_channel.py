@@ -14,10 +14,10 @@ from django.conf import settings
 from platform_site.lib import crypto
 from platform_site.lib.web import client_presence
 from sqlgateway.execution.execution import Execution
-from sqlgateway.execution.outcomes import Outcome
+from sqlgateway.execution.outcomes import RequestOutcome
 from sqlgateway.interactive import channel
 from sqlgateway.interactive.channel import Channel, OwnerUnavailable
-from sqlgateway.interactive.open_transactions import HELD
+from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.interactive.owner import CHANNEL
 from tests.cast import Caller
 from tests.sqlgateway.interactive.support import begin, sql
@@ -27,7 +27,7 @@ from tests.waiting import wait_until
 @pytest.fixture(autouse=True)
 def _none_held() -> Iterator[None]:
     yield
-    HELD.clear()
+    OPEN_TRANSACTIONS.clear()
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_client_that_goes_away_takes_its_forwarded_statement_with_it(admin: Ca
     here, there = socket.socketpair()
     real = Execution.run
 
-    def hang_up_first(self: Execution) -> Outcome:
+    def hang_up_first(self: Execution) -> RequestOutcome:
         there.close()
         return real(self)
 
@@ -73,7 +73,9 @@ def test_a_client_that_goes_away_takes_its_forwarded_statement_with_it(admin: Ca
 
     assert answer.code == "query_cancelled"
     # The owner ends the statement, and the transaction with it, long before the deadline.
-    wait_until(lambda: ours.id not in HELD._held, timeout_s=settings.SQL.timeout_ms / 3000)
+    wait_until(
+        lambda: ours.id not in OPEN_TRANSACTIONS._open, timeout_s=settings.SQL.timeout_ms / 3000
+    )
     assert ours.run("SELECT 1").body["outcome"] == "rolled_back"
 
 

@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from sqlgateway.connection import cache
 from sqlgateway.interactive import owner, transactions
-from sqlgateway.interactive.open_transactions import HELD
+from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.models import Database
 from tests.cast import Answer, Caller
 from tests.sqlgateway.interactive.support import Transaction, begin, sql
@@ -24,7 +24,7 @@ SignIn = Callable[[str], Caller]
 @pytest.fixture(autouse=True)
 def _none_held() -> Iterator[None]:
     yield
-    HELD.clear()
+    OPEN_TRANSACTIONS.clear()
 
 
 @pytest.fixture
@@ -81,9 +81,9 @@ def test_a_failed_transaction_is_not_committed_though_it_ends_meanwhile(
 
     def later(row: Any, question: Any) -> Any:
         answer = ask(row, question)
-        for held in HELD._held.values():
+        for held in OPEN_TRANSACTIONS._open.values():
             held.expires_at = 0.0
-        HELD.end_due()
+        OPEN_TRANSACTIONS.end_due()
         return answer
 
     with patch.object(owner, "ask", later):

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from sqlgateway import tasks
 from sqlgateway.interactive import retention
-from sqlgateway.interactive.open_transactions import HELD
+from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.models import InteractiveTransaction
 from tests.cast import Caller
 from tests.sqlgateway.interactive.support import begin
@@ -19,7 +19,7 @@ from tests.sqlgateway.interactive.support import begin
 @pytest.fixture(autouse=True)
 def _none_held() -> Iterator[None]:
     yield
-    HELD.clear()
+    OPEN_TRANSACTIONS.clear()
 
 
 @pytest.fixture

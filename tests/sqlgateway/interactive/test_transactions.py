@@ -18,9 +18,9 @@ from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution.admission.slots import ADMISSION
 from sqlgateway.execution.execution import Execution
-from sqlgateway.execution.outcomes import Outcome
+from sqlgateway.execution.outcomes import RequestOutcome
 from sqlgateway.interactive import owner, transactions
-from sqlgateway.interactive.open_transactions import HELD
+from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.models import Database, InteractiveTransaction, RetiredDatabase
 from sqlgateway.provisioning import password_rotation, placements
 from sqlgateway.records.history import RECORDER
@@ -36,7 +36,7 @@ SignIn = Callable[[str], Caller]
 @pytest.fixture(autouse=True)
 def _none_held() -> Iterator[None]:
     yield
-    HELD.clear()
+    OPEN_TRANSACTIONS.clear()
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_a_reader_s_transaction_reads(admin: Caller) -> None:
 def test_an_idle_transaction_is_rolled_back(admin: Caller) -> None:
     with override_settings(SQL=replace(settings.SQL, transaction_idle_s=-1)):
         ours = begin(admin)
-        HELD.end_due()
+        OPEN_TRANSACTIONS.end_due()
     over = ours.run("SELECT 1")
     assert (over.status, over.body["outcome"]) == (410, "rolled_back")
     assert admin.get(ours.path).body["state"] == "rolled_back"
@@ -259,7 +259,7 @@ def test_a_transaction_of_a_process_that_ended_is_rolled_back(admin: Caller) -> 
 
 def test_two_statements_at_once_are_refused(admin: Caller) -> None:
     ours = begin(admin)
-    held = HELD._held[ours.id]  # as if another request used it
+    held = OPEN_TRANSACTIONS._open[ours.id]  # as if another request used it
     with held.lock:
         busy = ours.send(1, "SELECT 1")
         assert (busy.status, busy.code) == (409, "transaction_busy")
@@ -269,25 +269,25 @@ def test_two_statements_at_once_are_refused(admin: Caller) -> None:
 
 def test_a_rollback_while_a_statement_runs_frees_the_connection_soon(admin: Caller) -> None:
     ours = begin(admin)
-    with HELD._held[ours.id].lock:  # as if a statement ran
+    with OPEN_TRANSACTIONS._open[ours.id].lock:  # as if a statement ran
         assert ours.roll_back().status == 204
     # Its row counts no longer, so it must not wait for its idle time.
     assert ours.run("SELECT 1").code == "transaction_over"
-    HELD.end_due()
-    assert ours.id not in HELD._held
+    OPEN_TRANSACTIONS.end_due()
+    assert ours.id not in OPEN_TRANSACTIONS._open
 
 
 def test_a_rollback_cancels_the_statement_that_runs(admin: Caller) -> None:
     ours = begin(admin)
     real = Execution.run
 
-    def roll_back_first(self: Execution) -> Outcome:
+    def roll_back_first(self: Execution) -> RequestOutcome:
         assert ours.roll_back().status == 204
         return real(self)
 
     with patch.object(Execution, "run", roll_back_first):
         assert ours.run("SELECT pg_sleep(60)").code == "query_cancelled"
-    assert ours.id not in HELD._held
+    assert ours.id not in OPEN_TRANSACTIONS._open
 
 
 def test_a_transaction_counts_as_long_as_its_statement_may_run(admin: Caller) -> None:

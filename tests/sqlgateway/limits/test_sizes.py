@@ -12,7 +12,7 @@ from django.db import connection
 from django.test import RequestFactory, override_settings
 from django.test.utils import CaptureQueriesContext
 
-from sqlgateway.interactive.open_transactions import HELD
+from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.models import Database
 from sqlgateway.provisioning import placements, provisioning
 from tests import cast
@@ -159,7 +159,7 @@ def test_a_statement_of_a_transaction_has_the_same_limits(
     assert (len(long.body["rows"]), long.body["truncated"]) == (2, True)
     limit(the_organization(), max_rows="default")
     assert len(ours.run(FIVE).body["rows"]) == 5
-    HELD.clear()
+    OPEN_TRANSACTIONS.clear()
 
 
 @pytest.mark.provisions

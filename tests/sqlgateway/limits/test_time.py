@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from sqlgateway.interactive.channel import Channel
-from sqlgateway.interactive.open_transactions import HELD
+from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.transfer.exports import StreamCut
 from tests import cast
 from tests.sqlgateway.interactive.support import begin, sql
@@ -33,7 +33,7 @@ TOO_LONG = [{"field": "timeout_ms", "code": "invalid", "message": f"At most {LIM
 @pytest.fixture(autouse=True)
 def _none_held() -> Iterator[None]:
     yield
-    HELD.clear()
+    OPEN_TRANSACTIONS.clear()
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.role_check import ROLE_CHECK
 from sqlgateway.errors import EngineUnavailable
-from sqlgateway.interactive.open_transactions import HELD
+from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.isolation import check
 from sqlgateway.models import Cluster
 from sqlgateway.provisioning import clusters, password_rotation, provisioning
@@ -202,7 +202,7 @@ def test_an_interactive_transaction_keeps_its_server(
         assert second.run("SELECT count(*) FROM items").body["rows"] == [{"count": 1}]
         assert second.roll_back().status in {200, 204}
     finally:
-        HELD.clear()
+        OPEN_TRANSACTIONS.clear()
 
 
 def test_an_environment_is_cloned(alice: Caller) -> None:

@@ -287,7 +287,7 @@ def test_sessions_that_a_thief_has_opened_end(
     alice: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice.value("SELECT 1")
-    row, late_s = alice.database, password_rotation.longest_request_s()
+    row, late_s = alice.database, password_rotation.max_request_s()
     with closing(log_in(row, "reader")) as idle, closing(log_in(row, "admin")) as busy:
         busy.execute("BEGIN")
         password_rotation.rotate(row)
@@ -299,7 +299,7 @@ def test_sessions_that_a_thief_has_opened_end(
         tasks.end_old_sessions(0)
         wait_until(lambda: _are_alive(idle, busy) == [False, True])
 
-        monkeypatch.setattr(password_rotation, "longest_request_s", lambda: 0)
+        monkeypatch.setattr(password_rotation, "max_request_s", lambda: 0)
         with closing(log_in(alice.database, "admin")) as new:
             tasks.end_old_sessions(0)
             wait_until(lambda: _are_alive(busy, new) == [False, True])

@@ -17,7 +17,7 @@ from sqlgateway.execution.manual_cancellation import Cancellation
 from sqlgateway.execution.requests import Caller, SqlRequest, SqlText
 from sqlgateway.models import RunningSql
 from sqlgateway.records import running_requests
-from sqlgateway.records.running_requests import REGISTRY, Registry, Running
+from sqlgateway.records.running_requests import REGISTRY, Registry, RunningRequest
 from tests import cast
 from tests.sqlgateway import support
 from tests.waiting import wait_until
@@ -56,8 +56,8 @@ def caller_of(user: User, role: str, environment: str = "live") -> Caller:
     return Caller(scope, role, user.pk, str(user.email))  # type: ignore[arg-type]  # a role's name
 
 
-def long_running(caller: Caller) -> Running:
-    return Running(caller, REQUEST_ID, SLOW, began=-1000.0)
+def long_running(caller: Caller) -> RunningRequest:
+    return RunningRequest(caller, REQUEST_ID, SLOW, began=-1000.0)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def is_cancelled_by(caller: Caller) -> bool:
     return True
 
 
-def is_requested(request: Running) -> bool:
+def is_requested(request: RunningRequest) -> bool:
     return request.cancellation.is_requested
 
 
@@ -87,7 +87,7 @@ def test_only_its_user_and_admins_of_its_environment_cancel_a_request(
     owner = caller_of(alice, "operator")
     for chosen in (owner, caller_of(bob, "admin")):
         request = long_running(owner)
-        with registry.running(request):
+        with registry.track(request):
             elsewhere.sync()
             assert not [other for other in others if is_cancelled_by(other)]
             elsewhere.sync()
@@ -103,9 +103,9 @@ def test_only_its_user_and_admins_of_its_environment_cancel_a_request(
 def test_a_fast_request_writes_no_row(
     alice: User, elsewhere: Registry, django_assert_num_queries: Any
 ) -> None:
-    request = Running(caller_of(alice, "admin"), REQUEST_ID, SLOW)
+    request = RunningRequest(caller_of(alice, "admin"), REQUEST_ID, SLOW)
 
-    with django_assert_num_queries(0), elsewhere.running(request):
+    with django_assert_num_queries(0), elsewhere.track(request):
         assert elsewhere.sync()
     assert not elsewhere.sync()
 
@@ -114,9 +114,9 @@ def test_the_list_shows_ones_own_without_secrets(
     alice: User, bob: User, charlie: User, elsewhere: Registry
 ) -> None:
     with (
-        elsewhere.running(long_running(caller_of(bob, "reader"))),
-        elsewhere.running(long_running(caller_of(alice, "admin"))),
-        elsewhere.running(long_running(caller_of(alice, "admin", "sandbox"))),
+        elsewhere.track(long_running(caller_of(bob, "reader"))),
+        elsewhere.track(long_running(caller_of(alice, "admin"))),
+        elsewhere.track(long_running(caller_of(alice, "admin", "sandbox"))),
     ):
         elsewhere.sync()
         seen = {
@@ -131,7 +131,7 @@ def test_the_list_shows_ones_own_without_secrets(
 
 def test_the_api_answers_202_or_404(alice: User, elsewhere: Registry) -> None:
     client = cast.signed_in(alice)
-    with elsewhere.running(long_running(caller_of(alice, "admin"))):
+    with elsewhere.track(long_running(caller_of(alice, "admin"))):
         elsewhere.sync()
         assert client.call("DELETE", f"/v1/sql/{REQUEST_ID}").status == 202
         (row,) = client.get("/v1/sql/running").body["results"]
@@ -147,7 +147,7 @@ def test_rows_of_a_process_that_died_are_not_shown_and_deleted(
 ) -> None:
     caller = caller_of(alice, "admin")
     request = long_running(caller)
-    with elsewhere.running(request):
+    with elsewhere.track(request):
         elsewhere.sync()
     RunningSql.unscoped.update(expires_at=timezone.now())
 
@@ -163,7 +163,7 @@ def test_a_row_is_shown_as_long_as_its_request_runs(
     monkeypatch.setattr(running_requests, "RENEW_S", 0)
     caller = caller_of(alice, "admin")
     request = long_running(caller)
-    with elsewhere.running(request):
+    with elsewhere.track(request):
         elsewhere.sync()
         RunningSql.unscoped.update(expires_at=timezone.now())
         elsewhere.sync()

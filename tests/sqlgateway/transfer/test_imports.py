@@ -243,5 +243,5 @@ def test_no_row_after_an_end_marker_is_dropped_in_silence(
 
 def test_the_web_server_s_slowest_rate_is_not_that_of_imports() -> None:
     rate = MinimumRate()
-    with minimum_rate.PACEMAKER.upload({PACES_KEY: (rate,)}, deadline=time.monotonic() + 60):
+    with minimum_rate.TRANSFER_MONITOR.upload({PACES_KEY: (rate,)}, deadline=time.monotonic() + 60):
         rate.count(600.0, 1)
