@@ -228,13 +228,20 @@ def _record(event: dict[str, Any]) -> bool:
 
 
 def _end(*, now: datetime) -> None:
-    """Note which nodes were approved again; a node that was removed stays under suspicion."""
+    """Note which nodes were approved again; a node that was removed stays under suspicion.
+
+    A brain whose database was restored from a backup may not know of a quarantine: an approval is
+    later than the quarantine's beginning.
+    """
     open_rows = Quarantine.objects.filter(ended_at=None)
     if not open_rows.exists():
         return
     nodes = client.call("GET", "/v1/nodes", disabled={"nodes": []})["nodes"]
-    well = [UUID(node["node_id"]) for node in nodes if node["status"] in {"active", "draining"}]
-    open_rows.filter(node_id__in=well).update(ended_at=now)
+    for node in nodes:
+        if node["status"] in {"active", "draining"}:
+            open_rows.filter(node_id=node["node_id"], began_at__lt=node["status_at"]).update(
+                ended_at=now
+            )
 
 
 def _locked(quarantine_id: UUID) -> Quarantine:

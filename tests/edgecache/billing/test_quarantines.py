@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -59,9 +59,15 @@ def event(organization_id: int, number: int = 1) -> dict[str, Any]:
     }
 
 
-def listed(brain: ScriptedBrain, *events: dict[str, Any], status: str = "quarantined") -> None:
+def listed(
+    brain: ScriptedBrain,
+    *events: dict[str, Any],
+    status: str = "quarantined",
+    status_at: datetime = NOW + timedelta(hours=1),
+) -> None:
     """Let the brain list quarantines, and the node with a status; '' for a node that is gone."""
-    nodes = [{"node_id": str(NODE), "status": status}] if status else []
+    node = {"node_id": str(NODE), "status": status, "status_at": status_at.isoformat()}
+    nodes = [node] if status else []
     brain.say("GET /v1/quarantines", 200, {"quarantines": list(events)})
     brain.say("GET /v1/nodes", 200, {"nodes": nodes})
 
@@ -166,6 +172,15 @@ def test_payouts_wait_until_staff_has_decided(
     listed(brain, event(place, 2))
     quarantines.record_new(now=NOW)
     assert payouts.send(payout.pk, now=RESTED).state == Payout.State.DEBITED
+
+
+def test_a_brain_from_a_backup_that_knows_no_quarantine_does_not_end_it(
+    case: Quarantine, brain: ScriptedBrain
+) -> None:
+    listed(brain, status="active", status_at=case.began_at - timedelta(days=1))
+    quarantines.record_new(now=NOW)
+    case.refresh_from_db()
+    assert case.ended_at is None
 
 
 def test_a_node_that_its_operator_removes_stays_under_suspicion(
