@@ -170,7 +170,7 @@ def test_a_verified_address_never_moves(holder: Holder) -> None:
     answer = complete(verified, NEW_PASSWORD, new_account=True)
     assert (answer.status, answer.body["errors"][0]["field"]) == (400, "new_account")
     assert user_of(VICTIM).pk == holder.user.pk
-    with pytest.raises(ValueError, match="not to be released"):
+    with pytest.raises(ValueError, match="must not be released"):
         address_release.release(user_of(VICTIM), now=timezone.now())
 
 
@@ -324,5 +324,5 @@ def test_an_admin_sees_and_removes_an_account_without_an_address(holder: Holder)
 def test_replace_needs_an_unverified_address(alice: User) -> None:
     User.unscoped.filter(pk=alice.pk).update(email_verified_at=timezone.now())
     request = RequestFactory().post("/")
-    with pytest.raises(ValueError, match="not to be released"):
+    with pytest.raises(ValueError, match="must not be released"):
         address_release.replace(request, user_of(alice.email), "!", now=timezone.now())  # type: ignore[arg-type]  # unread
