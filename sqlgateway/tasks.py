@@ -8,7 +8,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 from procrastinate.jobs import JobDeferrer
 
 from accounts.audit import audit
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from platform_site.lib.jobs import long_job_lock
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import EngineUnavailable
@@ -80,7 +80,7 @@ def move_database(database_pk: int, cluster_pk: int) -> None:
         return
     try:
         moves.move(database, cluster)
-    except (Refused, EngineUnavailable) as exc:
+    except (CommandRefused, EngineUnavailable) as exc:
         _audit_refusal(SqlTag.DATABASE_MOVE, database, exc, cluster=cluster.name)
 
 
@@ -103,7 +103,7 @@ def rotate_passwords(database_pk: int) -> None:
         return
     try:
         password_rotation.rotate(database)
-    except (Refused, EngineUnavailable) as exc:
+    except (CommandRefused, EngineUnavailable) as exc:
         _audit_refusal(SqlTag.DATABASE_ROTATE, database, exc)
 
 

@@ -14,7 +14,7 @@ from accounts import passwords
 from accounts.models import User
 from accounts.signin import credentials, signup
 from environments.models import Organization
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from platform_site.lib.emails import is_address
 
 # The administrator's name in mails to members.
@@ -35,29 +35,29 @@ def reason(text: str) -> str:
 
 
 def organization(organization_id: int) -> Organization:
-    """Return an organization. Raises Refused if there is none."""
+    """Return an organization. Raises CommandRefused if there is none."""
     found = Organization.objects.filter(pk=organization_id).first()
     if found is None:
         message = f"There is no organization {organization_id}."
-        raise Refused("organization_not_found", message)
+        raise CommandRefused("organization_not_found", message)
     return found
 
 
 def user(email: str) -> User:
-    """Return the user with an address. Raises Refused if there is none."""
+    """Return the user with an address. Raises CommandRefused if there is none."""
     found = credentials.find(email)
     if found is None:
-        raise Refused("user_not_found", f"{email!r} has no account.")
+        raise CommandRefused("user_not_found", f"{email!r} has no account.")
     return found
 
 
 def free_address(email: str) -> str:
     """Return an address in its stored form.
 
-    Raises Refused for an invalid address, and for one that has an account.
+    Raises CommandRefused for an invalid address, and for one that has an account.
     """
     if not is_address(email):
-        raise Refused("email_invalid", f"{email!r} is not an e-mail address.")
+        raise CommandRefused("email_invalid", f"{email!r} is not an e-mail address.")
     if credentials.find(email) is not None:
         raise _taken(email)
     return signup.canonical(email)
@@ -65,21 +65,21 @@ def free_address(email: str) -> str:
 
 @contextmanager
 def refuse_taken_address(email: str) -> Iterator[None]:
-    """Raise Refused where the block violates the unique index of addresses."""
+    """Raise CommandRefused where the block violates the unique index of addresses."""
     try:
         yield
     except IntegrityError as exc:
         raise _taken(email) from exc
 
 
-def _taken(email: str) -> Refused:
-    return Refused("email_taken", f"{email} has an account already.")
+def _taken(email: str) -> CommandRefused:
+    return CommandRefused("email_taken", f"{email} has an account already.")
 
 
 def ask_password(*context: str) -> str:
     """Ask for a new password; if standard input is not a terminal, read it from there.
 
-    context: words that the password must not consist of. Returns its hash. Raises Refused,
+    context: words that the password must not consist of. Returns its hash. Raises CommandRefused,
     InvalidRequest.
     """
     password = _read()
@@ -92,5 +92,5 @@ def _read() -> str:
         return sys.stdin.readline().rstrip("\n")
     password = getpass.getpass("Password: ")
     if password != getpass.getpass("Again: "):
-        raise Refused("passwords_differ", "The two are not the same.")
+        raise CommandRefused("passwords_differ", "The two are not the same.")
     return password

@@ -15,7 +15,7 @@ from edgecache.brain.storage.stores.registry import open_store
 from edgecache.brain.storage.stores.settings import StoreSettings
 from edgecache.brain.storage.stores.store import ListedFile, Store
 from platform_site.backup.sealing import Digest
-from platform_site.lib.commands import Refused, Unreachable
+from platform_site.lib.commands import CommandRefused, Unreachable
 
 T = TypeVar("T")
 
@@ -99,11 +99,11 @@ async def read_all(store: Store, name: str, limit_bytes: int) -> bytes:
 
 @contextmanager
 def open_archive() -> Iterator[Archive]:
-    """Yield the configured store. Raises Refused."""
+    """Yield the configured store. Raises CommandRefused."""
     chosen: StoreSettings = settings.BACKUP
     store = open_store(chosen) if chosen.url else None
     if store is None:
-        raise Refused("backup_not_configured", "Set ZBACKUP_URL and ZBACKUP_RECIPIENTS.")
+        raise CommandRefused("backup_not_configured", "Set ZBACKUP_URL and ZBACKUP_RECIPIENTS.")
     if chosen.parts.scheme == "file" and not Path(chosen.parts.path).is_dir():
         # The folder is not created: if a mount is missing, backups would be written to the wrong
         # disk.

@@ -15,7 +15,7 @@ from platform_site.backup.manifest import Manifest, ManifestAltered, OtherFormat
 from platform_site.backup.object_upload import read_names
 from platform_site.backup.sealing import Digest
 from platform_site.backup.work import Say
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 
 MANIFEST: Final = "manifest.json"
 # The format of ids from making.py, so that no id from an administrator or the store is a path.
@@ -51,26 +51,28 @@ def find_all(archive: Archive) -> list[BackupEntry]:
 def find(archive: Archive, backup_id: str) -> Manifest:
     """Return the manifest of a complete backup; ``latest`` selects the newest one.
 
-    Raises Refused, Unreachable.
+    Raises CommandRefused, Unreachable.
     """
     if backup_id == "latest":
         whole = [each.manifest for each in find_all(archive) if each.manifest is not None]
         if not whole:
-            raise Refused("backup_not_found", "The store has no complete backup of this platform.")
+            raise CommandRefused(
+                "backup_not_found", "The store has no complete backup of this platform."
+            )
         return whole[0]
     try:
         return _read(archive, backup_id)
     except StoreMissing:
         sentence = f"There is no complete backup {backup_id}: see `manage.py backup --list`."
-        raise Refused("backup_not_found", sentence) from None
+        raise CommandRefused("backup_not_found", sentence) from None
     except OtherKeys:
         sentence = "It was made with other keys: set the ZSECRET_KEYS of that time."
-        raise Refused("keys_differ", sentence) from None
+        raise CommandRefused("keys_differ", sentence) from None
     except OtherFormat:
         sentence = "Another version of Zonal made it: restore with that one, then upgrade."
-        raise Refused("version_differs", sentence) from None
+        raise CommandRefused("version_differs", sentence) from None
     except ManifestAltered:
-        raise Refused("backup_altered", "The manifest was altered.") from None
+        raise CommandRefused("backup_altered", "The manifest was altered.") from None
 
 
 def objects_of(archive: Archive, found: Manifest | None) -> dict[str, Digest] | None:

@@ -14,7 +14,7 @@ from django.db import connections
 from psycopg.conninfo import make_conninfo
 
 from platform_site.backup import tables
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from sqlgateway.provisioning.database_copy import CopyFailed, programs
 
 DUMP: Final = ("--format=custom", "--compress=1", "--no-password", "--lock-wait-timeout=20s")
@@ -61,7 +61,10 @@ def snapshots() -> Iterator[dict[str, Snapshot]]:
 
 
 def dump(snapshot: Snapshot, file: Path) -> None:
-    """Write a control database to a file, without the rows of ``tables.VOID``. Raises Refused."""
+    """Write a control database to a file, without the rows of ``tables.VOID``.
+
+    Raises CommandRefused.
+    """
     present = set(connections[snapshot.alias].introspection.table_names())
     left_out = [f"--exclude-table-data={name}" for name in tables.left_out() if name in present]
     options = (*DUMP, *left_out, f"--snapshot={snapshot.id}", f"--file={file}")
@@ -71,7 +74,7 @@ def dump(snapshot: Snapshot, file: Path) -> None:
 def restore(alias: str, file: Path, *, major: int) -> None:
     """Replace all tables by those of a dump, in one transaction.
 
-    major: of the server. If it raises Refused, nothing was changed.
+    major: of the server. If it raises CommandRefused, nothing was changed.
     """
     _run("pg_restore", (*RESTORE, str(file)), alias, major)
 
@@ -91,7 +94,7 @@ def _run(program: str, options: Sequence[str], alias: str, major: int) -> None:
     try:
         path = str(programs.folder(major) / program)
     except CopyFailed as exc:
-        raise Refused("program_missing", str(exc)) from exc
+        raise CommandRefused("program_missing", str(exc)) from exc
     where = f"--dbname={make_conninfo('', **named, **tls)}"
     environment = {"LC_ALL": "C", "PGPASSWORD": password, "PGAPPNAME": NAME}
     with tempfile.TemporaryFile() as words:
@@ -105,7 +108,7 @@ def _run(program: str, options: Sequence[str], alias: str, major: int) -> None:
             stderr=words,
         )
         if ended.returncode:
-            raise Refused("copy_failed", f"{program} failed: {_end_of_errors(words)}")
+            raise CommandRefused("copy_failed", f"{program} failed: {_end_of_errors(words)}")
 
 
 def _end_of_errors(words: IO[bytes]) -> str:

@@ -17,7 +17,7 @@ from platform_site.backup.archive import Archive
 from platform_site.backup.manifest import Manifest
 from platform_site.backup.sealing import Digest
 from platform_site.backup.work import EnvironmentPlan, Plan, Say, Work, retry_while_unavailable
-from platform_site.lib.commands import Refused, Unreachable
+from platform_site.lib.commands import CommandRefused, Unreachable
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database
 from sqlgateway.provisioning.database_copy import restores
@@ -53,7 +53,7 @@ class BackupResult:
 def make(archive: Archive, work: Work, say: Say, *, only: int | None = None) -> BackupResult:
     """Make a backup of the platform, or of one environment's database; continue an interrupted one.
 
-    only: the environment's key. Raises Refused.
+    only: the environment's key. Raises CommandRefused.
     """
     kind = kind_of(only)
     plan = work.plan()
@@ -204,7 +204,7 @@ def _dump(archive: Archive, work: Work, plan: Plan, environment: EnvironmentPlan
         work.add(environment.file, _put_sealed(archive, work, name, plain))
     except Unreachable:
         raise
-    except (Refused, EngineUnavailable) as exc:
+    except (CommandRefused, EngineUnavailable) as exc:
         return str(exc) or type(exc).__name__
     finally:
         plain.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
 from platform_site.backup.sealing import Digest
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from platform_site.lib.crypto import keyed_digest
 
 FORMAT: Final = 1
@@ -133,11 +133,13 @@ def key_of(manifest: Manifest) -> str:
 def applied_migrations() -> list[str]:
     """Return the migrations of the code, all of which are applied.
 
-    Raises Refused if one is not applied, because code and tables do not match.
+    Raises CommandRefused if one is not applied, because code and tables do not match.
     """
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        raise Refused("migrations_pending", "Run `manage.py migrate` first, or finish the restore.")
+        raise CommandRefused(
+            "migrations_pending", "Run `manage.py migrate` first, or finish the restore."
+        )
     return code_migrations()
 
 

@@ -18,7 +18,7 @@ from platform_site.backup.manifest import Manifest
 from platform_site.backup.object_upload import MAX_CONCURRENT_OBJECTS, batches, brain_alias
 from platform_site.backup.sealing import DecryptionFailed, Digest, Identity
 from platform_site.backup.work import Say
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 
 SAY_EVERY_S: Final = 5.0
 
@@ -48,7 +48,7 @@ def download(
 ) -> int:
     """Write the bytes that the managed store lacks; return the number of files in the backup.
 
-    Raises Refused, Unreachable.
+    Raises CommandRefused, Unreachable.
     """
     if not settings.HAS_CACHE:
         return 0
@@ -92,7 +92,7 @@ async def _download(
             try:
                 name = manifest.object_name(key, each.sha256)
                 if name not in known or not await _fetch(archive, name, known[name], sealed):
-                    raise Refused("backup_altered", f"{name} is missing, or was altered.")
+                    raise CommandRefused("backup_altered", f"{name} is missing, or was altered.")
                 await asyncio.to_thread(_open, sealed, plain, each, identities)
                 return each.sha256, await target.write(each, plain, missing[each.sha256])
             finally:
@@ -113,9 +113,11 @@ def _open(sealed: Path, plain: Path, each: Bytes, identities: Sequence[Identity]
     try:
         sealing.open_file(sealed, plain, identities)
     except DecryptionFailed:
-        raise Refused("backup_altered", f"The bytes {each.sha256} cannot be opened.") from None
+        raise CommandRefused(
+            "backup_altered", f"The bytes {each.sha256} cannot be opened."
+        ) from None
     if sealing.digest_of(plain) != (each.sha256, each.size):
-        raise Refused("backup_altered", f"The bytes {each.sha256} were altered.")
+        raise CommandRefused("backup_altered", f"The bytes {each.sha256} were altered.")
 
 
 def _lines(listed: Path) -> Iterator[Bytes]:

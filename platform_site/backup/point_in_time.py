@@ -11,7 +11,7 @@ from platform_site.backup import control, restore_checks, tables
 def void() -> int:
     """Delete credentials and queued messages, and hold payouts; return the number of payouts.
 
-    Raises Refused while processes run.
+    Raises CommandRefused while processes run.
     """
     for alias in settings.DATABASES:
         with control.connect(alias) as server:

@@ -14,7 +14,7 @@ from platform_site.backup.archive import Archive
 from platform_site.backup.manifest import Manifest
 from platform_site.backup.sealing import DecryptionFailed, Identity
 from platform_site.backup.work import EnvironmentPlan, Say, environments_of
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from sqlgateway.provisioning.clusters import Address, administer
 
 # Exists while a restore is unfinished, and contains the backup's id.
@@ -42,25 +42,25 @@ def check(
 ) -> RestorePlan:
     """Check a backup, this platform, its keys and its servers; writes only scratch files.
 
-    Raises Refused.
+    Raises CommandRefused.
     """
     found = catalogue.find(archive, backup_id)
     if found.kind != "platform":
         sentence = "It holds one environment: name it with --environment."
-        raise Refused("backup_of_environment", sentence)
+        raise CommandRefused("backup_of_environment", sentence)
     _check_version(found)
     _check_keys(found)
     is_continued = _check_empty(found)
     with control.connect("default") as server:
         if control.major_of(server) < found.major:
-            raise Refused("server_too_old", f"PostgreSQL {found.major} or later is needed.")
+            raise CommandRefused("server_too_old", f"PostgreSQL {found.major} or later is needed.")
     environments = read_contents(archive, found, identities, folder)
     _check_cluster(environments, is_continued=is_continued)
     say("Reading all of the backup, before anything is written.")
     wrong = catalogue.verify(archive, found, say)
     if wrong:
         sentence = f"{len(wrong)} files are missing or altered, the first is {wrong[0]}."
-        raise Refused("backup_altered", sentence, files=wrong)
+        raise CommandRefused("backup_altered", sentence, files=wrong)
     return RestorePlan(found, environments, is_continued)
 
 
@@ -69,7 +69,7 @@ def read_contents(
 ) -> list[EnvironmentPlan]:
     """Return the contents of a backup.
 
-    Raises Refused if none of the private keys decrypts it.
+    Raises CommandRefused if none of the private keys decrypts it.
     """
     plain = folder / "scratch-contents"
     try:
@@ -84,22 +84,22 @@ def fetch(
 ) -> None:
     """Write a decrypted file of a backup to a local one.
 
-    Raises Refused if it does not match the manifest, or is encrypted to another key.
+    Raises CommandRefused if it does not match the manifest, or is encrypted to another key.
     """
     sealed = target.with_name(f"{target.name}.age")
     try:
         wanted = found.files.get(name)
         stored = f"{catalogue.folder_of(found.id)}/{name}"
         if wanted is None or not archive.fetch(stored, wanted, sealed):
-            raise Refused("backup_altered", f"{name} was altered.")
+            raise CommandRefused("backup_altered", f"{name} was altered.")
         target.unlink(missing_ok=True)
         target.touch(mode=0o600)
         sealing.open_file(sealed, target, identities)
     except StoreMissing:
-        raise Refused("backup_altered", f"{name} is missing.") from None
+        raise CommandRefused("backup_altered", f"{name} is missing.") from None
     except DecryptionFailed:
         sentence = "The private key does not open this backup."
-        raise Refused("identity_differs", sentence) from None
+        raise CommandRefused("identity_differs", sentence) from None
     finally:
         sealed.unlink(missing_ok=True)
 
@@ -114,20 +114,20 @@ def _check_version(found: Manifest) -> None:
     sentence = (
         f"The backup's version is {side}. Restore with the version that made it, then upgrade."
     )
-    raise Refused("version_differs", sentence, missing=more, added=fewer)
+    raise CommandRefused("version_differs", sentence, missing=more, added=fewer)
 
 
 def _check_keys(found: Manifest) -> None:
     ring = settings.ACCOUNTS.mfa_keys
     if found.mfa_key not in {manifest.fingerprint(key) for key in ring}:
         sentence = "ZMFA_SECRET is another one: backup codes and trusted devices depend on it."
-        raise Refused("keys_differ", sentence)
+        raise CommandRefused("keys_differ", sentence)
 
 
 def _check_empty(found: Manifest) -> bool:
     """Return True if a restore of this backup was begun here.
 
-    Raises Refused if the platform has other data.
+    Raises CommandRefused if the platform has other data.
     """
     with control.connect("default") as server:
         row = server.execute("SELECT to_regclass(%s)", [f"{SCHEMA}.progress"]).fetchone()
@@ -136,7 +136,7 @@ def _check_empty(found: Manifest) -> bool:
             if begun is None or begun[0] != found.id:
                 other = begun[0] if begun else "unknown"
                 sentence = f"A restore of {other} is unfinished here."
-                raise Refused("restore_unfinished", sentence)
+                raise CommandRefused("restore_unfinished", sentence)
             return True
     for alias in settings.DATABASES:
         with control.connect(alias) as server:
@@ -152,28 +152,28 @@ def _check_database(server: psycopg.Connection) -> None:
         held = server.execute(HOLDS.format(table).encode()).fetchone()
         if held is not None and held[0]:
             sentence = f"This platform is not empty: {table} has rows. Restore into a new one."
-            raise Refused("not_empty", sentence)
+            raise CommandRefused("not_empty", sentence)
     refuse_running(server)
 
 
 def refuse_running(server: psycopg.Connection) -> None:
-    """Check that no process of the platform uses a control database. Raises Refused."""
+    """Check that no process of the platform uses a control database. Raises CommandRefused."""
     row = server.execute(OTHERS).fetchone()
     if row is not None and row[0]:
         sentence = f"Stop web, worker and brain first: {row[0]} of their connections are open."
-        raise Refused("processes_running", sentence)
+        raise CommandRefused("processes_running", sentence)
 
 
 def _check_cluster(environments: Sequence[EnvironmentPlan], *, is_continued: bool) -> None:
     url = settings.SQL.cluster_url
     if not url:
-        raise Refused("cluster_not_configured", "Set ZSQL_CLUSTER_URL.")
+        raise CommandRefused("cluster_not_configured", "Set ZSQL_CLUSTER_URL.")
     roles = [each.admin_role for each in environments]
     with administer(Address(0, url, (), frozenset(), ())) as server:
         newest = max((each.major for each in environments), default=0)
         if control.major_of(server) < newest:
             sentence = f"The tenants' cluster must be PostgreSQL {newest} or later."
-            raise Refused("server_too_old", sentence)
+            raise CommandRefused("server_too_old", sentence)
         taken: Any = server.execute(
             "SELECT count(*) FROM pg_roles WHERE rolname = ANY(%s)", [roles]
         ).fetchone()
@@ -181,4 +181,4 @@ def _check_cluster(environments: Sequence[EnvironmentPlan], *, is_continued: boo
         sentence = (
             "The tenants' cluster has these environments' roles: it is the former platform's."
         )
-        raise Refused("cluster_taken", sentence)
+        raise CommandRefused("cluster_taken", sentence)

@@ -25,7 +25,7 @@ from platform_site.backup.manifest import Manifest
 from platform_site.backup.restore_checks import SCHEMA, RestorePlan
 from platform_site.backup.sealing import Identity
 from platform_site.backup.work import EnvironmentPlan, Say, retry_while_unavailable
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters, names, tenant_databases
 from sqlgateway.provisioning.database_copy import restores
@@ -51,7 +51,7 @@ class RestoreResult:
 def restore(
     archive: Archive, checked: RestorePlan, identities: Sequence[Identity], folder: Path, say: Say
 ) -> RestoreResult:
-    """Restore a backup; every step may be repeated. Raises Refused, EngineUnavailable."""
+    """Restore a backup; every step may be repeated. Raises CommandRefused, EngineUnavailable."""
     found = checked.manifest
     result = RestoreResult(found)
     progress = Progress(found.id)
@@ -171,7 +171,7 @@ def _environment(
             restores.fill_new(row, plain)
             result.environments += 1
             row.state = _state(planned)
-        except Refused as exc:
+        except CommandRefused as exc:
             failure = {"org_id": planned.organization_id, "environment": planned.slug}
             result.failed.append(failure | {"reason": exc.message})
         finally:

@@ -14,7 +14,7 @@ import pyrage
 from django.conf import settings
 from pyrage import x25519
 
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 
 Identity = x25519.Identity
 
@@ -64,18 +64,18 @@ def opened(data: bytes, identities: Sequence[Identity]) -> bytes:
 
 
 def read_identities(path: str) -> list[Identity]:
-    """Return the private keys in a file of ``age-keygen``. Raises Refused."""
+    """Return the private keys in a file of ``age-keygen``. Raises CommandRefused."""
     try:
         lines = Path(path).read_text(encoding="utf-8").split()
     except (OSError, UnicodeDecodeError) as exc:
-        raise Refused("identity_unreadable", f"{path} cannot be read.") from exc
+        raise CommandRefused("identity_unreadable", f"{path} cannot be read.") from exc
     keys = [line for line in lines if line.startswith("AGE-SECRET-KEY-1")]
     try:
         found = [Identity.from_str(key) for key in keys]
     except pyrage.IdentityError:
         found = []
     if not found:
-        raise Refused("identity_unreadable", f"{path} contains no private key of age.")
+        raise CommandRefused("identity_unreadable", f"{path} contains no private key of age.")
     return found
 
 

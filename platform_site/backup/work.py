@@ -22,7 +22,7 @@ from platform_site.backup import control
 from platform_site.backup.sealing import Digest
 from platform_site.embedded.files import read_text, write_private
 from platform_site.embedded.folders import make_private
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from sqlgateway.errors import EngineUnavailable
 
 # An older backup in progress is started again, because its snapshot is outdated.
@@ -159,12 +159,12 @@ class Work:
 def exclusive(kind: str) -> Iterator[Work]:
     """Yield the folder for one kind of work; one process at a time backs up or restores.
 
-    Raises Refused.
+    Raises CommandRefused.
     """
     with control.connect("default") as held:
         row = held.execute(LOCK).fetchone()
         if row is None or not row[0]:
-            raise Refused("backup_busy", "Another backup, restore or prune is running.")
+            raise CommandRefused("backup_busy", "Another backup, restore or prune is running.")
         folder = settings.DATA_DIR / "backup" / kind
         for each in (folder.parent, folder):
             make_private(each)

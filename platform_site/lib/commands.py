@@ -35,7 +35,7 @@ class Outcome:
     unfinished: str = ""
 
 
-class Refused(Exception):
+class CommandRefused(Exception):
     """The command cannot be carried out.
 
     code: stable, lower_snake, for scripts. message: sentences for people. facts: further members
@@ -51,7 +51,7 @@ class Refused(Exception):
         self.facts = facts
 
 
-class Unreachable(Refused):
+class Unreachable(CommandRefused):
     """A service other than the control database that a command needs does not respond."""
 
     status = DATABASE_UNREACHABLE
@@ -67,7 +67,7 @@ class _Refusal:
 
 
 class OpsCommand(BaseCommand):
-    """A command whose ``run`` returns an outcome, or raises Refused or a PlatformError.
+    """A command whose ``run`` returns an outcome, or raises CommandRefused or a PlatformError.
 
     With ``--json`` standard output is one JSON object, the facts or ``{"error": {"code", …}}``;
     the sentence of an error goes to standard error in both cases.
@@ -98,7 +98,7 @@ class OpsCommand(BaseCommand):
         try:
             is_dry = self.has_dry_run and options["dry_run"]
             outcome = self._rolled_back(options) if is_dry else self.run(options)
-        except Refused as exc:
+        except CommandRefused as exc:
             refusal = _Refusal(exc.code, exc.message, exc.facts)
             raise self._refuse(refusal, options, status=exc.status) from exc
         except PlatformError as exc:

@@ -14,7 +14,7 @@ import psycopg
 import structlog
 from psycopg import pq, sql
 
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.permissions import Role
 from sqlgateway.connection import cache
@@ -71,7 +71,7 @@ class Report:
 def check(cluster: Cluster) -> Report:
     """Run all harmless attacks on a cluster, in two databases that are dropped in the end.
 
-    Raises Refused (another run is at work), EngineUnavailable.
+    Raises CommandRefused (another run is at work), EngineUnavailable.
     """
     started = time.monotonic()
     attacks = [one for subject in subjects() for one in load(subject) if one.is_harmless]
@@ -130,7 +130,7 @@ def _two_databases(cluster: Cluster) -> Iterator[tuple[Database, Database]]:
     with administer(address_of(cluster)) as connection:
         row = connection.execute(LOCK, [MARK]).fetchone()
         if row is None or not row[0]:
-            raise Refused("check_running", f"Another check of {cluster.name} is running.")
+            raise CommandRefused("check_running", f"Another check of {cluster.name} is running.")
         _drop_left(connection)
         # Without rows: no other process takes them for prepared ones.
         own, other = stock.new_row(cluster), stock.new_row(cluster)

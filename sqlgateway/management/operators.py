@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from environments import environments
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from platform_site.lib.principals import Scope
 from sqlgateway.models import Database
 from sqlgateway.provisioning.provisioning import database_for
@@ -21,7 +21,7 @@ def database_of(options: Mapping[str, Any], *, is_made: bool = False) -> Databas
     """Return the row of the environment that the options name.
 
     is_made: make a database if it has none yet.
-    Raises EnvironmentNotFound, EngineUnavailable; Refused if it has none.
+    Raises EnvironmentNotFound, EngineUnavailable; CommandRefused if it has none.
     """
     environment = environments.find(options["organization"], options["environment"])
     if is_made:
@@ -35,5 +35,5 @@ def database_of(options: Mapping[str, Any], *, is_made: bool = False) -> Databas
     )
     if database is None:
         sentence = "The environment has no database yet; the first query makes one."
-        raise Refused("database_not_made", sentence)
+        raise CommandRefused("database_not_made", sentence)
     return database

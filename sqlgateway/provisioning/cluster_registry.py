@@ -6,7 +6,7 @@ import psycopg
 from django.conf import settings
 from django.db import transaction
 
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from sqlgateway.hardening.cluster import complaints, version_complaint
 from sqlgateway.models import Cluster, Database, RetiredDatabase
 from sqlgateway.provisioning import clusters, tenant_databases
@@ -27,10 +27,10 @@ class NewCluster:
 
 
 def find(name: str) -> Cluster:
-    """Return a cluster by name. Raises Refused."""
+    """Return a cluster by name. Raises CommandRefused."""
     cluster = Cluster.objects.filter(name=name).first()
     if cluster is None:
-        raise Refused("cluster_not_found", f"There is no cluster named {name}.")
+        raise CommandRefused("cluster_not_found", f"There is no cluster named {name}.")
     return cluster
 
 
@@ -39,7 +39,7 @@ def add(new: NewCluster) -> tuple[Cluster, list[str]]:
 
     A cluster of that name gets the new URL and capacity, and is opened again. The row is written
     when the server is ready, so that no database is placed on one that failed.
-    Raises Refused, EngineUnavailable.
+    Raises CommandRefused, EngineUnavailable.
     """
     if settings.SQL.cluster_url:
         # The configured cluster is the first row, and known well enough to be distinguished.
@@ -59,7 +59,7 @@ def add(new: NewCluster) -> tuple[Cluster, list[str]]:
         except psycopg.Error as exc:
             # The server's message names roles and databases, not the URL; an operator needs it.
             sentence = f"The server refuses the template: {str(exc).strip()}"
-            raise Refused("server_unfit", sentence) from None
+            raise CommandRefused("server_unfit", sentence) from None
         cluster.state = Cluster.State.OPEN
         cluster.save(update_fields=["state"])
     return cluster, findings
@@ -87,24 +87,24 @@ def stop_placing(cluster: Cluster) -> int:
 def _examine(cluster: Cluster, new: NewCluster) -> list[str]:
     """Return what is wrong with the server.
 
-    Raises Refused for findings that are not accepted, and for the server of another cluster.
+    Raises CommandRefused for findings that are not accepted, and for the server of another cluster.
     """
     bare = clusters.Address(0, new.url, (), frozenset(), ())
     with clusters.administer(bare) as connection:
         if clusters.shares_servers(bare, connection):
-            raise Refused("server_unfit", clusters.UNPOOLABLE)
+            raise CommandRefused("server_unfit", clusters.UNPOOLABLE)
         identifier = clusters.system_identifier(connection)
         findings = list(complaints(connection))
         too_old = version_complaint(connection.info.server_version)
     same = Cluster.objects.filter(system_identifier=identifier).exclude(pk=cluster.pk).first()
     if same is not None:
-        raise Refused("cluster_taken", f"This server is the cluster {same.name} already.")
+        raise CommandRefused("cluster_taken", f"This server is the cluster {same.name} already.")
     if cluster.system_identifier not in {"", identifier} and cluster.databases.exists():
         sentence = f"The cluster {cluster.name} is another server, and has databases there."
-        raise Refused("cluster_taken", sentence)
+        raise CommandRefused("cluster_taken", sentence)
     is_forbidden = too_old is not None and settings.IS_PRODUCTION
     if is_forbidden or (findings and not new.accepts_findings):
-        raise Refused("server_unfit", " ".join(findings), findings=findings)
+        raise CommandRefused("server_unfit", " ".join(findings), findings=findings)
     return findings
 
 

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.audit import audit
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from platform_site.lib.permissions import Role
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import EngineUnavailable
@@ -47,8 +47,8 @@ log = structlog.get_logger(__name__)
 def rotate(database: Database) -> None:
     """Replace the three passwords; no login succeeds with the old ones when this returns.
 
-    Raises Refused (it is being moved, copied or restored, or is not in use), EngineUnavailable: the
-    old passwords hold then.
+    Raises CommandRefused (it is being moved, copied or restored, or is not in use) and
+    EngineUnavailable; the old passwords are still valid then.
     """
     try:
         with exclusive(database), transaction.atomic():
@@ -60,7 +60,7 @@ def rotate(database: Database) -> None:
             _record(row)
     except Busy:
         sentence = "Another process moves, clones, restores or rotates this database."
-        raise Refused("database_busy", sentence) from None
+        raise CommandRefused("database_busy", sentence) from None
     CACHE.forget(row.environment_id)
     log.info("sql_passwords_rotated", database=row.pk)
 
@@ -98,7 +98,7 @@ def _locked_row(database: Database) -> Database:
     )
     if row is None or row.state not in STATES:
         state = "gone" if row is None else row.state
-        raise Refused("database_not_active", f"The database is {state}.")
+        raise CommandRefused("database_not_active", f"The database is {state}.")
     return row
 
 

@@ -14,7 +14,7 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models import ApiKey
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 
 class Command(OpsCommand):
@@ -46,7 +46,7 @@ def _meant(options: dict[str, Any]) -> QuerySet[ApiKey]:
     if options["key"] is not None:
         rows = rows.filter(pk=options["key"])
         if not rows.exists():
-            raise Refused("api_key_not_found", f"There is no API key {options['key']}.")
+            raise CommandRefused("api_key_not_found", f"There is no API key {options['key']}.")
         return rows
     # An empty address comes from a script's unset variable; it must not select everyone.
     if options["maker"] is not None:
@@ -55,7 +55,7 @@ def _meant(options: dict[str, Any]) -> QuerySet[ApiKey]:
         return rows.filter(organization=operators.organization(options["organization"]))
     if options["revoke"] and not options["everybody"]:
         message = "Name --key, --maker or --organization, or say --everybody."
-        raise Refused("nothing_named", message)
+        raise CommandRefused("nothing_named", message)
     return rows
 
 

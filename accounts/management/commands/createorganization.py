@@ -15,7 +15,7 @@ from accounts.management import operators
 from accounts.signin import signup
 from environments import environments
 from environments.models import BUILT_IN
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 MAX_NAME_CHARS = 200
 
@@ -41,7 +41,7 @@ class Command(OpsCommand):
         name = str(options["name"]).strip()
         if not 0 < len(name) <= MAX_NAME_CHARS or "\0" in name:
             message = f"A name has 1 to {MAX_NAME_CHARS} characters."
-            raise Refused("name_invalid", message)
+            raise CommandRefused("name_invalid", message)
         asked: str | None = options["admin"]
         email = "" if asked is None else operators.free_address(asked)
         with operators.refuse_taken_address(email), transaction.atomic():

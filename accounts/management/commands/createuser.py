@@ -16,7 +16,7 @@ from accounts.members import labels
 from accounts.models import User
 from accounts.signin import signup
 from environments.models import Organization
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 from platform_site.lib.permissions import ROLES
 
 
@@ -70,9 +70,9 @@ class Command(OpsCommand):
         """Create the member, and invite it unless it has a password."""
         if options["invite"] and options["verified"]:
             message = "--invite proves the address itself; leave --verified out."
-            raise Refused("invite_verifies", message)
+            raise CommandRefused("invite_verifies", message)
         for message in labels.faults(options["labels"]):
-            raise Refused("label_invalid", message)
+            raise CommandRefused("label_invalid", message)
         home = operators.organization(options["organization"])
         email = operators.free_address(options["email"])
         has_password = not (options["invite"] or options["no_password"])

@@ -13,7 +13,7 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.delivery import maintenance
 from accounts.models import Delivery
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 COLUMNS: Final = ("id", "kind", "template", "to", "state", "attempts", "error", "next", "created")
 MOST_SHOWN: Final = 1_000_000
@@ -70,11 +70,11 @@ class Command(OpsCommand):
 def _retried(key: UUID) -> Outcome:
     delivery = Delivery.unscoped.filter(pk=key).first()  # unscoped: an operator's command
     if delivery is None:
-        raise Refused("delivery_not_found", f"There is no delivery {key}.")
+        raise CommandRefused("delivery_not_found", f"There is no delivery {key}.")
     try:
         _retry(delivery)
     except maintenance.NotRetryable as exc:
-        raise Refused("not_retryable", f"{key} cannot be retried: {exc}.") from exc
+        raise CommandRefused("not_retryable", f"{key} cannot be retried: {exc}.") from exc
     return Outcome({"queued": 1}, f"{key} is queued.")
 
 

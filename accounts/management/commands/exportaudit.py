@@ -14,7 +14,7 @@ from accounts.audit import trail
 from accounts.management import operators
 from accounts.models import AuditEvent
 from platform_site.lib.archives import unfinished_of
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 # A spreadsheet evaluates cells that begin with these (CWE-1236), and clients choose their
 # User-Agent.
@@ -88,7 +88,9 @@ class Command(OpsCommand):
         rows = trail.rows(trail.matching(events, wanted))
         if options["output"] is None:
             if options["json"]:
-                raise Refused("output_missing", "With --json, name an --output for the events.")
+                raise CommandRefused(
+                    "output_missing", "With --json, name an --output for the events."
+                )
             number = WRITERS[options["format"]](rows, self.stdout.write)
             self.stderr.write(f"{number} events.")
             return Outcome({"events": number}, "")
@@ -102,17 +104,17 @@ class Command(OpsCommand):
 def _created(path: Path) -> Iterator[TextIO]:
     """Yield a new private file, which gets its name when it is complete.
 
-    Raises Refused if the file exists or cannot be created.
+    Raises CommandRefused if the file exists or cannot be created.
     """
     unfinished = unfinished_of(path)
     if path.exists():
-        raise Refused("output_refused", f"{path}: File exists.")
+        raise CommandRefused("output_refused", f"{path}: File exists.")
     try:
         # A killed process may have left it.
         unfinished.unlink(missing_ok=True)
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as exc:
-        raise Refused("output_refused", f"{unfinished}: {exc.strerror}.") from exc
+        raise CommandRefused("output_refused", f"{unfinished}: {exc.strerror}.") from exc
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
             yield stream

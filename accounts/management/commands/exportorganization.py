@@ -9,7 +9,7 @@ from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.organization import exports
 from platform_site.lib.archives import ArchiveRefused
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 
 class Command(OpsCommand):
@@ -32,13 +32,13 @@ class Command(OpsCommand):
         organization_id = operators.organization(options["organization"]).pk
         path: Path = options["output"].absolute()
         if path.exists():
-            raise Refused("output_refused", f"{path} exists.")
+            raise CommandRefused("output_refused", f"{path} exists.")
         try:
             size_bytes, missing = exports.write(organization_id, path)
         except OSError as exc:
-            raise Refused("output_refused", f"{path}: {exc.strerror}.") from exc
+            raise CommandRefused("output_refused", f"{path}: {exc.strerror}.") from exc
         except ArchiveRefused as exc:
-            raise Refused("export_refused", str(exc)) from exc
+            raise CommandRefused("export_refused", str(exc)) from exc
         audit.add(
             None,
             AccountTag.CLI_ORGANIZATION_EXPORT,

@@ -19,7 +19,7 @@ from accounts.management import operators
 from accounts.members import importing
 from accounts.members.importing import ImportRefused, LineError
 from environments.models import Organization
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 # Spreadsheets write a byte order mark, which would become part of the first column's name.
 ENCODING: Final = "utf-8-sig"
@@ -93,11 +93,13 @@ def _opened(name: str) -> Iterator[TextIO]:
         try:
             lines = stack.enter_context(Path(name).open(encoding=ENCODING, newline=""))
         except OSError as exc:
-            raise Refused("file_unreadable", f"{name} cannot be read: {exc.strerror}.") from exc
+            raise CommandRefused(
+                "file_unreadable", f"{name} cannot be read: {exc.strerror}."
+            ) from exc
         yield lines
 
 
-def _refusal(wrong: list[LineError]) -> Refused:
+def _refusal(wrong: list[LineError]) -> CommandRefused:
     listed = [
         f"  line {each.line}{f', {each.column}' if each.column else ''}: {each.message}"
         for each in wrong
@@ -105,4 +107,4 @@ def _refusal(wrong: list[LineError]) -> Refused:
     count = len({each.line for each in wrong})
     head = f"{count} {'line is' if count == 1 else 'lines are'} wrong, nothing was imported:"
     rows = [{"line": each.line, "column": each.column, "message": each.message} for each in wrong]
-    return Refused("import_refused", "\n".join([head, *listed]), lines=rows)
+    return CommandRefused("import_refused", "\n".join([head, *listed]), lines=rows)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.management import operators
 from accounts.signin import signin
 from accounts.signin.signin import SignInAttempt, SignInMethod
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 from platform_site.lib.principals import PlatformRequest
 
 
@@ -35,7 +35,7 @@ class Command(OpsCommand):
         """Open a session through ``signin.finish``, like every sign-in method."""
         user = operators.user(options["email"])
         if not user.is_active:
-            raise Refused("user_disabled", f"{user.email} is disabled.")
+            raise CommandRefused("user_disabled", f"{user.email} is disabled.")
         environment = signin.environment_for(user, options["environment"])
         attempt = SignInAttempt(
             user, environment, method=SignInMethod.OPERATOR, amr=["cli"], now=timezone.now()

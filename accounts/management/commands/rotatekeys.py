@@ -12,7 +12,7 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.tokens import key_rotation
 from platform_site.embedded.runtime_env import is_given, load_runtime_env, save_runtime_env
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 
 class Command(OpsCommand):
@@ -48,7 +48,7 @@ class Command(OpsCommand):
         last_day = _day(options["retire"]) if options["retire"] else (now + longest).date()
         retires = last_day + timedelta(days=1)
         if retires <= now.date():
-            raise Refused(
+            raise CommandRefused(
                 "date_past", "That day is over: all users would be signed out immediately."
             )
         if options["shows"]:
@@ -58,10 +58,10 @@ class Command(OpsCommand):
         given = [name for name in key_rotation.ROTATED if is_given(name, os.environ)]
         if given:
             message = f"{' and '.join(given)} come from the environment: use --print and set them."
-            raise Refused("keys_given", message)
+            raise CommandRefused("keys_given", message)
         values = load_runtime_env(settings.DATA_DIR)
         if not all(name in values for name in key_rotation.ROTATED):
-            raise Refused("keys_missing", f"There is no runtime.env in {settings.DATA_DIR}.")
+            raise CommandRefused("keys_missing", f"There is no runtime.env in {settings.DATA_DIR}.")
         with transaction.atomic():
             audit.add(None, AccountTag.CLI_KEY_ROTATE, data={"retires": retires.isoformat()})
             made = key_rotation.rotate(values, retires=retires, today=now.date())
@@ -78,7 +78,9 @@ def _day(text: str) -> Any:
         # The day after it must be a date, too.
         _ = day + timedelta(days=1)
     except (ValueError, OverflowError):
-        raise Refused("date_invalid", f"{text!r} is not a date, such as 2026-12-01.") from None
+        raise CommandRefused(
+            "date_invalid", f"{text!r} is not a date, such as 2026-12-01."
+        ) from None
     return day
 
 

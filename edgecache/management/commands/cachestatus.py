@@ -11,7 +11,7 @@ class Command(OpsCommand):
 
     help = (
         "Show whether the cache's brain answers, what the nodes hold, and the cache's metrics. "
-        "Refused with `cache_unavailable` when the brain does not answer."
+        "CommandRefused with `cache_unavailable` when the brain does not answer."
     )
 
     def run(self, options: dict[str, Any]) -> Outcome:

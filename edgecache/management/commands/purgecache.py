@@ -8,7 +8,7 @@ from edgecache.api import objects
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.command import add_environment, scope_of
 from environments import environments
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 
 class Command(OpsCommand):
@@ -32,7 +32,7 @@ class Command(OpsCommand):
     def run(self, options: dict[str, Any]) -> Outcome:
         body = {name: options[name] for name in ("keys", "prefix", "all") if options[name]}
         if not body:
-            raise Refused("nothing_named", "Name objects, --prefix or --all.")
+            raise CommandRefused("nothing_named", "Name objects, --prefix or --all.")
         if options["preview"]:
             body["preview"] = True
         scope = scope_of(options)

@@ -10,7 +10,7 @@ from platform_site.backup import catalogue, making
 from platform_site.backup.archive import Archive, open_archive
 from platform_site.backup.making import BackupResult
 from platform_site.backup.work import exclusive
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 
 class Command(OpsCommand):
@@ -58,7 +58,7 @@ class Command(OpsCommand):
     def run(self, options: dict[str, Any]) -> Outcome:
         """Make a backup, or do what an option requests."""
         if options["dry_run"] and options["prune"] is None:
-            raise Refused("dry_run_misplaced", "--dry-run goes with --prune.")
+            raise CommandRefused("dry_run_misplaced", "--dry-run goes with --prune.")
         with open_archive() as archive:
             if options["list"]:
                 return _list(archive)
@@ -103,21 +103,21 @@ def _verify(archive: Archive, backup_id: str, say: Any) -> Outcome:
     wrong = catalogue.verify(archive, found, say)
     if wrong:
         sentence = f"{len(wrong)} files are missing or altered, the first is {wrong[0]}."
-        raise Refused("backup_altered", sentence, files=wrong)
+        raise CommandRefused("backup_altered", sentence, files=wrong)
     return Outcome({**found.facts(), "verified": True}, f"{found.id} is whole and unaltered.")
 
 
 def _drilled(archive: Archive, backup_id: str) -> Outcome:
     found = catalogue.find(archive, backup_id)
     if found.kind != making.PLATFORM:
-        raise Refused("backup_of_environment", "A drill restores a backup of everything.")
+        raise CommandRefused("backup_of_environment", "A drill restores a backup of everything.")
     audit.add(None, AccountTag.CLI_BACKUP_DRILL, data=found.facts())
     return Outcome({**found.facts(), "drilled": True}, f"A drill with {found.id} is recorded.")
 
 
 def _prune(archive: Archive, keep: int, *, is_dry: bool) -> Outcome:
     if keep < 1:
-        raise Refused("keep_invalid", "At least one backup must be kept.")
+        raise CommandRefused("keep_invalid", "At least one backup must be kept.")
     with exclusive(making.PLATFORM) as work:
         plan = work.plan()
         protected = plan.id if plan else ""
@@ -130,7 +130,7 @@ def _prune(archive: Archive, keep: int, *, is_dry: bool) -> Outcome:
 def _environment(text: str) -> int:
     organization, _, name = text.partition(":")
     if not organization.isdecimal() or not name:
-        raise Refused("environment_invalid", "Name it as 5:live, by its organization's id.")
+        raise CommandRefused("environment_invalid", "Name it as 5:live, by its organization's id.")
     return environments.find(int(organization), name).pk
 
 

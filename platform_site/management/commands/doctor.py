@@ -15,7 +15,7 @@ from platform_site.doctor import (
     webhooks,
 )
 from platform_site.doctor.findings import Check, Finding, Level, run
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 ALONE: Final[dict[str, Check]] = {
     "settings": host.check_settings,
@@ -65,7 +65,7 @@ class Command(OpsCommand):
         if not options["json"]:
             self.stdout.write(text)
         names = sorted({one.subject for one in found if one.level is Level.FAILED})
-        raise Refused("unhealthy", f"Failed: {', '.join(names)}.", **facts)
+        raise CommandRefused("unhealthy", f"Failed: {', '.join(names)}.", **facts)
 
 
 def _findings() -> list[Finding]:

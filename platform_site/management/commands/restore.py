@@ -12,7 +12,7 @@ from platform_site.backup.archive import Archive, open_archive
 from platform_site.backup.restoring import RestoreResult
 from platform_site.backup.sealing import Identity, read_identities
 from platform_site.backup.work import exclusive
-from platform_site.lib.commands import OpsCommand, Outcome, Refused, Unreachable
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome, Unreachable
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.management.operators import database_of
 from sqlgateway.provisioning.database_copy import restores
@@ -65,7 +65,7 @@ class Command(OpsCommand):
         if options["after_recovery"]:
             return _void()
         if not options["identity"]:
-            raise Refused("identity_missing", "Name the private key of age by --identity.")
+            raise CommandRefused("identity_missing", "Name the private key of age by --identity.")
         identities = read_identities(options["identity"])
         try:
             with open_archive() as archive:
@@ -116,14 +116,16 @@ def _name_connections() -> None:
 def _environment(archive: Archive, identities: list[Identity], options: dict[str, Any]) -> Outcome:
     organization, _, name = options["environment"].partition(":")
     if not organization.isdecimal() or not name:
-        raise Refused("environment_invalid", "Name it as 5:live, by its organization's id.")
+        raise CommandRefused("environment_invalid", "Name it as 5:live, by its organization's id.")
     environment = environments.find(int(organization), name)
     found = catalogue.find(archive, options["backup"])
     with exclusive("restore-environment") as work:
         planned = restore_checks.read_contents(archive, found, identities, work.folder)
         named = [each for each in planned if each.environment_pk == environment.pk]
         if not named or named[0].file not in found.files:
-            raise Refused("environment_absent", f"{found.id} has no dump of this environment.")
+            raise CommandRefused(
+                "environment_absent", f"{found.id} has no dump of this environment."
+            )
         where = {"organization": environment.organization_id, "environment": environment.slug}
         database = database_of(where, is_made=True)
         plain = work.scratch("environment")

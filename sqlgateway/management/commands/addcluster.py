@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 from platform_site.settings_table import POSTGRESQL_SCHEMES
 from sqlgateway.provisioning import cluster_registry, clusters
 from sqlgateway.provisioning.cluster_registry import NewCluster
@@ -53,7 +53,7 @@ class Command(OpsCommand):
         name = str(options["name"])
         if name == clusters.DEFAULT:
             sentence = "The cluster default follows ZSQL_CLUSTER_URL."
-            raise Refused("cluster_taken", sentence)
+            raise CommandRefused("cluster_taken", sentence)
         cluster, findings = cluster_registry.add(
             NewCluster(
                 name=_checked_name(name),
@@ -83,7 +83,7 @@ def _checked_name(name: str) -> str:
     try:
         validate_slug(name)
     except ValidationError as exc:
-        raise Refused("name_invalid", "A name has letters, digits, - and _.") from exc
+        raise CommandRefused("name_invalid", "A name has letters, digits, - and _.") from exc
     return name
 
 
@@ -91,11 +91,11 @@ def _read_url(file: str) -> str:
     try:
         url = (sys.stdin.read() if file == "-" else Path(file).read_text()).strip()
     except (OSError, UnicodeDecodeError) as exc:
-        raise Refused("file_unreadable", f"{file} cannot be read.") from exc
+        raise CommandRefused("file_unreadable", f"{file} cannot be read.") from exc
     try:
         scheme = urlsplit(url).scheme
     except ValueError:
-        raise Refused("url_invalid", "The URL cannot be read.") from None
+        raise CommandRefused("url_invalid", "The URL cannot be read.") from None
     if scheme not in POSTGRESQL_SCHEMES:
-        raise Refused("url_invalid", "The URL begins with postgresql://.")
+        raise CommandRefused("url_invalid", "The URL begins with postgresql://.")
     return url

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.isolation.check import Report, check
 from sqlgateway.models import Cluster
@@ -34,7 +34,7 @@ class Command(OpsCommand):
         away = sorted({cluster.name for cluster in chosen} - {one.cluster for one in reports})
         text = "\n".join([*map(_text, reports), *(f"{name}: does not answer." for name in away)])
         if away or any(report.findings for report in reports):
-            raise Refused("isolation_not_confirmed", text, **facts, unchecked=away)
+            raise CommandRefused("isolation_not_confirmed", text, **facts, unchecked=away)
         return Outcome(facts, text)
 
 

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 from platform_site.lib.errors import PlatformError
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import capacity, cluster_registry
@@ -84,7 +84,7 @@ def _move_all(cluster: Cluster) -> tuple[list[dict[str, Any]], list[dict[str, An
         try:
             target = capacity.emptiest(major=cluster.server_version // 10_000)
             result = moves.move(database, target)
-        except (Refused, PlatformError) as exc:
+        except (CommandRefused, PlatformError) as exc:
             failed.append({**name, "error": exc.code})
         else:
             moved.append({**name, "cluster": target.name, "stopped_ms": result.stopped_ms})

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from environments import environments
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 from platform_site.lib.principals import Scope
 from sqlgateway.provisioning import stock
 from sqlgateway.provisioning.provisioning import database_for
@@ -29,7 +29,9 @@ class Command(OpsCommand):
         if name is not None:
             return _provisioned(organization_id, name)
         if organization_id is not None:
-            raise Refused("environment_missing", "Name the environment too, as `provision 5 live`.")
+            raise CommandRefused(
+                "environment_missing", "Name the environment too, as `provision 5 live`."
+            )
         made, size = stock.refill(options["stock"]), stock.size()
         return Outcome({"made": made, "stock": size}, f"{made} made, {size} in stock.")
 

@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from environments.models import Organization
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 from platform_site.lib.errors import PlatformError
 from sqlgateway.management.operators import database_of
 from sqlgateway.models import Cluster, Database
@@ -85,7 +85,7 @@ def _chosen(options: Mapping[str, Any]) -> QuerySet[Database]:
     ways = [organization_id is not None, options["cluster"] is not None, options["all"]]
     if sum(ways) != 1:
         sentence = "Name an organization, and an environment of it or none; or --cluster; or --all."
-        raise Refused("choice_missing", sentence)
+        raise CommandRefused("choice_missing", sentence)
     if organization_id is None:
         rows: QuerySet[Database] = Database.unscoped.filter(  # unscoped: databases of all tenants
             state__in=STATES
@@ -97,7 +97,9 @@ def _chosen(options: Mapping[str, Any]) -> QuerySet[Database]:
     if options["environment"] is not None:
         return own.filter(pk=database_of(options).pk)
     if not Organization.objects.filter(pk=organization_id).exists():
-        raise Refused("organization_not_found", f"There is no organization {organization_id}.")
+        raise CommandRefused(
+            "organization_not_found", f"There is no organization {organization_id}."
+        )
     return own.filter(state__in=STATES)
 
 
@@ -119,7 +121,7 @@ def _why_not_rotated(database: Database) -> str:
     """Rotate; return the error's code, empty if there was none."""
     try:
         password_rotation.rotate(database)
-    except (Refused, PlatformError) as exc:
+    except (CommandRefused, PlatformError) as exc:
         return exc.code
     return ""
 

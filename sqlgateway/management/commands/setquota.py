@@ -9,7 +9,7 @@ from django.db import transaction
 
 from accounts.audit import audit
 from environments.models import Organization
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.provisioning.limits.organization_limits import (
     DEFAULT,
@@ -44,7 +44,9 @@ class Command(OpsCommand):
         """Set and show them."""
         organization_id = options["organization"]
         if not Organization.objects.filter(pk=organization_id).exists():
-            raise Refused("organization_not_found", f"There is no organization {organization_id}.")
+            raise CommandRefused(
+                "organization_not_found", f"There is no organization {organization_id}."
+            )
         given = {
             limit.name: options[limit.name][0]
             for limit in LIMITS

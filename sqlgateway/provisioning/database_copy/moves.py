@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import capacity, clusters, retirement, tenant_databases
@@ -31,7 +31,7 @@ def move(database: Database, target: Cluster) -> MoveResult:
     """Move a database; nothing is done if it is there already.
 
     A move that was interrupted is undone first. On every error the database stays where it is.
-    Raises Refused, EngineUnavailable.
+    Raises CommandRefused, EngineUnavailable.
     """
     started = time.monotonic()
     try:
@@ -43,9 +43,9 @@ def move(database: Database, target: Cluster) -> MoveResult:
             stopped_ms = _move(database, target)
     except Busy:
         sentence = "Another process moves, clones or restores this database."
-        raise Refused("database_busy", sentence) from None
+        raise CommandRefused("database_busy", sentence) from None
     except (CopyFailed, psycopg.Error) as exc:
-        raise Refused("copy_failed", f"Nothing was changed. {exc}") from exc
+        raise CommandRefused("copy_failed", f"Nothing was changed. {exc}") from exc
     return MoveResult(stopped_ms, round((time.monotonic() - started) * 1000))
 
 
@@ -55,17 +55,17 @@ def _check(database: Database, target: Cluster) -> None:
     The servers are asked: on the same one, creating the target would drop the source.
     """
     if database.state != Database.State.ACTIVE:
-        raise Refused("database_not_active", f"The database is {database.state}.")
+        raise CommandRefused("database_not_active", f"The database is {database.state}.")
     if target.state != Cluster.State.OPEN:
-        raise Refused("cluster_not_open", f"The cluster {target.name} is {target.state}.")
+        raise CommandRefused("cluster_not_open", f"The cluster {target.name} is {target.state}.")
     if not capacity.has_room(target):
-        raise Refused("cluster_full", f"The cluster {target.name} is full.")
+        raise CommandRefused("cluster_full", f"The cluster {target.name} is full.")
     numbers = []
     for cluster in (database.cluster, target):
         with clusters.administer(clusters.address_of(cluster)) as connection:
             numbers.append(clusters.system_identifier(connection))
     if numbers[0] == numbers[1]:
-        raise Refused("cluster_taken", "Both clusters are the same server.")
+        raise CommandRefused("cluster_taken", "Both clusters are the same server.")
 
 
 def _move(database: Database, target: Cluster) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.models import Database
 from sqlgateway.provisioning import names, tenant_databases
@@ -44,22 +44,24 @@ def dump(database: Database, file: Path) -> int:
     """Write a database to a new file of this user alone, in custom format; return its size.
 
     The file is complete or absent. Requests go on; the dump is of one moment.
-    Raises Refused, EngineUnavailable.
+    Raises CommandRefused, EngineUnavailable.
     """
     unfinished = file.with_name(f"{file.name}.unfinished")
     if file.exists():
-        raise Refused("file_unwritable", f"{file} exists.")
+        raise CommandRefused("file_unwritable", f"{file} exists.")
     try:
         # Made by us: pg_dump would let the group read it, where the umask does.
         unfinished.touch(mode=0o600, exist_ok=False)
     except OSError as exc:
-        raise Refused("file_unwritable", f"{unfinished} cannot be made: {exc.strerror}.") from exc
+        raise CommandRefused(
+            "file_unwritable", f"{unfinished} cannot be made: {exc.strerror}."
+        ) from exc
     try:
         _dump(database, unfinished)
         size_bytes = unfinished.stat().st_size
         unfinished.rename(file)
     except (CopyFailed, psycopg.Error) as exc:
-        raise Refused("copy_failed", str(exc)) from exc
+        raise CommandRefused("copy_failed", str(exc)) from exc
     finally:
         unfinished.unlink(missing_ok=True)
     return size_bytes
@@ -71,21 +73,21 @@ def restore(database: Database, file: Path, *, all_to_admin: bool) -> RestoreRes
     all_to_admin: for a dump of another environment or server; every object becomes the admin's,
     with the privileges of a new object. Without it, roles that are not this environment's are
     refused. On every error the present data stays.
-    Raises Refused, EngineUnavailable.
+    Raises CommandRefused, EngineUnavailable.
     """
     started = time.monotonic()
     try:
         with exclusive(database):
             switching.roll_back(database)
             if database.state != Database.State.ACTIVE:
-                raise Refused("database_not_active", f"The database is {database.state}.")
+                raise CommandRefused("database_not_active", f"The database is {database.state}.")
             contents = archives.read_contents(file, database.admin_role, major=_major(database))
             stopped_ms = _restore(database, file, contents, all_to_admin=all_to_admin)
     except Busy:
         sentence = "Another process moves, clones or restores this database."
-        raise Refused("database_busy", sentence) from None
+        raise CommandRefused("database_busy", sentence) from None
     except (CopyFailed, psycopg.Error) as exc:
-        raise Refused("copy_failed", f"Nothing was changed. {exc}") from exc
+        raise CommandRefused("copy_failed", f"Nothing was changed. {exc}") from exc
     elapsed_ms = round((time.monotonic() - started) * 1000)
     return RestoreResult(stopped_ms, elapsed_ms, contents.left_out)
 
@@ -94,17 +96,19 @@ def fill_new(database: Database, file: Path) -> None:
     """Fill a database that was just made, and that nothing logs in to, from its former self's dump.
 
     The row has the roles of the dump. The dump may be hostile, as that of ``restore``.
-    Raises Refused, EngineUnavailable; the database is then to be made anew.
+    Raises CommandRefused, EngineUnavailable; the database is then to be made anew.
     """
     try:
         contents = archives.read_contents(file, database.admin_role, major=_major(database))
         if contents.foreign:
-            raise Refused("owners_differ", "The dump has objects of roles that are not its admin.")
+            raise CommandRefused(
+                "owners_differ", "The dump has objects of roles that are not its admin."
+            )
         _fill(database, file, contents, all_to_admin=False)
         # The dump's SQL ran as a role of the environment, and may have changed it.
         tenant_databases.set_passwords(database)
     except (CopyFailed, psycopg.Error) as exc:
-        raise Refused("copy_failed", str(exc)) from exc
+        raise CommandRefused("copy_failed", str(exc)) from exc
 
 
 def _dump(database: Database, file: Path) -> None:
@@ -121,7 +125,7 @@ def _dump(database: Database, file: Path) -> None:
 def _restore(database: Database, file: Path, contents: Contents, *, all_to_admin: bool) -> int:
     if contents.foreign and not all_to_admin:
         sentence = "The dump has objects of roles that are not this environment's admin."
-        raise Refused("owners_differ", f"{sentence} --all-to-admin gives them to it.")
+        raise CommandRefused("owners_differ", f"{sentence} --all-to-admin gives them to it.")
     arrival = copy.copy(database)
     arrival.dbname = names.database_name()
     switching.begin(database, arrival)
@@ -159,7 +163,7 @@ def _refuse_too_large(arrival: Database) -> None:
     limit_bytes = quotas.quota_of(arrival.organization_id or 0).disk_bytes
     if size_bytes > limit_bytes:
         sentence = f"The restored database has {size_bytes} bytes; {limit_bytes} are allowed."
-        raise Refused("quota_exceeded", sentence)
+        raise CommandRefused("quota_exceeded", sentence)
 
 
 def _major(database: Database) -> int:

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.audit import audit
 from platform_site.lib.audit import AuditTag
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database, InteractiveTransaction
 from sqlgateway.provisioning import retirement, tenant_databases
@@ -44,7 +44,7 @@ def begin(database: Database, arrival: Database) -> None:
 def stop(database: Database) -> float:
     """Let requests wait and end the tenant's sessions; return when that began (time.monotonic).
 
-    Raises Refused if the row was changed meanwhile, EngineUnavailable.
+    Raises CommandRefused if the row was changed meanwhile, EngineUnavailable.
     """
     started = time.monotonic()
     rows = _same_row(database).filter(state=Database.State.ACTIVE)
@@ -63,7 +63,7 @@ def switch(database: Database, arrival: Database, tag: AuditTag, *, stopped_at: 
     """Make ``arrival`` the environment's database, retire the old one and let requests in.
 
     Return for how long they waited, in milliseconds.
-    Raises Refused if the row was changed meanwhile, EngineUnavailable.
+    Raises CommandRefused if the row was changed meanwhile, EngineUnavailable.
     """
     has_moved = arrival.cluster_id != database.cluster_id
     # A process that does not know yet must not find its way into the old database.
@@ -167,8 +167,10 @@ def _same_row(database: Database) -> QuerySet[Database]:
     return Database.unscoped.filter(pk=database.pk, moving_since=database.moving_since)
 
 
-def _overtaken() -> Refused:
-    return Refused("database_not_active", "The environment was changed or deleted meanwhile.")
+def _overtaken() -> CommandRefused:
+    return CommandRefused(
+        "database_not_active", "The environment was changed or deleted meanwhile."
+    )
 
 
 def _record(database: Database, tag: AuditTag, stopped_ms: int) -> None:

@@ -15,7 +15,7 @@ from django.utils import timezone
 from psycopg.conninfo import make_conninfo
 
 from accounts.models import AuditEvent
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from platform_site.lib.permissions import Role
 from sqlgateway import tasks
 from sqlgateway.connection import cache
@@ -317,10 +317,10 @@ def _are_alive(*sessions: psycopg.Connection) -> list[bool]:
 def test_a_database_that_is_moved_or_gone_is_refused(alice: Caller) -> None:
     alice.value("SELECT 1")
     row = alice.database
-    with exclusive(row), pytest.raises(Refused) as busy:
+    with exclusive(row), pytest.raises(CommandRefused) as busy:
         password_rotation.rotate(row)
     Database.unscoped.filter(pk=row.pk).update(state=Database.State.MOVING)
-    with pytest.raises(Refused) as moving:
+    with pytest.raises(CommandRefused) as moving:
         password_rotation.rotate(row)
     Database.unscoped.filter(pk=row.pk).update(state=Database.State.ACTIVE)
 

@@ -13,7 +13,7 @@ from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import AccountKind, Entry, Journal
 from edgecache.billing.money import LARGEST_UCR, UCR_PER_CREDIT, credits_text
 from environments.models import Organization
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 from platform_site.lib.ids import uuid7
 
 # As in the admin.
@@ -44,7 +44,7 @@ class Command(OpsCommand):
     def run(self, options: dict[str, Any]) -> Outcome:
         organization_id = options["organization"]
         if not Organization.objects.filter(pk=organization_id).exists():
-            raise Refused("organization_not_found", "There is no such organization.")
+            raise CommandRefused("organization_not_found", "There is no such organization.")
         amount_ucr = _ucr(options["credits"])
         reference = options["reference"] or str(uuid7())
         with transaction.atomic():
@@ -73,7 +73,10 @@ class Command(OpsCommand):
 
 
 def _post(options: dict[str, Any], amount_ucr: int, reference: str) -> Journal | None:
-    """Book the credits; None if they were booked before. Raises Refused for a used reference."""
+    """Book the credits; None if they were booked before.
+
+    Raises CommandRefused for a used reference.
+    """
     organization_id = options["organization"]
     words = {"reason": options["reason"], "actor": "command"}
     if options["paid"]:
@@ -86,7 +89,7 @@ def _post(options: dict[str, Any], amount_ucr: int, reference: str) -> Journal |
         before = Entry.objects.filter(journal__key=key, amount_ucr=amount_ucr)
         if not before.filter(account__organization_id=organization_id).exists():
             message = f"{reference} was booked for another organization or with another amount."
-            raise Refused("reference_taken", message)
+            raise CommandRefused("reference_taken", message)
     return journal
 
 
@@ -112,7 +115,9 @@ def _ucr(text: str) -> int:
     except ArithmeticError:
         amount = Decimal(0)
     if not amount.is_finite() or not 0 < amount <= LARGEST_UCR or amount != int(amount):
-        raise Refused("amount_refused", "The credits must be positive, with at most six decimals.")
+        raise CommandRefused(
+            "amount_refused", "The credits must be positive, with at most six decimals."
+        )
     return int(amount)
 
 

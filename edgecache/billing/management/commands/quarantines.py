@@ -13,7 +13,7 @@ from edgecache.billing.errors import QuarantineNotFound
 from edgecache.billing.models import Quarantine
 from edgecache.billing.money import credits_text
 from edgecache.billing.quarantine import quarantines
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 COLUMNS: Final = (
     *("id", "node_id", "organization_id", "began_at", "state", "reason", "forfeited_ucr", "appeal"),
@@ -49,13 +49,13 @@ class Command(OpsCommand):
     def _decide(self, decision: str, quarantine_id: UUID, options: dict[str, Any]) -> None:
         reason = options["reason"].strip()
         if not reason:
-            raise Refused("reason_missing", "A --reason is needed; the operator reads it.")
+            raise CommandRefused("reason_missing", "A --reason is needed; the operator reads it.")
         row = Quarantine.objects.filter(pk=quarantine_id).first()
         if row is None:
             raise QuarantineNotFound
         if not options["yes"]:
             most = credits_text(quarantines.forfeitable_ucr(row))
-            raise Refused(
+            raise CommandRefused(
                 "not_confirmed",
                 f"{decision}: node {row.node_id} of organization {row.organization_id}, with "
                 f"{most} credits unpaid and {credits_text(row.forfeited_ucr)} taken. Add --yes.",

@@ -19,7 +19,7 @@ from edgecache.billing.models import Payout
 from edgecache.billing.payouts import manual, payouts, reconciliation
 from edgecache.billing.payouts.providers import Outcome as Answer
 from edgecache.billing.payouts.providers import ProviderAnswer, ProviderUnavailable
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 COLUMNS: Final = (
     *("id", "organization_id", "method", "account", "amount_cents", "currency", "state"),
@@ -99,7 +99,7 @@ class Command(OpsCommand):
 
 def _record(options: dict[str, Any], now: datetime) -> None:
     if options["cents"] < 1 or not options["reference"]:
-        raise Refused("record_incomplete", "Name --cents and --reference.")
+        raise CommandRefused("record_incomplete", "Name --cents and --reference.")
     cents, reference = options["cents"], options["reference"]
     with transaction.atomic():
         payout = payouts.record(options["record"], cents, reference=reference, by="staff", now=now)
@@ -119,7 +119,7 @@ def _settle(options: dict[str, Any], now: datetime) -> None:
     with transaction.atomic():
         payout = manual.settle(options["paid"] or options["failed"], answer, now=now)
         if payout.state != state:
-            raise Refused("payout_is_closed", f"The payout is {payout.state} already.")
+            raise CommandRefused("payout_is_closed", f"The payout is {payout.state} already.")
         if payout.changed_at == now:
             _note(tag, payout, options["reason"])
 

@@ -12,7 +12,7 @@ from edgecache.api.command import table
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import Rate, UsageKind
 from edgecache.billing.usage import rates
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 COLUMNS = ("kind", "rate_ucr", "begins_at")
 
@@ -43,7 +43,7 @@ class Command(OpsCommand):
         given = [options[name] is not None for name in COLUMNS]
         if any(given):
             if not all(given):
-                raise Refused("incomplete", "Name the kind, the price and --from.")
+                raise CommandRefused("incomplete", "Name the kind, the price and --from.")
             with transaction.atomic():
                 _set(options)
         rows = [

@@ -3,7 +3,7 @@
 from typing import Any
 
 from edgecache.billing import ledger
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 
 class Command(OpsCommand):
@@ -11,13 +11,13 @@ class Command(OpsCommand):
 
     help = (
         "Check that every journal of the ledger adds up to zero, that every balance is the sum of "
-        "its entries, and that the fees are those of the usage lines. Refused with "
+        "its entries, and that the fees are those of the usage lines. CommandRefused with "
         "`ledger_broken`, naming the first fault. Runs each night by itself."
     )
 
     def run(self, options: dict[str, Any]) -> Outcome:
         result = ledger.verify()
         if result.fault:
-            raise Refused("ledger_broken", result.fault, journals=result.journals)
+            raise CommandRefused("ledger_broken", result.fault, journals=result.journals)
         facts = {"journals": result.journals, "entries": result.entries}
         return Outcome(facts, f"{result.journals} journals, {result.entries} entries: all add up.")

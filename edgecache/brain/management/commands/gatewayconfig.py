@@ -11,7 +11,7 @@ from edgecache.brain.conf import BrainSettings
 from edgecache.brain.delivery import nginx_offload
 from edgecache.brain.delivery.nginx_config import Site, configuration
 from platform_site.embedded.files import write_private
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 
 class Command(OpsCommand):
@@ -56,9 +56,9 @@ class Command(OpsCommand):
         """Return or write the text."""
         if not settings.BRAIN.secret:
             message = "ZCACHE_BRAIN_SECRET is missing: nginx's token is derived from it."
-            raise Refused("secret_missing", message)
+            raise CommandRefused("secret_missing", message)
         if (options["tls_cert"] is None) != (options["tls_key"] is None):
-            raise Refused("tls_incomplete", "--tls-cert and --tls-key go together.")
+            raise CommandRefused("tls_incomplete", "--tls-cert and --tls-key go together.")
         text = configuration(
             Site(
                 token=nginx_offload.token_of(settings.BRAIN.secret),
@@ -89,13 +89,15 @@ def _store(text: str) -> tuple[UUID, Path]:
     try:
         node = UUID(node_id)
     except ValueError:
-        raise Refused("store_invalid", f"--store {text}: it is not NODE_ID=FOLDER.") from None
+        raise CommandRefused(
+            "store_invalid", f"--store {text}: it is not NODE_ID=FOLDER."
+        ) from None
     # These characters have a meaning in nginx's configuration.
     if not folder.startswith("/") or any(
         char in '"$\\' or not char.isprintable() for char in folder
     ):
         message = f"--store {text}: the folder is not an absolute path that nginx can read."
-        raise Refused("store_invalid", message)
+        raise CommandRefused("store_invalid", message)
     return node, Path(folder)
 
 
@@ -105,4 +107,4 @@ def _write(path: Path, text: str) -> None:
         write_private(path, text)
     except OSError as exc:
         message = f"{path} cannot be written: {exc.strerror}."
-        raise Refused("file_unwritable", message) from None
+        raise CommandRefused("file_unwritable", message) from None

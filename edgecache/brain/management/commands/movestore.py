@@ -17,7 +17,7 @@ from edgecache.brain.storage.stores.relocation import (
     RelocationResult,
     relocate,
 )
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 PROGRESS_EVERY_S: Final = 5.0
 
@@ -55,9 +55,9 @@ class Command(OpsCommand):
         try:
             result = asyncio.run(relocate(settings.BRAIN, request))
         except CannotMove as exc:
-            raise Refused(exc.code, str(exc)) from exc
+            raise CommandRefused(exc.code, str(exc)) from exc
         except StoreError as exc:
-            raise Refused("store_not_configured", str(exc)) from exc
+            raise CommandRefused("store_not_configured", str(exc)) from exc
         except DatabaseUnavailable as exc:
             raise OperationalError("the database does not answer") from exc
         return _outcome(result, is_dry=options["dry_run"])

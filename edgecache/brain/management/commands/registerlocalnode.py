@@ -12,7 +12,7 @@ from edgecache.brain.nodes import local
 from edgecache.brain.nodes.endpoints import normalize
 from edgecache.protocol.names import LABEL
 from platform_site.embedded.cache import local_nodes
-from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 UNITS: Final = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
@@ -50,7 +50,7 @@ class Command(OpsCommand):
             )
         except Invalid as exc:
             message = f"The endpoint {exc.errors[0].message}."
-            raise Refused("endpoint_invalid", message) from None
+            raise CommandRefused("endpoint_invalid", message) from None
         node = local_nodes.save(
             folder,
             region=options["region"],

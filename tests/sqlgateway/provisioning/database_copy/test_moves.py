@@ -11,7 +11,7 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from platform_site.lib.commands import Refused
+from platform_site.lib.commands import CommandRefused
 from sqlgateway import tasks
 from sqlgateway.connection import cache
 from sqlgateway.errors import EngineUnavailable
@@ -256,7 +256,7 @@ def test_a_switch_that_comes_while_it_is_undone_is_refused(
     def undo_meanwhile(database: Database, *arguments: Any, stopped_at: float) -> int:
         def come_late(*_: object, is_open: bool) -> None:
             monkeypatch.setattr(tenant_databases, "set_open", set_open)
-            with pytest.raises(Refused):
+            with pytest.raises(CommandRefused):
                 switch(database, *arguments, stopped_at=stopped_at)
             set_open(database, is_open=is_open)
 
