@@ -103,7 +103,7 @@ class ServerSettings:
         int,
         Integer(
             "ZWEB_THREADS",
-            "Threads in each web server process; SQL may hold two thirds of them.",
+            "Threads in each web server process; SQL may use two thirds of them.",
             default=64,
             minimum=1,
             maximum=256,
@@ -126,7 +126,7 @@ class ServerSettings:
         Integer(
             "ZWEB_CONNECTIONS",
             "Connections of clients to each web server process, at most half of the files that it "
-            "may open; one address may hold half of them. Idle ones are closed for new ones.",
+            "may open; one address may have half of them. Idle ones are closed for new ones.",
             default=1000,
             minimum=128,
             maximum=65_536,

@@ -71,7 +71,7 @@ USER_ACTIONS: Final = (
     StaffAction(
         "end_sessions",
         "End sessions",
-        "These users are signed out everywhere, and their trusted devices are forgotten.",
+        "These users are signed out everywhere, and their trusted devices are deleted.",
         staff_access.end_sessions,
     ),
     StaffAction(

@@ -166,13 +166,13 @@ class SecurityQuestionViewSet(PlatformViewSet):
     serializer_class = RecoveryQuestionsSerializer
     request_serializers = {"replace": RecoveryQuestionsUpdateSerializer}
 
-    @extend_schema(summary="Read one's security questions")
+    @extend_schema(summary="Read the caller's security questions")
     @action(detail=False)
     def questions(self, request: Request) -> Response:
         """Return the catalogue and which questions have an answer, never the answers."""
         return self.respond(questions.mine(self.principal), headers=NO_STORE)
 
-    @extend_schema(summary="Answer one's security questions")
+    @extend_schema(summary="Answer the caller's security questions")
     @questions.mapping.put
     def replace(self, request: Request) -> Response:
         """Replace all answers by three, or by none."""

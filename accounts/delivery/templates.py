@@ -144,7 +144,7 @@ FOLDERS: Final[Mapping[str, Mapping[str, Template]]] = {
             frozenset({"organization"}),
             frozenset({"link", "by"}),
         ),
-        "api_key_created": _notice("An API key was made", "name", "environment", "role"),
+        "api_key_created": _notice("An API key was created", "name", "environment", "role"),
         "webhook_disabled": _notice("A webhook was switched off", "host", "reason"),
         "organization_deletion_requested": _notice(
             "The deletion of your organization was requested", "organization", "due_at", "by"

@@ -102,7 +102,7 @@ class InvitationViewSet(ListAction):
             )
         return self.no_content()
 
-    @extend_schema(summary="Look at an invitation")
+    @extend_schema(summary="Preview an invitation")
     @action(detail=False, methods=["post"])
     def preview(self, request: Request) -> Response:
         """Return the invitation of a token, without using the token."""

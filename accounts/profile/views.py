@@ -74,7 +74,7 @@ class ProfileViewSet(PlatformViewSet):
         )
         return self.respond({"ended": ended})
 
-    @extend_schema(summary="Read one's e-mail address")
+    @extend_schema(summary="Read the caller's e-mail address")
     @action(detail=False, url_path="email")
     def email_state(self, request: Request) -> Response:
         """Return whether the address is verified, and whether a change of address is pending."""

@@ -83,7 +83,7 @@ class RefreshTokenViewSet(PlatformViewSet):
 @extend_schema_view(
     list=extend_schema(
         operation_id="sessions_list",
-        summary="List one's sessions",
+        summary="List the caller's sessions",
         description="List the sessions that can still be used, the newest first.",
     ),
 )

@@ -46,7 +46,7 @@ def check(
     """
     found = catalogue.find(archive, backup_id)
     if found.kind != "platform":
-        sentence = "It holds one environment: name it with --environment."
+        sentence = "It has one environment: name it with --environment."
         raise CommandRefused("backup_of_environment", sentence)
     _check_version(found)
     _check_keys(found)

@@ -51,7 +51,7 @@ def check_certificate() -> Iterator[Finding]:
     else:
         days = (expires - datetime.now(UTC)).days
         level = Level.OK if days >= SOON_DAYS else Level.WARNING
-        advice = "" if level == Level.OK else "Look why it was not renewed."
+        advice = "" if level == Level.OK else "Find out why it was not renewed."
         yield Finding("tls", level, f"The certificate of {host} lasts {days} days.", advice)
 
 

@@ -21,7 +21,7 @@ def check_cache() -> Iterator[Finding]:
     try:
         status = cluster_status.status()
     except PlatformError:
-        message = "The brain does not answer, or refuses our secret."
+        message = "The brain does not respond, or refuses the platform's secret."
         advice = "Start `python -m edgecache.brain`; see ZCACHE_BRAIN_URL and ZCACHE_BRAIN_SECRET."
         yield Finding(SUBJECT, Level.FAILED, message, advice)
         return

@@ -26,7 +26,7 @@ def check_clusters() -> Iterator[Finding]:
         yield from _check(row)
     is_open = [row for row in rows if row.state == Cluster.State.OPEN]
     if all(row.placed >= NEARLY_FULL * row.capacity for row in is_open):
-        message = "Every open server holds nine tenths of its capacity or more."
+        message = "Every open server has used nine tenths of its capacity or more."
         yield Finding(SUBJECT, Level.WARNING, message, "Run `manage.py addcluster`.")
 
 
@@ -36,7 +36,7 @@ def _check(cluster: Any) -> Iterator[Finding]:
             found = list(complaints(server))
     except EngineUnavailable:
         message = f"{cluster.name} does not answer: the requests of its tenants get 503."
-        advice = "Start it, or look at its address and password (ZSQL_CLUSTER_URL)."
+        advice = "Start it, or check its address and password (ZSQL_CLUSTER_URL)."
         yield Finding(SUBJECT, Level.FAILED, message, advice)
         return
     for sentence in found:

@@ -34,7 +34,7 @@ def check_mail() -> Iterator[Finding]:
             yield Finding("mail", Level.OK, f"{where} accepts a connection.")
     except (OSError, smtplib.SMTPException) as exc:
         message = f"{where} refuses or does not answer: {type(exc).__name__}."
-        yield Finding("mail", Level.FAILED, message, "Look at ZMAIL_URL and at the relay.")
+        yield Finding("mail", Level.FAILED, message, "Check ZMAIL_URL and the relay.")
 
 
 def check_sms() -> Iterator[Finding]:

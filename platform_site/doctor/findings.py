@@ -42,4 +42,4 @@ def run(subject: str, check: Check) -> list[Finding]:
         return list(check())
     except Exception as exc:  # noqa: BLE001 - whatever is broken, the report must be complete
         message = f"The check ended with {type(exc).__name__}."
-        return [Finding(subject, Level.FAILED, message, "Look at the log, and report this.")]
+        return [Finding(subject, Level.FAILED, message, "Check the log, and report this.")]

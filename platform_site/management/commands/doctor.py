@@ -71,7 +71,7 @@ class Command(OpsCommand):
 def _findings() -> list[Finding]:
     found = [one for name, check in ALONE.items() for one in run(name, check)]
     if not database.is_reachable():
-        advice = "Start it, or look at DATABASE_URL."
+        advice = "Start it, or check DATABASE_URL."
         found.insert(0, Finding("database", Level.FAILED, "It does not answer.", advice))
         why = "Not checked: the database does not answer."
         names = [*list(OF_DATABASE)[1:], *OF_TABLES]

@@ -34,5 +34,5 @@ def accept(token: str, password: str = PASSWORD) -> Answer:
 
 
 def preview(token: str) -> Answer:
-    """Look at an invitation."""
+    """Preview an invitation."""
     return Caller().post(f"{PATH}/preview", {"token": token})

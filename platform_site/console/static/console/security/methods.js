@@ -120,7 +120,7 @@ function bindRemove(row, method, isOn, refresh) {
     const what = method === "webauthn" ? "All of your passkeys" : `“${name}”`;
     await confirm(
       `Remove ${method === "webauthn" ? "all passkeys" : name}?`,
-      `${what} will no longer sign you in, and trusted devices are forgotten.`,
+      `${what} will no longer sign you in, and trusted devices are deleted.`,
       "Remove",
     );
     await call("DELETE", `/v1/auth/2fa/method/${method}`);

@@ -49,7 +49,7 @@ export async function showPasskeys(refresh) {
     remove: async () => {
       await confirm(
         `Remove “${row.name}”?`,
-        "It will no longer sign you in, and trusted devices are forgotten. Delete it on your device, too.",
+        "It will no longer sign you in, and trusted devices are deleted. Delete it on your device, too.",
         "Remove",
       );
       await call("DELETE", `${PATH}/${row.credential_id}`);
