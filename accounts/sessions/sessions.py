@@ -18,7 +18,7 @@ from environments.models import Environment
 
 # Literal SQL, because every sign-in runs both. The first one waits for concurrent sign-ins of the
 # user, so that the second one sees their sessions; it uses the index of active sessions by user.
-_ENTER: Final = """
+_UPDATE_USER: Final = """
 UPDATE accounts_user SET last_environment_id = %s, last_login = %s
 WHERE id = %s AND password = %s AND is_active
 """
@@ -107,7 +107,7 @@ def _lock_user_and_end_surplus(user: User, environment: Environment, now: dateti
     user who has a new password, was disabled or removed since the authentication.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_ENTER, [environment.pk, now, user.pk, user.password])
+        cursor.execute(_UPDATE_USER, [environment.pk, now, user.pk, user.password])
         if not cursor.rowcount:
             raise InvalidCredentials
     end_surplus_sessions(user, now)
