@@ -8,9 +8,9 @@ from edgecache.unlabelled import ModelWithoutLabel
 
 
 class CacheSample(models.Model):
-    """The cluster-wide metrics at one moment, as the interface names them.
+    """The cluster-wide metrics at one moment, with the API's names. Counters rise.
 
-    moment: when, cut down to the interval, so that two pollers make one sample. Counters rise.
+    moment: rounded down to the interval, so that two pollers make one sample.
     is_hourly: the last sample of its hour, kept for a year; the others are kept for two days.
     """
 
@@ -48,9 +48,10 @@ class CacheSample(models.Model):
 
 
 class NodeState(ModelWithoutLabel):
-    """The state of a node when it was looked at last, to notice the next change of it.
+    """The state of a node at its last check, to detect changes.
 
-    node_id: the brain's, which may have a database of its own. status, health: as the API has them.
+    node_id: the brain's id of the node, since the brain may have a database of its own.
+    status, health: as in the API.
     """
 
     node_id = models.UUIDField(primary_key=True)

@@ -10,14 +10,14 @@ from accounts.webhooks import events
 from edgecache.api import client
 from edgecache.models import NodeState
 
-# The status of a node that is no longer registered.
+# The status of a node that is not registered any more.
 REMOVED: Final = "removed"
 
 
 def record_changes(*, now: datetime) -> None:
-    """Emit an event for each node that differs from how it was seen last.
+    """Emit an event for each node whose state has changed since the last check.
 
-    A node that is seen for the first time is no change. Raises CacheUnavailable.
+    A new node does not count as a change. Raises CacheUnavailable.
     """
     nodes = client.call("GET", "/v1/nodes", disabled={"nodes": []})["nodes"]
     seen = {UUID(node["node_id"]): node for node in nodes if node["organization_id"] is not None}
@@ -42,7 +42,7 @@ def record_changes(*, now: datetime) -> None:
 
 def _change(row: NodeState, node: dict[str, Any], now: datetime) -> None:
     with transaction.atomic():
-        # Of two that have seen it, one tells.
+        # If two processes have seen the change, only one emits it.
         mine = NodeState.objects.filter(pk=row.pk, status=row.status, health=row.health)
         if node["status"] == REMOVED:
             is_first = bool(mine.delete()[0])

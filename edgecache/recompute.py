@@ -39,7 +39,7 @@ def rate_of(rates: Rates, kind: str, used_at: datetime) -> int:
 
 
 def faults(row: Mapping[str, str], rates: Rates) -> Iterator[str]:
-    """Yield what is wrong with a line."""
+    """Yield the errors in a line."""
     units, rate, charge = int(row["units"]), int(row["rate_ucr"]), int(row["charge_ucr"])
     paid, share, amount = int(row["paid_ucr"]), int(row["share_ppm"]), int(row["amount_ucr"])
     public = rate_of(rates, row["kind"], datetime.fromisoformat(row["used_at"]))

@@ -62,7 +62,7 @@ class NodeRow:
 
 
 def urls(site: AdminSite) -> list[URLPattern]:
-    """Return the paths, behind the site's check of staff."""
+    """Return the paths; the site checks that the user is staff."""
     pages = [
         path(
             f"edgecache/{each.slug}/",
@@ -204,7 +204,7 @@ def _organization(row: dict[str, Any]) -> Any:
 
 def _environment(row: dict[str, Any]) -> Any:
     if row["environment"] is None:
-        # Its rows are gone, and what is left in the brain goes next.
+        # Its rows are deleted, and the brain deletes its data next.
         return f"deleted ({row['environment_pk']})"
     path = reverse("admin:environments_environment_change", args=[row["environment_pk"]])
     return format_html('<a href="{}">{}</a>', path, row["environment"])

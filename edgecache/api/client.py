@@ -1,7 +1,8 @@
 """The platform's only client of the brain's internal API.
 
-Calls are synchronous, outside transactions and limited in time. A brain that does not answer is
-CacheUnavailable (503) at once, so that no other part of the platform waits for it.
+Calls are synchronous, outside transactions and limited in time. If the brain does not answer,
+CacheUnavailable (503) is raised immediately for a while, so that no other part of the platform
+waits for it.
 """
 
 import os

@@ -39,7 +39,7 @@ def no_metrics() -> dict[str, Any]:
 def status() -> dict[str, Any]:
     """Return the cache's status.
 
-    Raises CacheUnavailable, whose problem document carries the status fields as well.
+    Raises CacheUnavailable; its problem document has the status fields as well.
     """
     try:
         answer: dict[str, Any] = client.call("GET", "/v1/status", disabled=NO_STATUS)

@@ -9,7 +9,7 @@ class CacheUnavailable(Unavailable):
 
     code = "cache_unavailable"
     title = "The edge cache is unavailable for the moment."
-    # Those of ``GET /v1/cache/status``, which answers the same fields with the problem.
+    # The fields of ``GET /v1/cache/status``, which are in the problem, too.
     members = {
         "brain_healthy": shapes.BOOLEAN,
         "total_nodes": shapes.COUNT,
@@ -91,7 +91,7 @@ class HostTaken(Conflict):
 
 
 class HostNotProved(Conflict):
-    """The TXT record is not there, or holds something else; ``record`` is the one to make."""
+    """The TXT record is missing or has another value; ``record`` is the one to create."""
 
     code = "host_not_proved"
     title = "The record was not found."

@@ -32,7 +32,7 @@ def collect(*, now: datetime) -> bool:
 
 
 def roll_up(*, now: datetime) -> None:
-    """Keep the last sample of each full hour for a year, the fine ones for two days."""
+    """Keep the last sample of each full hour for a year, the others for two days."""
     this_hour = now.replace(minute=0, second=0, microsecond=0)
     fine = CacheSample.objects.filter(is_hourly=False, moment__lt=this_hour)
     last_ones = fine.annotate(hour=TruncHour("moment")).values("hour").annotate(last=Max("moment"))

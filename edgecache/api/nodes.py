@@ -70,7 +70,7 @@ def metrics(organization_id: int, node_id: str) -> dict[str, Any]:
 
 
 def audits(organization_id: int, node_id: str) -> dict[str, Any]:
-    """Return what the platform's looks at a node of the organization found.
+    """Return what the platform's checks of the organization's node found.
 
     Raises NodeNotFound, also for another organization's.
     """

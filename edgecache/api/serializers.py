@@ -38,7 +38,7 @@ def nothing_of(serializer: Any) -> dict[str, Any]:
 
 
 def _nothing(field: serializers.Field[Any, Any, Any, Any]) -> Any:
-    """Return null where a field may be null, else the least of its kind."""
+    """Return null if a field may be null, otherwise the empty value of its type."""
     if field.allow_null:
         return None
     if isinstance(field, serializers.DateTimeField):
@@ -271,10 +271,10 @@ class HostRecordSerializer(serializers.Serializer[Any]):
 
 
 class HostSerializer(serializers.Serializer[Any]):
-    """A host of a bucket. gone_since: when its DNS record was first missing, else null.
+    """A host of a bucket. gone_since: when its DNS record was first missing, or null.
 
     record: the TXT record that proves it. cname: the record that leads clients to the object API;
-    null where that has an address and no name.
+    null if that has an address and no name.
     """
 
     host = serializers.CharField()

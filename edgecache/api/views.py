@@ -42,7 +42,8 @@ class SwitchedOff(Exception):
 class CacheResource(PlatformViewSet):
     """A resource of the cache; while the cache is switched off its operations do nothing.
 
-    They check what was sent and answer with nothing in it. Lists come whole: the limits of an
+    They validate the request and return empty values. Lists are not paginated, because the limits
+    of an
     environment and the number of nodes keep them short.
     """
 
@@ -165,7 +166,7 @@ class NodeViewSet(CacheResource):
 
     @extend_schema(summary="Remove a node")
     def destroy(self, request: Request, node_id: str) -> Response:
-        """Deregister an own node at once; its objects are moved in the background."""
+        """Deregister an own node immediately; its objects are moved in the background."""
         nodes.remove(self.principal.organization_id, node_id)
         audit.record(self.platform_request, CacheTag.NODE_DELETE, node_id=node_id)
         return self.no_content()

@@ -56,9 +56,10 @@ def welcome(organization_id: int) -> None:
 def top_up(
     organization_id: int, amount_ucr: int, *, reference: str, reason: str, actor: str
 ) -> Journal | None:
-    """Book credits that were paid for; older debts are covered at once.
+    """Book credits that were paid for, and cover older debts.
 
-    reference: of the payment, unique; None is returned if it was booked before.
+    reference: the payment's unique id; None is returned if it was booked before.
+
     Raises JournalRefused for an amount that is not positive.
     """
     _require_positive(amount_ucr)
@@ -83,11 +84,13 @@ def charge_back(
 ) -> Journal | None:
     """Take back a payment that the payer's bank reversed; None if that was booked before.
 
-    total_ucr: how much of it is reversed by now, all of it by default; what was taken back before
-    is not taken again.
-    What is left of the credits is taken; for the rest the newest lines that were paid become debts
-    again, and their operators' shares are reversed, after the hold as well.
-    Raises JournalRefused if there was no such payment.
+    total_ucr: the sum reversed so far, by default all; earlier reversals are not booked again.
+
+    Remaining credits are taken first. For the rest the newest paid lines become debts again, and
+    their
+    operators' shares are reversed, even after the hold.
+
+    Raises JournalRefused without such a payment.
     """
     with transaction.atomic():
         booked = Journal.objects.filter(key=f"top_up:{reference}").first()

@@ -1,7 +1,7 @@
 """Debts: fees that no credits covered, paid later, or reopened by a chargeback.
 
-Shares follow what was really paid: for each line the operator has the share of the line's paid
-sum, rounded down, whatever number of steps it was paid in.
+Shares depend on the paid sum only: the operator gets its share of a line's paid sum, rounded down,
+however many payments that took.
 """
 
 from collections.abc import Iterator, Mapping
@@ -100,7 +100,7 @@ WHERE a.journal_id = %s AND a.share_ucr <> 0 GROUP BY 1
 
 
 def cover(organization_id: int) -> None:
-    """Pay an organization's debts, oldest first, as far as its credits go."""
+    """Pay an organization's debts, oldest first, while its credits last."""
     with transaction.atomic():
         kinds = (AccountKind.GRANTED, AccountKind.PAID, AccountKind.DEBT)
         ledger.locked([(kind, organization_id) for kind in kinds])
@@ -152,7 +152,7 @@ def refund(
 
 
 def _cover_batch(organization_id: int, granted_ucr: int, paid_ucr: int, after: int) -> int | None:
-    """Pay some debts of the lines after one; return the last one that was paid, None for none."""
+    """Pay some debts of the lines after an id; return the last paid line, or None."""
     number = Journal.objects.filter(key__startswith=f"late:{organization_id}:").count()
     journal = ledger.open_journal(Journal.Kind.LATE_PAYMENT, f"late:{organization_id}:{number}")
     if journal is None:
@@ -182,7 +182,7 @@ def _adjust(
 
 
 def _post(journal: Journal, organization_id: int) -> int | None:
-    """Post what a journal's adjustments add up to; return the last line, None for none."""
+    """Post the sum of a journal's adjustments; return the last line, or None."""
     with connection.cursor() as cursor:
         cursor.execute(ADJUSTED, [journal.pk])
         granted, paid, unpaid, last = cursor.fetchone()
@@ -200,10 +200,10 @@ def _post(journal: Journal, organization_id: int) -> int | None:
 
 
 def _shares(journal: Journal) -> Iterator[Posting]:
-    """Yield the entries for the operators of a journal's lines, and the platform's against them.
+    """Yield the entries for the operators of a journal's lines, and the platform's counter-entries.
 
-    What is taken back of a node whose earnings were forfeited comes from these. The rest comes from
-    what is held, then from what is payable, which may fall below zero: later earnings make up.
+    Amounts taken back for a node with forfeited earnings come from these. The rest comes from held
+    earnings, then from payable ones, which may fall below zero: later earnings make up for it.
     """
     with connection.cursor() as cursor:
         cursor.execute(SHARES, [journal.pk])

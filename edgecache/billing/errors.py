@@ -24,7 +24,7 @@ class JournalRefused(Conflict):
 
 
 class PayoutRefused(Conflict):
-    """Nothing can be paid out: too little, no usable method, or a payout is on its way."""
+    """There is nothing to pay out: too little, no usable method, or a payout is being sent."""
 
     code = "payout_refused"
     title = "A payout is not possible now."

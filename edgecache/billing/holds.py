@@ -16,15 +16,15 @@ DAY: Final = timedelta(days=1)
 
 
 def release_all(*, now: datetime) -> int:
-    """Release every operator's earnings whose hold is over; return the sum in µcr."""
+    """Release earnings of every operator after their hold; return the sum in µcr."""
     accounts = Account.objects.filter(kind=AccountKind.HELD, balance_ucr__gt=0)
     return sum(release(int(row.organization_id or 0), now=now) for row in list(accounts))
 
 
 def release(organization_id: int, *, now: datetime) -> int:
-    """Make an operator's earnings payable whose hold is over; return the sum in µcr.
+    """Make an operator's earnings payable after their hold; return the sum in µcr.
 
-    What was taken back meanwhile comes off the oldest earnings first.
+    Amounts that were taken back reduce the oldest earnings first.
     """
     with transaction.atomic():
         held = (AccountKind.HELD, organization_id)
@@ -110,10 +110,12 @@ def reinstate(
 ) -> int:
     """Restore forfeited earnings after an appeal; return the sum in µcr, 0 if done before.
 
-    most_ucr: no more than that; refunds may have taken some of it meanwhile.
-    forfeit_key: of the one journal that is undone; without it, all of them.
-    Held earnings return to their hold with the time that was left. The amount returned to
-    ``payable`` is at most what was forfeited from ``payable``.
+    most_ucr: the maximum; refunds may have taken some of it.
+    forfeit_key: of the one journal that is undone; all of them without it.
+
+    Held earnings return to their hold with the remaining time. The amount returned to ``payable``
+    is at
+    most what was forfeited from ``payable``.
     """
     with transaction.atomic():
         forfeited = (AccountKind.FORFEITED, organization_id)
@@ -139,7 +141,7 @@ def reinstate(
 def _forfeited_after_the_hold(organization_id: int, forfeit_key: str) -> int:
     """Return how much of an operator's forfeited earnings was payable, in µcr.
 
-    forfeit_key: '' for all; else that of one node, which must not end the hold of another's.
+    forfeit_key: '' for all; otherwise of one node, which must not end the hold of another's.
     """
     kinds = (Journal.Kind.FORFEIT, Journal.Kind.REINSTATEMENT)
     entries = Entry.objects.filter(

@@ -91,7 +91,7 @@ class Posting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result of a check: how much was looked at, and the first fault ('' if there is none)."""
+    """The result of a check: how many rows it read, and the first fault ('' without one)."""
 
     journals: int
     entries: int
@@ -174,7 +174,7 @@ def locked(
 
 
 def balance(kind: AccountKind, organization_id: int | None) -> int:
-    """Return an account's balance in µcr; 0 if there is no such account yet."""
+    """Return an account's balance in µcr; 0 if the account does not exist yet."""
     row = Account.objects.filter(kind=kind, organization_id=organization_id).first()
     return row.balance_ucr if row is not None else 0
 

@@ -1,7 +1,7 @@
-"""What billing says and does about the deletion of an organization.
+"""Billing's part in the deletion of an organization.
 
-The ledger stays, for those who paid or were paid. Earnings below the smallest payout can never
-be paid out and do not hold up a deletion.
+The ledger stays, because others paid or were paid. Earnings below the smallest payout can never be
+paid out and do not prevent a deletion.
 """
 
 from django.conf import settings

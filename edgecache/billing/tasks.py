@@ -65,11 +65,11 @@ def follow_quarantines(timestamp: int) -> None:
 @app.periodic(cron="20 2 * * *")
 @app.task(queueing_lock="billing_release")
 def release_earnings(timestamp: int) -> None:
-    """Make earnings payable whose hold is over."""
+    """Make earnings payable after their hold."""
     holds.release_all(now=timezone.now())
 
 
-# Within the first hours again and again; what is open then is looked up each hour.
+# Repeated often within the first hours; payouts that are open then are checked each hour.
 @app.task(retry=RetryStrategy(max_attempts=12, wait=30, linear_wait=60))
 def send_payout(payout_id: str) -> None:
     """Send a payout.
@@ -82,7 +82,7 @@ def send_payout(payout_id: str) -> None:
 @app.periodic(cron="25 * * * *")
 @app.task(queueing_lock="billing_payouts")
 def follow_payouts(timestamp: int) -> None:
-    """Ask providers what became of the payouts that are on their way."""
+    """Ask providers for the state of the payouts that were sent."""
     for payout in payouts.open_payouts():
         try:
             payouts.send(payout.pk, now=timezone.now())

@@ -176,7 +176,7 @@ class Wiring:
         )
         self.buckets = Buckets(database, coherence, self.staging)
         self.hosts = Hosts(database, coherence, settings.s3_domains)
-        # Of the object API's clients; an organization may have half of them at work.
+        # Running requests of the object API's clients; an organization may have half of them.
         self.running = Shares(connections_allowed(), refusal=Overloaded)
         self.xml_bytes = Shares(XML_BYTES, refusal=Overloaded, spare=XML_SPARE)
 
@@ -189,7 +189,7 @@ def assemble(settings: BrainSettings, context: ProcessContext) -> BrainProcess:
 
 
 def _started(wiring: Wiring, cdn: CdnApi) -> tuple[ProcessPart, ...]:
-    """Return what is started, in this order, and stopped in the opposite one."""
+    """Return the parts in the order of their start, which is reversed for the stop."""
     return (
         wiring.staging,
         wiring.database,

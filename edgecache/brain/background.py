@@ -1,4 +1,4 @@
-"""Work behind the requests: single tasks, and rounds that come again even after a failure."""
+"""Background work: single tasks, and rounds that are repeated even after a failure."""
 
 import asyncio
 import contextlib

@@ -29,7 +29,7 @@ def entry(block_sha256: bytes, block_crc32c: int) -> bytes:
 
 
 class Blocks:
-    """The digests of one blob's blocks. block_bytes: of each but the last one."""
+    """The digests of one blob's blocks. block_bytes: the size of each except the last one."""
 
     __slots__ = ("_entries", "_entry_bytes", "_size", "block_bytes")
 

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-# Names of entries that are gone stay in the queue until they are so many.
+# Names of removed entries stay in the queue until there are this many.
 STALE_NAMES = 10_000
 
 

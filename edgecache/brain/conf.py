@@ -114,9 +114,9 @@ class Listener:
 class Geography:
     """How a client's region is found, and how far regions are from one another.
 
-    region: the brain's own, and that of a client who cannot be located. coordinates: latitude and
-    longitude of regions beyond the built-in table. networks: regions by network; the narrowest
-    network counts.
+    region: the brain's own, and that of a client that cannot be located.
+    coordinates: latitude and longitude of regions that are not in the built-in table.
+    networks: regions by network; the narrowest network applies.
     """
 
     region: Annotated[
@@ -195,11 +195,13 @@ class ListenerSettings:
 class BrainSettings:
     """Settings of one brain.
 
-    database_url: its own, else the control database's. previous_secrets: accepted until the last
-    process has the new one. data_dir: files of one brain, or of those that share it. stores: the
-    managed store, and the one to move to. s3_socket: the object API's Unix socket beside its port.
-    s3_domains: host names whose subdomains are buckets. is_production: private endpoints are
-    refused then.
+    database_url: its own database, by default the control database.
+    previous_secrets: accepted until the last process has the new one.
+    data_dir: files of one brain, or of several that share it.
+    stores: the managed store, and the one to move to.
+    s3_socket: the object API's Unix socket, in addition to its port.
+    s3_domains: host names whose subdomains are buckets.
+    is_production: refuse private endpoints.
     """
 
     internal: Listener

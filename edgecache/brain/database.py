@@ -23,7 +23,7 @@ from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.runtime.futures import retrieve
 from edgecache.runtime.shares import Shares
 
-# Rows come as named tuples whose fields the statement decides.
+# A row is a named tuple; the statement decides its fields.
 Row = Any
 Params = Sequence[Any] | Mapping[str, Any]
 Statement = tuple[LiteralString, Params]

@@ -7,24 +7,24 @@ BrainError
 ├── NoSuchOrigin           404
 ├── BucketExists           409
 ├── BucketNotEmpty         409
-├── LimitReached           409  the environment has as many of these as it may have
-├── KeyRefused             400  a key that cannot be (NUL, too long, unspeakable to its origin)
+├── LimitReached           409  the environment has the maximum number of these
+├── KeyRefused             400  an invalid key (NUL, too long, not representable at its origin)
 ├── PreconditionFailed     412
-├── UploadMissing          404  a multipart upload that was completed or aborted meanwhile
+├── UploadMissing          404  a multipart upload that was completed or aborted
 ├── UploadBusy             409  one that is being completed at the bucket's origin
-├── TooManyParts           403  an organization's unfinished uploads hold all that they may
-├── ServiceStopped         402  the bytes are on other operators' nodes, which would not be paid
-├── Invalid                400  with errors[]: a bucket or an origin that cannot be as described
-├── InUse                  409  an origin that buckets name
-├── VariantChanged              within the brain only: ask again, for another variant
+├── TooManyParts           403  an organization's unfinished uploads have reached their limit
+├── ServiceStopped         402  the bytes are on other operators' nodes, and there are no credits
+├── Invalid                400  with errors[]: wrong fields of a bucket or an origin
+├── InUse                  409  an origin that buckets use
+├── VariantChanged              within the brain only: ask again for another variant
 └── OriginError            502
     ├── OriginMissing      404  the origin has no such object
-    ├── OriginDenied       502  it refuses our credentials
-    ├── OriginForbidden    502  its address is one that the egress guard refuses
+    ├── OriginDenied       502  it refuses the bucket's credentials
+    ├── OriginForbidden    502  the egress guard refuses its address
     ├── OriginReadOnly     405  it takes no writes (HTTP origins)
     ├── OriginTimeout      504  it did not answer, or stalled
-    ├── OriginFailed       502  everything else: an error, a body cut short, a lie about its length
-    ├── OriginChanged      502  it no longer has the bytes that were asked for by their hash
+    ├── OriginFailed       502  any other error: a body cut short, a wrong Content-Length
+    ├── OriginChanged      502  it no longer has the bytes with the requested hash
     └── StoreMissing       502  the managed store has lost bytes (PartMissing)
 """
 
@@ -84,11 +84,12 @@ class Overloaded(Unavailable):
 
 
 class StorageFull(Unavailable):
-    """No room on the brain's disk, or none within its budget.
+    """No room on the brain's disk, or within its budget.
 
-    pool: what is full: ``disk``, ``staging`` (the brain's budget for unfinished bodies and parts of
-    uploads) or ``organization`` (the caller's share of it). limit_bytes: the budget, 0 if the disk
-    itself is full. wanted_bytes: of the body, as far as it came.
+    pool: ``disk``, ``staging`` (the brain's budget for unfinished bodies and parts of uploads) or
+    ``organization`` (the caller's share of that).
+    limit_bytes: the budget, 0 if the disk itself is full.
+    wanted_bytes: the size of the body, if known.
     """
 
     code = "storage_full"
@@ -203,7 +204,7 @@ class PreconditionFailed(BrainError):
 
 
 class UploadMissing(BrainError):
-    """A multipart upload that was completed or aborted meanwhile."""
+    """A multipart upload that was completed or aborted."""
 
     code = "no_such_upload"
     status = 404
@@ -263,9 +264,9 @@ class InUse(BrainError):
 
 
 class VariantChanged(BrainError):
-    """What a response varies on was not known when its fetch was named.
+    """A fetch was named before it was known what the response varies on.
 
-    Another brain's response says it. Whoever waits for the fetch starts again with it.
+    Another brain's response says it. Requests that wait for the fetch start again with it.
     """
 
 
@@ -318,7 +319,7 @@ class OriginTimeout(OriginError):
 
 
 class OriginFailed(OriginError):
-    """An error, a body cut short or a lie about its length."""
+    """An error, a body cut short or a wrong Content-Length."""
 
 
 class OriginChanged(OriginError):

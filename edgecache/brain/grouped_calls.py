@@ -1,8 +1,8 @@
-"""Calls of the database that wait together and are made together, one at a time for each bucket.
+"""Calls of the database that are batched, one call at a time for each bucket.
 
-While one call of a bucket runs, its next one collects keys. So a crowd of its readers holds one
-connection instead of waiting for as many, and a call serves all who wait for it. A caller joins a
-call that has not begun yet, never one that runs: its result is not older than the question.
+While one call of a bucket is running, its next one collects keys. So a crowd of its readers uses
+one connection, and one call serves all of them. A caller joins a call that has not begun yet, never
+a running one, so the result is never older than the caller's request.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class GroupedCalls(Generic[K, V]):
         Callers with the same key share its result. Continues when cancelled; raises what the call
         raises.
         """
-        # A client's own share would delay those who wait together with it.
+        # A client's own share would delay the others in the batch.
         share_key = SHARE_KEY.get()[:2]
         waiting = self._waiting.get(share_key)
         if waiting is None:
@@ -53,7 +53,7 @@ class GroupedCalls(Generic[K, V]):
 
     async def _run(self, share_key: ShareKey, waiting: dict[K, "asyncio.Future[V | None]"]) -> None:
         SHARE_KEY.set(share_key)
-        # Those that arrive in this turn of the loop go together.
+        # Callers that arrive in this iteration of the loop share a call.
         await asyncio.sleep(0)
         while waiting:
             keys = list(islice(waiting, GROUP_KEYS))

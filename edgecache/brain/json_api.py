@@ -41,8 +41,10 @@ NEVER_STORED: Final = ("cache-control", "no-store")
 class JsonCall:
     """One request.
 
-    captures: the path's parameters. query: the last value of each name. client: the peer's
-    IP address. caller: the result of authentication.
+    captures: the path's parameters.
+    query: the last value of each name.
+    client: the peer's IP address.
+    caller: the result of authentication.
     """
 
     method: str
@@ -87,7 +89,7 @@ class Route:
 
 
 class JsonApi:
-    """An application of routes behind one way of authentication."""
+    """An application of routes that share one way of authentication."""
 
     def __init__(
         self,
@@ -142,7 +144,7 @@ class JsonApi:
 
     async def _handled(self, route: Route, call: JsonCall) -> JsonResponse:
         traceparent = call.headers.get(tracing.TRACEPARENT)
-        # Of authenticated callers alone: anybody can send one.
+        # Only from authenticated callers, because anybody can send one.
         if not traceparent or route.is_open:
             return await route.handler(call)
         with tracing.continued(f"brain {route.method} {route.path}", traceparent):

@@ -40,7 +40,7 @@ class NotFound(BrainError):
 
 
 class NodeNotFound(NotFound):
-    """There is no such node."""
+    """The node does not exist."""
 
     code = "node_not_found"
     sentence = "There is no such node."
@@ -86,7 +86,7 @@ class StateConflict(BrainError):
 
 
 class NodeRemoved(BrainError):
-    """The node was here and has been removed for good."""
+    """The node existed and has been removed permanently."""
 
     code = "node_removed"
     status = 410

@@ -1,6 +1,6 @@
-"""Long computations on the event loop, in short steps: requests come between them.
+"""Long computations on the event loop, in short steps, so that requests run in between.
 
-Only one step runs between two looks at the network, whoever computes; organizations take turns.
+Only one step of all computations runs in a loop iteration; organizations take turns.
 """
 
 import asyncio

@@ -8,7 +8,7 @@ LABEL: Final = "brain"
 
 
 class BrainRouter:
-    """Keeps the brain's models, and nothing else, on the alias ``brain``."""
+    """Keeps only the brain's models on the alias ``brain``."""
 
     def db_for_read(self, model: type[Model], **_hints: Any) -> str | None:
         """Name the alias for the brain's models."""

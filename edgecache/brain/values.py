@@ -10,7 +10,7 @@ from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import KeyRefused
 
 KEY_LIMIT_BYTES: Final = 1024
-# Kept with an object, besides its type.
+# Headers that are stored with an object, in addition to its type.
 OBJECT_HEADERS: Final = (
     "cache-control",
     "content-disposition",
@@ -85,10 +85,10 @@ class ObjectVersion:
 
     generation: 0 if the directory does not have it (an origin's response to ``head``).
     sha256: empty while its bytes are being fetched, and if only the origin has them.
-    size: bytes, or -1 while it is unknown.
-    etag: without quotes. http: the origin's answer as RFC 9111 needs it, of buckets with an HTTP
-    origin; else empty.
-    crc32: of all bytes, unsigned; None where only the origin knows them.
+    size: bytes, or -1 while unknown.
+    etag: without quotes.
+    http: an HTTP origin's response as RFC 9111 needs it, or empty.
+    crc32: of all bytes, unsigned; None if only the origin knows them.
     """
 
     bucket_id: int

@@ -13,9 +13,9 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def parse_address(text: str) -> IpAddress | None:
-    """Read an address; None for anything else.
+    """Return an address, None for any other text.
 
-    One of IPv4 that is mapped into IPv6 is the IPv4 one; a scope (``%eth0``) is left out.
+    An IPv4 address mapped into IPv6 becomes IPv4; a scope (``%eth0``) is removed.
     """
     try:
         address = ipaddress.ip_address(text.partition("%")[0])

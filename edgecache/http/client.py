@@ -57,10 +57,12 @@ class TooManyRequests(RequestFailed):
 class HttpClient:
     """The connections of one process.
 
-    stall_s: after this time without a byte of a response its connection is given up. local: the
-    address of this machine that connections come from; '' leaves it to the system. running: places
-    for requests, until their responses were read; its refusal is TooManyRequests. share_key:
-    returns whose share a request is in. Idle connections are closed when their room is needed.
+    stall_s: a connection without a byte of a response for this time is closed.
+    local: this machine's address for connections; '' leaves it to the system.
+    running: places for requests until their responses are read; it refuses with TooManyRequests.
+    share_key: returns the share key of a request.
+
+    Idle connections are closed when their room is needed.
     """
 
     def __init__(
@@ -177,7 +179,7 @@ class HttpClient:
             return Response(connection.status, connection.whole_body())
 
     def release(self, address: Address, connection: OutgoingConnection) -> None:
-        """Keep a connection for the next request if its response was read, else close it."""
+        """Keep a connection for the next request if its response was read, otherwise close it."""
         if connection.share_key is not None:
             self.running.give_back(connection.share_key)
             connection.share_key = None
@@ -301,5 +303,5 @@ _machine_context: Final = cache(ssl.create_default_context)
 
 
 def _context(ca: Path | None) -> ssl.SSLContext:
-    # A file is read at each connection, since it may be replaced meanwhile.
+    # The file is read for each connection, because it may have been replaced.
     return ssl.create_default_context(cafile=str(ca)) if ca else _machine_context()

@@ -16,7 +16,7 @@ from edgecache.runtime.futures import wake
 BODY_HIGH_BYTES: Final = 2**18
 # Smaller pieces that wait are joined: each costs as much as a large one.
 JOINED_BYTES: Final = 2**12
-# A larger body is not copied behind its head.
+# A larger body is not copied after its head.
 COPIED_BYTES: Final = 2**14
 BODYLESS: Final = frozenset((204, 304))
 
@@ -150,7 +150,7 @@ class Exchange:
         self._start(status, headers, None if self._is_bodyless(status) else 0)
 
     def response_bytes(self, status: int, headers: HeaderPairs, body: bytes | bytearray) -> None:
-        """Answer with a body that is at hand."""
+        """Answer with a body in memory."""
         if self._is_bodyless(status):
             self._start(status, headers, None)
             return
@@ -182,10 +182,11 @@ class Exchange:
         self.response_bytes(status, headers, body.encode())
 
     def response_stream(self, status: int, headers: HeaderPairs) -> None:
-        """Begin an answer whose body follows, in chunks where the headers do not tell its length.
+        """Begin a response whose body follows, in chunks if the headers do not give its length.
 
         ``send_bytes`` sends it; the response to a HEAD has none. It ends when the application
-        returns, whole unless that raises or ``cut`` was called.
+        returns, and
+        is complete unless that raises or ``cut`` was called.
         """
         length = next((value for name, value in headers if name.lower() == "content-length"), "")
         if self._is_bodyless(status):

@@ -62,9 +62,9 @@ class FileBody:
         share_key: ShareKey,
         is_unaltered: Callable[[], bool] = lambda: True,
     ) -> None:
-        """threads: that read and send, a turn for each; share_key: whose turns these are.
+        """threads: they read and send, in the turns of share_key.
 
-        is_unaltered: False once the file is another.
+        is_unaltered: returns False once the file has been replaced or changed.
         """
         self.descriptor = descriptor
         self.start = start
@@ -101,9 +101,9 @@ class FileBody:
         return piece
 
     def is_small_and_in_memory(self) -> bool:
-        """True if what is left is little, and the kernel has it in memory, as far as it says.
+        """True if little is left and the kernel says that it is in memory.
 
-        File systems that do not say so (EOPNOTSUPP) count as disks.
+        File systems that cannot tell (EOPNOTSUPP) count as disks.
         """
         if self.length > AT_ONCE_BYTES:
             return False
@@ -151,7 +151,7 @@ class FileBody:
 
 
 class FileTransfer:
-    """A head and a file on their way into a client's socket."""
+    """A head and a file that are being sent to a client's socket."""
 
     def __init__(self, client: Any, head: bytes, body: FileBody) -> None:
         """client: the transport's socket; duplicated, as the transport may close it at any time."""

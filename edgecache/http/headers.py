@@ -49,7 +49,7 @@ class Headers:
 
 
 def decoded(value: str) -> str:
-    """Return a value as UTF-8 if its bytes are valid UTF-8, else as it is."""
+    """Return a value as UTF-8 if its bytes are valid UTF-8, otherwise unchanged."""
     try:
         return value.encode("latin-1").decode()
     except UnicodeError:

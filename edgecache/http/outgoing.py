@@ -14,7 +14,7 @@ from edgecache.runtime.shares import ShareKey
 
 HEAD_LIMIT_BYTES: Final = 16_384
 NEVER: Final = float("inf")
-# Limit of what is read ahead of the reader.
+# Limit of bytes that are received before the caller reads them.
 AHEAD_BYTES: Final = 2**18
 HEAD_END: Final = b"\r\n\r\n"
 
@@ -39,8 +39,8 @@ class Stale(Exception):
 class OutgoingConnection(asyncio.Protocol):
     """A connection.
 
-    deadline: the event loop's time at which it is given up. share_key: in whose share of the
-    client's places its request is.
+    deadline: the event loop's time at which it is closed.
+    share_key: the share in which its request counts.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, stall_s: float) -> None:

@@ -26,7 +26,7 @@ def http_date(second: int) -> str:
 
 
 def parse_http_date(text: str) -> datetime | None:
-    """Read an HTTP date, in UTC; None for anything else. A time without a zone is UTC."""
+    """Return an HTTP date in UTC, None for any other text. A time without a zone is UTC."""
     try:
         moment = parsedate_to_datetime(text)
         return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)

@@ -11,7 +11,7 @@ from typing import Final
 
 BATCH_PATH: Final = "/batch"
 BATCH_BLOBS: Final = 64
-# Of all their bytes: a worker has so much of each message in memory.
+# Maximum size of a message, which a worker holds in memory.
 BATCH_BYTES: Final = 2**20
 # Larger blobs are sent by themselves.
 BATCHED_BYTES: Final = 2**17
@@ -33,7 +33,7 @@ def encode(blobs: Mapping[bytes, bytes]) -> tuple[bytes, bytes]:
 
 
 def decode(message: bytes) -> tuple[bytes, dict[bytes, memoryview]]:
-    """Return the index and the blobs, whose bytes are not verified. Raises MalformedBatch."""
+    """Return the index and the blobs, without verifying their bytes. Raises MalformedBatch."""
     try:
         (count,) = _COUNT.unpack_from(message)
         end = _COUNT.size + count * _ENTRY.size

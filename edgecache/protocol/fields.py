@@ -1,6 +1,6 @@
-"""Reading JSON strictly: each value is taken by its name and type, and what is wrong is named.
+"""Strict reading of JSON: each value is read by name and type, and errors name it.
 
-``true`` is not a number here, ``1.0`` not an integer, and NaN nothing at all.
+``true`` is not a number here, ``1.0`` not an integer, and NaN is refused.
 """
 
 import json
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 INTEGER_LIMIT: Final = 1 << 63
 TEXT_LIMIT: Final = 2048
-# Of a message; the next ones are not looked for: a hostile message may have a hundred thousand.
+# Errors named in a message; a hostile message may have a hundred thousand.
 ERRORS_NAMED: Final = 20
 
 
@@ -115,7 +115,7 @@ class Fields:
         )
 
     def text(self, name: str, *, limit: int = TEXT_LIMIT, default: str | None = None) -> str:
-        """Take a text of at most so many characters; with a default it may be absent or null."""
+        """Return a text of up to ``limit`` characters; with a default it may be absent or null."""
         value = self._take(name)
         if value is None and default is not None:
             return default
@@ -169,7 +169,7 @@ class Fields:
     def values(
         self, name: str, read: Callable[[Any], T | None], message: str, *, limit: int
     ) -> tuple[T, ...]:
-        """Take a list whose values ``read`` turns into something, or into None for wrong ones."""
+        """Return a list of values converted by ``read``, which returns None for wrong ones."""
         found: list[T] = []
         for index, value in enumerate(self._list(name, limit)):
             converted = read(value)
@@ -225,7 +225,7 @@ class Fields:
 
 
 def read_uuid(value: Any) -> UUID | None:
-    """Read a UUID in its usual, lower-case form; None for anything else."""
+    """Return a UUID in its usual, lower-case form; None for any other value."""
     try:
         found = UUID(value) if isinstance(value, str) else None
     except ValueError:
@@ -234,7 +234,7 @@ def read_uuid(value: Any) -> UUID | None:
 
 
 def read_sha256(value: Any) -> bytes | None:
-    """Read a hash as 64 lower-case hexadecimal digits; None for anything else."""
+    """Return a hash from 64 lower-case hexadecimal digits; None for any other value."""
     return parse_sha256(value) if isinstance(value, str) else None
 
 

@@ -23,11 +23,12 @@ PROBLEM_LENGTH: Final = 32
 
 
 class Problem(StrEnum):
-    """What a worker says about itself with a heartbeat, while it lasts.
+    """What a worker reports about itself with each heartbeat while it applies.
 
-    draining: asked to stop; takes nothing new. disk_full: the last write found no space.
-    disk_failing: reads or writes failed otherwise. corruption: a file did not hash to its name
-    (and was removed).
+    draining: it was asked to stop, and accepts no new bytes.
+    disk_full: the last write found no space.
+    disk_failing: reads or writes failed otherwise.
+    corruption: a file did not hash to its name (and was removed).
     """
 
     DRAINING = "draining"
@@ -48,11 +49,16 @@ def _read_problem(value: Any) -> str | None:
 class Heartbeat(Message):
     """A worker's state.
 
-    incarnation: made new at each start. sequence: rises with each heartbeat and inventory of an
-    incarnation, which a worker sends one after another: one that is not above the last is late (its
-    sender gave up on it, and says it all again) and must change nothing.
-    used_bytes, capacity_bytes: of the disk, whole blocks. evictions: since the store was made.
-    load: 0 is idle, 1 is all it can. endpoint: where it is reached, None when unknown.
+    incarnation: new at each start.
+    sequence: rises with each heartbeat and inventory of an incarnation, which a worker sends one
+    after
+    another. A message that is not above the last one is late and must change nothing: its sender
+    has
+    given up on it, and sends everything again.
+    used_bytes, capacity_bytes: of the disk, in whole blocks.
+    evictions: since the store was created.
+    load: from 0, idle, to 1, fully loaded.
+    endpoint: where it is reached, None when unknown.
     """
 
     incarnation: Annotated[str, partial(Fields.text, limit=36)]

@@ -31,10 +31,11 @@ _hashes: Final = partial(Fields.values, read=read_sha256, message="must be a has
 
 @dataclass(frozen=True, slots=True)
 class Inventory(Message):
-    """What a worker holds (full), or what came and went since the last one that was answered.
+    """What a worker holds (full), or what has changed since its last answered report.
 
-    page: from 0; last: whether a full inventory is complete with it. Only then the brain knows that
-    the worker lacks what no page named. A change may come twice; a later one of a blob wins.
+    page: from 0.
+    last: a full inventory is complete with this page. Only then does the brain know that the worker
+    lacks the blobs that no page named. A change may be repeated; a blob's latest one wins.
     """
 
     incarnation: Annotated[str, partial(Fields.text, limit=36)]

@@ -64,7 +64,7 @@ class JobDone(Message):
 
 @dataclass(frozen=True, slots=True)
 class JobsDone(Message):
-    """Jobs that have ended, whose effect is durable; the brain ignores those it does not know."""
+    """Jobs whose effect is durable; the brain ignores those that it does not know."""
 
     jobs: Annotated[
         tuple[JobDone, ...], partial(Fields.objects, read=JobDone.take, limit=JOB_BATCH)

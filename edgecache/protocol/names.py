@@ -24,7 +24,7 @@ BUCKET_RULE: Final = "must be 3 to 63 of a-z, 0-9, dots and hyphens, as S3 has i
 OBJECT_NAME_CHARS: Final = 63 + 1 + 1024
 CAPACITY_LIMIT_BYTES: Final = 2**60
 
-# The most that one message of a worker carries; the brain refuses more.
+# Maximum entries in one message of a worker; the brain refuses more.
 INVENTORY_PAGE: Final = 1000
 RECEIPT_BATCH: Final = 500
 JOB_BATCH: Final = 100
@@ -34,7 +34,7 @@ MESSAGE_LIMIT_BYTES: Final = 1 << 20
 
 
 def parse_label(value: object) -> str | None:
-    """Return a region's or an origin's name as it is; None for anything else."""
+    """Return a region's or an origin's name unchanged; None for an invalid one."""
     return value if isinstance(value, str) and LABEL.fullmatch(value) else None
 
 
@@ -44,7 +44,7 @@ def object_path(sha256: bytes) -> str:
 
 
 def parse_sha256(text: str) -> bytes | None:
-    """Read 64 lower-case hexadecimal digits; None for anything else: a name has one form."""
+    """Return a hash from 64 lower-case hexadecimal digits; None for any other text."""
     if len(text) != SHA256_HEX:
         return None
     try:

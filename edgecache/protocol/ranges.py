@@ -10,14 +10,15 @@ _RANGE: Final = re.compile(
 
 
 class RangeNotSatisfiable(Exception):
-    """The range begins behind the last byte: 416."""
+    """The range begins after the last byte: 416."""
 
 
 def requested(header: str | None, size: int) -> tuple[int, int] | None:
-    """Return the start and the length that a Range header asks of so many bytes.
+    """Return the start and the length that a Range header requests of ``size`` bytes.
 
-    None: answer the whole (no header, another unit, several ranges, or not a range at all: RFC 9110
-    lets a server ignore those). Raises RangeNotSatisfiable.
+    None: answer the whole (no header, another unit, several ranges, or an invalid range, which RFC
+    9110
+    lets a server ignore). Raises RangeNotSatisfiable.
     """
     match = _RANGE.fullmatch(header) if header else None
     if match is None:

@@ -54,10 +54,10 @@ class RefusedReceipt(Message):
 
 @dataclass(frozen=True, slots=True)
 class ReceiptsAnswer(Message):
-    """Ids of tickets that count (now, or since an earlier batch), and lines that never will.
+    """Ids of tickets that count (now, or since an earlier batch), and refused lines.
 
-    What is in neither was right, and does not count as its hour has a line that is refused: the
-    worker sends it again without that one.
+    Tickets in neither were correct, but do not count because a line of their hour was refused: the
+    worker sends them again without that line.
     """
 
     ALLOWS_UNKNOWN: ClassVar = True

@@ -5,10 +5,10 @@ are equal. Its text is base64url (without padding) of a fixed head, the client's
 signature if the ticket is direct, and a MAC over all of that.
 
 The MAC (HMAC-SHA-256 of 128 bits) is made with a key that only the brain and that one node know, so
-a worker checks a ticket in microseconds, and another node can't make one. The signature (Ed25519)
-is for the brain: the worker redeems direct tickets in receipts, and it could make the MAC itself.
-The MAC covers the signature, so that a client can't spoil it and with it the operator's receipt.
-Signing is the caller's: this module needs nothing but the standard library.
+a worker checks a ticket in microseconds, and another node cannot make one. The signature (Ed25519)
+is for the brain: the worker redeems direct tickets in receipts, and could make the MAC itself. The
+MAC covers the signature, so that a client cannot alter it and thus void the operator's receipt.
+Signing is left to the caller: this module needs only the standard library.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from typing import Final
 from uuid import UUID
 
 LIFETIME_LIMIT_S: Final = 30
-# A ticket may come from a brain whose clock is ahead of the one that answered the last heartbeat.
+# A ticket's brain may have a clock ahead of the one that answered the last heartbeat.
 LEEWAY_S: Final = 2
 SIGNATURE_BYTES: Final = 64
 MAC_BYTES: Final = 16
@@ -121,7 +121,7 @@ class Ticket:
 
     @property
     def end(self) -> int:
-        """The first byte that is no longer allowed."""
+        """The first byte after the allowed ones."""
         return self.start + self.length
 
 
@@ -251,7 +251,7 @@ def _bytes(text: str) -> bytes:
         whole = a2b_base64(plain.translate(_ALPHABET) + b"=" * (-len(plain) % 4), strict_mode=True)
     except Base64Error as error:
         raise TicketRefused(Refusal.MALFORMED) from error
-    # The last character has bits that decoding drops: only one of its values is the canonical one.
+    # Decoding drops bits of the last character, which therefore has one canonical value only.
     if urlsafe_b64encode(whole).rstrip(b"=") != plain:
         raise TicketRefused(Refusal.MALFORMED)
     return whole

@@ -1,4 +1,4 @@
-"""A bounded cache whose room organizations share: who reads the most evicts its own."""
+"""A bounded cache that organizations share: the largest user evicts its own values."""
 
 import time
 from collections import OrderedDict
@@ -8,16 +8,18 @@ from typing import Final, Generic, NamedTuple, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-# Who has used nothing for so long keeps nothing from others.
+# An owner that has been idle for this long loses its values first.
 IDLE_S: Final = 600.0
 
 
 class FairCache(Generic[K, V]):
     """Values by key, each with an owner. limit: of their costs.
 
-    When it is full, the owner that holds the most loses what it has not used for the longest time.
-    So one owner alone has all of it, several active ones have equal parts in the end, and one that
-    needs less than its part keeps it whatever the others do. For one thread at a time.
+    When it is full, the owner with the most loses its least recently used value. So a single owner
+    may
+    use all of the cache, several active ones converge to equal parts, and one that needs less than
+    its
+    part keeps it. Not thread-safe.
     """
 
     def __init__(self, limit: int, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -34,7 +36,7 @@ class FairCache(Generic[K, V]):
         return key in self._entries
 
     def get(self, key: K) -> V | None:
-        """Return a value, which counts as a use; None if there is none."""
+        """Return a value and count the use, or None."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -43,7 +45,7 @@ class FairCache(Generic[K, V]):
         return entry.value
 
     def put(self, owner: Hashable, key: K, value: V, *, cost: int = 1) -> None:
-        """Store a value, and evict others where there is no room."""
+        """Store a value, evicting others if there is no room."""
         self.pop(key)
         held = self._owners.get(owner)
         if held is None:
@@ -59,7 +61,7 @@ class FairCache(Generic[K, V]):
             self.pop(next(iter(self._victim().keys)))
 
     def pop(self, key: K) -> V | None:
-        """Remove a value and return it; None if there is none."""
+        """Remove a value and return it, or None."""
         entry = self._entries.pop(key, None)
         if entry is None:
             return None
@@ -72,7 +74,7 @@ class FairCache(Generic[K, V]):
         return entry.value
 
     def _victim(self) -> "_Owner[K]":
-        """Return an idle owner, of whom one is looked at each time, else the largest known."""
+        """Return an idle owner (one is checked at each call), otherwise the largest known one."""
         owner, held = next(iter(self._owners.items()))
         if held.used_at < self._clock() - IDLE_S:
             return held
@@ -99,7 +101,7 @@ class _Owner(Generic[K]):
 
 
 class _Entry(NamedTuple, Generic[K, V]):
-    """A value, and whose it is."""
+    """A value and its owner."""
 
     value: V
     cost: int

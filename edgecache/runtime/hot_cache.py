@@ -8,7 +8,7 @@ from edgecache.runtime.fair_cache import FairCache
 
 LIMIT_BYTES: Final = 64 << 20
 OBJECT_LIMIT_BYTES: Final = 128 << 10
-# Memory of an entry besides its bytes, so that many tiny objects cannot exceed the limit.
+# Memory of an entry in addition to its bytes, so that many tiny objects cannot exceed the limit.
 ENTRY_BYTES: Final = 352
 # Hashes of recent reads: an object is taken in when it is read a second time.
 SEEN_LIMIT: Final = 16_384
@@ -45,16 +45,17 @@ class HotCache:
         organization_id: int,
         drops: int | None = None,
     ) -> None:
-        """Take in what was just read, if it is right and not read for the first time.
+        """Store bytes that were just read, if they are correct and were read before.
 
-        organization_id: whose part of the memory the object takes, whoever reads it later.
-        drops: as it was before the reading, where objects are dropped: what was removed meanwhile
-        must not come back.
+        organization_id: the object counts in its part of the memory, whoever reads it later.
+        drops: the value before the read, if objects are dropped concurrently: an object that was
+        removed in
+        between must not return.
         """
         if len(data) > OBJECT_LIMIT_BYTES or not self._is_wanted(sha256, organization_id):
             return
         if hashlib.sha256(data).digest() != sha256:
-            # The scrub will see to it; here it is not looked at again for a while.
+            # The scrub will handle it; here it is not checked again for a while.
             self._seen.put(organization_id, sha256, False)
             return
         with self._lock:
@@ -64,7 +65,7 @@ class HotCache:
             self._objects.put(organization_id, sha256, bytes(data), cost=cost)
 
     def drop(self, sha256: bytes) -> None:
-        """Forget an object: its file is about to go, or to come anew. From any thread."""
+        """Forget an object whose file is about to be removed or replaced. From any thread."""
         with self._lock:
             self.drops += 1
             self._objects.pop(sha256)

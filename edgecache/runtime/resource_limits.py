@@ -48,7 +48,7 @@ def processors() -> int:
 
 @cache
 def files_allowed() -> int:
-    """Return how many files this process may have open, after raising that as far as it may."""
+    """Return how many files this process may have open, after raising the limit to its maximum."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -60,7 +60,7 @@ def files_allowed() -> int:
 
 @cache
 def connections_allowed() -> int:
-    """Return how many clients a server takes: each has a file, and may need another one.
+    """Return how many clients a server accepts: each needs one file, maybe two.
 
     That leaves a fifth of the open files for everything else.
     """

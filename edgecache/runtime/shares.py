@@ -1,11 +1,11 @@
-"""Fair shares of a limited pool: what one organization takes, the others can still get.
+"""Fair shares of a limited pool: every organization leaves room for others.
 
-A key names who takes a place, the widest first: (organization, bucket, client). The rule is that
-``spare`` times as much as all levels of a key hold together is left free for others. With 1 an
+A key names the holder of a place, the widest level first: (organization, bucket, client). Each
+holder must leave free ``spare`` times what all levels of its key hold together. With spare 1 an
 organization gets at most half of the pool, one of its buckets a third, one client of it a quarter,
-and the next organization half of the rest; with 4 they get 1/5, 1/9 and 1/13, and it takes twenty
-greedy organizations to leave a hundredth. There is no list of organizations, and no fixed part that
-would be idle most of the time.
+and the next organization half of the rest. With 4 they get 1/5, 1/9 and 1/13, and only twenty
+greedy organizations can reduce the rest to a hundredth. There is no list of organizations, and no
+fixed part that would be idle most of the time.
 Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches".
 """
 
@@ -21,7 +21,7 @@ Turn = asyncio.Future[None]
 
 
 class Waiting(Generic[T]):
-    """Those who wait: for one share key, or by the next step of it."""
+    """The turns that wait at one level of share keys: here, and below by the next step."""
 
     __slots__ = ("below", "here")
 
@@ -36,7 +36,7 @@ class Waiting(Generic[T]):
         return not self.here and not self.below
 
     def add(self, key: ShareKey, item: T) -> None:
-        """Append one to those who wait for a share key."""
+        """Append a turn to those of a share key."""
         at = self
         for step in key:
             below = at.below.get(step)
@@ -108,13 +108,13 @@ class Shares:
         return True
 
     def give_back(self, key: ShareKey, amount: int = 1) -> None:
-        """Release places; those who wait get them."""
+        """Release places and grant them to waiting turns."""
         self._add(key, -amount)
         while self._queue is not None and self._queue.taken and self._grant():
             pass
 
     def correct(self, key: ShareKey, amount: int) -> None:
-        """Note what the last level of a key holds, as something else has counted it."""
+        """Set what the last level of a key holds, as counted elsewhere."""
         self._add(key, amount - self._held.get(key, 0))
 
     async def take(self, key: ShareKey, *, has_no_timeout: bool = False) -> None:
@@ -173,7 +173,7 @@ class Shares:
             self._queue.give_back(key)
 
     def _grant(self) -> bool:
-        """Assign one place to the first turn that may have it; False if there is none."""
+        """Assign one place to the first turn that may have it; False if none may."""
         found = self._next(self._waiting, (), 1)
         if found is None:
             return False
@@ -194,7 +194,7 @@ class Shares:
         for step, below in at.below.items():
             found = self._next(below, (*key, step), wanted)
             if found is not None:
-                # It goes behind those that have waited longer for their turn.
+                # Move it behind those that have waited longer.
                 at.below.move_to_end(step)
                 return found
         return None

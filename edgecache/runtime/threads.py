@@ -1,6 +1,6 @@
-"""Threads for blocking work, that those who share them get in turn: organizations first.
+"""Threads for blocking work, shared fairly by organizations.
 
-What is too short to be handed to a thread has turns on the event loop instead.
+Work that is too short for a thread takes turns on the event loop instead.
 """
 
 import asyncio
@@ -41,9 +41,9 @@ class FairThreads:
         queue: int = ENDLESS,
         turns: Shares | None = None,
     ) -> None:
-        """spare: as that of Shares, 0 where each piece of work is short. queue: its places.
+        """spare: as for Shares, 0 if each piece of work is short. queue: its places.
 
-        turns: have their own rule, and their own refusal instead of Busy.
+        turns: a pool with its own rule, and its own refusal instead of Busy.
         """
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
         limit = count if spare else AHEAD * count
@@ -51,9 +51,9 @@ class FairThreads:
         self._on_loop = Shares(1, refusal=Busy, spare=0, queue=ENDLESS, wait_s=None)
 
     def begin(self, share_key: ShareKey, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Begin some work, now or in its turn; return its result to come.
+        """Begin some work, now or in its turn; return a future of its result.
 
-        Work that has begun goes on when the result is no longer wanted. The result may be Busy.
+        Started work continues when the result is no longer wanted. The result may be Busy.
         """
         if self._turns.try_take(share_key):
             return self._start(share_key, work)
@@ -72,7 +72,7 @@ class FairThreads:
     async def owned(
         self, share_key: ShareKey, work: Callable[[], T], close: Callable[[T], object]
     ) -> T:
-        """Return what some work opens; if the caller is cancelled meanwhile, it is closed.
+        """Return what some work opens; if the caller is cancelled before that, close it.
 
         Raises as ``run`` does.
         """
@@ -87,8 +87,9 @@ class FairThreads:
     async def on_loop(self, share_key: ShareKey) -> AsyncIterator[None]:
         """Hold the turn on the event loop while the block runs, for some tenths of a millisecond.
 
-        The next block begins only after everything else that is ready, so that a hundred of them
-        delay a short request by two and not by all.
+        The next block begins after everything else that is ready, so that a hundred of them delay a
+        short
+        request by two of them.
         """
         await self._on_loop.take(share_key)
         try:

@@ -15,7 +15,7 @@ from edgecache.runtime.shares import ShareKey, Waiting
 Begin = Callable[[], None]
 Leave = Callable[[], None]
 
-# Requests begun in one event loop iteration: 16 if one organization is active, else 2. After
+# Requests begun in one event loop iteration: 16 if one organization is active, otherwise 2. After
 # several were active, the lower value is kept for SHARED_ITERATIONS iterations.
 BEGUN_PER_ITERATION_ALONE: Final = 16
 BEGUN_PER_ITERATION: Final = 2
@@ -33,10 +33,12 @@ class LoopTurns:
         self._shared = 0
 
     def take(self, share_key: Callable[[], ShareKey], begin: Begin) -> Leave | None:
-        """Begin a request: now if the loop is free, else in its turn.
+        """Begin a request now if the loop is free, otherwise in its turn.
 
-        share_key: whose turn it is, the widest first; called only if the request has to wait. Then
-        a function is returned by which it leaves the queue.
+        share_key: returns the queue key, the widest level first; called only if the request has to
+        wait.
+
+        Returns a function that removes the request from the queue, None if it has begun.
         """
         if not self._begun:
             self._begin(begin)
@@ -54,7 +56,7 @@ class LoopTurns:
         begin()
 
     def _next_round(self) -> None:
-        """Begin the next few: the loop has polled the network since the last ones."""
+        """Begin the next few requests: the loop has polled the network since the last ones."""
         limit = BEGUN_PER_ITERATION if self._shared else BEGUN_PER_ITERATION_ALONE
         self._shared = max(0, self._shared - 1)
         self._begun = 0

@@ -1,9 +1,9 @@
-"""Files that hash to their names, as long as their inode, size and times stay what they were.
+"""Files that were verified, for as long as their inode, size and times are unchanged.
 
 An edit changes a file's ctime, which no program can set; another file has another inode. Two edits
 within one tick of the clock have the same ctime, so a verification is remembered only if the last
-change was a second earlier. What this cannot see: rot below the file system, and a program that
-keeps writing through a mapping it made before.
+change was a second earlier. Not detected: corruption below the file system, and a program that
+keeps writing through an earlier mapping.
 """
 
 import errno
@@ -44,7 +44,7 @@ def state_of(file: int | str) -> FileState:
 
 
 def is_settled(state: FileState, *, now_ns: int) -> bool:
-    """True if a verification that begins now may be remembered: the last edit has another time."""
+    """True if a verification may begin now and be remembered: any edit will change the ctime."""
     return now_ns - state.ctime_ns >= SETTLED_NS
 
 
@@ -62,10 +62,11 @@ class VerifiedFiles:
     def verify_path(
         self, sha256: bytes, path: str, *, rate_bytes: int | None = None
     ) -> FileState | None:
-        """Hash a file; return its state, None if it is gone or wrong. It blocks.
+        """Hash a file; return its state, None if it is missing or wrong. It blocks.
 
-        A file that the disk cannot read is wrong. rate_bytes: the most to read in a second.
-        Raises OSError for what is no fault of the file's (too many open files).
+        A file that the disk cannot read counts as wrong. rate_bytes: maximum bytes read in a
+        second.
+        Raises OSError for a cause outside the file (too many open files).
         """
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -34,7 +34,7 @@ def find(scope: Scope, bucket_name: str, key: str) -> Row:
 
 
 def delete(scope: Scope, bucket_name: str, keys: list[str]) -> None:
-    """Delete objects at their origin and from the cache; absent ones are no error.
+    """Delete objects at their origin and from the cache, ignoring absent ones.
 
     Raises BucketNotFound, OriginReadOnly, OriginFailed.
     """

@@ -1,7 +1,7 @@
 """URLs to read and write single objects without an access key, signed by the brain.
 
-Each is for one method and one key, and lives an hour at most. Anyone who has it can use it: that is
-its purpose. No secret leaves the brain.
+Each is valid for one method and one key, and for an hour at most. Anyone who has it can use it. No
+secret leaves the brain.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,8 @@ def to_read(
 ) -> Row:
     """Return ``url`` and ``expires_at``. body: ``key``, ``expires_in_s``, ``disposition``.
 
-    origin: of the pages whose scripts may use the URL.
+    origin: the web origin of the pages that may use the URL.
+
     Raises BucketNotFound, InvalidRequest.
     """
     wanted = {

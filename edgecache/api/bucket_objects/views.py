@@ -27,7 +27,7 @@ from platform_site.lib import audit
 from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import needs
 
-# Of the keys of one event, which can be a thousand of a kilobyte.
+# Keys that an event lists; there may be a thousand of a kilobyte each.
 AUDITED_KEYS: Final = 10
 
 
@@ -72,7 +72,7 @@ class ObjectViewSet(CacheResource):
     @extend_schema(summary="Delete objects")
     @action(detail=False, methods=["post"], url_path="delete")
     def delete_many(self, request: Request, bucket_name: str) -> Response:
-        """Delete objects, at the bucket's origin too; absent ones are no error."""
+        """Delete objects, at the bucket's origin too; absent ones are ignored."""
         keys = self.read()["keys"]
         bucket_objects.delete(self.principal.scope, bucket_name, keys)
         audit.record(

@@ -31,7 +31,7 @@ def create(scope: Scope, body: Mapping[str, Any]) -> Row:
 
 
 def revoke(scope: Scope, key_id: str) -> None:
-    """Revoke a key, at once on every brain. Raises AccessKeyNotFound."""
+    """Revoke a key immediately on every brain. Raises AccessKeyNotFound."""
     if not KEY_ID.fullmatch(key_id):
         raise AccessKeyNotFound
     client.call("DELETE", f"/v1/access-keys/{key_id}", query=tenant(scope))
@@ -47,7 +47,7 @@ def revoke_all(scope: Scope) -> None:
 def revoke_those_of(organization_id: int, maker_id: UUID, *, until: datetime) -> None:
     """Revoke the access keys that a user made until a moment; safe to repeat.
 
-    Who made one only the audit trail says.
+    Only the audit trail knows who made a key.
     """
     events = trail.of_organization(organization_id).filter(
         tag=CacheTag.ACCESS_KEY_CREATE, actor_id=maker_id, at__lte=until

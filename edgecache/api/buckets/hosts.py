@@ -25,7 +25,7 @@ from platform_site.lib.web.hostnames import DOMAIN
 
 LOOKUPS_AN_HOUR: Final = 60
 HOUR: Final = timedelta(hours=1)
-# Of one name's records, at most this many are sent to the brain.
+# At most this many TXT records of a name are sent to the brain.
 TOKENS: Final = 100
 # The record's name is longer than the host's, and a name has at most 253 characters.
 HOST_CHARS: Final = 230
@@ -86,7 +86,7 @@ def prove(scope: Scope, bucket_name: str, host: str, *, now: datetime) -> Row:
 
 
 def remove(scope: Scope, bucket_name: str, host: str) -> None:
-    """Remove a host from its bucket, at once on every brain.
+    """Remove a host from its bucket, immediately on every brain.
 
     Raises BucketNotFound, HostNotFound.
     """
@@ -118,9 +118,9 @@ def record_of(scope: Scope, bucket_name: str, host: str) -> dict[str, str]:
 
 
 def check_due_records() -> None:
-    """Look up the records that were not looked up for a day, and report to the brain.
+    """Look up the records that were not checked for a day, and report to the brain.
 
-    A host whose record is missing for three days is removed; failing name servers remove nothing.
+    A host whose record is missing for three days is removed; failing name servers do not count.
     Raises CacheUnavailable.
     """
     due = client.call("GET", "/v1/everyone/hosts", disabled={"hosts": []})["hosts"]

@@ -36,7 +36,7 @@ class BucketViewSet(CacheResource):
     """The environment's buckets, and the host names under which they answer plain HTTP."""
 
     access = {
-        # Who may read objects has to find them.
+        # Members that may read objects must be able to find buckets.
         "list": needs("objects", "read"),
         "create": needs("buckets", "create"),
         "retrieve": needs("objects", "read"),
@@ -107,7 +107,7 @@ class BucketViewSet(CacheResource):
     def add_host(self, request: Request, bucket_name: str) -> Response:
         """Serve the bucket at a host name that a TXT record in its DNS proves.
 
-        Without the record the answer is 409 `host_not_proved`, whose `record` is the one to create.
+        Without the record the answer is 409 `host_not_proved`; its `record` is the one to create.
         """
         host = self.read()["host"]
         row = hosts.prove(self.principal.scope, bucket_name, host, now=timezone.now())
@@ -128,7 +128,7 @@ class BucketViewSet(CacheResource):
     @extend_schema(summary="Remove a host from a bucket")
     @host.mapping.delete
     def remove_host(self, request: Request, bucket_name: str, host: str) -> Response:
-        """Stop serving the bucket at a host name, at once."""
+        """Stop serving the bucket at a host name immediately."""
         hosts.remove(self.principal.scope, bucket_name, host)
         audit.record(
             self.platform_request, CacheTag.BUCKET_HOST_DELETE, bucket=bucket_name, host=host[:253]
@@ -165,7 +165,7 @@ class AccessKeyViewSet(CacheResource):
 
     @extend_schema(summary="Revoke an access key")
     def destroy(self, request: Request, access_key_id: str) -> Response:
-        """Revoke a key at once."""
+        """Revoke a key immediately."""
         access_keys.revoke(self.principal.scope, access_key_id)
         audit.record(self.platform_request, CacheTag.ACCESS_KEY_DELETE, access_key=access_key_id)
         return self.no_content()
@@ -178,7 +178,8 @@ class OriginViewSet(CacheResource):
         "list": needs("buckets", "read"),
         # Credentials are given here, too. A program has no second factor: the scope alone counts.
         "create": needs("buckets", "create").fresh().for_keys("buckets:write"),
-        # Buckets in use would be cut off, or read what somebody else's credentials show.
+        # Buckets that use it would lose access, or read what another account's credentials may
+        # read.
         "partial_update": needs("buckets", "update").fresh(),
         "destroy": needs("buckets", "delete"),
     }
@@ -205,9 +206,9 @@ class OriginViewSet(CacheResource):
 
     @extend_schema(summary="Replace an origin's credentials")
     def partial_update(self, request: Request, origin_name: str) -> Response:
-        """Replace the credentials of an origin, in use or not; every brain uses them at once.
+        """Replace the credentials of an origin, in use or not; every brain uses them immediately.
 
-        Where the origin is stays: another place is another origin.
+        The origin's address cannot be changed; create another origin instead.
         """
         secret = self.read()["secret"]
         origin = origins.change_secret(self.principal.scope, origin_name, secret)

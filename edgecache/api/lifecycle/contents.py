@@ -1,8 +1,8 @@
-"""What the edge cache holds: of an organization, without secrets; of an environment, in numbers.
+"""What the edge cache holds: for an organization, without secrets; for an environment, in numbers.
 
 In settings these are ORGANIZATION_CONTENTS and ENVIRONMENT_CONTENTS. Objects are listed, not
-contained: they may be larger than any archive, and S3 clients read them; a README says by which
-line. Those of an origin stay there, and are neither listed nor counted.
+included: they may be larger than any archive, and S3 clients can download them with the command in
+the README. Objects of an origin stay there, and are neither listed nor counted.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from platform_site.lib.principals import Scope
 
 NAMES: Final = ("buckets", "objects", "object_bytes", "access_keys")
 PAGE: Final = 1000
-# Of all buckets together.
+# Maximum objects listed, of all buckets together.
 MAX_OBJECTS: Final = 1_000_000
 README: Final = """\
 Objects are listed in this folder, and not contained. To copy their bytes, create an access key that

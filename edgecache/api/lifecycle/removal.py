@@ -41,9 +41,9 @@ def on_organization_erased(organization_id: int) -> None:
 
 
 def on_account_reclaimed(user_id: UUID) -> None:
-    """Queue the end of the access keys that the account's maker has, in the caller's transaction.
+    """Queue the revocation of the account creator's access keys, in the caller's transaction.
 
-    The account goes to its address's owner, whose keys from now on stay.
+    The account now belongs to the owner of its address, whose later keys stay.
     """
     user = User.unscoped.only("organization_id").get(pk=user_id)  # unscoped: by its own key
     tasks.revoke_keys_of_maker.defer(

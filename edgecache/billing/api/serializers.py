@@ -68,7 +68,7 @@ class SpendCapSerializer(serializers.Serializer[Any]):
 
 
 class PeriodSerializer(StrictSerializer):
-    """A span of UTC days; by default the last thirty."""
+    """A range of UTC days; by default the last thirty."""
 
     since = serializers.DateField(required=False, help_text="The first day.")
     until = serializers.DateField(required=False, help_text="The last day.")
@@ -85,9 +85,9 @@ class PeriodSerializer(StrictSerializer):
 
 
 class PlainRows(serializers.ListSerializer[Any]):
-    """Rows whose values have the fields' types already.
+    """Rows whose values already have the fields' types.
 
-    A month of 1,000 buckets has 30,000 rows: converting value by value takes most of the answer's
+    A month of 1,000 buckets has 30,000 rows: converting each value would take most of the response
     time.
     """
 

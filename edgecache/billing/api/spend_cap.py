@@ -49,7 +49,7 @@ class SpendCapViewSet(BillingResource):
     @extend_schema(summary="Remove the spend cap")
     @spend_cap.mapping.delete
     def remove(self, request: Request) -> Response:
-        """Remove the cap; what it stopped goes on at once."""
+        """Remove the cap; what it stopped continues immediately."""
         self._change(None)
         audit.record(self.platform_request, BillingTag.SPEND_CAP_DELETE)
         return self.no_content()

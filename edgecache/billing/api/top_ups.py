@@ -36,7 +36,7 @@ class RawParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Return the bytes; they are no fields, which the stubs expect.
+        """Return the body's bytes, although the stubs expect fields.
 
         Raises PayloadTooLarge (413).
         """

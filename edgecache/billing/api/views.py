@@ -56,7 +56,7 @@ class BillingResource(PlatformViewSet):
         return self.principal.organization_id
 
     def actor(self) -> str:
-        """Return who asks, for the ledger."""
+        """Return the user who made the request, for the ledger."""
         return methods.maker_of(self.principal.user_id)
 
 

@@ -14,10 +14,11 @@ from platform_site.lib.ids import uuid7
 class AccountKind(models.TextChoices):
     """What an account counts.
 
-    Of an organization: granted, paid (credits), debt (zero or less: charges that nothing covers
-    yet), held and payable (earnings before and after the hold; payable falls below zero by a
-    chargeback of what was paid out), forfeited. Of the platform: grants, cash, fees, sent (payouts
-    on their way).
+    An organization has granted, paid (credits), debt (zero or less: charges that nothing covers
+    yet),
+    held and payable (earnings before and after the hold; a chargeback of paid-out earnings makes
+    payable negative), and forfeited. The platform has grants, cash, fees and sent (payouts in
+    progress).
     """
 
     GRANTED = "granted"
@@ -74,9 +75,10 @@ class Account(models.Model):
 
 
 class Journal(models.Model):
-    """One event that moves money. key: unique; posting it again is refused.
+    """An event that moves money. key: unique; posting it again is refused.
 
-    actor: who decided, such as ``staff:<e-mail>`` or ``task``. reason: a sentence for people.
+    actor: who decided, such as ``staff:<e-mail>`` or ``task``.
+    reason: a sentence for people.
     """
 
     class Kind(models.TextChoices):

@@ -69,7 +69,7 @@ class Payout(models.Model):
 
     class Meta:
         constraints = [
-            # One at a time: two requests at once cannot pay twice.
+            # One at a time: two concurrent requests cannot pay twice.
             models.UniqueConstraint(
                 fields=["organization_id"],
                 condition=models.Q(state__in=["debited", "sent"]),

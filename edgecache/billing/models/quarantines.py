@@ -9,11 +9,15 @@ from platform_site.lib.ids import uuid7
 class Quarantine(models.Model):
     """A quarantine of an operator's node, which serves nothing until it is approved again.
 
-    event: the brain's number of it, which a brain that was restored from a backup gives again; node
-    and began_at are unique. organization_id: the operator's. ended_at: when the node was
-    approved again; it stays empty if the node is removed. forfeited_ucr: what staff took of what
-    the node earned. decision: about the appeal; rejecting it forfeits nothing by itself. Payouts of
-    the operator wait while the quarantine is open: not ended, not forfeited and no appeal granted.
+    event: the brain's number of it; a brain restored from a backup may reuse it.
+    node and began_at: unique.
+    organization_id: the operator's.
+    ended_at: when the node was approved again; empty if the node was removed.
+    forfeited_ucr: how much of the node's earnings staff took.
+    decision: about the appeal; rejecting it forfeits nothing by itself.
+
+    The operator's payouts wait while the quarantine is open: not ended, not forfeited and no appeal
+    granted.
     """
 
     class Decision(models.TextChoices):

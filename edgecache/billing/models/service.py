@@ -17,10 +17,11 @@ class ServiceState(ModelWithoutLabel):
     """An organization that has, or once had, no credits left or reached its spend cap.
 
     ran_out_at: when the first line was charged that no credits covered; None without a debt.
-    warned_at: when the notice about the end of the grace was queued. stopped_at: when other
-    operators' nodes stopped serving for that. capped_month: the month, by its first day, whose
-    spend cap is reached. decided_at: of the last decision that the brain has to know,
-    its version. notified_at: of the last decision that the brain has confirmed.
+    warned_at: when the notice about the end of the grace was queued.
+    stopped_at: when other operators' nodes stopped serving because of that.
+    capped_month: the first day of the month in which the spend cap was reached.
+    decided_at: of the last decision for the brain; its version.
+    notified_at: of the last decision that the brain has confirmed.
     """
 
     organization_id = models.BigIntegerField(primary_key=True)
@@ -64,9 +65,10 @@ class ServiceState(ModelWithoutLabel):
 
 
 class SpendCap(ModelWithoutLabel):
-    """What an organization's usage of a month may cost.
+    """The maximum cost of an organization's usage in a month.
 
-    warned_month, reached_month: the month, by its first day, whose mail at 80 % and at 100 % was
+    warned_month, reached_month: the first day of the month in which the mail at 80 % and at 100 %
+    was
     queued.
     """
 

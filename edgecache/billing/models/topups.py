@@ -37,10 +37,10 @@ class TopUp(models.Model):
 
 
 class PaymentReversal(models.Model):
-    """What a provider says was given back of a payment, which may be heard of later.
+    """A provider's report of a reversed payment, which may arrive before the payment.
 
-    key: unique; the provider's id of a dispute, or of a charge, of which amount_cents is all that
-    was refunded so far.
+    key: unique; the provider's id of a dispute, or of a charge, for which amount_cents is the sum
+    refunded so far.
     """
 
     key = models.CharField(max_length=150, unique=True)

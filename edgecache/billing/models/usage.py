@@ -13,8 +13,9 @@ class UsageLine(models.Model):
 
     line_id and kind: unique; the brain chose the id, so that importing it twice changes nothing.
     operator_id: the organization that runs the node; None is the platform, or no node at all.
-    used_at: the hour or minute in which it was used; it decides the rate. quantity: in the kind's
-    unit. is_creditable: False for traffic that earns its operator nothing.
+    used_at: the hour or minute of the use; it decides the rate.
+    quantity: in the kind's unit.
+    is_creditable: False for traffic that earns its operator nothing.
     """
 
     line_id = models.UUIDField()
@@ -50,11 +51,11 @@ class UsageLine(models.Model):
 
 
 class Charge(ModelWithoutLabel):
-    """What a usage line cost, who pays it and what its operator gets. All amounts in µcr.
+    """What a usage line cost, who paid it and the operator's share. All amounts in µcr.
 
-    organization_id: of the line, repeated so that debts and paid lines are found by an index.
-    charge_ucr = granted_ucr + paid_ucr + unpaid_ucr: from granted credits, from paid credits, and
-    what neither covered. share_ucr: the operator's part of paid_ucr, by share_ppm, rounded down.
+    organization_id: the line's, repeated so that an index finds debts and paid lines.
+    charge_ucr: granted_ucr + paid_ucr (from granted and paid credits) + unpaid_ucr (not covered).
+    share_ucr: the operator's part of paid_ucr, by share_ppm, rounded down.
     """
 
     line = models.OneToOneField(UsageLine, on_delete=models.PROTECT, primary_key=True)

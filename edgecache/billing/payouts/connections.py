@@ -1,6 +1,6 @@
 """Accounts at payment providers that the platform opens for an organization, to pay it there.
 
-Only these are taken as a payout method: an account's id is no secret, and naming one proves
+Only these are accepted as a payout method: an account's id is not a secret, so naming one proves
 nothing.
 """
 
@@ -26,7 +26,7 @@ class Connecting(Protocol):
         ...
 
     def onboarding_url(self, account: str, *, done_url: str, again_url: str) -> str:
-        """Return the page where the payee proves who it is; it works once, for minutes.
+        """Return the page where the payee proves its identity; it works once, for minutes.
 
         Raises ProviderUnavailable.
         """
@@ -44,7 +44,7 @@ def connect(organization_id: int, kind: str, *, by: str) -> str:
     row, _ = ConnectedAccount.objects.get_or_create(
         organization_id=organization_id, kind=kind, defaults={"created_by": by}
     )
-    # Committed before the provider is asked: two requests at once open one account.
+    # Committed before the provider is asked, so that two concurrent requests open one account.
     try:
         if not row.account:
             row.account = provider.open_account(row)

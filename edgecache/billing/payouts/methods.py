@@ -69,7 +69,7 @@ def remove(organization_id: int, *, now: datetime) -> None:
 def on_account_reclaimed(user_id: UUID) -> None:
     """Remove the method that a user set, and the account opened for it (a lifecycle hook).
 
-    Earnings must not go to a stranger who used the address of the account's owner.
+    Otherwise earnings could go to someone who signed up with another person's address.
     """
     by = maker_of(user_id)
     PayoutMethod.objects.filter(created_by=by, removed_at=None).update(removed_at=timezone.now())
@@ -77,7 +77,7 @@ def on_account_reclaimed(user_id: UUID) -> None:
 
 
 def maker_of(user_id: UUID | None) -> str:
-    """Return a user as rows of billing name who made them."""
+    """Return how rows of billing name the user who made them."""
     return f"user:{user_id}"
 
 

@@ -103,7 +103,7 @@ def cancel(organization_id: int, payout_id: UUID, *, by: str, now: datetime) -> 
         if payout.state != Payout.State.DEBITED or payout.attempts:
             raise PayoutRefused("The payout has been sent.")
         if payout.hold_reason:
-            # Else it could be requested anew, without the hold.
+            # Otherwise it could be requested again, without the hold.
             raise PayoutRefused("The payout is being checked.")
         return _reverse(payout, "cancelled", actor=by, now=now)
 
@@ -171,7 +171,7 @@ def hold(payout_id: UUID, *, reason: str) -> Payout:
     """
     with transaction.atomic():
         payout = locked(payout_id)
-        # After a restore those on their way are held, too (reconciliation.py).
+        # After a restore sent payouts are held, too (reconciliation.py).
         is_released = payout.state in OPEN and payout.hold_reason and not reason
         if not is_released and not _can_be_stopped(payout):
             raise PayoutRefused("The payout has been sent.")

@@ -1,8 +1,8 @@
 """After a restore: payouts wait until each is reconciled with its provider.
 
-What was paid since the backup is not known here: its amount looks payable, and a payout that was
-on its way may have arrived, or have been reversed and paid as part of another one. So every open
-one is held, and none is sent or can be requested, until staff says that both sides agree.
+Payments since the backup are not known here: their amounts look payable, and a payout that was
+being sent may have arrived, or have been reversed and paid as part of another one. So every open
+payout is held, and none is sent or can be requested, until staff confirms that both sides agree.
 """
 
 from datetime import datetime
@@ -24,12 +24,12 @@ from edgecache.billing.payouts.providers import (
 )
 
 REASON: Final = "restored from a backup: to be reconciled with the provider"
-# To the operator, who requests it anew.
+# A text for the operator, who requests the payout again.
 NOT_PAID: Final = "It had not been paid when the platform was restored from a backup."
 
 
 def begin() -> int:
-    """Stop all payouts; return how many were on their way."""
+    """Stop all payouts; return how many were being sent."""
     with transaction.atomic():
         now = timezone.now()
         Progress.objects.update_or_create(
@@ -44,7 +44,7 @@ def begin() -> int:
 
 
 def ask_providers(*, now: datetime) -> list[Payout]:
-    """Settle what providers know, reverse what they do not; return what still waits.
+    """Settle payouts that providers know, reverse the others; return how many still wait.
 
     What was not paid is payable again, less what staff records as paid since. Payouts by hand wait
     for staff, who alone know.

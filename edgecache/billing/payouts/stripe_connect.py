@@ -80,7 +80,7 @@ class StripeConnect:
         account = account_of(organization_id, KIND)
         named = str(details.get("account", account)).strip()
         if not account or named != account or set(details) - {"account"}:
-            # Ids of accounts are no secrets: another's must not be named.
+            # Ids of accounts are not secret, so only the own account may be named.
             raise _invalid("Connect an account first: POST /v1/cache/payout-method/connect.")
         try:
             with calls():
@@ -172,7 +172,7 @@ def matches(transfer: Mapping[str, Any], payout: Payout) -> bool:
         "transfer",
         payout.amount_cents,
         payout.currency.lower(),
-        # Of an organization that was erased it is not kept.
+        # It is not kept for an organization that was erased.
         payout.method.details.get("account", transfer.get("destination")),
         str(payout.pk),
     ]

@@ -47,10 +47,10 @@ def record_new(*, now: datetime) -> int:
     """
     with transaction.atomic():
         progress = Progress.lock("quarantines")
-        # From the last one that is known on, to see that the brain still has it.
+        # Includes the last known event, to see that the brain still has it.
         events = _events_after(max(progress.position - 1, 0))
         if progress.position and settings.CACHE.is_enabled and not _is_known(events, progress):
-            # A brain's database from a backup: what it numbers anew may never pass the position.
+            # A brain restored from a backup reuses numbers, which may never pass the position.
             log.error("billing_brain_counts_quarantines_anew", position=progress.position)
             progress.position, events = 0, _events_after(0)
         new = [row for row in events if _record(row)]
@@ -63,9 +63,10 @@ def record_new(*, now: datetime) -> int:
 
 
 def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Quarantine:
-    """Take what a quarantined node earned, as far as it is not paid out.
+    """Take a quarantined node's earnings that are not paid out yet.
 
     After a rejected appeal the amount may be 0, which closes the case.
+
     Raises QuarantineNotFound, and ForfeitRefused: done before, an appeal was granted, a payout by
     hand may have been paid, or nothing is left.
     """
@@ -75,7 +76,7 @@ def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Q
             raise ForfeitRefused("This was decided already.")
         if payouts.waits_for_bank(row.organization_id):
             raise ForfeitRefused("Mark the operator's payout by hand as paid or as failed first.")
-        # What was requested and not sent is not paid out: else it would escape, for good.
+        # A requested payout that is not sent counts as not paid out; otherwise it would escape.
         payouts.reverse_unsent(row.organization_id, payouts.QUARANTINED, actor=actor, now=now)
         amount_ucr = holds.forfeit(
             row.organization_id,
@@ -85,7 +86,7 @@ def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Q
             actor=actor,
         )
         if not amount_ucr and not row.decision:
-            # After a rejected appeal nothing else would let the operator's payouts go on.
+            # After a rejected appeal only this ends the wait of the operator's payouts.
             raise ForfeitRefused("The node has no earnings that are not paid out.")
         row.forfeited_ucr, row.forfeit_reason = amount_ucr, reason
         row.forfeited_at, row.forfeited_by = now, actor
@@ -134,9 +135,9 @@ def appeal(
 def decide(
     quarantine_id: UUID, *, is_granted: bool, reason: str, actor: str, now: datetime
 ) -> Quarantine:
-    """Grant an appeal, which returns what was forfeited, or reject it.
+    """Grant an appeal, which returns the forfeited earnings, or reject it.
 
-    Raises QuarantineNotFound, and AppealRefused if it was decided, or there is no appeal.
+    Raises QuarantineNotFound, and AppealRefused if it was decided, or without an appeal.
     """
     with transaction.atomic():
         row = _locked(quarantine_id)

@@ -1,8 +1,8 @@
-"""Notifying the brain whose objects other operators' nodes serve.
+"""Telling the brain which organizations other operators' nodes serve.
 
-The decision's row and the job that sends it are one transaction. What the brain has not confirmed
-is sent again after every settlement, and everything once a night: a brain whose database comes from
-a backup knows older decisions.
+The decision's row and the job that sends it are one transaction. Unconfirmed decisions are sent
+again after every settlement, and all of them every night, because a brain restored from a backup
+has older ones.
 """
 
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from edgecache.billing.models import ServiceState
 from platform_site.lib.jobs import job
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# Of one run: a brain that was away for long hears the rest in the next ones.
+# Decisions sent in one run; after a long outage of the brain the next runs send the rest.
 MAX_DECISIONS: Final = 1000
 
 

@@ -22,7 +22,7 @@ def send_networks(*, now: datetime) -> None:
 
 
 def networks(organization_id: int, *, now: datetime) -> list[str]:
-    """Return the networks (/24, /56) that an organization's members had sessions from lately."""
+    """Return the networks (/24, /56) of recent sessions of an organization's members."""
     rows = Session.scoped.within_organization(organization_id).filter(rotated_at__gt=now - RECENT)
     latest = rows.order_by("-rotated_at").values_list("address", flat=True)
     prefixes = dict.fromkeys(map(prefix_of, latest.iterator()))

@@ -43,7 +43,7 @@ def current(organization_id: int) -> SpendCap | None:
 
 
 def replace(organization_id: int, cap_cents: int | None, *, by: str, now: datetime) -> None:
-    """Set the cap, or remove it (None); ``states.refresh`` draws the conclusions."""
+    """Set the cap, or remove it (None); ``states.refresh`` applies it."""
     with transaction.atomic():
         ledger.locked([(AccountKind.DEBT, organization_id)])
         SpendCap.objects.filter(pk=organization_id).delete()

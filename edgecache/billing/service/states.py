@@ -1,7 +1,7 @@
 """What happens when credits run out: a notice, a grace, then other operators' nodes stop serving.
 
-Own data stays readable: from the platform's nodes, the organization's own ones, and the origin.
-Paying all debts ends it at once, in the transaction of the payment.
+The organization's data stays readable: from the platform's nodes, its own ones, and the origin.
+Paying all debts ends the stop in the transaction of the payment.
 """
 
 from datetime import datetime, timedelta

@@ -39,7 +39,7 @@ def approve(confirmed: ConfirmedAction, payout: Payout) -> bool:
 
 def mark_paid(confirmed: ConfirmedAction, payout: Payout) -> bool:
     """Confirm a payout by hand that the bank has carried out. Raises PayoutRefused."""
-    # The operator reads the reference; who it was is in the audit event.
+    # The operator reads the reference; the audit event names the staff member.
     answer = ProviderAnswer(Outcome.CONFIRMED, reference="by staff")
     return _settle(confirmed, payout, answer, BillingTag.ADMIN_PAYOUT_CONFIRM)
 

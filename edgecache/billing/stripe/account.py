@@ -29,7 +29,7 @@ UNKNOWN_ACCOUNT: Final = frozenset({"account_invalid", "resource_missing"})
 class StripeRefusal(Exception):
     """Stripe refuses the request itself; repeating it changes nothing.
 
-    code: Stripe's word for it, such as ``balance_insufficient``; '' if there is none.
+    code: Stripe's code, such as ``balance_insufficient``, or ''.
     """
 
     def __init__(self, code: str) -> None:
@@ -49,8 +49,9 @@ def client() -> stripe.StripeClient:
 def calls() -> Iterator[None]:
     """Turn Stripe's errors into the two that callers distinguish; neither shows Stripe's text.
 
-    Raises StripeRefusal, and ProviderUnavailable where the request may have been carried out, where
-    it is worth repeating, or where the platform's key is refused, which is not the payee's fault.
+    Raises StripeRefusal, and ProviderUnavailable if the request may have been carried out, should
+    be
+    repeated, or was refused because of the platform's key, which is not the payee's fault.
     """
     try:
         yield

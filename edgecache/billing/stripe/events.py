@@ -24,10 +24,11 @@ Facts = Mapping[str, Any]
 
 
 def receive(body: bytes, signature: str) -> None:
-    """Carry out an event; those of no interest change nothing.
+    """Carry out an event; unknown kinds of events are ignored.
 
     body: as it was sent. signature: the header ``Stripe-Signature``.
-    Raises WebhookRefused, and MalformedJson for an event of a form that is not understood.
+
+    Raises WebhookRefused, and MalformedJson for an event with unexpected fields.
     """
     try:
         stripe.WebhookSignature.verify_header(
@@ -70,7 +71,7 @@ def _transfer_reversed(transfer: Facts) -> None:
 
 def _session_paid(session: Facts) -> None:
     metadata = session["metadata"] or {}
-    # Money that is still on its way comes with async_payment_succeeded.
+    # A delayed payment is reported by async_payment_succeeded.
     if session["payment_status"] != "paid" or "top_up" not in metadata:
         return
     topups.paid(

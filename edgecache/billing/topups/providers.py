@@ -35,7 +35,7 @@ class Payment:
 def provider() -> Callable[..., Checkout]:
     """Return the function that opens the page where a top-up is paid.
 
-    It is called as ``stripe_checkout.checkout``. Raises TopUpsUnavailable where there is none.
+    It is called as ``stripe_checkout.checkout``. Raises TopUpsUnavailable without a provider.
     """
     if not settings.TOP_UP_PROVIDER:
         raise TopUpsUnavailable

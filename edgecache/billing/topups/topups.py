@@ -1,7 +1,7 @@
 """Top-ups: requested, booked once when their payment arrives, taken back when it is reversed.
 
-Providers report in any order and more than once. What they report is recorded first and compared
-with the ledger in a second transaction, so that the last of two concurrent reports sees both.
+Providers report in any order and more than once. A report is recorded first and compared with the
+ledger in a second transaction, so that the later of two concurrent reports sees both.
 """
 
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ def _take_back(payment: str) -> None:
     with transaction.atomic():
         # The ledger says what was booked, by hand as well.
         if not Journal.objects.filter(key=f"top_up:{payment}").exists():
-            # Not arrived yet, or a payment for something else.
+            # It has not arrived yet, or it is a payment for something else.
             return
         rows = PaymentReversal.objects.filter(payment=payment)
         total_cents = rows.aggregate(total=Sum("amount_cents"))["total"] or 0

@@ -1,4 +1,4 @@
-"""Rates: what is charged now, and from when on something else is."""
+"""Rates: the current ones, and from when a new rate applies."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -33,8 +33,8 @@ EARNED: Final[LiteralString] = """
 SELECT day, node_id, hits, egress_bytes, share_ucr AS earned_ucr FROM billing_operatorday
 WHERE operator_id = %(organization)s AND day BETWEEN %(since)s AND %(until)s ORDER BY 1, 2
 """
-# The lines of an hour have one time, so a page begins behind a line's time and number: it costs
-# the same wherever it begins.
+# The lines of an hour have the same time, so a page begins after a line's time and number: every
+# page costs the same.
 STATEMENT: Final[LiteralString] = """
 SELECT l.id, l.line_id::text || '/' || l.kind AS usage_id, l.used_at, l.node_id, l.kind,
     l.quantity AS units, c.rate_ucr, c.charge_ucr, s.paid AS paid_ucr, c.share_ppm,
@@ -68,7 +68,7 @@ Row = dict[str, Any]
 def used(
     organization_id: int, since: date, until: date, *, environment_pk: int | None = None
 ) -> list[Row]:
-    """Return usage and charges by day, environment and bucket. until: the last day, included."""
+    """Return usage and charges by day, environment and bucket. until: the last day, inclusive."""
     values = _days(organization_id, since, until) | {"environment": environment_pk}
     return list(_rows(USED, values))
 
@@ -80,12 +80,12 @@ def hourly(organization_id: int, environment_pk: int, since: datetime) -> list[R
 
 
 def used_sql(organization_id: int, since: date, until: date) -> list[Row]:
-    """Return usage of SQL and charges by day and environment. until: the last day, included."""
+    """Return usage of SQL and charges by day and environment. until: the last day, inclusive."""
     return list(_rows(USED_SQL, _days(organization_id, since, until)))
 
 
 def earned(organization_id: int, since: date, until: date) -> list[Row]:
-    """Return traffic and earnings of an operator's nodes by day. until: the last day, included."""
+    """Return traffic and earnings of an operator's nodes by day. until: the last day, inclusive."""
     return list(_rows(EARNED, _days(organization_id, since, until)))
 
 

@@ -20,7 +20,7 @@ from edgecache.billing.money import HOURS_PER_MONTH, PPM, UCR_PER_CREDIT
 BATCH_LINES: Final = 20_000
 OF_CONSUMER: Final = (AccountKind.GRANTED, AccountKind.PAID, AccountKind.DEBT)
 
-# Bounds keep every plan at the lines of one batch, whatever the table holds.
+# The bounds limit every plan to the lines of one batch, however large the table is.
 DIVIDED: Final[LiteralString] = """
 WITH rate AS (
     SELECT kind, rate_ucr, begins_at, coalesce(lead(begins_at)

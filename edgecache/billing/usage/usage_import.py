@@ -1,4 +1,4 @@
-"""Importing usage lines from the brain: each once, in whatever order and how often they come."""
+"""Importing usage lines from the brain, each once, in any order and with repetitions."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ PAGE_LINES: Final = 5000
 # Tolerated difference between the brain's clock and this one.
 SKEW: Final = timedelta(minutes=5)
 OLDEST: Final = timedelta(days=40)
-# The row of Progress whose time is that at which the brain's database was from a backup.
+# The row of Progress with the time at which the brain's database was restored from a backup.
 WENT_BACK: Final = "brain_went_back"
 QUANTITIES: Final[Mapping[UsageKind, str]] = {
     UsageKind.HIT: "hits",
@@ -66,7 +66,7 @@ def import_usage(*, now: datetime, is_complete: bool = False) -> ImportResult:
         position, page = _next_page(now=now, is_complete=is_complete)
         if page["lines"]:
             done += _import_page(position, page, now=now)
-        # What is used meanwhile makes new lines: the next run takes them.
+        # Usage since then makes new lines for the next run.
         if len(page["lines"]) < PAGE_LINES:
             return done
 
@@ -91,7 +91,7 @@ def import_other(*, now: datetime, is_complete: bool) -> ImportResult:
 def store(page: Mapping[str, Any], *, now: datetime) -> tuple[int, int]:
     """Store a page of lines; return how many were new, and how many were rejected.
 
-    Raises ValueError for a page whose sums are not those of its lines: nothing of it is stored.
+    Raises ValueError for a page whose sums do not match its lines; nothing of it is stored.
     """
     _check_sums(page)
     # Settling takes lines by their id: ids must become visible in order.
@@ -123,10 +123,11 @@ def _rejected(line: Mapping[str, Any], reason: str) -> RejectedLine:
 
 
 def _counted_again(good: Mapping[UUID, list[UsageLine]], *, now: datetime) -> set[UUID]:
-    """Return the lines of hours, buckets and nodes that were charged before the brain went back.
+    """Return the lines of hours, buckets and nodes that were charged before the brain was restored.
 
-    What it had counted when the backup was made becomes lines anew, with other ids, and so does the
-    storage of an hour. What was used after the restore in the same hour is not charged, either.
+    Its counters from the backup become lines again, with other ids, and so does the storage of an
+    hour.
+    Usage after the restore in the same hour is not charged, either.
     """
     row = Progress.objects.filter(pk=WENT_BACK, updated_at__gt=now - OLDEST).first()
     lines = [one for parts in good.values() for one in parts]
@@ -153,8 +154,9 @@ def _next_page(*, now: datetime, is_complete: bool) -> tuple[int, Mapping[str, A
     position = row.position if row is not None else 0
     page = _page_after(max(position - 1, 0), is_complete=is_complete)
     if position and settings.CACHE.is_enabled and not _begins_with(page, position):
-        # A brain's database from a backup: what it numbers anew may never pass the old position.
-        # Lines that are here already change nothing.
+        # A brain restored from a backup reuses numbers, which may never pass the old position.
+        # Known lines
+        # change nothing.
         log.error("billing_brain_counts_lines_anew", position=position)
         Progress.objects.filter(pk="import", position=position).update(position=0)
         Progress.objects.update_or_create(name=WENT_BACK, defaults={"updated_at": now})
@@ -202,7 +204,7 @@ def _known(page: Mapping[str, Any]) -> set[str]:
     """Return the ids of the page's lines that were imported before."""
     ids: set[UUID] = set()
     for line in page["lines"]:
-        # What is no id is rejected with its line.
+        # A value that is not an id is rejected with its line.
         with contextlib.suppress(KeyError, ValueError):
             ids.add(UUID(line["line_id"]))
     found = UsageLine.objects.filter(line_id__in=ids).values_list("line_id", flat=True)

@@ -29,7 +29,7 @@ from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import TicketKind
 from platform_site.lib.ids import uuid7
 
-# Of a larger blob a check reads some blocks.
+# Of a larger blob a check reads some blocks only.
 LARGEST_BYTES: Final = 2 * 2**20
 TIMEOUT_S: Final = 30.0
 NOT_FOUND: Final = 404
@@ -73,7 +73,7 @@ FORWARDED: Final = CheckRoute(Path.FORWARDED)
 
 @dataclass(frozen=True, slots=True)
 class CheckTarget:
-    """What is looked at: part of a blob that a node should hold, and whose it is."""
+    """What a check reads: part of a blob that a node should hold, and its owner."""
 
     node_id: UUID
     address: Address
@@ -155,7 +155,7 @@ class NodeChecker:
     async def prepare(self, route: CheckRoute, target: CheckTarget) -> CheckRequest:
         """Return a check with its ticket, so that it can be recorded before it is made.
 
-        Raises RequestFailed for a node whose name has no address.
+        Raises RequestFailed for a node whose host name has no address.
         """
         if route.path is Path.FORWARDED:
             return CheckRequest(uuid7(), route, target, "")

@@ -1,4 +1,4 @@
-"""The tables of looks: which nodes are due, what to look at, what was found."""
+"""The tables of checks: which nodes are due, what to read, what was found."""
 
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -12,8 +12,8 @@ KEPT_DAYS: Final = 90
 # 997 days of 1,000.
 PLANNED_SHARE: Final = 0.85
 DAY_S: Final = 86_400
-# Of this many blobs next to each other one is taken at random, so that the gaps between the hashes
-# that a node holds, which it knows, say next to nothing of what is looked at.
+# One of this many adjacent blobs is chosen at random. A node knows the gaps between the hashes that
+# it holds; this way they reveal next to nothing about the choice.
 DRAWN_FROM: Final = 200
 LATEST: Final = 600
 RECHECKS: Final = 3
@@ -36,7 +36,7 @@ TAKE_DUE: Final[LiteralString] = """
         AND p.next_at <= clock_timestamp() AND done.looks < %s AND done.bytes < %s
     RETURNING p.node_id
 """
-# A brain that is killed meanwhile leaves the rest to the next one, after a minute.
+# If a brain is killed during a round, the next one takes the rest after a minute.
 TAKE_RECHECKS: Final[LiteralString] = """
     UPDATE brain_auditplan p
     SET recheck_of = n.status_at, next_at = clock_timestamp() + interval '1 minute'
@@ -70,7 +70,7 @@ BEGIN: Final[LiteralString] = """
     VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
 END: Final[LiteralString] = "UPDATE brain_look SET outcome = %s WHERE id = %s"
-# Since the node was last approved: what was judged once is not judged again.
+# Only results since the node was last approved: earlier ones were judged before.
 JUDGE: Final[LiteralString] = """
     SELECT count(DISTINCT sha256) FILTER (WHERE outcome = 'wrong') AS bad, count(*) AS looked
     FROM (SELECT l.sha256, l.outcome FROM brain_look l JOIN brain_node n ON n.id = l.node_id
@@ -102,7 +102,7 @@ FORGET: Final[LiteralString] = (
 
 
 async def take_due(database: Database, *, looks: int, limit_bytes: int) -> list[UUID]:
-    """Return the nodes to look at now, each for one brain. looks: at most, in a day."""
+    """Return the nodes to check now, each to one brain only. looks: maximum checks in a day."""
     mean_s = DAY_S / (looks * PLANNED_SHARE)
     await database.run(PLAN_NEW, [mean_s])
     rows = await database.all(TAKE_DUE, [mean_s, looks, limit_bytes])
@@ -115,7 +115,7 @@ async def take_rechecks(database: Database) -> list[UUID]:
 
 
 async def draw(database: Database, node_id: UUID, operator: int | None, at: bytes) -> Any:
-    """Return a blob that a node holds, and a bucket that names it; None if there is none.
+    """Return a blob that a node holds, and a bucket that names it, or None.
 
     at: a random hash.
     """
@@ -145,7 +145,7 @@ async def judge(database: Database, node_id: UUID) -> tuple[int, int]:
 
 
 async def failed_ways(database: Database, node_id: UUID) -> set[tuple[str, str]]:
-    """Return the paths and addresses over which wrong bytes came lately."""
+    """Return the paths and addresses over which wrong bytes recently arrived."""
     return {(row.path, row.vantage) for row in await database.all(FAILED_WAYS, [node_id])}
 
 

@@ -1,4 +1,4 @@
-"""Settings of audits: how many looks, how many bytes, from where, and what is too much."""
+"""Settings of audits: how many checks and bytes, from which addresses, and how many may fail."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ PER_CENT: Final = 100
 
 
 class Vantage(NamedTuple):
-    """An address of this machine that looks come from. seen: what nodes see, behind a NAT."""
+    """An address of this machine for checks. seen: the address that nodes see, behind a NAT."""
 
     local: str
     seen: str

@@ -70,7 +70,7 @@ class CdnApi:
     ) -> None:
         """Serve one request; errors are sent as short texts.
 
-        bucket_id: of the bucket whose host the request is for; there the whole path is the key.
+        bucket_id: set if the request's host belongs to a bucket; the whole path is then the key.
         """
         try:
             await self._serve(scope, exchange, bucket_id)
@@ -110,7 +110,7 @@ class CdnApi:
         except OriginChanged:
             if exchange.is_answered:
                 raise
-            # The bytes are lost, and the origin has a newer version: send that one.
+            # The bytes are lost, and the origin has a newer version: send that instead.
             result = await self._lookup.fetch(request, above=result.version.generation)
             await self._deliver(scope, exchange, request, result)
 
@@ -231,7 +231,7 @@ class CdnApi:
 
 
 def _object_headers(version: ObjectVersion) -> list[tuple[str, str]]:
-    """Return the headers of an object, whose origin does not speak plain HTTP."""
+    """Return the headers of an object from an origin that does not speak plain HTTP."""
     etag = [("etag", f'"{version.etag}"')] if version.etag else []
     modified = http_date(int(version.last_modified.timestamp()))
     return [

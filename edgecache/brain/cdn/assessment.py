@@ -38,8 +38,9 @@ class Assessment:
     def __call__(self, response: OriginResponse) -> Cacheability:
         """Return the decision.
 
-        Raises OriginFailed for a response that is none, and for an error where the stored response
-        is used instead; OriginChanged for a 304 that confirms another response.
+        Raises OriginFailed for an unusable response, and for an error that the stored response
+        replaces;
+        OriginChanged for a 304 that confirms another response.
         """
         if response.status == CONFIRMED and self.stale is not None and self.stored is not None:
             return self._confirmed(response, self.stale, self.stored)

@@ -1,4 +1,4 @@
-"""What of a client's request goes to the origin, and what of it is part of the key.
+"""Which parts of a client's request go to the origin, and which are part of the key.
 
 A header that goes to the origin can change its response, so it belongs in the key; otherwise one
 client could decide what all others get (cache poisoning). By default these go there:
@@ -8,8 +8,9 @@ client could decide what all others get (cache poisoning). By default these go t
 - Accept and Accept-Language, once Vary of the URL's response has named them; then keyed.
 
 A bucket may list more headers (``forwarded_headers``): each one goes to the origin and is keyed,
-whatever Vary says. ``*`` sends all end-to-end headers but those withheld, and only Vary keys them:
-for origins that are known to send it. Authorization is never keyed; RFC 9111 §3.5 applies.
+whatever Vary says. ``*`` sends all end-to-end headers except those withheld, and only Vary keys
+them: use it for origins that are known to send Vary. Authorization is never keyed; RFC 9111 §3.5
+applies.
 """
 
 import hashlib
@@ -42,7 +43,8 @@ RESERVED: Final = HOP_BY_HOP | {
     "range",
     "via",
 }
-# Who the client is, and headers that frameworks build links and routes from: ``*`` leaves them out.
+# Headers that identify the client, or that frameworks build links and routes from; ``*`` omits
+# them.
 WITHHELD: Final = RESERVED | {
     AUTHORIZATION,
     COOKIE,
@@ -132,10 +134,11 @@ class KeyPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a URL names: the key, and the path and query that say it.
+    """The key that a URL names, and the path and query that name it.
 
-    path: of the key, as the client sent it. spelling: '' where it is the usual one, else a digest:
-    an origin may tell ``%2F`` from ``/``.
+    path: the key's path, as the client sent it.
+    spelling: '' for the usual one, otherwise a digest, because an origin may tell ``%2F`` from
+    ``/``.
     """
 
     key: str
@@ -151,7 +154,7 @@ def query_name(query: str) -> str:
 
 
 def codings(accepted: str) -> str:
-    """Return the content codings that a client accepts, of those that are worth a variant."""
+    """Return the content codings that a client accepts, limited to those that have a variant."""
     weights: dict[str, str] = {}
     for member in accepted.lower().split(","):
         coding, _, parameters = member.partition(";")

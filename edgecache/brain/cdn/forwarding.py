@@ -1,10 +1,10 @@
-"""POST, PUT, PATCH and DELETE on ``/p/…``, for buckets whose owner allows to forward them.
+"""POST, PUT, PATCH and DELETE on ``/p/…``, for buckets that forward them.
 
 Off by default: anyone may send to the public name, and an origin may trust its clients. A request
 carries only the client's own credentials, not the origin's, and no cookies. The body is received
 completely first, so that a slow client does not occupy a connection to the origin. Responses are
 not stored. Every brain forgets what they invalidate (RFC 9111 §4.4) before the client gets the
-response, even if this brain dies in between.
+response, even if this brain crashes before that.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ from edgecache.runtime.futures import retrieve
 from edgecache.runtime.shares import Shares
 
 BODY_LIMIT_BYTES: Final = 8 * 2**20
-# Of all buckets together; one organization gets a fifth at most.
+# Forwarded requests of all buckets; one organization gets a fifth at most.
 FORWARDS: Final = 1024
 SPARE: Final = 4
-# Per bucket, so that one bucket's clients cannot block another's.
+# Forwarded requests of a bucket, so that its clients cannot block another bucket's.
 FORWARD_LIMIT: Final = 32
 # At the limit, the client that sends or reads slowest, below this rate, is cut after this time.
 SLOW_AFTER_S: Final = 5.0
@@ -70,8 +70,8 @@ class ForwardingRefused(Exception):
 class RunningForward:
     """A running request.
 
-    began: the loop's time when its body was first read, else NEVER. answered: when its response
-    began, else NEVER.
+    began: the loop's time when its body was first read, or NEVER.
+    answered: the loop's time when its response began, or NEVER.
     """
 
     bucket_id: int

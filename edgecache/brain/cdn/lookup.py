@@ -33,7 +33,7 @@ from edgecache.brain.values import ObjectVersion, check_key, check_url_key
 
 log = structlog.get_logger(__name__)
 
-# How often a request shares a fetch whose response turns out to be another variant.
+# How often a request joins a fetch whose response is for another variant.
 SHARED_LIMIT: Final = 3
 NEGATIVE_WAIT_S: Final = 0.05
 STORING_S: Final = 1.0
@@ -73,7 +73,7 @@ class Attempt:
 
 
 class NotCached(Exception):
-    """The client accepts a stored response only, and there is none (RFC 9111 §5.2.1.7)."""
+    """The client only accepts a stored response, and there is none (RFC 9111 §5.2.1.7)."""
 
 
 class Lookup:
@@ -97,7 +97,7 @@ class Lookup:
             if negative is not None:
                 return negative
             is_news = request.is_http and await self._vary.recall(request.bucket.id, request.target)
-            # A fetch that has ended since has stored its response meanwhile.
+            # A fetch that ended since then has stored its response.
             if is_news or (running is not None and self._fetches.get(running.name) is not running):
                 version, _ = await self._find(request)
         if version is None:
@@ -128,7 +128,7 @@ class Lookup:
         await self._keeping.stop()
 
     async def _find(self, request: CdnRequest) -> tuple[ObjectVersion | None, SharedFetch | None]:
-        """Return what is stored, and the fetch of the same name that was running before."""
+        """Return the stored response, and the fetch of the same name that was running before."""
         # Only an origin that speaks plain HTTP has something at its root.
         check = check_key if request.cache_url.driver is None else check_url_key
         bucket_id, key = request.bucket.id, check(request.key)
@@ -136,7 +136,7 @@ class Lookup:
         running = self._fetches.get((bucket_id, key, variant))
         version = await self._directory.find(bucket_id, key, variant)
         while version is None and variant != self._variant(request):
-            # Vary was learned meanwhile, from a response that may be this variant.
+            # Vary has become known from a response that may be this variant.
             variant = self._variant(request)
             version = await self._directory.find(bucket_id, key, variant)
         fetch = self._fetches.get((bucket_id, key, variant))
@@ -158,7 +158,10 @@ class Lookup:
     ) -> LookupResult:
         """Fetch from the origin, whatever is stored.
 
-        above: a generation whose bytes are lost. replaced: what is stored. Raises as ``find`` does.
+        above: a generation whose bytes are lost.
+        replaced: the stored response.
+
+        Raises as ``find`` does.
         """
         if request.only_if_cached:
             raise NotCached
@@ -170,7 +173,7 @@ class Lookup:
             keeping = self._keeping.add(
                 self._keep_negative(request, attempt, result.stored, opened)
             )
-            # Most have come whole by now; a slow one must not hold back its first bytes.
+            # Most are complete by now; a slow one must not delay its first bytes.
             await asyncio.wait({keeping}, timeout=NEGATIVE_WAIT_S)
         return result
 
@@ -232,7 +235,7 @@ class Lookup:
             if fetch.cacheability.is_stored and is_wanted:
                 return opened, attempt
             if not is_news:
-                # It is not for all clients, whatever it varies on.
+                # It is not for all clients, regardless of Vary.
                 break
             found = await self._kept_since(request, fetch)
             if found is not None:
@@ -294,7 +297,7 @@ class Lookup:
         policy, target = request.policy, request.target
         sent = policy.sent(request.fields, known)
         conditions = rules.conditions(stored) if stored is not None else []
-        # What one client's credentials get says nothing of what is stored for all.
+        # A response to one client's credentials says nothing about the one stored for all.
         replaced = None if AUTHORIZATION in sent else stale
         stale = stale if conditions else None
         assess = Assessment(

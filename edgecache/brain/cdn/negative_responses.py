@@ -1,6 +1,6 @@
-"""Responses that say that a URL has nothing, kept in memory for two seconds.
+"""Responses that a URL does not exist, kept in memory for two seconds.
 
-In memory, because those who look for what is not there would fill the directory.
+In memory, because clients that request random URLs would fill the directory.
 """
 
 import time

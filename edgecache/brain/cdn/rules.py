@@ -39,15 +39,15 @@ HOP_BY_HOP: Final = frozenset(
 )
 # X-Accel-Redirect names a file or a location of nginx: any tenant's, so only the brain may say it.
 NGINX: Final = "x-accel-"
-# RFC 9111 §4.2.2: a tenth of the time since the last change, but no more than a day.
+# RFC 9111 §4.2.2: a tenth of the time since the last change, at most a day.
 HEURISTIC_SHARE: Final = 0.1
 HEURISTIC_MOST_S: Final = 86_400
 # RFC 9110 §15.1: these may be reused without explicit freshness.
 HEURISTIC: Final = frozenset({200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501})
 UNDERSTOOD: Final = frozenset(status.value for status in HTTPStatus) - {206, 304}
-# Responses of which a stale one may take the place (RFC 5861 §4).
+# Responses that a stale one may replace (RFC 5861 §4).
 ERRORS: Final = frozenset({500, 502, 503, 504})
-# They say nothing of the content, so what is stored stays.
+# Temporary errors: they do not invalidate the stored response.
 TRANSIENT: Final = ERRORS | {429}
 # The directory keeps no larger head: it is held in memory.
 HEAD_LIMIT_CHARS: Final = 16_384
@@ -61,7 +61,7 @@ TARGETED: Final = re.compile(
     r"(?!(?:s-maxage|max-age|stale-while-revalidate|stale-if-error)=\")"
     r"[a-z*][a-z0-9_.*-]*(?:=(?:-?\d{1,15}|\?[01]|\"[^\"]*\"|[A-Za-z*][\w.:/*-]*))?"
 )
-# RFC 9110 §5.6.7: IMF-fixdate, RFC 850 and asctime; what is none of these is no time.
+# RFC 9110 §5.6.7: IMF-fixdate, RFC 850 and asctime; nothing else is a date.
 DATES: Final = re.compile(
     r"[a-z]{3}, \d\d [a-z]{3} \d{4} \d\d:\d\d:\d\d GMT"
     r"|[a-z]{6,9}, \d\d-[a-z]{3}-\d\d \d\d:\d\d:\d\d GMT"
@@ -288,8 +288,10 @@ def conditions(stored: StoredResponse) -> list[tuple[str, str]]:
 def invalidated(target: str, status: int, headers: Pairs) -> tuple[str, ...]:
     """Return the URLs whose stored responses an unsafe request invalidates (RFC 9111 §4.4).
 
-    target: the request's URL. headers: of the response, lower-case names. An error invalidates
-    nothing; a response invalidates URLs of its own origin only.
+    target: the request's URL.
+    headers: the response's, with lower-case names.
+
+    An error invalidates no URL, and a response only URLs of its own origin.
     """
     if not 200 <= status < 400:
         return ()

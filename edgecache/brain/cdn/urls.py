@@ -37,7 +37,7 @@ class CacheUrl:
 
     @property
     def url(self) -> str:
-        """Return the URL at the origin, '' where there is none. Raises KeyRefused."""
+        """Return the URL at the origin, '' if the bucket has no HTTP origin. Raises KeyRefused."""
         if self.driver is None:
             return ""
         return self.driver.url(self.target.key, self.target.query, path=self.target.path)

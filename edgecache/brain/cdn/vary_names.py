@@ -21,7 +21,7 @@ class VaryNames:
         self._names: OrderedDict[tuple[int, Target], tuple[str, ...]] = OrderedDict()
 
     def of(self, bucket_id: int, target: Target) -> tuple[str, ...]:
-        """Return the names; () for a URL whose responses do not vary, as far as is known."""
+        """Return the names; () for a URL whose responses are not known to vary."""
         return self._names.get((bucket_id, target), ())
 
     def learn(self, bucket_id: int, target: Target, names: tuple[str, ...]) -> None:

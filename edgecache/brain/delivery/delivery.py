@@ -53,7 +53,7 @@ class Delivery(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """True if it is all of a blob whose hash is known."""
+        """True if it is a whole blob with a known hash."""
         return self.span.start == 0 and self.span.length == self.size and bool(self.sha256)
 
     def headers_with_length(self) -> list[tuple[str, str]]:

@@ -29,9 +29,9 @@ class BlockChecks:
         self._is_wrong = False
 
     def accept(self, data: bytes) -> bytes:
-        """Take the next bytes; return the complete and correct blocks, perhaps none.
+        """Take the next bytes; return the complete and correct blocks, maybe none.
 
-        Those before a wrong one are sent first. Raises WrongBytes.
+        Raises WrongBytes, after the correct blocks before the wrong one were returned.
         """
         if self._is_wrong:
             self._is_wrong = False

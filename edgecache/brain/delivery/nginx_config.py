@@ -61,7 +61,7 @@ server {{
     }}
 }}
 """
-# Each file is opened anew: the brain has just looked at what has its name.
+# Each file is opened again: the brain has just checked the file of this name.
 STORE: Final = """
     # Reached only by the brain's X-Accel-Redirect, to a file of a worker on this machine.
     location {prefix}/{name}/ {{

@@ -102,7 +102,7 @@ class NginxOffload:
         return bool(token) and any(hmac.compare_digest(token, each) for each in self._tokens)
 
     def client_of(self, scope: Scope) -> str:
-        """Return the client's address: as nginx reports it, else the peer's."""
+        """Return the client's address as nginx reports it, or the peer's."""
         if self.is_used(scope):
             return scope.headers.get(CLIENT_HEADER) or scope.client_address
         return scope.client_address
@@ -115,7 +115,7 @@ class NginxOffload:
         return stores
 
     def source(self, delivery: Delivery, scope: Scope) -> WorkerSource | None:
-        """Return the worker whose file nginx may send for a delivery, None if there is none."""
+        """Return the worker whose file nginx may send for a delivery, or None."""
         stores = self.stores(scope)
         if not stores or delivery.is_verified or delivery.status != 200 or not delivery.is_whole:
             return None

@@ -40,19 +40,20 @@ class OwnFiles:
         self._sent: OrderedDict[bytes, None] = OrderedDict()
 
     def has_sent(self, sha256: bytes) -> bool:
-        """True if these bytes were sent from a file lately."""
+        """True if these bytes were recently sent from a file."""
         return sha256 in self._sent
 
     async def open(self, delivery: Delivery) -> FileBody | None:
         """Return the bytes of a delivery, None if they are few or no verified file has them.
 
-        A file that is not verified will be, behind the request.
+        A file that is not verified yet is verified in the background.
         """
         sha256, (start, length) = delivery.sha256, delivery.span
         if length <= MIN_BYTES or not sha256 or delivery.is_verified:
             return None
         paths = (self._staging.origin_path(sha256), self._staging.blob_path(sha256))
-        # The kernel knows where a file is that it sent lately; others may have to be looked for.
+        # The kernel has the location of a recently sent file in memory; others may take a disk
+        # access.
         if sha256 in self._sent:
             opened = _open(*paths)
         else:
@@ -91,6 +92,6 @@ def _open(*paths: Path) -> _Opened | None:
 
 
 def _close(opened: _Opened | None) -> None:
-    """Close a file that was opened for a client who is gone."""
+    """Close a file that was opened for a client that has disconnected."""
     if opened is not None:
         os.close(opened[1])

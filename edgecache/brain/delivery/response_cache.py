@@ -1,9 +1,9 @@
-"""Decisions how GETs of popular objects are answered, used again while nothing has changed.
+"""Decisions how GETs of popular objects are answered, reused while they are valid.
 
-A request is parsed, authenticated and authorized first. What remains, the response to a plain GET
-of a whole object, follows from the bucket, the version in the directory and the nodes that hold it.
-An entry is used only while all of these are the same; requests with ranges, conditions or other
-headers in the place of the object's are decided anew.
+A request is parsed, authenticated and authorized first. Then the response to a plain GET of a whole
+object depends only on the bucket, the version in the directory and the nodes that hold it. An
+entry is used while all of these are the same. Requests with ranges, conditions or headers that
+override the object's are not cached.
 """
 
 from dataclasses import dataclass
@@ -32,10 +32,11 @@ class ResponseKey(NamedTuple):
 
 @dataclass(slots=True)
 class CachedPlan:
-    """A decision, and what it follows from.
+    """A decision, and what it depends on.
 
-    holders: nodes that hold the bytes. region: of the first client. stamp: when this was last
-    compared with what the brain knows.
+    holders: nodes that hold the bytes.
+    region: the first client's.
+    stamp: when the entry was last compared with the current state.
     """
 
     bucket: BucketInfo
@@ -59,7 +60,7 @@ class ResponseCache:
         self._entries: FairCache[ResponseKey, CachedPlan] = FairCache(ENTRY_LIMIT)
 
     def find(self, key: ResponseKey, bucket: BucketInfo) -> CachedPlan | None:
-        """Return the entry if deciding anew would come to the same.
+        """Return the entry if it is still what would be decided now.
 
         bucket: as this request's authorization found it.
         """
@@ -85,7 +86,7 @@ class ResponseCache:
         *,
         region: str,
     ) -> None:
-        """Store a decision about a whole object, unless it has changed meanwhile."""
+        """Store a decision about a whole object, unless the object has changed since."""
         headers_bytes = sum(len(name) + len(value) for name, value in delivery.headers)
         if not delivery.is_hit or headers_bytes > HEADERS_LIMIT_BYTES:
             return

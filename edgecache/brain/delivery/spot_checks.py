@@ -1,7 +1,7 @@
-"""Spot checks: one in 64 of the reads that need no worker is served by a worker nevertheless.
+"""Spot checks: one in 64 of the reads that need no worker is served by a worker.
 
-So the workers' bytes are checked again and again, and workers learn what is read often. For one
-blob ten a second suffice, however often it is read.
+They keep checking the workers' bytes, and tell workers what is read often. One blob is checked at
+most ten times a second.
 """
 
 import random

@@ -154,10 +154,11 @@ class Streamer:
             )
 
     async def check_for(self, delivery: Delivery) -> BlockChecks:
-        """Return how a delivery's bytes are checked: block by block.
+        """Return how a delivery's blocks are checked.
 
-        Against SHA-256 where a node is not the platform's own, else against a CRC, which finds
-        accidental damage. Raises DatabaseUnavailable, OriginChanged.
+        With SHA-256 if a node does not belong to the platform, otherwise with a CRC, which finds
+        accidental
+        damage. Raises DatabaseUnavailable, OriginChanged.
         """
         span, size, sha256 = delivery.span, delivery.size, delivery.sha256
         is_trusted = not (delivery.is_verified or self._worker_reads.is_foreign(delivery))
@@ -172,7 +173,7 @@ class Streamer:
         return BlockChecks(matches, blocks.block_bytes, span, size)
 
     def _must_ask_worker(self, delivery: Delivery) -> bool:
-        # The operators of foreign nodes are paid for what is read from them.
+        # The operators of foreign nodes are paid for reads from them.
         is_foreign = self._worker_reads.is_foreign(delivery)
         return is_foreign or self._spot_checks.is_due(delivery.sha256)
 
@@ -240,7 +241,7 @@ class Streamer:
     async def _sent_by_workers(
         self, delivery: Delivery, response: _Response, started: float
     ) -> bool:
-        """Send a large delivery from workers; False if the last one has broken off, too."""
+        """Send a large delivery from workers; False if the last one has failed, too."""
         check = await self.check_for(delivery)
         for source in delivery.sources:
             try:
@@ -258,7 +259,7 @@ class Streamer:
                 self._worker_reads.note_wrong_bytes(delivery, source.node_id)
             else:
                 return True
-            # Who broke off is not paid for what others send.
+            # A worker that failed is not paid for bytes from others.
             response.node_id = None
             check.change_source()
         return False

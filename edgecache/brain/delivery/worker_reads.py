@@ -70,9 +70,11 @@ class WorkerReads:
         *,
         has_begun: bool,
     ) -> AsyncGenerator[bytes]:
-        """Yield the bytes that a worker sends, as far as the check lets them pass.
+        """Yield a worker's bytes that pass the check.
 
-        has_begun: some were sent already, and the response would be cut short for want of a place.
+        has_begun: a part of the response was sent, so that it would be cut short if no slot is
+        free.
+
         Raises RequestFailed, WrongBytes, Overloaded.
         """
         async with self._request(

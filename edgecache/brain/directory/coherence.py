@@ -4,9 +4,9 @@ Every write announces, inside its transaction, what it changed. Each brain liste
 of its own and renews a lease on it once a second. A brain uses its in-memory caches only while that
 lease is valid; one that lost its listener empties them before it uses them again. A write that must
 be seen by all returns when every brain with a valid lease has acknowledged it, or when that lease
-has expired. A brain that starts greets the others first and uses no caches until they have
-acknowledged that: from then on they wait for it. A brain that waits for long greets them again,
-because an acknowledgement is lost when a listener is. A single brain never waits.
+has expired. A new brain begins with a handshake: it uses no caches until the others have
+acknowledged it, and they wait for it from then on. A brain that waits for long repeats the
+handshake, because a lost listener loses acknowledgements. A single brain never waits.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ MARGIN_S: Final = 1.0
 RENEW_S: Final = 1.0
 RETRY_S: Final = 0.25
 ACK_LIMIT_S: Final = 8.0
-# A greeting is repeated after this time; so is one for a change that has waited for this long.
-GREETING_S: Final = 2.0
+# A handshake is repeated after this time, and begun for a change that has waited for this long.
+HANDSHAKE_S: Final = 2.0
 PATIENCE_S: Final = 1.0
 # PostgreSQL refuses a payload of 8,000 bytes.
 PAYLOAD_BYTES: Final = 7_500
-HELLO: Final = "hello"
+HANDSHAKE: Final = "hello"
 CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 Announcement = tuple[Any, ...]
@@ -74,25 +74,26 @@ class AnnouncingTransaction(Connection):
 class Pending:
     """A change that waits for acknowledgements.
 
-    peers: the brains that must acknowledge it, None before the commit. is_blind: it was committed
-    while this brain had no lease and may not know all peers. is_greeted: a greeting has succeeded
-    since, which replaces the acknowledgements. since: when it was committed, by ``_clock``.
+    peers: the brains that must acknowledge it, None before the commit.
+    peers_unknown: it was committed while this brain had no lease and may not know all peers.
+    has_handshake: a handshake has succeeded since, which replaces the acknowledgements.
+    since: when it was committed, by ``_clock``.
     """
 
-    __slots__ = ("acked", "is_blind", "is_greeted", "peers", "since")
+    __slots__ = ("acked", "has_handshake", "peers", "peers_unknown", "since")
 
     def __init__(self) -> None:
         self.acked: set[UUID] = set()
         self.peers: frozenset[UUID] | None = None
-        self.is_blind = False
-        self.is_greeted = False
+        self.peers_unknown = False
+        self.has_handshake = False
         self.since = 0.0
 
     def is_seen(self, living: set[UUID]) -> bool:
         """True if every brain that may use its in-memory caches has seen it."""
-        if self.is_greeted:
+        if self.has_handshake:
             return True
-        return not self.is_blind and not (self.peers or frozenset()) & living - self.acked
+        return not self.peers_unknown and not (self.peers or frozenset()) & living - self.acked
 
 
 class Coherence:
@@ -105,13 +106,13 @@ class Coherence:
         self._subscribers: dict[str, list[Listener]] = {}
         self._on_loss: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
-        self._greeting: asyncio.Task[None] | None = None
+        self._handshake: asyncio.Task[None] | None = None
         self._lease_until = 0.0
-        self._is_greeted = False
+        self._has_handshake = False
         self._number = 0
         self._peers: set[UUID] = set()
         self._pending: dict[int, Pending] = {}
-        # Changes committed before a greeting: its acknowledgement covers them.
+        # Changes committed before a handshake: its acknowledgement covers them.
         self._earlier: dict[int, list[Pending]] = {}
         self._wakeup = asyncio.Condition()
         # Rises with everything that may invalidate an in-memory cache.
@@ -120,7 +121,7 @@ class Coherence:
     @property
     def is_current(self) -> bool:
         """True if this brain may use its in-memory caches."""
-        return self._is_greeted and _clock() < self._lease_until
+        return self._has_handshake and _clock() < self._lease_until
 
     @property
     def peers(self) -> frozenset[UUID]:
@@ -156,7 +157,7 @@ class Coherence:
 
     async def stop(self) -> None:
         """Stop listening and end the lease, so that no brain waits for this one."""
-        for task in (self._greeting, self._task):
+        for task in (self._handshake, self._task):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -194,11 +195,12 @@ class Coherence:
                 payloads = self._payloads(change.announcements, number, wants_ack=wait_for_acks)
                 if payloads:
                     await change.run(NOTIFY, [CHANNEL, payloads])
-            # A brain that starts later reads what is committed; and while the lease is valid no
-            # brain has started without a greeting.
+            # A brain that starts later reads the committed state; and while the lease is valid no
+            # brain has
+            # started without a handshake.
             pending.peers = frozenset(self._peers)
             pending.since = _clock()
-            pending.is_blind = pending.since >= self._lease_until
+            pending.peers_unknown = pending.since >= self._lease_until
             for topic, *values in change.announcements:
                 self._notify_subscribers(topic, values)
             if wait_for_acks and payloads:
@@ -274,14 +276,14 @@ class Coherence:
             # Reads that began before LISTEN may have missed an announcement.
             self._forget()
             await self._renew(connection)
-            self._start_greeting()
+            self._start_handshake()
             due = _clock() + RENEW_S
             while True:
                 await self._take_in(connection, due - _clock())
                 if _clock() >= due:
                     await self._renew(connection)
                     due = _clock() + RENEW_S
-                    self._greet_for_late()
+                    self._repeat_handshake()
 
     async def _renew(self, connection: psycopg.AsyncConnection[Any]) -> None:
         begun = _clock()
@@ -290,7 +292,8 @@ class Coherence:
             living = await (await connection.execute(LIVING, [self._id])).fetchall()
         self._peers = {row[0] for row in living}
         # Announcements before the renewal have arrived with its result; they are processed before
-        # the renewal counts, and may include a new brain's greeting.
+        # the
+        # renewal counts, and may include a new brain's handshake.
         await self._take_in(connection, 0)
         self._lease_until = begun + LEASE_S - MARGIN_S
         await self._wake()
@@ -313,7 +316,7 @@ class Coherence:
     def _take(self, payload: str, acks: dict[str, list[int]]) -> None:
         sender, number, wants_ack, announcements = orjson.loads(payload)
         for topic, *values in announcements:
-            if topic == HELLO and sender != self._hex:
+            if topic == HANDSHAKE and sender != self._hex:
                 self._peers.add(UUID(sender))
             # Own announcements count, too: the task that made the change may be cancelled.
             self._notify_subscribers(topic, values)
@@ -334,46 +337,46 @@ class Coherence:
         for listener in self._subscribers.get(topic, ()):
             listener(*values)
 
-    def _start_greeting(self) -> None:
-        if self._greeting is not None:
-            self._greeting.cancel()
-        self._greeting = asyncio.create_task(self._greet())
+    def _start_handshake(self) -> None:
+        if self._handshake is not None:
+            self._handshake.cancel()
+        self._handshake = asyncio.create_task(self._shake_hands())
 
-    def _greet_for_late(self) -> None:
-        """Greet again if a change waits for an acknowledgement that may never come.
+    def _repeat_handshake(self) -> None:
+        """Repeat the handshake if an acknowledgement is late and may have been lost.
 
         Another brain's listener was lost when it was announced; or PostgreSQL was frozen: the lease
         expired before the commit, and the listener survived.
         """
         since = _clock() - PATIENCE_S
         late = [row for row in self._pending.values() if row.peers is not None]
-        is_greeting = self._greeting is not None and not self._greeting.done()
-        if not is_greeting and any(row.is_blind or row.since < since for row in late):
-            self._start_greeting()
+        is_running = self._handshake is not None and not self._handshake.done()
+        if not is_running and any(row.peers_unknown or row.since < since for row in late):
+            self._start_handshake()
 
-    async def _greet(self) -> None:
+    async def _shake_hands(self) -> None:
         while True:
-            # Acknowledgements may have been lost with the listener: the greeting's replaces them.
+            # Acknowledgements may have been lost with the listener; the handshake's replaces them.
             earlier = [row for row in self._pending.values() if row.peers is not None]
             number = self._number + 1
             self._earlier = {number: earlier}
             try:
-                async with self.transaction(ack_limit_s=GREETING_S) as change:
-                    change.announce(HELLO)
+                async with self.transaction(ack_limit_s=HANDSHAKE_S) as change:
+                    change.announce(HANDSHAKE)
             except DatabaseUnavailable:
                 await asyncio.sleep(RETRY_S)
             else:
-                self._is_greeted = True
+                self._has_handshake = True
                 for pending in earlier:
-                    pending.is_greeted = True
+                    pending.has_handshake = True
                 break
         await self._wake()
 
     def _lose(self) -> None:
         self._lease_until = 0.0
-        self._is_greeted = False
-        if self._greeting is not None:
-            self._greeting.cancel()
+        self._has_handshake = False
+        if self._handshake is not None:
+            self._handshake.cancel()
         self._forget()
 
     def _forget(self) -> None:

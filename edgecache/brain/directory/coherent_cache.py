@@ -29,8 +29,8 @@ class _Invalidations:
 class CoherentCache(Generic[K, V]):
     """Values by key. An announcement of the topic names the row whose value is forgotten.
 
-    One that names none is of the row None, for a value that all rows make together. A lost
-    connection empties it.
+    An announcement without a row is for the row None: a value that depends on all rows. A lost
+    connection empties the cache.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class CoherentCache(Generic[K, V]):
         return self._known.get(key) if self._coherence.is_current else None
 
     async def get(self, key: K, load: Callable[[], Coroutine[Any, Any, V | None]]) -> V | None:
-        """Return a value; None, which is not remembered, where there is none.
+        """Return a value; None if ``load`` returns None, which is not remembered.
 
-        load: reads it from the database. Raises what it raises.
+        load: reads the value from the database. Raises what it raises.
         """
         if not self._coherence.is_current:
             # A read that has begun may be outdated, and no announcement would say so.
@@ -89,7 +89,8 @@ class CoherentCache(Generic[K, V]):
             self._known.clear()
             self._keys.clear()
         if key in self._known:
-            # Perhaps of another row: a bucket that was made anew under its name.
+            # It may belong to another row: a bucket was deleted and another one created with its
+            # name.
             self._keys[self._row_of(self._known[key])].discard(key)
         self._known[key] = value
         self._keys.setdefault(row, set()).add(key)

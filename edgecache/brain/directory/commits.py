@@ -318,8 +318,9 @@ async def forget_keys(
 ) -> tuple[int, FreedSpace]:
     """Delete keys from the directory, and leave a record for running fetches.
 
-    queries: with each key what names the only query (``cdn.cache_keys``) whose response is deleted.
-    Returns the number of objects and the freed space. ``lock_keys`` came before.
+    queries: by key, what names the only query (``cdn.cache_keys``) whose response is deleted.
+
+    Returns the number of objects and the freed space. Call ``lock_keys`` first.
     """
     keys = list(keys)
     generation = await next_generation(change)
@@ -329,7 +330,7 @@ async def forget_keys(
     else:
         gone = await change.all(FORGET_QUERIES, [keys, list(queries), bucket_id])
     released = await release(change, {row.blob_id for row in gone})
-    # Of a query, too: caches may always forget more.
+    # Also for a single query: caches may always forget more.
     announce_keys(change, bucket_id, keys, generation)
     return len(gone), released
 
@@ -346,7 +347,7 @@ def announce_keys(
 
 
 async def release(change: Connection, blobs: Iterable[bytes]) -> FreedSpace:
-    """Release blobs whose objects were just deleted; garbage collection removes them."""
+    """Release blobs whose objects were deleted; garbage collection removes them."""
     wanted = sorted(set(blobs))
     if not wanted:
         return FreedSpace(0, frozenset())
@@ -356,7 +357,7 @@ async def release(change: Connection, blobs: Iterable[bytes]) -> FreedSpace:
 
 
 async def release_stored(change: Connection, blobs: Iterable[bytes]) -> None:
-    """Release blobs whose stored objects were just deleted."""
+    """Release blobs whose stored objects were deleted."""
     wanted = sorted(set(blobs))
     if wanted:
         await release(change, wanted)

@@ -141,7 +141,7 @@ class Directory:
         # A cancelled caller must not cancel the read for the others.
         found = await asyncio.shield(watch.task)
         if found is None and self.coherence.is_current:
-            # With many callers this one may resume late: a fetch may have stored it meanwhile.
+            # With many callers this one may resume late: a fetch may have stored it by now.
             return self.index.get(name)
         return found
 

@@ -38,7 +38,7 @@ FORGET: Final = (
     f" (SELECT id FROM brain_cachedobject WHERE id = ANY(%(ids)s) AND {IS_EXPIRED}"
     " FOR UPDATE SKIP LOCKED) RETURNING bucket_id, key, blob_id"
 )
-# Of one bucket after another, by the same index.
+# Reads one bucket after another, by the same index.
 FORGET_OLD: Final = (
     "DELETE FROM brain_cachedobject WHERE id IN"
     " (SELECT c.id FROM brain_bucket b CROSS JOIN LATERAL (SELECT id FROM brain_cachedobject"
@@ -57,7 +57,7 @@ OLDEST_KEPT: Final = (
 
 
 class Position(NamedTuple):
-    """The last row that a pass has read."""
+    """The last row that was read."""
 
     bucket: int
     at: datetime | str
@@ -99,7 +99,7 @@ async def forget_excess(coherence: Coherence, limit: int) -> int:
 
 
 async def _forget_next(coherence: Coherence, after: Position) -> tuple[Position | None, int]:
-    """Forget what has expired of the next rows; return the last of these, and a number."""
+    """Forget the expired ones of the next rows; return the last of these rows, and a number."""
     async with coherence.transaction(wait_for_acks=False, timeout_s=STEP_TIMEOUT_S) as change:
         page = await change.all(NEXT, {**after._asdict(), "days": KEPT_DAYS, "read": READ})
         if not page:

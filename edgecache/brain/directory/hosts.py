@@ -23,9 +23,9 @@ TOPIC: Final = "hosts"
 # The maximum length of a domain (RFC 1035 §2.3.4); the number of remembered look-ups.
 NAME_LIMIT: Final = 253
 NAMES_KEPT: Final = 1024
-# Of a bucket.
+# Maximum hosts of a bucket.
 MAX_HOSTS_PER_BUCKET: Final = 20
-# Of one round of DNS checks.
+# Hosts in one round of DNS checks.
 ROUND: Final = 100
 AGAIN_AFTER_HOURS: Final = 20
 # The record may be missing for a while when a zone is moved.
@@ -133,7 +133,7 @@ class Hosts:
         return None if known is None else known.get(host_name(authority))
 
     async def bucket_id(self, authority: str) -> int | None:
-        """Return the bucket of a Host header, None if it is no bucket's.
+        """Return the bucket of a Host header, None if it belongs to no bucket.
 
         Raises DatabaseUnavailable.
         """
@@ -158,10 +158,12 @@ class Hosts:
     async def prove(
         self, tenant: Tenant, bucket_id: int, host: str, *, token: str, seen: list[str]
     ) -> tuple[HostInfo, LapsedHost | None]:
-        """Add a host to a bucket whose token was just seen in the DNS.
+        """Add a host to a bucket whose token was seen in the DNS.
 
-        seen: all tokens in the DNS. Another bucket loses the host if its token is not among them;
-        that loss is then returned as well.
+        seen: all tokens in the DNS. If another bucket has the host and its token is not among them,
+        it
+        loses the host; that loss is returned, too.
+
         Raises NoSuchBucket, HostTaken, StateConflict, DatabaseUnavailable.
         """
         async with self._coherence.transaction() as change:
@@ -187,7 +189,7 @@ class Hosts:
             change.announce(TOPIC)
 
     async def due(self) -> list[tuple[str, str]]:
-        """Return hosts whose records must be checked again, each with its token.
+        """Return hosts whose records are due for a check, each with its token.
 
         Raises DatabaseUnavailable.
         """

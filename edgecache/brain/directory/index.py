@@ -1,8 +1,8 @@
 """The directory in memory: a bounded cache over PostgreSQL.
 
-Entries are tuples of immutable values, so that a million of them neither fill the memory nor slow
-the garbage collector, which does not walk such tuples. A purge by prefix does not walk them
-either: it adds a tombstone, which hides them at once, and they are removed in small steps.
+Entries are tuples of immutable values, which the garbage collector does not walk and which take
+little memory, so there can be a million of them. A purge by prefix does not walk them either: it
+adds a tombstone, which hides them immediately, and they are removed in small steps.
 """
 
 import struct
@@ -130,7 +130,7 @@ class Index:
 
     def sweep(self, bucket_id: int, tombstone: Tombstone) -> Iterator[None]:
         """Remove what a tombstone hides, in steps, and the tombstone at the end."""
-        # Entries added meanwhile are newer than the tombstone, or were refused.
+        # Entries added since then are newer than the tombstone, or were refused.
         names = self._entries.names()
         for start in range(0, len(names), SWEEP_STEP):
             for name in names[start : start + SWEEP_STEP]:

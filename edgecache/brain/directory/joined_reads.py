@@ -1,7 +1,7 @@
-"""Reads of the database that callers share although no announcement says what is outdated.
+"""Reads of the database that callers share, without announcements of outdated values.
 
-A caller joins a read that has not begun yet, never one that runs: so what it gets is not older than
-its question, and a thousand callers at once cost two reads.
+A caller joins a read that has not begun yet, never one that is running. So the result is never
+older than the call, and a thousand concurrent callers cost two reads.
 """
 
 import asyncio

@@ -36,8 +36,8 @@ RECORD: Final = (
     " FROM unnest(%(buckets)s::bigint[], %(patterns)s::text[]) given (bucket, pattern)"
     " RETURNING id, bucket_id, generation, pattern"
 )
-# Objects are counted even if another transaction deletes them first: only then is a step that
-# deletes nothing known to be the last one. A version that replaced a row meanwhile stays.
+# Objects are counted even if another transaction deletes them first; otherwise a step that deletes
+# none might not be the last one. A version that has replaced a row stays.
 STEP: Final = (
     "WITH hit AS MATERIALIZED (SELECT ctid AS place FROM brain_cachedobject"
     " WHERE bucket_id = %(bucket)s AND key >= %(prefix)s AND key <= %(last)s"
@@ -118,7 +118,7 @@ class Purges:
     """This brain's purges."""
 
     def __init__(self, database: Database, coherence: Coherence) -> None:
-        # Purges of this brain whose second step is running: not for garbage collection.
+        # Purges of this brain whose second step is running; garbage collection skips them.
         self.active: set[int] = set()
         self._database = database
         self._coherence = coherence

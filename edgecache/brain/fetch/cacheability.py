@@ -1,4 +1,4 @@
-"""What may be kept of an origin's response, and who may share it."""
+"""Whether an origin's response may be stored, and for whom."""
 
 import time
 from collections.abc import Mapping

@@ -11,9 +11,9 @@ from edgecache.brain.values import ObjectVersion, StagedFile, fields_of
 
 
 class DirectoryWriter:
-    """Writes for one fetch. began: the generation when it began; newer changes of the key win.
+    """Writes for one fetch. began: the generation at its start; newer changes of the key win.
 
-    Thousands of fetches may end together, when a slow origin comes back: they wait for one another.
+    When a slow origin recovers, thousands of fetches may end together; they wait for each other.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class DirectoryWriter:
         return kept
 
     async def forget(self, replaced: ObjectVersion) -> None:
-        """Delete a version in whose place the origin has a response that must not be stored.
+        """Delete a version if the origin now has a response that must not be stored.
 
         Raises DatabaseUnavailable.
         """

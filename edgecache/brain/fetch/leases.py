@@ -17,7 +17,7 @@ from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.grouped_calls import GroupedCalls
 
-# Longer than a fetch may last: it ends with its release, or with its brain.
+# Longer than any fetch: a lease ends when it is released, or when its brain ends.
 LEASE_S: Final = 7 * 3600
 # A lost announcement, or a brain that died, delays a waiter by no more than this.
 POLL_S: Final = 1.0
@@ -35,7 +35,7 @@ ACQUIRE: Final = (
     " ON CONFLICT (bucket_id, key, variant) DO UPDATE SET brain_id = EXCLUDED.brain_id,"
     f" expires_at = EXCLUDED.expires_at WHERE NOT ({LIVES}) RETURNING bucket_id, key, variant"
 )
-# In the same order, because others acquire them meanwhile.
+# In the same order as other brains acquire them.
 RELEASE: Final = (
     "DELETE FROM brain_filllease WHERE id IN (SELECT held.id FROM brain_filllease held"
     " JOIN unnest(%s::bigint[], %s::text[], %s::text[]) AS done (bucket_id, key, variant)"
@@ -117,7 +117,7 @@ class Leases:
         return {(row.bucket_id, row.key, row.variant): True for row in rows}
 
     def _give_up(self, name: Name, acquiring: "asyncio.Task[bool | None]") -> None:
-        """Release what was acquired for a fetch that has been cancelled meanwhile."""
+        """Release the lease of a fetch that was cancelled while it was acquired."""
         if not acquiring.cancelled() and acquiring.exception() is None and acquiring.result():
             self._releasing.add(self.release(name))
 
@@ -138,7 +138,7 @@ class Leases:
             return
 
     async def _poll(self) -> None:
-        """Wake those whose lease is free, until none waits."""
+        """Wake waiting fetches whose lease is free, until none waits."""
         while True:
             await asyncio.sleep(POLL_S)
             names = list(self._waiting)
@@ -148,7 +148,7 @@ class Leases:
             try:
                 rows = await self._database.all(HELD, _columns(names))
             except DatabaseUnavailable:
-                # Those who wait find out by themselves what they can do without it.
+                # Each waiting fetch then decides what to do without the lease.
                 rows = []
             held = {(row.bucket_id, row.key, row.variant) for row in rows}
             for name in names:

@@ -10,7 +10,7 @@ NAMES_KEPT: Final = 10_000
 
 
 class NegativeCache:
-    """Names whose origin answered 404. An announced change of a name removes it."""
+    """Names for which the origin answered 404. An announced change of a name removes it."""
 
     def __init__(self) -> None:
         self._until: dict[Name, float] = {}

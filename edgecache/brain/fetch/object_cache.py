@@ -50,7 +50,7 @@ V = TypeVar("V", bound=ObjectVersion | None)
 
 StoredKey = tuple[BucketInfo, str]
 
-# Of a copy within the built-in origin, whose source is overwritten again and again.
+# Attempts to copy within the built-in origin while the source is overwritten.
 COPY_ATTEMPTS: Final = 4
 
 
@@ -69,7 +69,7 @@ class ObjectCache:
         limit: int = 256,
         on_stored: Callable[[BucketInfo, ObjectVersion], None],
     ) -> None:
-        """limit: of concurrent fetches. on_stored: called with each version whose bytes came in."""
+        """limit: of concurrent fetches. on_stored: called with each version that was stored."""
         self._database = database
         self._directory = directory
         self._coherence = directory.coherence
@@ -133,6 +133,7 @@ class ObjectCache:
         """Ask the origin, whatever the directory has; concurrent requests share the fetch.
 
         alone: do not share the fetch, after a response that was not for all (``is_shared``).
+
         Raises as ``open`` does.
         """
         name = (bucket.id, check_url_key(key), variant)
@@ -271,10 +272,12 @@ class ObjectCache:
         *,
         conditions: Conditions = ALWAYS,
     ) -> ObjectVersion:
-        """Write an object with the bytes of another one. source: bucket and key.
+        """Write an object with the bytes of another one.
 
-        describe: returns the fields of the copy of a version, or raises if that is not wanted.
-        Raises as ``put`` and ``open`` do; OriginChanged for a source that changes meanwhile.
+        source: bucket and key.
+        describe: returns the copy's fields for a version; raises to refuse it.
+
+        Raises as ``put`` and ``open`` do; OriginChanged for a source that changes during the copy.
         """
         check_key(key)
         origin, source_key = source[0], check_key(source[1])
@@ -292,10 +295,11 @@ class ObjectCache:
         return await self.put(bucket, key, staged, fields, conditions=conditions)
 
     async def delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
-        """Delete objects at their origin and from the directory; absent ones are no error.
+        """Delete objects at their origin and from the directory, ignoring absent ones.
 
-        Continues when the caller is cancelled. Raises KeyRefused, OriginError,
-        NoSuchBucket, Overloaded, DatabaseUnavailable.
+        Continues when the caller is cancelled. Raises KeyRefused, OriginError, NoSuchBucket,
+        Overloaded,
+        DatabaseUnavailable.
         """
         wanted = list(dict.fromkeys(check_key(key) for key in keys))
         await self._uncancelled(self._delete(bucket, wanted))
@@ -362,7 +366,7 @@ class ObjectCache:
             async with self.singleflight.origin(bucket) as driver:
                 await self.writes.delete(driver, bucket, keys)
         elif len(keys) == 1:
-            # With its bucket's others, whoever asked for it.
+            # In the bucket's share, whichever client asked for it.
             use_share_of_bucket(bucket)
             await self._deletes.get((bucket, keys[0]))
         else:

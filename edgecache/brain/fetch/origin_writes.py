@@ -150,7 +150,7 @@ class OriginWrites:
             await commits.lock_keys(change, bucket_id, [key])
             await _delete_record(change, write_id)
             if upload:
-                # The record has kept everything else from ending it, but parts may still come.
+                # The record has prevented any other end of the upload, but parts may still arrive.
                 await change.run(upload_rows.LOCK, [upload])
                 parts = await upload_rows.delete(change, upload)
             if await commits.is_overtaken(change, (bucket_id, key, ""), began):

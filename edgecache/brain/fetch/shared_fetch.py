@@ -29,8 +29,8 @@ from platform_site.lib import tracing
 
 log = structlog.get_logger(__name__)
 
-# A fetch without readers is cancelled after a while, which lets a client try again; one that is to
-# be stored, and has less than this still to come, may go on for a while more.
+# A fetch without readers is cancelled after a while, which lets a client try again. If it is to be
+# stored and fewer bytes than this are missing, it may continue for longer.
 ABANDON_BYTES: Final = 8 * 2**20
 ABANDON_S: Final = 5.0
 FINISH_S: Final = 30.0
@@ -38,17 +38,17 @@ FINISH_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """What to ask the origin for. S3 buckets use the defaults, the CDN sets all of them.
+    """What to ask the origin for. S3 buckets use the defaults, the CDN sets all fields.
 
-    stale: the version that a 304 confirms. replaced: the stored version, which is deleted if the
-    origin's response takes its place and is not stored itself. above: a generation; a newer version
-    that another brain stored meanwhile makes the fetch unnecessary. assess: decides about the
-    response's headers. joins: True if a running fetch answers this request as well. client: the
-    address of an anonymous client, which has a share of its own; empty for a signed request.
-    opens_at_head: readers get the headers as soon as they come, instead of with the first bytes of
-    the body. takes: True if a version that another brain stored meanwhile answers this request.
-    find_variant: returns the variant of the request as responses are known that other brains stored
-    meanwhile.
+    stale: the version that a 304 confirms.
+    replaced: the stored version; deleted if the origin's new response is not stored.
+    above: a generation; a newer version from another brain makes the fetch unnecessary.
+    assess: decides about the response's headers.
+    joins: True if a running fetch answers this request, too.
+    client: the address of an anonymous client, which has its own share; '' for a signed request.
+    opens_at_head: readers get the headers when they arrive, not with the body's first bytes.
+    takes: True if a version that another brain has stored answers this request.
+    find_variant: returns the request's variant by the responses that other brains have stored.
     """
 
     origin_request: OriginRequest = PLAIN
@@ -185,12 +185,12 @@ class SharedFetch:
         self._wake()
 
     def close(self) -> None:
-        """End with an error if nothing else has ended it."""
+        """End with an error, unless it has ended already."""
         if not self._is_whole and self.failure is None:
             self.fail(OriginFailed())
 
     async def wait_until_stored(self, timeout_s: float) -> None:
-        """Wait while a response that came whole is being stored; return at once for others."""
+        """Wait while a complete response is being stored; return immediately for others."""
         is_storing = self._is_whole and not self._is_over and self.cacheability.is_stored
         if is_storing and self.task is not None:
             await asyncio.wait({self.task}, timeout=timeout_s)
@@ -237,7 +237,7 @@ class SharedFetch:
         """Return the version that a 304 confirms."""
         if self.cacheability.is_stored:
             return await writer.refresh(stale, self.cacheability)
-        # For those who wait now; it was deleted.
+        # For the requests that wait now; it was deleted.
         return replace(stale, http=self.cacheability.http)
 
     async def _receive(self, response: OriginResponse, found: ObjectVersion) -> None:

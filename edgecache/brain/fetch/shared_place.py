@@ -1,4 +1,4 @@
-"""One place in a pool for which several wait: whichever of them gets it first."""
+"""One place in a pool that several clients wait for; the first quota that allows it is charged."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,18 +9,18 @@ from edgecache.runtime.shares import ShareKey, Shares
 
 
 class SharedPlace:
-    """A place that is taken for all who want the same, in the share of one of them."""
+    """A place in a pool that several clients share, in the quota of one of them."""
 
     def __init__(self) -> None:
         self._waiting: dict[ShareKey, asyncio.Task[None]] = {}
         self._granted: asyncio.Future[tuple[Shares, ShareKey]] = (
             asyncio.get_running_loop().create_future()
         )
-        # Even if no place is wanted any more.
+        # The place may not be needed any more.
         self._granted.add_done_callback(retrieve)
 
     def wait(self, shares: Shares, key: ShareKey) -> None:
-        """Wait in one more share, unless that is the case already."""
+        """Wait in one more quota, unless it is waited for already."""
         if key in self._waiting or self._granted.done():
             return
         if shares.try_take(key):
@@ -34,7 +34,7 @@ class SharedPlace:
         try:
             shares, key = await asyncio.shield(self._granted)
         except asyncio.CancelledError:
-            # None may be granted any more, and one that was is not wanted.
+            # Prevent a later grant; return a place that was granted.
             if not self._granted.cancel() and self._granted.exception() is None:
                 granted_by, granted_to = self._granted.result()
                 granted_by.give_back(granted_to)

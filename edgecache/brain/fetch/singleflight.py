@@ -142,9 +142,9 @@ class Singleflight:
             yield await self._origins.driver(bucket)
 
     def wait_for_place(self, bucket: BucketInfo, fetch: SharedFetch, client: str) -> None:
-        """Have a fetch that is queued wait in the queue of one more of its clients, too.
+        """Add another client's quota to those in which a queued fetch waits.
 
-        So a client whose share is in use does not delay those who join its fetch.
+        So a client that has used its quota does not delay others that join its fetch.
         """
         if fetch.is_queued:
             fetch.turn.wait(self.shares, _share_key(bucket, client))
@@ -203,7 +203,7 @@ class Singleflight:
     async def _acquire_lease(
         self, fetch: SharedFetch, stack: contextlib.AsyncExitStack
     ) -> ObjectVersion | None:
-        """Hold the lease until the stack unwinds, or return what the brain that held it fetched.
+        """Hold the lease until the stack unwinds, or return what its holder has fetched.
 
         Raises VariantChanged when the name is no longer the request's.
         """

@@ -15,7 +15,7 @@ from edgecache.brain.values import BucketInfo
 from edgecache.protocol.fields import Fields
 
 PAGE: Final = 100
-# Of an access key's id, and of a host.
+# Maximum length of an access key's id, and of a host.
 ID_CHARS: Final = 253
 SEARCH_CHARS: Final = 253
 # Case does not count; a name is searched in each part of it.
@@ -105,7 +105,7 @@ ID_FIELDS: Final = {"buckets": "id", "origins": "id", "bucket-hosts": "host"}
 def routes(database: Database) -> list[Route]:
     """Return the routes.
 
-    Of the query: after, the last page's ``next``, which is null at the end; organization_id;
+    Query parameters: after, the last page's ``next``, which is null at the end; organization_id;
     search, a part of the name.
     """
     return [

@@ -1,7 +1,7 @@
-"""``/v1/buckets/{id}/hosts``: names under which a bucket answers plain HTTP.
+"""``/v1/buckets/{id}/hosts``: host names under which a bucket answers plain HTTP.
 
-The platform has looked into the DNS; the brain keeps what it saw. ``/v1/everyone/hosts`` is where
-it learns what to look at again, and says what it found.
+The platform reads the DNS; the brain stores the result. At ``/v1/everyone/hosts`` the platform gets
+the hosts that are due for a check, and sends what it found.
 """
 
 import re

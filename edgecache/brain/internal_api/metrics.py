@@ -65,7 +65,7 @@ def _usage(parts: InternalApiParts) -> Route:
 
 
 def _page(rows: Sequence[Row], after: int) -> dict[str, Any]:
-    # So that a page that was cut or altered on its way is noticed.
+    # So that the platform notices a page that was cut or altered in transit.
     sums = {name: str(sum(int(getattr(row, name)) for row in rows)) for name in usage_lines.SUMMED}
     lines = [row._asdict() for row in rows]
     return {"lines": lines, "sums": sums, "next": rows[-1].id if rows else after}

@@ -13,19 +13,20 @@ HOURS_KEPT: Final = 6
 PLACES: Final = HOURS_KEPT + 1
 ROWS: Final = 4
 COLUMNS: Final = 2**16
-# Of an hour: its number, hits, bytes.
+# An hour has its number, hits and bytes.
 CELLS: Final = ROWS * COLUMNS
 NUMBERS: Final = 1 + 2 * CELLS
 NONE_YET: Final = memoryview(bytes(16 * CELLS)).cast("Q")
 
 
 class HourlyCounts:
-    """4 MiB for each of seven hours, however many keys there are. Made before processes are forked.
+    """4 MiB for each of seven hours, for any number of keys. Created before processes are forked.
 
-    A count-min sketch: too high by little, and never too low but for two processes that count in
-    one cell at one instant, which is not worth a lock. Its hash has a secret key, so that an
-    operator cannot make others' keys collide. Source: Cormode & Muthukrishnan, "An improved data
-    stream summary" (2005).
+    A count-min sketch: a little too high, and too low only if two processes update one cell in the
+    same instant, which does not justify a lock. Its hash has a secret key, so that an operator
+    cannot
+    make others' keys collide. Source: Cormode & Muthukrishnan, "An improved data stream summary"
+    (2005).
     """
 
     def __init__(self) -> None:
@@ -33,9 +34,9 @@ class HourlyCounts:
         self._numbers = memoryview(mmap.mmap(-1, 8 * PLACES * NUMBERS)).cast("Q")
 
     def add(self, key: bytes, size: int, *, hour: int) -> tuple[int, int]:
-        """Count one hit of so many bytes; return its hour's hits and bytes of its key.
+        """Count one hit of this size; return its hour's hits and bytes for its key.
 
-        hour: of the read, at most ``HOURS_KEPT`` back.
+        hour: of the read, at most ``HOURS_KEPT`` ago.
         """
         numbers = self._numbers
         start = hour % PLACES * NUMBERS

@@ -74,7 +74,7 @@ class Latencies:
         return 0.0
 
     def mean_ms(self) -> float:
-        """Return the mean; 0 when there is none."""
+        """Return the mean, or 0 without values."""
         count = self.count
         return round(self.total_us / count / US_PER_MS, 3) if count else 0.0
 

@@ -56,7 +56,7 @@ INSERT_MEASUREMENT: Final[LiteralString] = """
         latencies = excluded.latencies
 """
 
-# Of a read: its tenant, bucket, node, client's address, bytes and Unix time.
+# A read: its tenant, bucket, node, client's address, bytes and Unix time.
 IsCreditable = Callable[[Tenant, int, UUID, str, int, float], bool]
 
 
@@ -229,7 +229,7 @@ class Meters:
         return Traffic(found, self.repeated)
 
     def unwritten(self, node_id: UUID | None = None) -> Measure:
-        """Return what is counted but not written yet, of one node or of all."""
+        """Return the counts of one node, or of all, that are not written yet."""
         found = Measure()
         for batch in (self._unwritten, self._open):
             if batch is None:
@@ -257,7 +257,8 @@ class Meters:
     async def flush(self) -> None:
         """Write the counts. Raises DatabaseUnavailable; they are then written later."""
         async with self.writing:
-            # A batch that could not be written comes first; newer counts collect meanwhile.
+            # A batch that could not be written comes first; newer counts are collected in the
+            # meantime.
             for _ in range(2):
                 if self._unwritten is None and self._open.lines:
                     self._unwritten, self._open = self._open, Batch(slice_of(self._clock()))

@@ -1,10 +1,10 @@
-"""Against operators who read others' objects through their own nodes to be paid for it.
+"""Which reads earn their node operator something: reads of its own do not.
 
-What comes from a network of the operator's own earns nothing: those that his nodes connect from or
-are reached at, and those of recent sessions of his organization's members, which the platform
-sends. What comes from elsewhere earns up to a limit for each client's network, bucket, node and
-hour of the read; what is reported hours later earns nothing. Reads beyond are charged as those that
-the platform serves itself.
+An operator could read others' objects through its own nodes to be paid for that. So reads from its
+own networks earn nothing: those from which its nodes connect or where they are reached, and those
+of its members' recent sessions, which the platform sends. Reads from other networks earn up to a
+limit for each client's network, bucket, node and hour; reads that are reported hours later earn
+nothing. Reads above the limit are charged like those that the platform serves itself.
 """
 
 import time
@@ -22,7 +22,7 @@ from edgecache.brain.nodes.registry import Nodes
 from edgecache.http.addresses import NETWORKS_KEPT, prefix_of
 from platform_site.settings_table import Integer
 
-# Clients on the brain's own machine say nothing about who reads; on the Internet there are none.
+# An address on the brain's own machine does not identify a client; on the Internet there is none.
 THIS_MACHINE: Final = "127.0.0.0/24"
 
 
@@ -106,7 +106,7 @@ class OwnReads:
 
 
 def prefixes_of(texts: Sequence[str]) -> set[str]:
-    """Return the networks of addresses, without what is no address."""
+    """Return the networks of addresses; other texts are ignored."""
     return {prefix for prefix in map(prefix_of, texts) if prefix}
 
 

@@ -1,8 +1,8 @@
 """Receipts: tickets that workers redeem. Each counts once or not at all.
 
-Those of one worker and hour count together: a batch of which the brain believes only a part would
-leave both sides with other sums. The answer names each ticket that is refused and the reason, so
-that an honest worker loses that ticket alone: it sends the others again.
+All of a worker's receipts for an hour count together: if the brain accepted only some of a batch,
+both sides would have different sums. The answer names each refused ticket and the reason, so that
+an honest worker loses that ticket only: it sends the others again.
 """
 
 import uuid
@@ -102,9 +102,9 @@ async def redeem(
     *,
     now: float,
 ) -> ReceiptsAnswer:
-    """Store what a batch claims, all of an hour or nothing of it. Repeating it changes nothing.
+    """Store a batch's receipts, for each hour all or none. Repeating it changes nothing.
 
-    Raises DatabaseUnavailable; some of the hours may count then, and do not count again.
+    Raises DatabaseUnavailable; some hours may be stored then, and are not counted again.
     """
     windows: dict[int, HourWindow] = defaultdict(HourWindow)
     for place, line in enumerate(lines):

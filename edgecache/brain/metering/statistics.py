@@ -1,6 +1,6 @@
 """Statistics of the cluster: written counts plus this brain's unwritten ones.
 
-Totals are of all time; latencies of the last hour, to the first byte of what brains answered.
+Totals are of all time. Latencies are of the last hour, to the first byte of brains' responses.
 """
 
 import time

@@ -1,7 +1,7 @@
-"""Usage lines for billing: made from the counters when they are asked for, and once for storage.
+"""Usage lines for billing: made from the counters on request, and once an hour for storage.
 
-An hour makes one line for each bucket and node, cut when it is over; what is much is cut with the
-next pull, and all of it if the caller says so.
+A bucket and node get one line for each hour, made when the hour is over. Large amounts get a line
+with the next pull; ``cuts_all`` makes lines of all amounts.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.metering.meters import LINES_LOCK, hour_of
 
 KEPT_DAYS: Final = 400
-# Of one bucket and node in the running hour: worth a line of its own.
+# From these amounts on a bucket and node get a line within the running hour.
 MUCH_RESPONSES: Final = 100_000
 MUCH_BYTES: Final = 10**9
 SUMMED: Final = ("hits", "misses", "bytes_served", "storage_byte_hours")
@@ -68,9 +68,9 @@ OLD_HOURS: Final[LiteralString] = (
 
 
 async def page(database: Database, after: int, limit: int, *, cuts_all: bool) -> list[Any]:
-    """Return the lines after an id, oldest first; what is counted becomes lines before.
+    """Return the lines after an id, oldest first, after making lines of the counters.
 
-    cuts_all: of the running hour, too, what is little.
+    cuts_all: include small amounts of the running hour.
 
     Raises DatabaseUnavailable.
     """

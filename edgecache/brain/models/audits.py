@@ -30,7 +30,7 @@ class Look(ModelWithoutLabel):
 
 
 class AuditPlan(ModelWithoutLabel):
-    """When a node is looked at next. recheck_of: the quarantine (its status_at) checked last."""
+    """When a node is checked next. recheck_of: the quarantine (its status_at) checked last."""
 
     node = models.OneToOneField(Node, on_delete=models.CASCADE, primary_key=True)
     next_at = models.DateTimeField()

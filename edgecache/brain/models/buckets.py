@@ -40,12 +40,14 @@ class Origin(ModelWithoutLabel):
 class Bucket(ModelWithoutLabel):
     """A name for objects, unique within its environment.
 
-    public_name: opaque and unique over all; what ``/p/{public_name}/{key}`` says.
-    origin: None means the built-in one. is_public: anyone may read, and strangers' nodes may hold.
-    forwards_writes: an HTTP origin is handed what clients of ``/p/`` POST, PUT, PATCH and DELETE.
-    forwarded_headers: names of request headers that an HTTP origin gets as well, with commas.
-    tags: of the bucket itself, by key. cors: its rules (``cors.rules``), empty for none.
-    sequence: rises with every purge. A fill that began before one has to look (``PurgeRecord``).
+    public_name: random and globally unique; used in ``/p/{public_name}/{key}``.
+    origin: None for the built-in one.
+    is_public: anyone may read its objects, and foreign nodes may hold them.
+    forwards_writes: POST, PUT, PATCH and DELETE at ``/p/`` are forwarded to an HTTP origin.
+    forwarded_headers: additional request headers for an HTTP origin, separated by commas.
+    tags: the bucket's own, by key.
+    cors: its rules (``cors.rules``), empty for none.
+    sequence: rises with every purge; a fetch that began before must read ``PurgeRecord``.
     """
 
     organization_id = models.BigIntegerField()
@@ -77,10 +79,11 @@ class Bucket(ModelWithoutLabel):
 
 
 class Host(ModelWithoutLabel):
-    """A host name whose requests are plain HTTP of one bucket, proved by a DNS record.
+    """A host name that serves one bucket over plain HTTP, proven by a DNS record.
 
-    token: what that record says. checked_at: when it was last asked for. gone_since: when it was
-    first missed; None while it is there, as far as anyone knows.
+    token: the record's value.
+    checked_at: when the record was last queried.
+    gone_since: when it was first missing; None while it is not known to be missing.
     """
 
     host = models.CharField(max_length=253, unique=True)

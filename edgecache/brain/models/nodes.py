@@ -9,14 +9,16 @@ from edgecache.unlabelled import ModelWithoutLabel
 
 
 class Node(ModelWithoutLabel):
-    """A worker. organization_id: who runs it; None is the platform.
+    """A worker.
 
-    secret_hash: SHA-256 of its credential. incarnation: of its last start, so that an old process's
-    heartbeat is known. status is what was decided at status_at; health (online, suspect, offline)
-    is reckoned from last_seen_at. proved_at: when its endpoint last answered a nonce with its
-    secret's proof.
-    removed_at: when its removal was asked for; it drains until its status says so, too.
-    inventory_of: the incarnation whose full inventory has come whole, begun at inventory_at.
+    organization_id: the node operator; None is the platform.
+    secret_hash: SHA-256 of its credential.
+    incarnation: identifies its last start, so that an old process's heartbeat is recognized.
+    status: what was decided at status_at. Health (online, suspect, offline) follows from
+    last_seen_at.
+    proved_at: when its endpoint last answered a nonce with the proof of its secret.
+    removed_at: when its removal was requested; it drains until its status is ``removed``.
+    inventory_of: the incarnation whose full inventory is complete, begun at inventory_at.
     """
 
     class Status(models.TextChoices):
@@ -92,9 +94,10 @@ class NodeJob(ModelWithoutLabel):
 
 
 class BrainInstance(ModelWithoutLabel):
-    """A running brain. One whose lease is over no longer answers from memory.
+    """A running brain; it may answer from memory until its lease ends.
 
-    stores: those that it can reach. store_id: where all its writes go, earlier ones included.
+    stores: those that it can reach.
+    store_id: the store of all its writes, earlier ones included.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -105,7 +108,7 @@ class BrainInstance(ModelWithoutLabel):
 
 
 class OperatorNetwork(ModelWithoutLabel):
-    """A network (/24, /56) that an operator uses: what is read from there earns him nothing.
+    """A network (/24, /56) that a node operator uses; reads from there earn it nothing.
 
     source: where it was seen, ``node`` (the brain) or ``session`` (the platform).
     """

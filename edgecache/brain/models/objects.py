@@ -1,4 +1,4 @@
-"""Objects: stored ones, cached ones, and what is under way with them."""
+"""Objects: stored, cached, and being written or purged."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -27,8 +27,9 @@ class Blob(ModelWithoutLabel):
 class Release(ModelWithoutLabel):
     """Blobs that may be unreferenced since a cached object was deleted, for garbage collection.
 
-    blobs: SHA-256s, some tens together. A purge releases many at once: marking each one in its own
-    row would take longer than the rest of the purge.
+    blobs: some tens of SHA-256s. A purge releases many together: a row for each would take longer
+    than
+    the rest of the purge.
     """
 
     blobs = ArrayField(models.BinaryField(max_length=32))
@@ -67,11 +68,11 @@ class StoredObject(ObjectFields):
 
 
 class CachedObject(ObjectFields):
-    """The directory: what the cache may answer with, until it is purged or goes stale.
+    """The directory: what the cache may answer with, until it is purged or stale.
 
-    generation: from one sequence for all; a new one for each version of a key.
-    http: the origin's answer as RFC 9111 needs it (buckets with an HTTP origin), else empty.
-    variant: the secondary key that Vary asks for, else empty.
+    generation: from one sequence for all; each version of a key has a new one.
+    http: the origin's response as RFC 9111 needs it (buckets with an HTTP origin), or empty.
+    variant: the secondary key that Vary requires, or empty.
     """
 
     variant = models.TextField(db_collation="C", blank=True, db_default="")
@@ -93,11 +94,12 @@ class CachedObject(ObjectFields):
 
 
 class PurgeRecord(ModelWithoutLabel):
-    """What a purge or a deletion hit, for the fills that were under way; kept for a day.
+    """A purge or deletion, for the fetches that were running; kept for a day.
 
-    generation: rows of the directory below it are dead. is_prefix: ``pattern`` is a prefix, else
-    one key. is_done: such rows are gone; until then readers of the directory also look here.
-    brain_id: who takes them out; when it has died, another one does.
+    generation: older rows of the directory are invalid.
+    is_prefix: ``pattern`` is a prefix, not a key.
+    is_done: these rows are deleted; until then readers of the directory also read this table.
+    brain_id: the brain that deletes them; after a crash another one does.
     """
 
     bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE)
@@ -128,10 +130,10 @@ class PurgeRecord(ModelWithoutLabel):
 
 
 class PendingWrite(ModelWithoutLabel):
-    """A write to an external origin that is under way: until it ends the key is not cached.
+    """A running write to an external origin: until it ends the key is not cached.
 
-    A brain that died in between leaves it behind; another one then forgets the key. write_id: of
-    the call, which may write many keys.
+    After a crash of its brain, another brain forgets the key. write_id: the call's, which may write
+    many keys.
     """
 
     write_id = models.UUIDField(db_index=True)

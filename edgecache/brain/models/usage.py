@@ -8,14 +8,14 @@ from edgecache.unlabelled import ModelWithoutLabel
 
 
 class UsageBatch(ModelWithoutLabel):
-    """A batch of counts that was written: one whose commit was not confirmed is not added twice."""
+    """A batch of counts that was written, so that it is not counted again after a lost commit."""
 
     id = models.UUIDField(primary_key=True)
     created_at = models.DateTimeField(db_default=Now())
 
 
 class UsageCounter(ModelWithoutLabel):
-    """What one bucket used through one node in one hour, as far as it is not in a line yet."""
+    """What one bucket used through one node in one hour and is not in a usage line yet."""
 
     organization_id = models.BigIntegerField()
     environment_pk = models.BigIntegerField()
@@ -61,7 +61,7 @@ class UsageLine(ModelWithoutLabel):
 
 
 class StorageHour(ModelWithoutLabel):
-    """An hour whose storage was added up; only one brain does it."""
+    """An hour whose storage was added up, so that only one brain does it."""
 
     hour = models.DateTimeField(primary_key=True)
     created_at = models.DateTimeField(db_default=Now())

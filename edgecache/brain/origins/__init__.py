@@ -1,1 +1,1 @@
-"""External origins: one driver a kind, all behind the egress guard."""
+"""External origins: one driver for each kind, all behind the egress guard."""

@@ -144,7 +144,7 @@ def _fields(
 
 
 def _wrong_url(text: str, *, is_plain_allowed: bool) -> str:
-    """Return what is wrong with a URL, or an empty string."""
+    """Return what is wrong with a URL, or ''."""
     schemes = ("https", "http") if is_plain_allowed else ("https",)
     try:
         parts = urlsplit(text)

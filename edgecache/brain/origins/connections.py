@@ -27,7 +27,7 @@ ATTEMPTS: Final = 2
 PAUSE_S: Final = 0.2
 # After this event a cancelled request closes its connection.
 SENDING: Final = "http11.send_request_headers.started"
-# Cancelled requests on their way to that point; an origin with more of them is stuck.
+# Cancelled requests that have not reached that event; an origin with more of them is stuck.
 ABANDONED_LIMIT: Final = 1024
 TRY_AGAIN: Final = frozenset(
     {
@@ -38,7 +38,7 @@ TRY_AGAIN: Final = frozenset(
         HTTPStatus.GATEWAY_TIMEOUT,
     }
 )
-# Who we are, and a mark by which a request that comes back to us is known (RFC 8586).
+# The brain's name, and a mark by which a request loop is recognized (RFC 8586).
 COMMON: Final = (("user-agent", "zonal"), ("cdn-loop", "zonal"), ("accept-encoding", "identity"))
 BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 FRAMED: Final = frozenset({"content-length", "transfer-encoding"})
@@ -70,8 +70,9 @@ class OriginConnections:
     async def send(self, request: httpcore.Request) -> httpcore.Response:
         """Send a request; a cancelled one does not cost the pool a connection.
 
-        One that is cancelled while it gets its connection would hold that for good: it continues
-        until it would be sent. Raises OriginTimeout, httpcore's errors.
+        If it is cancelled while it gets its connection, it continues up to the event SENDING;
+        otherwise it
+        would keep the connection forever. Raises OriginTimeout, httpcore's errors.
         """
         if len(self._abandoned) >= ABANDONED_LIMIT:
             raise OriginTimeout

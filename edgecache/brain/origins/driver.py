@@ -14,9 +14,10 @@ from edgecache.brain.values import Conditions, Fields, Listing, ObjectVersion, S
 class OriginRequest:
     """What to send to an HTTP origin; other origins ignore it.
 
-    headers: for the origin (conditions, what the key holds of the client's). path: the key as the
-    client spelled it in its URL, None to encode the key. query: of the URL, without the mark.
-    takes_any_status: return every response; else redirects are followed, and others than 200 are
+    headers: for the origin (conditions, and the client's that are in the key).
+    path: the key as the client spelled it in its URL, None to encode the key.
+    query: of the URL, without the question mark.
+    takes_any_status: return every response; otherwise follow redirects and treat all but 200 as
     errors.
     """
 
@@ -86,7 +87,7 @@ class Driver(Protocol):
         ...
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects; one that is not there is no error."""
+        """Delete objects, ignoring absent ones."""
         ...
 
     async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:

@@ -40,7 +40,7 @@ SAFE_QUERY: Final = SAFE_ENCODED + "?"
 
 
 class HttpDriver:
-    """A base URL; a key is what comes behind it."""
+    """A base URL followed by the key."""
 
     def __init__(
         self, connections: OriginConnections, base_url: str, *, prefix: str, authorization: str = ""
@@ -101,7 +101,7 @@ class HttpDriver:
         return path.removeprefix(base) if path.startswith(base) else None
 
     def key_of(self, path: str) -> str | None:
-        """Return the key of a path at the origin, as its URLs say it; None where there is none."""
+        """Return the key of a path in the origin's URLs, or None."""
         base, whole = (unquote_to_bytes(text) for text in (urlsplit(self._base).path, path))
         if not whole.startswith(base):
             return None

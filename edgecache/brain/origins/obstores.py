@@ -59,14 +59,17 @@ HTTPS_PORT: Final = 443
 GOOGLE: Final = "https://storage.googleapis.com"
 TOKEN_LIFE: Final = timedelta(minutes=55)
 GOOGLE_SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
-# Of one request from its beginning to its last byte; what stalls is cut earlier.
+# A request from its first to its last byte; one that stalls is cut earlier.
 WHOLE_TIMEOUT: Final = timedelta(hours=6)
 RETRY: Final[dict[str, Any]] = {"max_retries": 1, "retry_timeout": timedelta(seconds=30)}
 
 
 @dataclass(frozen=True, slots=True)
 class ObstoreAccess:
-    """How obstore reaches an origin: over TLS, through the brain's proxy. trust: PEM, besides."""
+    """How obstore reaches an origin: over TLS, through the brain's proxy.
+
+    trust: additional certificate authorities, as PEM.
+    """
 
     proxy_url: str
     stall_timeout_s: float

@@ -58,11 +58,12 @@ class OpenOrigin:
 
 
 class Origins:
-    """The origins of one brain; each has connections of its own, so that none holds up another.
+    """The origins of one brain; each has its own connections, so that none delays another.
 
-    allows_private: loopback and private addresses, and S3 without TLS, for development and tests.
-    refused: networks beyond those that are never let through. trust: a PEM file of authorities
-    besides the usual ones. stall_timeout_s: of an origin's silence.
+    allows_private: allow private addresses, and S3 without TLS, for development and tests.
+    refused: networks that are refused in addition to the built-in ones.
+    trust: a PEM file of additional certificate authorities.
+    stall_timeout_s: how long an origin may be silent.
     """
 
     def __init__(

@@ -48,7 +48,7 @@ DOCUMENT_LIMIT_BYTES: Final = 16 * 2**20
 ERROR_LIMIT_BYTES: Final = 64 * 1024
 PAGE_KEYS: Final = 1000
 NOTHING: Final = hashlib.sha256(b"").hexdigest()
-# The largest body of one PUT; what is larger goes up in parts.
+# The largest body of one PUT; a larger one is uploaded in parts.
 PUT_LIMIT_BYTES: Final = 5 * 2**30
 CONFLICTS: Final = frozenset({HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT})
 

@@ -61,7 +61,7 @@ async def failed_deletions(body: bytes) -> int:
 
 
 async def error_code(body: bytes) -> str:
-    """Return the code of an error document, '' where there is none."""
+    """Return the code of an error document, or ''."""
     try:
         code = (await xml.parse(body, "Error")).value("Code")
     except S3Error:

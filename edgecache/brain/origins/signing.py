@@ -18,7 +18,7 @@ from edgecache.brain.s3.auth.sigv4.canonical import (
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A key pair of the origin's. token: of a session, else empty."""
+    """A key pair for the origin. token: a session's, or empty."""
 
     access_key_id: str
     secret_access_key: str

@@ -23,7 +23,7 @@ from edgecache.runtime.turns import LoopTurns
 
 log = structlog.get_logger(__name__)
 
-# Of the time to stop: for clients that are cut off.
+# The part of the time to stop that remains to cut off clients.
 CUT_S: Final = 2.0
 
 
@@ -51,7 +51,7 @@ class Listeners:
         await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def stop(self, *, timeout_s: float, idle_s: float = 0.0) -> None:
-        """Accept nothing more and let the requests under way finish, for this long at most.
+        """Accept nothing more and let running requests finish, for this long at most.
 
         idle_s: how long idle connections stay open before that.
         """
@@ -68,7 +68,7 @@ class Listeners:
 
 
 def as_platform(_scope: Scope) -> ShareKey:
-    """Return the platform as the one whose turn a request is in."""
+    """Return the share key of the platform for any request."""
     return PLATFORM
 
 
@@ -88,8 +88,10 @@ def port_server(
 ) -> Server:
     """Return the server of an application.
 
-    turns: of all ports. share_key: whose turn a request is in. tls: certificate and key, or
-    neither. balance: with the brain's other processes.
+    turns: shared by all ports.
+    share_key: returns a request's queue key.
+    tls: certificate and key, or neither.
+    balance: with the brain's other processes.
     """
     certificate, key = tls
     context = tls_context(certificate, key) if certificate and key else None

@@ -35,7 +35,7 @@ SERVES: Final = signal.SIGUSR1
 # Blocked in the parent, which takes them one by one. It has no other thread that could get them.
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2, signal.SIGCHLD, SERVES)
 ENDS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
-# Until a process that has ended is replaced: one that cannot run is not to keep the machine busy.
+# Delay before a process is replaced, so that one that cannot start does not use the whole machine.
 RESTART_S: Final = 1.0
 # A process whose event loop has not run for this long is replaced; how often the parent checks.
 HANGS_S: Final = 60.0
@@ -60,7 +60,7 @@ class Parent:
         self._successor = Successor()
         self._sockets: Sockets = {}
         self._has_begun_others = self._has_started = self._is_handed_over = False
-        # When it last checked for processes that hang; from when on silence means that one does.
+        # When it last checked for hanging processes, and since when silence means that one hangs.
         self._checked_at = self._judges_from = time.monotonic()
         # Places by process.
         self._running: dict[int, int] = {}
@@ -78,7 +78,7 @@ class Parent:
         # What is there now is the same in all processes; a collection that touches it copies it.
         gc.collect()
         gc.freeze()
-        # Whoever started it may ignore this one; the kernel would then keep no exit statuses.
+        # The parent process may ignore this signal; the kernel would then keep no exit statuses.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         # The others follow when it serves: what keeps one from it is reported once.
@@ -88,14 +88,14 @@ class Parent:
         return self._stop() or status
 
     def _step(self) -> int | None:
-        """Wait for the next event and act on it; return the exit status if it is the last one."""
+        """Wait for the next event and act on it; return the exit status after the last one."""
         due_s = min(self._due.values()) - time.monotonic() if self._due else POLL_S
         came, sender = _next_signal(min(due_s, POLL_S))
         if came in ENDS:
             self._is_handed_over = self._successor.is_process(sender)
             return 0
-        # One that is to end as well, as the next signal says, needs no successor; nor does one that
-        # is itself about to take over.
+        # A process that ends as well (see the next signal) or is itself taking over needs no
+        # successor.
         if came == signal.SIGUSR2 and self._has_started and not ENDS & signal.sigpending():
             self._successor.start(self._sockets)
         self._successor.note_end()
@@ -195,7 +195,7 @@ class Parent:
         until = self._tell_to_stop(STOP_HANDED_OVER if self._is_handed_over else STOP)
         status = 0
         while True:
-            # Before the wait: what ended with the last signal is reported by no other.
+            # Before the wait: processes that ended with the last signal cause no other signal.
             for pid in [*self._running]:
                 ended = _status_of(pid)
                 if ended is not None:
@@ -206,7 +206,7 @@ class Parent:
             if not self._running or left_s <= 0:
                 break
             if _next_signal(left_s)[0] in ENDS:
-                # Who drains for a successor is to end now.
+                # A process that is draining for its successor ends now.
                 until = min(until, self._tell_to_stop(STOP))
         for pid in self._running:
             log.error("brain_process_killed", place=self._running[pid])
@@ -249,6 +249,6 @@ def _next_signal(timeout_s: float) -> tuple[int, int]:
 
 
 def _status_of(pid: int) -> int | None:
-    """Return the exit status of a process that has ended, negative for a signal; else None."""
+    """Return an ended process's exit status, negative for a signal; None if it is running."""
     ended, status = os.waitpid(pid, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if ended else None

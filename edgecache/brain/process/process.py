@@ -44,15 +44,16 @@ class BrainProcess:
         self._parts = parts
         self._listeners = listeners
         self._is_handed_over = False
-        # Set when it is to end, handed over or not.
+        # Set when it must end, with or without a successor.
         self._ended = asyncio.Event()
 
     async def run(self, sockets: Mapping[str, socket.socket], on_ready: Callable[[], None]) -> int:
         """Serve until STOP, or until STOP_HANDED_OVER, when another brain has the sockets as well.
 
-        STOP after STOP_HANDED_OVER ends the long wait for requests under way.
-        sockets: see ``open_sockets``. Returns the exit status, 1 when a listener failed.
-        Raises DatabaseUnavailable.
+        STOP after STOP_HANDED_OVER ends the long wait for running requests.
+        sockets: see ``open_sockets``.
+
+        Returns the exit status, 1 when a listener failed. Raises DatabaseUnavailable.
         """
         loop = asyncio.get_running_loop()
         halt = asyncio.Event()

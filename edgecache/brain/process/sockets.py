@@ -35,7 +35,7 @@ def open_sockets(settings: BrainSettings, inherited: Mapping[str, socket.socket]
     for row in missing.values():
         check_port(row.port, row.port_setting, address=row.address)
     found = dict(inherited)
-    # The Unix socket first: who finds the port open finds it open as well.
+    # The Unix socket first: a client that can connect to the port can also connect to the socket.
     if settings.s3_socket is not None and UNIX not in found:
         found[UNIX] = bind_unix_socket(settings.s3_socket)
     for name, row in missing.items():
@@ -44,10 +44,11 @@ def open_sockets(settings: BrainSettings, inherited: Mapping[str, socket.socket]
 
 
 def bind_unix_socket(path: Path) -> socket.socket:
-    """Return a socket that listens on a path, in place of one whose server is gone.
+    """Return a socket that listens on a path; it replaces the socket of a server that has ended.
 
-    Every local user who can reach the path may connect, as with the port. To a proxy on the same
-    machine a Unix socket costs less than TCP. Raises StartError.
+    Every local user who can reach the path may connect, as with the port. A proxy on the same
+    machine
+    needs less processor time with it than with TCP. Raises StartError.
     """
     if path.exists() and not path.is_socket():
         sentence = f"{path} exists and is no socket. Choose another path: ZBRAIN_S3_SOCKET."

@@ -1,8 +1,8 @@
 """A new brain takes over from the running one without a refused connection.
 
-SIGUSR2 makes a brain start another, with the code that is there now, and hand it its listening
-sockets. Both serve meanwhile, as any two brains over one database; the new one then ends the
-former. If it does not come up, the former goes on.
+SIGUSR2 makes a brain start another one, with the code that is installed now, and pass its listening
+sockets to it. Both serve for a while, like any two brains over one database; then the new one ends
+the old one. If the new one does not start, the old one continues.
 """
 
 import os

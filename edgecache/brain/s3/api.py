@@ -41,7 +41,7 @@ HARMLESS: Final = (
 
 
 class Cdn(Protocol):
-    """Serves plain HTTP. bucket_id: of the bucket whose host the request is for, if it is one's."""
+    """Serves plain HTTP. bucket_id: set if the request's host belongs to a bucket."""
 
     async def __call__(
         self, scope: Scope, exchange: Exchange, bucket_id: int | None = None
@@ -51,7 +51,7 @@ class Cdn(Protocol):
 class ObjectApi:
     """Serves requests; each gets a line in the log, without its secrets.
 
-    share_keys: whose turn each request is in.
+    share_keys: the queue keys of requests.
     """
 
     def __init__(self, parts: S3Parts, cdn: Cdn) -> None:
@@ -66,7 +66,7 @@ class ObjectApi:
 
     async def __call__(self, scope: Scope, exchange: Exchange) -> None:
         """Serve one request; errors are sent as S3's XML."""
-        # An id and no secret: not worth a system call.
+        # An id is not a secret, so it needs no system call.
         request_id = f"{random.getrandbits(REQUEST_ID_BITS):016X}"
         entry = LogEntry(request_id)
         with tracing.root("object request") as span:
@@ -113,7 +113,7 @@ class ObjectApi:
             _send(exchange, await self._preflight(scope, request), entry.request_id)
             return
         if responses.ORIGIN in scope.headers:
-            # Before the signature is checked: scripts are to read errors, too.
+            # Before the signature is checked, because scripts must be able to read errors.
             rules = await self._cors.of_request(request)
             exchange.added = responses.headers_of(rules, scope.method, scope.headers)
         context = await self._authenticated(request, exchange, entry)
@@ -139,7 +139,7 @@ class ObjectApi:
             if is_platform_key(identity.access_key):
                 exchange.added = [*exchange.added, *HARMLESS]
             use_share_of_organization(identity.tenant.organization_id)
-            # As it was authenticated: an empty header is none.
+            # As authentication does: an empty header counts as absent.
             if not request.header("authorization"):
                 request = requests.with_query_headers(request)
         return RequestContext(self._parts, request, exchange, identity)

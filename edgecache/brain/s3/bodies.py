@@ -36,7 +36,7 @@ class ReceivedBody(Generic[Body]):
 async def buffer(context: RequestContext) -> ReceivedBody[BufferedBody] | None:
     """Receive a small upload's body into memory; None if it must be received into a file.
 
-    On failure nothing is left behind. Raises as ``receive`` does.
+    On failure nothing is stored. Raises as ``receive`` does.
     """
     length = body_length(context)
     release = context.parts.staging.reserve(context.tenant.organization_id, length)
@@ -83,7 +83,8 @@ async def _whole(source: AsyncIterator[bytes] | Chunks, length: int) -> bytes:
 async def receive(context: RequestContext, *, keep: str = "") -> ReceivedBody[StagedFile]:
     """Write an upload's body to the brain's disk.
 
-    keep: a checksum to compute whatever the request names. On failure nothing is left behind.
+    keep: a checksum to compute in addition to the request's. On failure nothing is stored.
+
     Raises S3Error: MissingContentLength, EntityTooLarge, IncompleteBody, BadDigest,
     XAmzContentSHA256Mismatch, SignatureDoesNotMatch, …; StorageFull.
     """
@@ -153,7 +154,7 @@ def body_length(context: RequestContext) -> int:
     text = request.header(name)
     if not text:
         if name == "content-length" and "transfer-encoding" not in request.headers:
-            # RFC 9112 §6.3: without both there is no body.
+            # RFC 9112 §6.3: a request without either has no body.
             return 0
         raise S3Error("MissingContentLength")
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):

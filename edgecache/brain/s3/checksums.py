@@ -1,8 +1,8 @@
 """S3's checksums: computed while bytes pass, compared with the client's, stored, returned.
 
 Stored as ``{"crc32": base64, …, "type": "FULL_OBJECT" | "COMPOSITE"}``; a composite one is the
-checksum of the parts' checksums, followed by ``-N``. Those of the parts, with commas, are in
-``"parts"`` where the client named the algorithm.
+checksum of the parts' checksums, followed by ``-N``. If the client named the algorithm, the parts'
+checksums are in ``"parts"``, separated by commas.
 """
 
 import base64
@@ -160,7 +160,7 @@ def object_checksum(request: S3Request) -> ObjectChecksum:
 
 
 def trailing_checksum(request: S3Request) -> str:
-    """Return the name of the checksum in the trailer, empty if there is none.
+    """Return the name of the checksum in the trailer, '' without one.
 
     Raises S3Error InvalidRequest: an unknown trailer.
     """
@@ -241,7 +241,7 @@ def combined(name: str, parts: Iterable[tuple[str, int]]) -> str:
 
 
 def are_wanted(request: S3Request) -> bool:
-    """True if a GET or HEAD is to return the object's checksums."""
+    """True if the response of a GET or HEAD includes the object's checksums."""
     return request.header(MODE_HEADER).upper() == "ENABLED"
 
 

@@ -1,7 +1,7 @@
-"""Whose turn on the event loop a request is in: as its head claims, which nothing has proved yet.
+"""The queue key of a request, from unauthenticated claims in its head.
 
-The client's network is part of it. So whoever claims another organization's key or bucket takes
-turns of that organization, but not those of its clients elsewhere.
+It includes the client's network. A client that claims another organization's key or bucket thus
+takes turns from that organization's queue, but not from its clients in other networks.
 """
 
 import re
@@ -16,14 +16,14 @@ from edgecache.http.scope import Scope
 from edgecache.runtime.shares import ShareKey
 
 CDN_PREFIX: Final = "/p/"
-# Of all versions of signatures, in the Authorization header or in the query.
+# The access key in all signature versions, in the Authorization header or in the query.
 _CLAIMED_KEY: Final = re.compile(r"(?:Credential|AWSAccessKeyId)=([A-Za-z0-9]{1,32})(?:[/&%]|$)")
 
 
 class ClaimedShareKeys:
-    """Looks at keys, public names and hosts that are in memory; nothing waits for the database.
+    """Looks up keys, public names and hosts in memory only, never in the database.
 
-    Requests whose organization is not known so share the turns of one more organization.
+    Requests whose organization is not known from memory share the turns of one more organization.
     """
 
     def __init__(

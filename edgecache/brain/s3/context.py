@@ -32,11 +32,12 @@ class Identity(NamedTuple):
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request, parsed and authenticated. identity: None for an anonymous request.
+    """One request, parsed and authenticated.
 
-    is_hit: for the request's line in the log, once it is known. share_key: who has the request's
-    place among the running ones, once its bucket is known. xml: who has memory for its XML, and how
-    much.
+    identity: None for an anonymous request.
+    is_hit: for the request's line in the log; None while unknown.
+    share_key: who is charged for the running request, once its bucket is known.
+    xml: who is charged for the memory of its XML, and how much.
     """
 
     parts: S3Parts

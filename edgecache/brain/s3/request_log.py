@@ -49,7 +49,7 @@ class RequestLog:
         key = fields.get("key", "")
         if _SECRET_SIGN.search(key):
             fields["key"] = SECRET_SHAPE.sub(REDACTED, key)
-        # Formatted now: some hundred lines at once would delay all requests.
+        # Formatted now: to format some hundred lines together would delay all requests.
         self._lines.append(self._begin + self._line(fields))
         if len(self._lines) >= LINES_AT_ONCE:
             self.flush()
@@ -62,7 +62,7 @@ class RequestLog:
             self._timer.cancel()
             self._timer = None
         lines, self._lines = self._lines, []
-        # Up to so many bytes reach a pipe in one piece, whatever other processes write to it.
+        # Up to this many bytes reach a pipe in one piece, whatever other processes write to it.
         for piece in _joined(lines, select.PIPE_BUF):
             sys.stderr.write(piece)
             sys.stderr.flush()

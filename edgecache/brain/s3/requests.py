@@ -41,8 +41,9 @@ _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 class S3Request(NamedTuple):
     """A parsed request. key: empty for an operation on the bucket itself.
 
-    is_host_style: the host name contains the bucket. parameters: the query in its order, decoded.
-    raw_path: as it was sent, which a signature covers.
+    is_host_style: the host name contains the bucket.
+    parameters: the query in its order, decoded.
+    raw_path: as it was sent, because the signature covers it.
     """
 
     method: str
@@ -129,8 +130,10 @@ def is_query_header(name: str) -> bool:
 def with_query_headers(request: S3Request, *, with_checksums: bool = False) -> S3Request:
     """Return a presigned request with the headers that its query contains, as AWS reads it.
 
-    with_checksums: for the text that is signed, of which they are a part.
-    A header that was also sent wins; then the signature covers that one.
+    with_checksums: include checksums, for the text that is signed.
+
+    A header that was also sent takes precedence, and the signature covers its value.
+
     Raises S3Error InvalidArgument: a name or a value that is not valid in a header.
     """
     found: list[tuple[str, str]] = []

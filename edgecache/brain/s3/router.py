@@ -27,8 +27,8 @@ from edgecache.brain.s3.tagging import objects as tagging_of_objects
 
 Operation = Callable[[RequestContext], Awaitable[S3Response | None]]
 
-# Of AWS. Where no operation below is for one of them, it is refused: else a GET of an object's
-# policy would return the object, and a PUT of it replace the object.
+# AWS's subresources. One without an operation below is refused; otherwise a GET of an object's
+# policy would return the object, and a PUT of it would replace the object.
 SUBRESOURCES: Final = frozenset(
     (
         "accelerate",
@@ -139,13 +139,13 @@ def operation_of(request: S3Request) -> tuple[str, Operation]:
 
 
 def _refuse_subresources(request: S3Request, *, but: str = "") -> None:
-    """Refuse a request for something else than it seems to be. Raises S3Error NotImplemented."""
+    """Refuse a subresource that the operation would ignore. Raises S3Error NotImplemented."""
     if request.by_name and SUBRESOURCES & request.by_name.keys() - {but}:
         raise S3Error("NotImplemented")
 
 
 def _refuse_selection(request: S3Request, name: str) -> None:
-    """Refuse a parameter without which the operation would do something else.
+    """Refuse a parameter that selects something and that the operation would ignore.
 
     Raises S3Error InvalidArgument.
     """

@@ -1,4 +1,4 @@
-"""Reads of what AWS lets configure and Zonal does not offer: answered as AWS does for nothing set.
+"""Reads of AWS's configuration that Zonal does not offer: answered as AWS does if it is not set.
 
 Tools read these before they copy, list or lock; nothing here can be changed.
 """

@@ -16,11 +16,11 @@ CONTENT_TYPE: Final = "application/xml"
 DEPTH_LIMIT: Final = 8
 # An origin's page of a thousand objects has 11,000.
 ELEMENT_LIMIT: Final = 20_000
-# Of a document, at least; the tree has a hundred bytes for each.
+# Minimum bytes of an element in a document; the tree has a hundred bytes for each.
 BYTES_PER_ELEMENT: Final = 8
-# Parsed at once: a millisecond, if they are elements without texts.
+# Parsed in one step: it takes a millisecond if it has only elements without texts.
 PIECE_BYTES: Final = 2**12
-# Of a tag with its attributes, or a comment: expat reads one again with every piece of it.
+# A tag with its attributes, or a comment: expat reads it again with every piece of it.
 TOKEN_LIMIT_BYTES: Final = 2**15
 
 # Not allowed in XML 1.0: written as AWS does; clients avoid it with encoding-type=url.
@@ -40,7 +40,7 @@ def document(name: str, children: Iterable[Node | None], *, namespace: str = NAM
 
 
 async def long_document(name: str, first: Iterable[Node | None], rows: Iterable[Node]) -> bytes:
-    """Return a document with this root, and a thousand rows or so. first: what is before them."""
+    """Return a document with this root, and about a thousand rows. first: what precedes them."""
     texts = [_write(child) for child in first if child is not None]
     texts += await in_steps(_write, rows)
     return _document(name, texts, NAMESPACE)
@@ -148,7 +148,7 @@ class _Reader:
 
 
 async def parse(body: bytes, root: str, *, limit: int = ELEMENT_LIMIT) -> Element:
-    """Parse a document whose root has this name. limit: of its elements.
+    """Parse a document whose root has this name. limit: its maximum number of elements.
 
     Raises S3Error MalformedXML: not well-formed, a document type, too deep, too many elements.
     """

@@ -40,7 +40,7 @@ class Mailboxes:
     def tell_ended(self, place: int, brain_id: UUID) -> None:
         """Tell the processes in all other places that the one in this place has ended.
 
-        brain_id: of the one that has ended, for another may have its place when this is read.
+        brain_id: of the process that has ended, because another one may have its place by then.
         """
         for number, sock in enumerate(self.outgoing):
             if number != place:
@@ -70,7 +70,7 @@ class Mailbox:
         self._is_serving = is_serving
         self._work = work
         self._on_ended = on_ended
-        # Those of a former process in this place are not used again.
+        # Numbers of a former process in this place are not reused.
         self._numbers = itertools.count(time.monotonic_ns())
         self._waiting: dict[int, tuple[set[int], asyncio.Event]] = {}
         self._tasks = BackgroundTasks()

@@ -17,7 +17,7 @@ def _processes(value: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSettings:
-    """The processes of one brain, and what is divided among them."""
+    """The number of processes of one brain, and the limits that are divided among them."""
 
     count: Annotated[
         int,

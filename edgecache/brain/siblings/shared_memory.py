@@ -1,8 +1,8 @@
-"""What the processes of one brain know of each other: memory that they share.
+"""Memory that the processes of one brain share.
 
-Each process writes its own part alone, so that no lock is needed, and none can be left behind by a
-process that is killed. The part outlives its process: the next one in the same place goes on with
-what it finds there. Only the counts of what operators are credited for are written by all.
+Each process writes only its own part, so there is no lock that a killed process could hold. The
+part outlives its process: the next one in the same place continues with it. Only the counts of
+operators' credited reads are written by all processes.
 """
 
 import mmap
@@ -19,9 +19,9 @@ from platform_site.lib.web.connection_counts import CLOSED, ConnectionCounts
 NS: Final = 1e9
 PORTS: Final = ("internal", "workers", "objects")
 NUMBER: Final = struct.Struct("q")
-# When the process was last seen at work.
+# When the process's event loop last ran.
 SEEN_AT: Final = 0
-# Which of two reports is the last one that is whole.
+# Which of two reports is the last complete one.
 LAST_AT: Final = SEEN_AT + NUMBER.size
 # Each begins with its length.
 REPORTS_AT: Final = LAST_AT + NUMBER.size
@@ -65,9 +65,9 @@ class SharedMemory:
         return (time.monotonic_ns() - seen) / NS if seen else 0.0
 
     def write_report(self, place: int, report: Any) -> None:
-        """Publish what a process reports. Raises ValueError if it is too long.
+        """Publish a process's report. Raises ValueError if it is too long.
 
-        A process that is killed meanwhile leaves its former report.
+        A process that is killed during this leaves its previous report.
         """
         body = orjson.dumps(report)
         if NUMBER.size + len(body) > REPORT_BYTES:
@@ -80,7 +80,7 @@ class SharedMemory:
         NUMBER.pack_into(self._bytes, last_at, next_one)
 
     def read_report(self, place: int) -> Any:
-        """Return a process's last report; None if there is none, or it was just replaced twice."""
+        """Return a process's last report; None without one, or if it was just replaced twice."""
         (last,) = NUMBER.unpack_from(self._bytes, place * PART_BYTES + LAST_AT)
         start = _report_at(place, last)
         (length,) = NUMBER.unpack_from(self._bytes, start)

@@ -47,11 +47,14 @@ async def copy(
     describe: Callable[[ObjectVersion], Fields],
     conditions: Conditions,
 ) -> ObjectVersion | None:
-    """Write an object with the bytes of another one of the built-in origin.
+    """Write an object with the bytes of another object of the built-in origin.
 
-    source: bucket and key. describe: returns the fields of the copy of a version. None: the source
-    was overwritten meanwhile. Raises OriginMissing, PreconditionFailed, NoSuchBucket,
-    DatabaseUnavailable, and what ``describe`` raises.
+    source: bucket and key.
+    describe: returns the copy's fields for a version.
+
+    Returns None if the source was overwritten concurrently. Raises OriginMissing,
+    PreconditionFailed,
+    NoSuchBucket, DatabaseUnavailable, and what ``describe`` raises.
     """
     async with coherence.transaction() as change:
         await commits.lock_keys(change, bucket.id, [key])
@@ -80,7 +83,7 @@ async def head(database: Database, bucket: BucketInfo, key: str) -> ObjectVersio
 
 
 async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> ObjectVersion | None:
-    """Put an object into the directory again after a purge; None if there is none.
+    """Put an object into the directory again after a purge; None if it does not exist.
 
     Raises NoSuchBucket, DatabaseUnavailable.
     """
@@ -97,9 +100,9 @@ async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> ObjectVer
 async def tag(
     coherence: Coherence, bucket: BucketInfo, key: str, tagging: str
 ) -> ObjectVersion | None:
-    """Replace an object's tags, and nothing else of it; None if there is no object.
+    """Replace an object's tags only; None if the object does not exist.
 
-    tagging: as the header has them, empty for none. Raises NoSuchBucket, DatabaseUnavailable.
+    tagging: the header's value, empty for no tags. Raises NoSuchBucket, DatabaseUnavailable.
     """
     async with coherence.transaction() as change:
         await commits.lock_keys(change, bucket.id, [key])
@@ -114,10 +117,7 @@ async def tag(
 
 
 async def delete(coherence: Coherence, bucket: BucketInfo, keys: Sequence[str]) -> None:
-    """Delete objects; one that is not there is no error.
-
-    Raises NoSuchBucket, DatabaseUnavailable.
-    """
+    """Delete objects, ignoring absent ones. Raises NoSuchBucket, DatabaseUnavailable."""
     async with coherence.transaction() as change:
         await commits.lock_keys(change, bucket.id, keys)
         gone = await change.all(

@@ -40,8 +40,8 @@ TAKE: Final = (
     "DELETE FROM brain_release WHERE id IN"
     " (SELECT id FROM brain_release ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING blobs"
 )
-# Locked first and read by other statements: references made meanwhile are seen, and new ones
-# wait until the blobs are deleted.
+# Locked first and read by other statements: these see references made before the lock, and new
+# references wait until the blobs are deleted.
 LOCK: Final = "SELECT sha256 FROM brain_blob WHERE sha256 = ANY(%s) FOR UPDATE SKIP LOCKED"
 # Blobs that others have locked are tried again, if they still exist.
 PUT_BACK: Final = (
@@ -140,7 +140,8 @@ class GarbageCollector(PeriodicTask):
 
         Raises DatabaseUnavailable.
         """
-        # First: a part that gets its row meanwhile is rather counted twice, until the next time.
+        # First: a part that gets its row in between is counted twice until the next time, not
+        # missed.
         counted = self._staging.budget.parts_without_row()
         for row in await self._database.all(PARTS):
             counted[row.organization_id] += row.bytes

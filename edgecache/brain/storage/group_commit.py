@@ -82,7 +82,7 @@ class GroupCommit:
         write.outcome.add_done_callback(retrieve)
         self._queue_for(write).add(write)
         if not self._is_starting:
-            # Those that arrive in this turn of the loop go together.
+            # Writes that arrive in this iteration of the loop form one group.
             self._is_starting = True
             loop.call_soon(self._start)
         return await asyncio.shield(write.outcome)
@@ -111,7 +111,7 @@ class GroupCommit:
                 self._tasks.add(self._write_group(queue, group))
 
     async def _write_group(self, queue: GroupQueue, group: Sequence[Write]) -> None:
-        # The request that started it may be of an organization whose share is in use.
+        # The request that started it may belong to an organization that has used its share.
         use_share_of_platform()
         loop = asyncio.get_running_loop()
         began_at = loop.time()
@@ -130,14 +130,14 @@ class GroupCommit:
             ready = await self._write_files(group)
             return (await self._commit(ready, wait_for_locks=False)).contended if ready else ()
         except psycopg.Error:
-            # Something is wrong with one of them: it is not to fail the others.
+            # One of them is wrong; it must not make the others fail.
             return [write for write in group if not write.outcome.done()]
         except Exception as exc:  # noqa: BLE001 - each of them raises it
             _fail(group, exc)
             return ()
 
     async def _write_alone(self, write: Write) -> None:
-        # Of its own connections, because others would wait for its locks too.
+        # These use the bucket's own connections, because others would wait for its locks too.
         share_key = use_share_of_bucket(write.bucket)
         try:
             async with self._alone.place(share_key[:1]):

@@ -1,4 +1,4 @@
-"""Queues of writes that are written in groups: who is next, and when the next group begins."""
+"""Queues of writes that are written in groups: which is next, and when the next group begins."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -16,7 +16,7 @@ GROUPS: Final = 2
 WORTH_ANOTHER: Final = 16
 # ... or if it takes this long, for another transaction may have what it waits for.
 SLOW_S: Final = 0.1
-# How long a group waits for those who wrote in the last one: a share of what that took, at most.
+# How long a group waits for the clients of the last one: at most this share of its duration.
 GATHER_SHARE: Final = 0.5
 GATHER_S: Final = 0.01
 # As many locks as one transaction may take, see ``commits.KEYS_LOCKED``.
@@ -26,13 +26,15 @@ GROUP_BYTES: Final = 8 * 2**20
 
 
 class GroupQueue:
-    """Writes that wait for a group: of each organization by name, in the order in which they came.
+    """Writes that wait for a group, by organization and name, in the order of their arrival.
 
-    While one group is being written the next one collects, and the more there is to do the larger
-    the groups are. Clients that write one object after the other send their next ones when a group
-    ends: the next group waits a moment for as many writes as there were, since otherwise two halves
-    of the clients would take turns, each with a transaction of its own. A single client never
-    waits.
+    While one group is written the next one collects, so groups grow with the load. Clients that
+    write
+    one object after another send their next ones when a group ends. The next group therefore waits
+    a
+    moment for as many writes as the last one had; otherwise two halves of the clients would
+    alternate,
+    each with its own transaction. A single client never waits.
     """
 
     def __init__(self, on_due: Callable[[], None]) -> None:
@@ -52,7 +54,7 @@ class GroupQueue:
         return self._count
 
     def add(self, write: Write) -> None:
-        """Add a write behind the others of its organization and of its key."""
+        """Queue a write after the others of its organization and key."""
         organization_id = write.bucket.tenant.organization_id
         by_name = self._by_organization.setdefault(organization_id, OrderedDict())
         by_name.setdefault(write.name, deque()).append(write)
@@ -76,7 +78,7 @@ class GroupQueue:
         return group
 
     def end(self, writes: int, took_s: float) -> None:
-        """Note that a group of so many writes has ended."""
+        """Note that a group with this many writes has ended."""
         self._groups -= 1
         self._expected = min(writes + len(self), GROUP_WRITES)
         self._is_gathering = True

@@ -77,7 +77,7 @@ def behind(prefix: str, start_after: str, delimiter: str) -> str:
 
 
 def page_of(rows: list[Row], limit: int) -> Listing:
-    """Return the page of rows, of which there may be one more than the limit."""
+    """Return the page of rows; there may be one row more than the limit."""
     page = rows[:limit]
     last = page[-1] if len(rows) > limit else None
     return Listing(

@@ -122,11 +122,13 @@ async def write_all(
     *,
     wait_for_locks: bool,
 ) -> Outcomes:
-    """Write objects of distinct keys, whose bytes are on disk under temporary names or small.
+    """Write objects of distinct keys. Their bytes are small, or in temporary files.
 
-    wait_for_locks: with one write only. Otherwise writes whose locks are not free are left out, so
-    that no write waits for another tenant's lock.
-    Raises NoSuchBucket (with wait_for_locks), DatabaseUnavailable, psycopg.Error: then nothing is
+    wait_for_locks: for a single write. Otherwise writes whose locks are taken are left out, so that
+    no
+    write waits for another tenant's lock.
+
+    Raises NoSuchBucket (with wait_for_locks), DatabaseUnavailable, psycopg.Error: nothing is
     written.
     """
     outcomes = Outcomes()
@@ -145,7 +147,7 @@ async def write_all(
     for write in durable:
         if write.conditions.upload:
             outcomes.parts += await upload_rows.delete(change, write.conditions.upload)
-    # Their rows were made for nothing, unless something else refers to these bytes.
+    # Delete their rows, unless something else refers to these bytes.
     lost = [write.body.manifest.sha256 for write in writes if write not in outcomes.committed]
     await commits.release(change, lost)
     return outcomes
@@ -159,7 +161,7 @@ async def _is_ready(
     *,
     wait_for_locks: bool,
 ) -> bool:
-    """True if a write can go on; else note why not."""
+    """True if a write can continue; otherwise add it to the outcomes."""
     row, upload = state.current.get(write.name), write.conditions.upload
     if write.name not in state.free or row is None:
         outcomes.contended.append(write)
@@ -195,7 +197,7 @@ def check_conditions(current: Row | None, conditions: Conditions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _LockedState:
-    """What is known of the keys: those whose lock was free, their rows, the next generations."""
+    """The keys with a free lock, the rows of all keys, and the next generations."""
 
     free: Collection[Name]
     current: Mapping[Name, Row]
@@ -203,10 +205,10 @@ class _LockedState:
 
 
 async def _begin(change: AnnouncingTransaction, writes: Sequence[Write]) -> _LockedState:
-    """Lock, hold the blobs, read the keys' rows: each sees what is before it, but waits once.
+    """Lock, hold the blobs and read the keys' rows, in this order but in one round trip.
 
-    The blobs' rows come before their files: while they are held, garbage collection cannot delete
-    what is placed.
+    The blobs' rows come before their files: while they are locked, garbage collection cannot delete
+    a placed file.
     """
     manifests = {write.body.manifest.sha256: write.body.manifest for write in writes}
     ids, keys = [write.bucket.id for write in writes], [write.key for write in writes]
@@ -229,7 +231,7 @@ async def _begin(change: AnnouncingTransaction, writes: Sequence[Write]) -> _Loc
 
 
 async def _place(store: DurableBytes, writes: Sequence[Write], outcomes: Outcomes) -> list[Write]:
-    """Make bytes durable under their lasting names; return the writes whose bytes are."""
+    """Make bytes durable under their hashes; return the writes that succeeded."""
     small = [write for write in writes if write.is_journaled]
     others = [write for write in writes if not write.is_journaled]
     errors: list[Exception | None] = []

@@ -22,7 +22,7 @@ DAMAGED: Final = frozenset({errno.ENOENT, errno.EIO})
 # do not, as a read would not bring them back either, or as they would take much of the room.
 STREAMED_BYTES: Final = RESTORED_BYTES
 STREAMED_SHARE: Final = 8
-# Objects that are made of parts, each of which takes the disk's and a processor's time.
+# Concurrent completions of multipart uploads; each takes disk and processor time.
 COMPLETIONS: Final = 16
 # Each keeps its list in memory: 6 MB for 10,000 parts.
 COMPLETIONS_WAITING: Final = 128

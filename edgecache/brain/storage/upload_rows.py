@@ -25,10 +25,10 @@ def write_id(upload_id: str) -> uuid.UUID:
 
 
 async def lock(connection: Connection, upload_id: str, *, waits: bool = True) -> None:
-    """Let nothing else end an upload before this transaction ends.
+    """Prevent any other end of an upload until this transaction ends.
 
-    Raises UploadMissing, without ``waits`` also for one whose parts are being written; UploadBusy:
-    a write to an origin completes it.
+    Raises UploadMissing (without ``waits`` also while parts are being written), UploadBusy while a
+    write to an origin completes it.
     """
     if await connection.one(LOCK if waits else TRY_LOCK, [upload_id]) is None:
         raise UploadMissing
@@ -42,9 +42,9 @@ async def try_lock(connection: Connection, upload_id: str) -> bool:
 
 
 async def delete(connection: Connection, upload_id: str) -> list[str]:
-    """Delete an upload and its parts; return the files to be removed after the commit.
+    """Delete an upload and its parts; return the files to remove after the commit.
 
-    ``lock`` came before: a part that got its row in between would make the commit fail.
+    Call ``lock`` first; otherwise a part that gets its row concurrently would make the commit fail.
     """
     gone = await connection.all(stored_blobs.DELETE_PARTS, [[upload_id]])
     await connection.run(DELETE, [upload_id])

@@ -1,4 +1,4 @@
-"""``POST /v1/workers/{id}/heartbeat``: a worker lives, and hears what it has to know."""
+"""``POST /v1/workers/{id}/heartbeat``: a worker reports that it is alive and gets instructions."""
 
 import time
 

@@ -1,7 +1,7 @@
 """``POST /v1/workers/{id}/inventory``: what a node holds. The disk is the truth for bytes.
 
-A full inventory comes in pages, perhaps to several brains. Its beginning is written down; each page
-touches the rows of what it names; with the last page, what no page touched is taken out.
+A full inventory arrives in pages, perhaps at several brains. Its beginning is recorded; each page
+touches the rows of its blobs; the last page removes the rows that no page has touched.
 """
 
 from typing import Final, LiteralString
@@ -27,8 +27,8 @@ KNOWN: Final[LiteralString] = """
           AND (b.is_public OR %s::bigint IS NULL OR b.organization_id = %s))
     ORDER BY blob.sha256 FOR KEY SHARE OF blob
 """
-# A row that is younger than the last full inventory is touched already: as when a brain wrote it
-# after a PUT, and the node reports the same.
+# A row that is younger than the last full inventory counts as touched: a brain has written it after
+# a PUT, and the node reports the same.
 TOUCH: Final[LiteralString] = """
     INSERT INTO brain_location AS l (blob_id, node_id)
     SELECT sha256, %s FROM unnest(%b::bytea[]) AS held (sha256)
@@ -36,7 +36,7 @@ TOUCH: Final[LiteralString] = """
         WHERE l.created_at < (SELECT inventory_at FROM brain_node WHERE id = l.node_id)
     RETURNING blob_id, xmax = 0 AS is_new
 """
-# Those that may now have a copy too many; what others just add is not seen.
+# Blobs that may now have too many copies; concurrent additions are not seen.
 PLENTY: Final[LiteralString] = """
     SELECT blob_id FROM brain_location WHERE blob_id = ANY(%b)
     GROUP BY blob_id HAVING count(*) >= %s
@@ -101,7 +101,7 @@ async def _take_added(
     new = [row.blob_id for row in touched if row.is_new]
     for sha256 in new:
         change.announce("blob", sha256.hex())
-    # It came late: the copy may have been made elsewhere since, or have been ordered away.
+    # The report is late: the copy may have been made elsewhere since, or its deletion ordered.
     plenty = await change.all(PLENTY, [new, copies]) if new else ()
     request_check(change, (row.blob_id for row in plenty))
     return tuple(sha256 for sha256 in hashes if sha256 not in known)

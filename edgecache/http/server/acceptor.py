@@ -16,8 +16,8 @@ from typing import Any, Final
 
 log = logging.getLogger(__name__)
 
-# How long a connection is left to a process that has fewer. After that this one accepts for a
-# while whatever the counts say, because the other may hang.
+# How long a connection is left to a process that has fewer. After that this process accepts for a
+# while despite the counts, because the other one may hang.
 LEAVE_S: Final = 0.05
 DISTRUST_S: Final = 1.0
 # When it looks again whether the connection and the difference are still there.
@@ -31,7 +31,7 @@ GONE: Final = frozenset(
         *(errno.EHOSTUNREACH, errno.EOPNOTSUPP, errno.ENETUNREACH, errno.EPERM, errno.EINTR),
     }
 )
-# Between two looks at everything else that the loop has to do.
+# Accepted before the loop runs everything else that is ready.
 MAX_ACCEPTED_PER_ITERATION: Final = 16
 RECEIVED_BYTES: Final = 64 * 1024
 
@@ -117,7 +117,7 @@ class Acceptor:
         return True
 
     def _accept(self) -> bool:
-        """Accept a connection; False if there is none."""
+        """Accept a connection; False if none is waiting."""
         try:
             accepted, address = self._listening.accept()
         except BlockingIOError:

@@ -35,7 +35,7 @@ IDLE_S: Final = 1.0
 
 @dataclass(slots=True)
 class Transfer:
-    """An answer on its way. first: the acknowledged bytes when all before it has arrived."""
+    """A response in transit. first: the acknowledged bytes when all before it has arrived."""
 
     exchange: Exchange
     first: int
@@ -50,7 +50,7 @@ class Transfer:
 
 @dataclass(slots=True)
 class WatchedConnection:
-    """A client's connection with answers on their way."""
+    """A client's connection with responses in transit."""
 
     sock: socket.socket
     acknowledged: int
@@ -71,7 +71,7 @@ class AcknowledgementWatch:
 
     @property
     def transfers(self) -> int:
-        """The number of answers that are on their way."""
+        """The number of responses in transit."""
         return sum(len(watched.transfers) for watched in self._watched.values())
 
     def watch(self, exchange: Exchange, length: int, done: Callable[[int], None]) -> None:

@@ -10,7 +10,7 @@ from edgecache.http.server.registry import Client
 from edgecache.runtime.shares import Shares
 
 LOCAL: Final = frozenset(("127.0.0.1", "::1"))
-# Before a connection is refused for want of a place.
+# Delay before a connection is refused because no slot is free.
 RETRY_S: Final = 0.02
 
 
@@ -24,16 +24,16 @@ class Clients:
         self._open: set[Client] = set()
         # Accepted, and not open yet: within their TLS handshake, for example.
         self._opening = 0
-        # Of these, those that have a place.
+        # The open connections that have a slot.
         self._admitted = 0
-        # Those that count towards the share of their address.
+        # The connections that count towards the share of their address.
         self._counted: set[Client] = set()
         self._shares = Shares(limit, refusal=ConnectionRefusedError)
         self._is_accepting = True
         self._emptied = asyncio.Event()
 
     def __iter__(self) -> Iterator[Client]:
-        """Iterate over those that are open, whichever close meanwhile."""
+        """Iterate over the open connections, even if some close during the iteration."""
         return iter(list(self._open))
 
     def __len__(self) -> int:

@@ -20,7 +20,7 @@ from edgecache.runtime.turns import Leave
 
 log = logging.getLogger(__name__)
 
-# Of no use once the client is gone; a write may be.
+# Their handlers are cancelled when the client disconnects; a write may still be useful.
 READS: Final = frozenset(("GET", "HEAD"))
 
 
@@ -64,7 +64,7 @@ class Connection(ResponseWriter):
 
     @property
     def deadline(self) -> float:
-        """Return when the server's sweep is to cut this, by the loop's time."""
+        """Return when the server's sweep must close this connection, by the loop's time."""
         return min(self._deadline, self._take_by, self._end_by)
 
     @property
@@ -122,7 +122,7 @@ class Connection(ResponseWriter):
             self._refuse(cause.status if isinstance(cause, HeadRefused) else 400)
 
     def eof_received(self) -> bool:
-        """Close: a half-closed client is one that went away."""
+        """Close: a half-closed connection counts as disconnected."""
         return False
 
     def resume_writing(self) -> None:
@@ -156,7 +156,7 @@ class Connection(ResponseWriter):
     def on_headers_complete(self) -> None:
         """Begin an exchange."""
         if self._lingers or self._is_closing:
-            # The last response has said that nothing follows.
+            # The last response has said that the connection ends.
             raise HeadRefused(400)
         self._is_in_head = False
         method, version = self._parser.get_method(), self._parser.get_http_version()
@@ -165,7 +165,7 @@ class Connection(ResponseWriter):
             scope = scope._replace(scheme=self._scheme)
         if len(self._waiting) >= self._limits.pipelined:
             raise HeadRefused(429)
-        # Nothing is parsed behind a request for another protocol, which is not offered.
+        # Data after a request for another protocol is not parsed; no other protocol is offered.
         is_last = self._parser.should_upgrade() or self._server.is_stopping
         keeps_alive = self._parser.should_keep_alive() and not is_last
         exchange = Exchange(scope, self, keeps_alive=keeps_alive)
@@ -228,7 +228,7 @@ class Connection(ResponseWriter):
             self._resume_reading()
 
     def expire(self) -> None:
-        """Act on the deadline: a body that is late ends in an answer, all else in a cut."""
+        """Act on the deadline: answer a request whose body is late, close any other connection."""
         running = self._running
         if running is not None and running is self._incoming and not running.is_answered:
             self._deadline = self._loop.time() + self._limits.linger_s
@@ -239,7 +239,7 @@ class Connection(ResponseWriter):
             self.cut()
 
     def close(self) -> None:
-        """Close when idle; else after the answer under way."""
+        """Close when idle, or after the current response."""
         if self._running is None:
             self._shut()
         else:
@@ -258,7 +258,7 @@ class Connection(ResponseWriter):
         return self._running is None and self._is_in_message and not self._lingers
 
     def _run(self, exchange: Exchange) -> None:
-        """Begin to answer a request, in its turn."""
+        """Run a request's handler, in its turn."""
         self._running = exchange
         self._leave_queue = self._server.take_turn(exchange.scope, partial(self._begin, exchange))
 
@@ -353,7 +353,7 @@ class Connection(ResponseWriter):
         self._transport.close()
 
     def _begin_to_linger(self) -> None:
-        # A close with unread bytes is a reset, which would take the answer away from the client.
+        # Closing with unread bytes sends a reset, which could destroy the response.
         self._resume_reading()
         self._lingers = True
         self._end_by = self._loop.time() + self._limits.linger_s

@@ -11,15 +11,15 @@ from edgecache.http.server.limits import NEVER, Limits
 
 HEADER_LIMIT: Final = 200
 VERSIONS: Final = frozenset(("1.0", "1.1"))
-# In what one read brings, 256 KiB at most. Each chunk costs a microsecond, so very small ones would
-# keep the loop busy for longer than their bytes are worth.
+# Maximum chunks in one read of at most 256 KiB. Each costs a microsecond, so very small ones would
+# use more time than their bytes justify.
 CHUNKS_AT_ONCE: Final = 8192
 TINY_CHUNKS_AT_ONCE: Final = 512
 TINY_BYTES: Final = 16
 
 
 class HeadRefused(Exception):
-    """A head that is over a limit, or not one. status: what its sender hears."""
+    """A head that is invalid or over a limit. status: of the response."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -63,7 +63,8 @@ class RequestHead:
         host, path, query = _parts_of(self.target.decode("latin-1"))
         if len(hosts) > 1 or (not hosts and version == "1.1"):
             raise HeadRefused(400)
-        # The target's host would count, and whoever stands before this server may go by the other.
+        # The target's host takes precedence, but a proxy in front of this server may use the other
+        # one.
         if host and host.lower() != headers.get("host").lower():
             raise HeadRefused(400)
         if version == "1.0" and headers.get("transfer-encoding"):
@@ -87,10 +88,10 @@ class BodyBounds:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._began = NEVER
-        # In the read at hand.
+        # Chunks in the current read.
         self._chunks = 0
         self._bytes = 0
-        # Received since the last piece of the body: frames of chunks, and trailer fields.
+        # Frames of chunks and trailer fields since the last piece of the body.
         self._silent_bytes = 0
 
     def begin(self, now: float) -> float:
@@ -104,7 +105,7 @@ class BodyBounds:
         return min(now + self._limits.send_timeout_s, self._began + allowed)
 
     def end(self) -> None:
-        """End a body: what the read brought behind it are other requests."""
+        """End a body: the read's remaining bytes are other requests."""
         self._silent_bytes = 0
 
     def receive(self, count: int) -> None:

@@ -9,7 +9,7 @@ from edgecache.http.server.limits import NEVER, Limits
 
 
 class ResponseWriter(asyncio.Protocol):
-    """Writes responses to one client, who has a limited time to take them."""
+    """Writes responses to one client, which has a limited time to take them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits, *, scheme: str) -> None:
         self._loop = loop

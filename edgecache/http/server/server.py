@@ -1,8 +1,8 @@
 """HTTP/1.1 for untrusted clients: bounded in connections, time and memory.
 
-A server of its own, because those at hand keep in memory what a slow client does not take, and
-give neither the raw path nor header values beyond ASCII, which signatures cover. Applications have
-RSGI's shape: ``app(scope, exchange)``.
+Available servers keep what a slow client does not take in memory, and provide neither the raw path
+nor header values beyond ASCII, which signatures cover. Applications have RSGI's shape:
+``app(scope, exchange)``.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from edgecache.runtime.turns import Leave, LoopTurns
 
 log = logging.getLogger(__name__)
 
-# Of the files a process may have open: for the database, the disk and everything else.
+# Open files that are reserved for the database, the disk and everything else.
 FILES_RESERVED: Final = 256
 BACKLOG: Final = 2048
 SWEEP_S: Final = 1.0
@@ -38,7 +38,7 @@ LOCAL_CLIENT: Final = ("127.0.0.1", 0)
 
 
 def by_network(scope: Scope) -> ShareKey:
-    """Return the client's network as the one whose turn a request is in."""
+    """Return the client's network as a request's queue key."""
     return ("clients", network_of(scope.client_address))
 
 
@@ -58,10 +58,11 @@ class Server:
         share_key: Callable[[Scope], ShareKey] = by_network,
         balance: Balance | None = None,
     ) -> None:
-        """Bind nothing yet. stop_timeout_s: for the requests under way at ``stop``.
+        """stop_timeout_s: for running requests at ``stop``.
 
-        turns: of all servers on this loop. share_key: whose turn a request is in, from its head
-        alone. balance: with other processes that accept from the same sockets.
+        turns: of all servers on this loop.
+        share_key: returns a request's queue key from its head.
+        balance: with other processes that accept from the same sockets.
         """
         self.app = app
         self._turns = turns or LoopTurns()
@@ -85,7 +86,7 @@ class Server:
 
     @property
     def is_stopping(self) -> bool:
-        """True if each connection is to close after its next response."""
+        """True if each connection closes after its next response."""
         return self._stopping.is_set()
 
     async def start(
@@ -99,7 +100,8 @@ class Server:
         listening: the port's socket; without it one is bound. Raises OSError.
         """
         self.sockets = [listening or listening_socket(*self._address, self.limits)]
-        # The Unix socket first: who finds the port open finds it open as well.
+        # The Unix socket first: a client that can connect to the port can also connect to the
+        # socket.
         if unix_socket is not None:
             self.sockets.append(unix_socket)
             self._accept_from(unix_socket, None)
@@ -107,7 +109,7 @@ class Server:
         self._balance.set(0)
 
     async def serve(self) -> None:
-        """Answer until ``stop``; then let the requests under way finish, for a while."""
+        """Serve until ``stop``; then let running requests finish, for a while."""
         sweep = asyncio.create_task(self._sweep())
         try:
             await self._stopping.wait()
@@ -126,8 +128,8 @@ class Server:
     def stop(self, *, idle_s: float = 0.0, timeout_s: float | None = None) -> None:
         """Accept nothing more and end ``serve``.
 
-        idle_s: how long idle connections stay open, for requests that clients send at this moment.
-        timeout_s: for the requests under way, in place of the server's own.
+        idle_s: how long idle connections stay open, for requests that clients are sending.
+        timeout_s: for running requests, instead of the server's own timeout.
         """
         self._idle_s = idle_s
         if timeout_s is not None:
@@ -138,7 +140,7 @@ class Server:
         """Count a connection in, which was admitted when it was accepted."""
         self._clients.opened(client)
         if self._closes_idle:
-            # It was accepted in the moment of the stop, and is to begin nothing.
+            # It was accepted during the stop, and must not begin a request.
             asyncio.get_running_loop().call_soon(client.close)
 
     def closed(self, client: Client) -> None:
@@ -153,7 +155,7 @@ class Server:
         return self._turns.take(partial(self._share_key_of, scope), begin)
 
     def _share_key_of(self, scope: Scope) -> ShareKey:
-        """Return whose turn a request is in; an error here must not leave it unanswered."""
+        """Return a request's queue key; an error here must not leave it unanswered."""
         try:
             return self._share_key(scope)
         except Exception:

@@ -23,7 +23,7 @@ PROGRESS_EVERY_S: Final = 5.0
 
 
 class Command(OpsCommand):
-    """Move everything, or say what there is to move."""
+    """Move everything, or say what would be moved."""
 
     help = (
         "Move the objects of buckets without an origin to ZBRAIN_STORE_NEXT_URL, while they are "

@@ -1,1 +1,1 @@
-"""Egress: guarded connections to origins, whose addresses tenants choose."""
+"""Egress: guarded connections to origins, because tenants choose their addresses."""

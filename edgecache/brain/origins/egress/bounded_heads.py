@@ -1,7 +1,7 @@
-"""A connection whose peer may send only so much before a response begins.
+"""A connection whose peer may send only a limited number of bytes before a response begins.
 
-httpcore's parser takes all interim responses (1xx) that have come in one turn of the event loop: an
-origin that floods them would keep the brain from everything else.
+httpcore's parser takes all interim responses (1xx) that have arrived in one iteration of the event
+loop, so a flood of them would block the brain.
 """
 
 import ssl
@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import httpcore
 
-# Of one response, interim ones included. Parsing takes up to a microsecond a byte.
+# Maximum head of a response, interim ones included. Parsing takes up to a microsecond a byte.
 HEAD_LIMIT_BYTES: Final = 64 * 1024
-# Read at once, so that other requests get their turn.
+# Read in one step, so that other requests get their turn.
 HEAD_READ_BYTES: Final = 8 * 1024
 
 

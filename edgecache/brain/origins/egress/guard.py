@@ -26,8 +26,8 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 RESOLVE_TIMEOUT_S: Final = 5.0
 # Concurrent look-ups. A cancelled look-up keeps its thread until the resolver gives up.
 LOOK_UPS: Final = 256
-# Of these one organization gets a ninth at most: its origins may redirect to ever new names that
-# hang. Dozens of such organizations leave some for another one.
+# An organization gets a ninth of these look-ups at most, because its origins may redirect to ever
+# new names that hang. Dozens of such organizations leave some for another one.
 SPARE: Final = 8
 QUEUE: Final = 4096
 
@@ -51,8 +51,9 @@ class Guard:
     async def resolve(self, host: str, port: int, *, owner: int) -> list[str]:
         """Return the addresses to connect to, in the resolver's order.
 
-        owner: the organization for whom.
-        Raises OriginForbidden when one of them is refused, OriginFailed when there is none,
+        owner: the organization that connects.
+
+        Raises OriginForbidden when one of them is refused, OriginFailed without an address,
         OriginTimeout.
         """
         if not is_port_allowed(port, allows_private=self.allows_private):
@@ -89,7 +90,7 @@ class Guard:
         """Look up a name as soon as there is a free slot."""
         await self._shares.take((owner,))
         if name in self._lookups:
-            # Another request has begun to look it up meanwhile.
+            # Another request has begun to look it up.
             self._shares.give_back((owner,))
             return
         lookup = self._lookups[name] = _ask_resolver(*name)

@@ -52,20 +52,22 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 class ConnectionPool:
     """Connections for one origin and those that it redirects to, kept for a while after use.
 
-    Without a limit: how many requests an origin gets concurrently is decided before.
-    What httpcore's own pool does for each request grows with the connections it has: with 3,000
-    that wait for a slow origin it kept the brain from everything else.
+    It has no limit, because callers limit an origin's concurrent requests. The work of httpcore's
+    own
+    pool for each request grows with its connections: with 3,000 that wait for a slow origin it
+    blocked
+    the brain.
     """
 
     def __init__(self, resolve: Resolve, trust: ssl.SSLContext) -> None:
         self._backend = GuardedBackend(resolve)
         self._trust = trust
-        # The one that was used last is at the end.
+        # The most recently used one is at the end.
         self._idle: list[tuple[httpcore.Origin, httpcore.AsyncHTTPConnection]] = []
         self._is_closed = False
 
     async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
-        """Send a request on a connection of its own; the response is to be closed.
+        """Send a request on its own connection; the caller closes the response.
 
         Raises OriginForbidden, OriginFailed, OriginTimeout, and httpcore's errors.
         """
@@ -112,7 +114,7 @@ class ConnectionPool:
         )
 
     async def _end(self, origin: httpcore.Origin, connection: httpcore.AsyncHTTPConnection) -> None:
-        """Keep a connection if its response was read, else close it."""
+        """Keep a connection if its response was read, otherwise close it."""
         if connection.is_idle() and not self._is_closed:
             self._idle.append((origin, connection))
         else:

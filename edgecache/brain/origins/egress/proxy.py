@@ -80,7 +80,7 @@ class Proxy:
         return None
 
     def _owner(self, fields: list[str]) -> int | None:
-        """Return the organization that one of our clients connects for; None for other clients."""
+        """Return the organization for which one of our clients connects; None for other clients."""
         for field in fields:
             name, _, value = field.partition(":")
             if name.strip().lower() == "proxy-authorization":

@@ -1,4 +1,4 @@
-"""Authenticates a request, before anything else is read or done."""
+"""Authenticates a request, before anything is read or done."""
 
 import re
 from datetime import UTC, datetime
@@ -62,10 +62,12 @@ async def _find_key(access_key: str, keys: AccessKeys) -> AccessKey:
 
 
 def _check_platform_use(claims: SignatureClaims) -> None:
-    """Refuse a platform's key for anything but a URL of a short life.
+    """Refuse a platform's key for anything but a short-lived URL.
 
-    Its secret is not known outside of the brain, so nothing else can be signed with it: this is
-    for the day on which that is not so.
+    Only the brain knows its secret, so nothing else can be signed with it. This limits the damage
+    if
+    the secret leaks.
+
     Raises S3Error AccessDenied.
     """
     is_short = claims.expires_s is not None and claims.expires_s <= LIMIT_S

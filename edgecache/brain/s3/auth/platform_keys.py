@@ -1,8 +1,8 @@
-"""The platform's own keys, by which it presigns URLs for its members.
+"""The platform's own keys, with which it presigns URLs for its members.
 
-There is no row and no secret to keep: a key's id says whose it is and what it may do, and its
-secret is derived from the shared secret and the id. No secret ever leaves the brain, so the only
-requests that such a key signs are the URLs that ``presigned_urls`` has made.
+They have no row and no stored secret: a key's id names its owner and permission, and its secret is
+derived from the shared secret and the id. No secret leaves the brain, so such a key signs only the
+URLs that ``presigned_urls`` has made.
 """
 
 import re
@@ -15,7 +15,7 @@ from platform_site.lib.crypto import keyed_digest
 
 # Ids of access keys begin with capitals.
 PREFIX: Final = "zp-"
-# So that a leaked URL is of little use, whatever it says itself.
+# A leaked URL is then of little use, whatever lifetime it claims.
 LIMIT_S: Final = 3600
 FINGERPRINT_CHARS: Final = 8
 _ID: Final = re.compile(
@@ -49,7 +49,7 @@ class PlatformKeys:
         return self._key(f"{PREFIX}{self._current}-{place}-{access}", tenant, self._current)
 
     def find(self, key_id: str) -> AccessKey | None:
-        """Return the key of an id; None for an id that is none of ours."""
+        """Return the key of an id, None if the id is not a platform key's."""
         match = _ID.fullmatch(key_id)
         if match is None or match[1] not in self._secrets:
             return None

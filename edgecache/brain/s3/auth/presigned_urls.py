@@ -23,7 +23,7 @@ from edgecache.brain.s3.auth.sigv4.canonical import (
 from edgecache.brain.s3.auth.sigv4.verification import AMZ_DATE, UNSIGNED
 
 REGION: Final = "us-east-1"
-# The one web origin whose scripts may use the URL; covered by the signature as all parameters.
+# The only web origin whose scripts may use the URL; the signature covers it like all parameters.
 ORIGIN_PARAMETER: Final = "x-zonal-origin"
 _DOTS: Final = frozenset((".", ".."))
 

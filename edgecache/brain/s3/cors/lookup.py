@@ -1,13 +1,13 @@
-"""Which CORS rules a request falls under, before its signature is checked.
+"""Which CORS rules apply to a request, before its signature is checked.
 
 A browser sends its preflight without credentials, and scripts can read an error only if it has
-CORS headers, too. So the bucket is found by what the request claims: the access key in a presigned
-URL or in its Authorization header tells the environment, a public name tells the bucket itself.
+CORS headers, too. So the bucket is found by the request's claims: the access key in a presigned
+URL or in its Authorization header names the environment, a public name the bucket itself.
 
-The preflight of a request that will be signed in its header has neither, and bucket names alone
-belong to an environment: it is allowed if any bucket of that name allows it. That gives nothing
-away: without a match the answer is the same whether there is such a bucket or not, and what the
-request itself may do and its script may read is decided again, by its own bucket.
+The preflight of a request that will be signed in its header has neither, and bucket names are
+unique within an environment only: it is allowed if any bucket of that name allows it. That reveals
+nothing: without a match the answer is the same whether such a bucket exists or not, and the request
+itself is checked again by its own bucket.
 """
 
 import re
@@ -29,7 +29,7 @@ from edgecache.brain.values import BucketInfo
 # Later buckets of the same name do not count: they must not displace earlier ones.
 NAMESAKES: Final = 50
 KEPT_BYTES: Final = 16 * 2**20
-# Measured: parsed rules take up to so many times the bytes of their JSON.
+# Measured: parsed rules take up to this many times the bytes of their JSON.
 PARSED_FACTOR: Final = 8
 ENTRY_BYTES: Final = 300
 

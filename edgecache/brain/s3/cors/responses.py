@@ -31,7 +31,7 @@ def headers_of(rules: Rules, method: str, headers: Headers) -> HeaderPairs:
 
 
 def check_preflight(headers: Headers) -> None:
-    """Refuse an OPTIONS request that is no preflight. Raises S3Error BadRequest."""
+    """Refuse an OPTIONS request that is not a preflight. Raises S3Error BadRequest."""
     if not headers.get(ORIGIN):
         raise S3Error("BadRequest", "Insufficient information. Origin request header needed.")
     method = headers.get(REQUEST_METHOD)

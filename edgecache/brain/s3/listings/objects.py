@@ -14,7 +14,7 @@ from edgecache.brain.s3.xml import Node
 
 
 async def list_objects(context: RequestContext) -> S3Response:
-    """Return a page; NextMarker is given where the last key alone is not enough."""
+    """Return a page; NextMarker is set where the last key alone is not enough."""
     query = parse_query(context.request)
     marker = context.request.query("marker")
     listing = await list_page(context, query, start_after=marker)

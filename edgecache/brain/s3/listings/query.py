@@ -117,7 +117,7 @@ def decode_token(token: str) -> str:
 
 
 def owner_id(tenant: Tenant) -> str:
-    """Return the 64 digits that name an environment as an owner; they reveal nothing else."""
+    """Return the 64 digits that identify an environment as an owner, without revealing it."""
     text = f"zonal:{tenant.organization_id}:{tenant.environment_pk}"
     return hashlib.sha256(text.encode()).hexdigest()
 

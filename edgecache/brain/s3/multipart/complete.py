@@ -86,7 +86,7 @@ async def _write(
     try:
         return await _join(context, bucket, upload.key, parts, fields, wanted)
     except PartMissing as exc:
-        # Unless the upload has ended meanwhile, only another upload of the part helps.
+        # If the upload still exists, only another upload of the part helps.
         raise invalid_part(parts[exc.index].number, parts[exc.index].etag) from None
 
 

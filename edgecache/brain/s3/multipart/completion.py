@@ -70,9 +70,9 @@ def select_parts(listed: Sequence[ListedPart], parts: Sequence[Part]) -> list[Pa
 
 
 def check_size(parts: Sequence[Part], limit_bytes: int) -> None:
-    """Check that an object of these parts is not too large for where it is to be.
+    """Check that an object of these parts is not too large for its bucket.
 
-    limit_bytes: of this bucket. Raises S3Error EntityTooLarge, which names the limit.
+    limit_bytes: the bucket's limit. Raises S3Error EntityTooLarge, which names the limit.
     """
     size = sum(part.size for part in parts)
     if size > limit_bytes:

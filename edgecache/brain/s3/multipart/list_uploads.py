@@ -33,7 +33,7 @@ async def list_multipart_uploads(context: RequestContext) -> S3Response:
         limit=query.max_keys + 1,
     )
     page = found[: query.max_keys]
-    # The last one, if there are more.
+    # The page's last upload, if more follow.
     last = page[-1] if page and len(found) > len(page) else None
     owner: list[Node] = [("ID", owner_id(context.tenant))]
     nodes: list[Node | None] = [

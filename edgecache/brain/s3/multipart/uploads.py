@@ -156,9 +156,9 @@ async def write_part(
     staged: StagedFile,
     checksums: Mapping[str, str],
 ) -> Part:
-    """Store a part, in the place of an earlier one of the same number.
+    """Store a part; it replaces an earlier one with the same number.
 
-    Raises S3Error NoSuchUpload: it was completed or aborted meanwhile. Nothing is stored then.
+    Raises S3Error NoSuchUpload if the upload was completed or aborted; nothing is stored then.
     """
     manifest = staged.manifest
     etag = manifest.md5.hex()

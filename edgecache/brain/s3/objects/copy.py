@@ -21,14 +21,14 @@ from edgecache.brain.values import TAGGING_HEADER, BucketInfo, Fields, ObjectVer
 T = TypeVar("T")
 
 SOURCE_HEADER = "x-amz-copy-source"
-# Of a copy whose source is overwritten again and again.
+# Attempts to copy a source that is overwritten again and again.
 RETRIES: Final = 5
 PAUSE_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class CopySource:
-    """The object to copy, as it was when the request came."""
+    """The object to copy, as it was when the request arrived."""
 
     bucket: BucketInfo
     key: str
@@ -58,9 +58,9 @@ async def find_source(context: RequestContext) -> CopySource:
 
 
 async def copied(context: RequestContext, copy: Callable[[CopySource], Awaitable[T]]) -> T:
-    """Return what ``copy`` makes of the source, or of its next version if it changes meanwhile.
+    """Return the result of ``copy`` for the source, or for its next version if it changes.
 
-    Raises S3Error as ``find_source`` does, and what ``copy`` raises in the end.
+    Raises S3Error as ``find_source`` does, and what the last ``copy`` raises.
     """
     for attempt in range(RETRIES):
         try:
@@ -132,7 +132,7 @@ def _fields(
 
 
 def _tagging(request: S3Request, bucket: BucketInfo, version: ObjectVersion) -> str:
-    """Return the copy's tags. Those of the source do not reach a bucket with its own origin."""
+    """Return the copy's tags. The source's tags are not copied to a bucket with its own origin."""
     if _directive(request, "x-amz-tagging-directive") == "REPLACE":
         return tags.of_upload(request, bucket)
     return "" if bucket.origin_id is not None else version.headers.get(TAGGING_HEADER, "")
@@ -150,7 +150,7 @@ def _directive(request: S3Request, header: str) -> str:
 
 
 def _checksums(request: S3Request, version: ObjectVersion) -> dict[str, str]:
-    """Return the checksums of the copy, which is one part whatever its source was."""
+    """Return the checksums of the copy, which has one part whatever the source had."""
     kept = {name: value for name, value in version.checksums.items() if name != checksums.PARTS}
     wanted = checksums.requested_algorithm(request)
     if kept.get("type", checksums.FULL) == checksums.FULL and (not wanted or wanted in kept):

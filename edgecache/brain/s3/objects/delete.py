@@ -16,7 +16,7 @@ CONDITIONS: Final = frozenset(("x-amz-if-match-last-modified-time", "x-amz-if-ma
 
 
 async def delete_object(context: RequestContext) -> S3Response:
-    """Delete one object; an absent one is no error."""
+    """Delete one object, if it exists."""
     bucket = await context.writable_bucket()
     key = object_key(context)
     request = context.request

@@ -1,4 +1,4 @@
-"""GetObject and HeadObject: from the nearest worker that holds the object, else from its origin."""
+"""GetObject and HeadObject: from the nearest worker that holds the object, or from its origin."""
 
 from edgecache.brain.delivery.delivery import Delivery, WorkerSource
 from edgecache.brain.delivery.planning import delivery_of, sources_of

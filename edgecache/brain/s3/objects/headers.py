@@ -41,7 +41,7 @@ _CANNED: Final = frozenset(("", "private", "bucket-owner-full-control"))
 
 
 def refuse_unsupported(request: S3Request) -> None:
-    """Refuse headers that ask for what is not offered.
+    """Refuse headers that request an unsupported feature.
 
     Raises S3Error: NotImplemented, AccessControlListNotSupported, InvalidStorageClass,
     AccessDenied (x-amz-expected-bucket-owner).

@@ -70,7 +70,7 @@ def select_and_describe(
 
 
 def _checksums(version: ObjectVersion, selection: Selection) -> Mapping[str, str]:
-    """Return the checksums of what is selected; those of a range are not known."""
+    """Return the checksums of the selection; those of a range are not known."""
     if selection.part and version.parts:
         return checksums.of_part(version.checksums, selection.part)
     return version.checksums if selection.is_whole or selection.part else {}

@@ -15,7 +15,8 @@ PART_LIMIT = 10_000
 class Selection(NamedTuple):
     """A span with its status and headers.
 
-    is_whole: all bytes of the object. part: the number of the part that was asked for, else 0.
+    is_whole: it has all bytes of the object.
+    part: the number of the requested part, or 0.
     """
 
     span: Span
@@ -78,7 +79,7 @@ def _part(number: int, found: ObjectVersion) -> Selection:
 
 def _partial(span: Span, size: int) -> Selection:
     if span.length == 0:
-        # An empty object, or an empty last part: no Content-Range can say so.
+        # An empty object, or an empty last part, which Content-Range cannot express.
         return Selection(span, 200, is_whole=size == 0)
     text = f"bytes {span.start}-{span.start + span.length - 1}/{size}"
     return Selection(span, 206, (("content-range", text),), is_whole=False)

@@ -19,7 +19,7 @@ OF_OBJECT_LIMIT: Final = 10
 OF_BUCKET_LIMIT: Final = 50
 KEY_LIMIT_CHARS: Final = 128
 VALUE_LIMIT_CHARS: Final = 256
-# More than are allowed: of so many, what is wrong with each is not looked at.
+# More than are allowed; beyond this number single tags are not checked.
 HEADER_PAIRS: Final = 50
 RESERVED: Final = "aws:"
 # Letters, digits and blanks of all languages, and these.

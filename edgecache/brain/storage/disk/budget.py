@@ -15,7 +15,7 @@ from edgecache.runtime.shares import ShareKey, Shares
 SPARE: Final = 0.5
 PARTS: Final = "parts"
 OTHER_PROCESSES: Final = "other processes"
-# Parts whose size this process remembers.
+# How many parts' sizes this process remembers.
 PARTS_KEPT: Final = 100_000
 
 
@@ -36,7 +36,7 @@ class CachedBlobUsage:
             self.change += size
 
     def found(self, size: int) -> None:
-        """Note what is on disk."""
+        """Set the size that was found on disk."""
         with self._lock:
             self.bytes = size
 
@@ -61,19 +61,19 @@ class Budget:
         self._of_allowance: Counter[Hashable] = Counter()
         # Bytes of parts that this process has taken, in all.
         self.parts_taken = 0
-        # Of this process: who is charged for each part, and its size.
+        # This process's parts: who is charged for each, and its size.
         self._parts: dict[str, tuple[ShareKey, int]] = {}
-        # Of these, those without a row yet, which no count of rows finds.
+        # Parts without a row yet, which a count of rows does not find.
         self._without_row: set[str] = set()
         self._counted: frozenset[int] = frozenset()
-        # Bytes of unfinished bodies that other processes receive, and of whom.
+        # Bytes of unfinished bodies that other processes receive, by share key.
         self.other_processes_bytes = 0
         self._other_processes: frozenset[Hashable] = frozenset()
         # Received files: who is charged for each until it is moved or removed, and its size.
         self._files: dict[Path, tuple[ShareKey, int]] = {}
 
     def take(self, share_key: ShareKey, count: int, *, wanted_bytes: int = 0) -> None:
-        """Count bytes in. wanted_bytes: of the whole body, as far as it came.
+        """Count received bytes. wanted_bytes: the size of the whole body, if known.
 
         Raises StorageFull.
         """
@@ -130,7 +130,7 @@ class Budget:
     def give_back_part(self, name: str) -> None:
         """Count a part out; one of another process is counted out with ``count_parts``."""
         share_key, size = self._parts.pop(name, ((), 0))
-        # What was counted meanwhile may have left it out.
+        # A count that ran concurrently may have left it out.
         self.give_back(share_key, min(size, self._shares.held(share_key)))
 
     def note_row(self, name: str) -> None:
@@ -170,11 +170,12 @@ class Budget:
         self.other_processes_bytes = sum(by_organization.values())
 
     def divide(self, processes: int, *, allowances: float) -> None:
-        """Let this process take its part of what is free, until this is called again.
+        """Limit this process to its part of the free bytes until the next call.
 
-        So that all of them together cannot take more than there is before they know of each other,
-        nor an organization all that others could take meanwhile. allowances: what the others may
-        take.
+        Otherwise processes that do not know of each other's bytes yet could together take more than
+        is
+        free, and an organization what the others could take.
+        allowances: what the other processes may take.
         """
         free = self.limit_bytes - self._shares.taken - self._buffers.used_bytes - allowances
         self.allowance = max(free, 0) / processes

@@ -36,9 +36,9 @@ class Buffers:
         return self._shares.taken
 
     def reserve(self, organization_id: int, size: int) -> Callable[[], None] | None:
-        """Reserve memory; return what releases it, None if there is no room or too little left.
+        """Reserve memory; return what releases it, None if there is too little left.
 
-        What has no room is not refused: it is received into a file.
+        A body without a reservation is received into a file.
         """
         share_key = (organization_id,)
         if size > BUFFERED_BYTES or not self._shares.try_take(share_key, size):

@@ -64,7 +64,7 @@ class Digests:
 
 
 def manifest_of(data: bytes) -> Manifest:
-    """Return the digests of bytes that are at hand."""
+    """Return the digests of bytes in memory."""
     if len(data) > BLOCK_BYTES or not data:
         digests = Digests()
         digests.update(data)

@@ -53,9 +53,9 @@ class DurableBytes:
         return results
 
     def has_room(self, bodies: Sequence[BufferedBody]) -> bool:
-        """True if the journal has room for small bodies; else they should be staged.
+        """True if the journal has room for small bodies; otherwise they should be staged.
 
-        Their files are then synced before the transaction: it has less time than that may take.
+        Files are then synced before the transaction, which has less time than that may take.
         """
         has_room = self._staging.journal.has_room(_journaled(bodies))
         if not has_room:
@@ -65,7 +65,7 @@ class DurableBytes:
     async def place(self, files: Sequence[StagedFile]) -> list[Exception | None]:
         """Make the bytes readable by their hash; return the failure of each, None if it is durable.
 
-        The blobs' rows are held: garbage collection removes none of these files meanwhile.
+        The caller has locked the blobs' rows, so garbage collection removes none of these files.
         """
         errors = await self._staging.run(self._place, files)
         for staged, error in zip(files, errors, strict=True):
@@ -98,7 +98,7 @@ class DurableBytes:
             next(placed) if isinstance(each, StagedFile) else each for each in written
         ]
         for each in staged:
-            # Those that could not be placed.
+            # Bodies that could not be placed.
             each.path.unlink(missing_ok=True)
         return errors
 
@@ -123,7 +123,7 @@ class DurableBytes:
         await self._staging.discard(body)
 
     async def drop_parts(self, names: list[str]) -> None:
-        """Remove the files of parts, of which an object was made."""
+        """Remove the files of parts from which an object was made."""
         await self._staging.drop_parts(names)
 
 
@@ -157,8 +157,8 @@ def _place_all(paths: Sequence[Path], targets: Sequence[Path]) -> list[Exception
     for number, (path, target) in enumerate(zip(paths, targets, strict=True)):
         try:
             if path == target:
-                # Placed by a transaction that failed. The removal of what that one left is to see
-                # that it has changed.
+                # A transaction that failed has placed it. Its removal must see that the file has
+                # changed.
                 os.utime(path)
             else:
                 move(path, target)

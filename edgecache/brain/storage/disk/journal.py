@@ -1,10 +1,10 @@
 """The journal of small bodies: many become durable by one write and one sync.
 
-A body that is a file of its own takes a sync of the file and one of its folder before it may be
-acknowledged. So small bodies are appended to the journal together, and that is synced; their files
-are written without waiting, and synced later, many at a time (``Journal.sync``). Only then is
-their segment of the journal used again. What a power cut leaves of the files is mended from the
-journal by the next process that finds it without its owner (``Journal.adopt``).
+A body with a file of its own needs a sync of the file and one of its folder before it may be
+acknowledged. So small bodies are appended to the journal together, and the journal is synced. Their
+files are written without a sync and synced later, many at a time (``Journal.sync``); only then is
+their segment of the journal reused. After a power cut the next process restores the files from a
+journal whose process has ended (``Journal.adopt``).
 """
 
 import contextlib
@@ -45,7 +45,7 @@ class Journal:
         self._closed: list[Segment] = []
         self._free: list[Segment] = []
         self._made = 0
-        # A segment became full since the last sync began: another one makes room.
+        # A segment has become full since the last sync began; another sync frees it.
         self.needs_sync_now = False
         self._has_ended = False
 
@@ -58,7 +58,7 @@ class Journal:
     def append(self, bodies: Sequence[Body]) -> bool:
         """Make bodies durable and write their files; False if there is no room.
 
-        Raises OSError: then none of them is to be acknowledged.
+        Raises OSError: then none of them may be acknowledged.
         """
         with self._lock:
             segment = self._with_room(bodies)
@@ -92,8 +92,9 @@ class Journal:
     def end(self) -> None:
         """Make the files of all bodies durable, and remove the journal.
 
-        Waits for the threads that append, whose callers may have given up, and for an adoption.
-        Raises OSError: what is left must be adopted.
+        Waits for the threads that append, whose callers may have been cancelled, and for an
+        adoption.
+        Raises OSError: the remaining files must be adopted.
         """
         with self._keeping:
             with self._written:
@@ -104,9 +105,9 @@ class Journal:
                 segment.remove()
 
     def adopt(self, folder: Path) -> None:
-        """Take over the journal of a process that has ended, and mend its files.
+        """Take over the journal of a process that has ended, and restore its files.
 
-        Raises OSError: what could not be mended is still there, to be adopted another time.
+        Raises OSError: what could not be restored stays, and is adopted later.
         """
         with self._keeping:
             if self._has_ended:
@@ -201,7 +202,7 @@ class Journal:
                     self._write(sha256, data)
         segment.is_suspect = True
         paths = [self._path_of(sha256) for sha256 in dict.fromkeys(segment.written)]
-        # All are on their way to the disk before the first one is waited for.
+        # All writes begin before the first one is waited for.
         for step in (_begin_sync, os.fsync):
             for path in paths:
                 # Perhaps deleted since.

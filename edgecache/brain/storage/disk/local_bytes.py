@@ -15,7 +15,7 @@ log = structlog.get_logger(__name__)
 
 
 async def local_bytes(staging: Staging, manifest: Manifest, span: Span) -> AsyncIterator[bytes]:
-    """Yield a span of a blob, as far as a file has its correct bytes: perhaps nothing."""
+    """Yield a span of a blob until a byte is wrong or missing; maybe nothing."""
     path = await staging.local(manifest.sha256)
     if path is None:
         return
@@ -24,6 +24,6 @@ async def local_bytes(staging: Staging, manifest: Manifest, span: Span) -> Async
             yield piece
     except (OriginChanged, OSError):
         log.exception("own_bytes_wrong", sha256=manifest.sha256.hex())
-        # The built-in origin's file stays: nothing else may have the rest of it.
+        # The built-in origin's file stays: it may be the only one with the other bytes.
         if path == staging.blob_path(manifest.sha256):
             await staging.run(staging.unlink_copy, path)

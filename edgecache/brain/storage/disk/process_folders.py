@@ -71,7 +71,7 @@ class ProcessFolders:
 
 
 def make_locked(folder: Path) -> int:
-    """Make a folder, durably; return the file whose lock is held until it is closed.
+    """Make a folder durably; return the file that holds its lock until it is closed.
 
     Raises OSError.
     """
@@ -115,10 +115,9 @@ def _empty(folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove an empty folder, whose lock is held.
+    """Remove an empty folder whose lock this process holds.
 
-    Raises OSError, also if there is a file in it: it stays, and the process that finds it ends the
-    folder.
+    Raises OSError, also if the folder has a file; the process that finds that ends the folder.
     """
     (folder / LOCK).unlink()
     folder.rmdir()

@@ -1,9 +1,9 @@
-"""Removal of blobs' files while the blobs' rows are locked, and of nothing that was written since.
+"""Removal of blobs' files while the blobs' rows are locked, but not of files written since then.
 
-A lock ends with its connection, which this process notices late: in the middle of its work, or
-while a thread goes on that nothing can stop. Others may write the same bytes then, and have them
-acknowledged. Their file is another one, so a file is removed only if it is the one that was there
-while the rows were certainly locked.
+A lock ends with its connection. This process notices that late: in the middle of its work, or
+while a thread continues that cannot be stopped. Other processes may then write the same bytes and
+have them acknowledged. Their file is another one, so a file is removed only if it is the one that
+existed while the rows were certainly locked.
 """
 
 import secrets
@@ -20,7 +20,7 @@ STEP: Final = 100
 
 
 class FileSnapshot(NamedTuple):
-    """A file as it was found. An inode's number may come again, but not with the same time."""
+    """The state of a file. An inode's number may be reused, but not with the same time."""
 
     path: Path
     inode: int
@@ -31,11 +31,12 @@ class FileSnapshot(NamedTuple):
 async def remove_files(staging: Staging, connection: Connection, paths: Sequence[Path]) -> None:
     """Remove the files of blobs whose rows a transaction has locked; some may not exist.
 
-    Raises DatabaseUnavailable, psycopg.OperationalError: the locks are lost, and files left.
+    Raises DatabaseUnavailable, psycopg.OperationalError: the locks are lost, and some files are
+    left.
     """
     for start in range(0, len(paths), STEP):
         found = await staging.run(_snapshots, paths[start : start + STEP])
-        # An answer shows that the rows were still locked when the files were looked at.
+        # A result shows that the rows were still locked when the snapshots were taken.
         await connection.run("SELECT 1")
         await staging.run(_remove, staging, found)
 
@@ -69,7 +70,8 @@ def _remove_same(file: FileSnapshot, aside: Path) -> bool:
     if _snapshot(aside) == file._replace(path=aside):
         aside.unlink()
         return True
-    # Replaced meanwhile: put it back durably, because its writer's sync may have missed it.
+    # Another process has replaced it: put it back durably, because its writer's sync may have
+    # missed it.
     aside.replace(file.path)
     sync_file(file.path)
     sync_folder(file.path.parent)

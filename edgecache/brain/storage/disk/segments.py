@@ -24,7 +24,7 @@ SEGMENT_BYTES: Final = 16 * 2**20
 SEGMENT_RECORDS: Final = 2000
 NAME: Final = "journal-"
 MARK_BYTES: Final = 16
-# The mark of a segment whose bodies are no longer needed.
+# The mark of a segment that no longer holds needed bodies.
 NO_MARK: Final = bytes(MARK_BYTES)
 # Mark, SHA-256, size.
 HEADER: Final = struct.Struct(f">{MARK_BYTES}s32sQ")
@@ -34,10 +34,12 @@ Body = tuple[bytes, bytes]
 
 
 class Segment:
-    """A file of records. position: of the next one. written: hashes whose files were written.
+    """A file of records.
 
-    writers: that are writing files of its bodies. is_suspect: a sync of these files has failed, or
-    may have.
+    position: where the next record begins.
+    written: hashes of the bodies whose files were written.
+    writers: how many threads write files of its bodies.
+    is_suspect: a sync of these files has failed, or may have.
     """
 
     def __init__(self, path: Path, *, can_be_reused: bool = True) -> None:
@@ -53,7 +55,7 @@ class Segment:
 
     @classmethod
     def new(cls, folder: Path) -> "Segment":
-        """Return an empty segment whose name is durable. Raises OSError."""
+        """Return an empty segment with a durable name. Raises OSError."""
         segment = cls(folder / f"{NAME}{secrets.token_hex(8)}")
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
         segment._file = os.open(segment.path, flags, FILE_MODE)
@@ -66,7 +68,7 @@ class Segment:
         return segment
 
     def begin(self) -> None:
-        """Begin a use: what is in the file is no longer valid once the first record is written."""
+        """Begin a new use: the file's content is invalid once the first record is written."""
         self.position = self._records = 0
         self.written = []
         self._mark = secrets.token_bytes(MARK_BYTES)
@@ -92,8 +94,8 @@ class Segment:
         self._records += len(bodies)
 
     def clear(self) -> None:
-        """Keep a reader from bringing back bodies, whose files may be deleted by then."""
-        # If it fails, or a power cut undoes it, they come back as files without a row.
+        """Prevent a reader from restoring bodies, since their files may be deleted by then."""
+        # If it fails, or a power cut undoes it, the bodies return as files without a row.
         with contextlib.suppress(OSError):
             os.pwrite(self._file, NO_MARK, 0)
 
@@ -106,7 +108,7 @@ class Segment:
 
 
 def records(path: Path) -> Iterator[Body]:
-    """Yield the bodies of a segment's last use, up to the first that is not whole.
+    """Yield the bodies of a segment's last use, up to the first incomplete one.
 
     Raises OSError.
     """

@@ -105,7 +105,7 @@ class Staging:
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run file work on a thread.
 
-        Raises StorageFull when the disk is full, else what the work raises.
+        Raises StorageFull when the disk is full, and what the work raises.
         """
         try:
             return await self._threads.run(SHARE_KEY.get(), lambda: work(*args, **kwargs))
@@ -158,7 +158,7 @@ class Staging:
         return _sharded(self.root / "blobs", sha256)
 
     async def local(self, sha256: bytes) -> Path | None:
-        """Return a file with these bytes, None if there is none."""
+        """Return a file with these bytes, or None."""
         return await self.run(self.find, sha256)
 
     def find(self, sha256: bytes) -> Path | None:
@@ -235,7 +235,7 @@ class Staging:
         return self.root / "parts" / name
 
     async def drop_parts(self, names: list[str]) -> None:
-        """Remove parts, whose rows are gone: the sweep finds those that a bad disk keeps."""
+        """Remove parts without rows; the sweep finds those that a bad disk keeps."""
         for name in names:
             try:
                 await self.run(self.part_path(name).unlink, missing_ok=True)
@@ -246,7 +246,7 @@ class Staging:
 
     async def _pause(self) -> None:
         if self._has_failed:
-            # It is not to keep the disk busy with what fails, however full the journal is.
+            # A failing sync must not keep the disk busy, however full the journal is.
             await asyncio.sleep(SYNC_EVERY_S)
         await wait_for_wakeup(self._wakeup, SYNC_EVERY_S)
 
@@ -350,7 +350,7 @@ class Receiver:
 
 
 def file_error(exc: OSError) -> Exception:
-    """Return StorageFull for a full disk, else the error itself."""
+    """Return StorageFull for a full disk, and any other error unchanged."""
     return StorageFull() if exc.errno in NO_ROOM else exc
 
 

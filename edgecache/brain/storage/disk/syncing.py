@@ -1,4 +1,4 @@
-"""Bytes and names that last: written whole, and synced."""
+"""Durable writes and renames of files."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ def write_new(path: Path, data: bytes, *, is_durable: bool) -> None:
 
 
 def sync_file(path: Path, step: Callable[[int], object] = os.fsync) -> None:
-    """Make a file's bytes durable. step: what is done with the open file instead."""
+    """Make a file's bytes durable. step: called with the open file instead of fsync."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         step(file)

@@ -1,6 +1,6 @@
-"""The bytes of stored objects for backups: which there are, where they are, and writing them anew.
+"""The bytes of stored objects for backups: list, locate and write them.
 
-Runs in commands, beside Django's models. Nothing here deletes or replaces bytes.
+Runs in management commands, next to Django's models. Nothing here deletes or replaces bytes.
 """
 
 import asyncio
@@ -126,7 +126,7 @@ class BytesRestore:
     def missing(
         self, connection: psycopg.Connection, found: Sequence[Bytes]
     ) -> dict[str, list[Tenant]]:
-        """Return what is yet to be written, by its hash, and for which environments."""
+        """Return the bytes that still have to be written, by hash, and for which environments."""
         if self._store is None:
             return {
                 each.sha256: []
@@ -196,10 +196,7 @@ def _sha256_of(path: Path) -> str:
 
 
 def forget_cached(connection: psycopg.Connection, absent: Sequence[str]) -> int:
-    """Delete bytes that only the cache had, and objects whose bytes are in no backup.
-
-    Return how many objects that was.
-    """
+    """Delete cached bytes, and objects whose bytes are not in the backup; return their number."""
     digests = [bytes.fromhex(sha256) for sha256 in absent]
     gone = connection.execute("DELETE FROM brain_storedobject WHERE blob_id = ANY(%s)", [digests])
     connection.execute(

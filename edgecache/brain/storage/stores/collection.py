@@ -1,4 +1,4 @@
-"""Garbage collection in the stores: bytes that were discarded, and what crashes left behind."""
+"""Garbage collection in the stores: discarded bytes, and leftovers of crashes."""
 
 import time
 from collections.abc import Sequence
@@ -34,8 +34,8 @@ UNKNOWN: Final = (
     " WHERE d.store_id = %(store)s AND d.name = given.name)"
     " AND given.name NOT IN (SELECT file FROM brain_uploadpart WHERE store_id = %(store)s)"
 )
-# Files whose every environment has had the bytes in a store for a day: movestore has moved them.
-# Locked, so that none refers to them anew meanwhile.
+# Files whose bytes every environment has had in a store for a day, because movestore has moved
+# them. They are locked, so that no new reference to them is made.
 MOVED: Final = (
     "SELECT b.sha256 FROM brain_blob b WHERE b.sha256 = ANY(%s)"
     " AND EXISTS (SELECT FROM brain_storedblob l WHERE l.blob_id = b.sha256)"
@@ -58,7 +58,7 @@ class StoreCollector:
         self._sweep_at = time.monotonic() + FIRST_SWEEP_AFTER_S
 
     async def round(self) -> None:
-        """Delete what is due; look for the leftovers of crashes once a day.
+        """Delete what is due; once a day find the leftovers of crashes.
 
         Raises DatabaseUnavailable.
         """

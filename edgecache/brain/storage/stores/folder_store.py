@@ -28,7 +28,7 @@ PIECE_BYTES: Final = 2**20
 LISTED_AT_ONCE: Final = 1000
 UNFINISHED: Final = "unfinished"
 FULL: Final = "The store of this platform's objects is full; nothing was stored."
-# Threads that write whole bodies; as many for all else, which is short.
+# Threads that write whole bodies, and as many for the other, short operations.
 THREADS: Final = 8
 
 
@@ -173,7 +173,7 @@ class FolderStore:
     async def _run(
         self, threads: FairThreads, work: Callable[..., T], *args: Any, has_no_timeout: bool = False
     ) -> T:
-        """Return what is done on a thread, with a store's errors. Raises Overloaded."""
+        """Run a function on a thread; its errors become a store's. Raises Overloaded."""
         try:
             return await threads.run(
                 SHARE_KEY.get(), lambda: work(*args), has_no_timeout=has_no_timeout

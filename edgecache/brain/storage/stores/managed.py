@@ -32,8 +32,8 @@ from edgecache.runtime.shares import Shares
 
 log = structlog.get_logger(__name__)
 
-# Objects that a read brings back concurrently, so that workers can have them again; two of these of
-# one organization.
+# Objects that reads restore to this disk concurrently, so that workers can get them; an
+# organization may have two of these.
 RESTORED_AT_ONCE: Final = 4
 RESTORED_SPARE: Final = 1.0
 RESTORED_BYTES: Final = 2**30
@@ -52,7 +52,7 @@ class ManagedStore:
         *,
         on_restored: Callable[[BucketInfo, ObjectVersion], None],
     ) -> None:
-        """on_restored: called with a version of which this brain has a copy again."""
+        """on_restored: called with a version that this brain has on disk again."""
         self._database = database
         self._staging = staging
         self._stores = stores
@@ -62,7 +62,7 @@ class ManagedStore:
         self._tasks = BackgroundTasks()
 
     async def stop(self) -> None:
-        """Discard what is being restored."""
+        """Cancel running restores."""
         await self._tasks.stop()
 
     @asynccontextmanager
@@ -98,11 +98,13 @@ class ManagedStore:
     async def write_stream(
         self, tenant: Tenant, pieces: AsyncIterator[bytes], size: int
     ) -> AsyncIterator[tuple[StagedFile, NewBlob]]:
-        """Write a long body to the store as it comes, and nothing to this machine's disk.
+        """Write a long body to the store as it arrives, without using this machine's disk.
 
-        The block commits its row. It gets a body for that, of which there is no file: workers have
-        no copy until it is read. Raises StoreUnavailable, also where there is no store but the data
-        directory, and what the pieces and the block raise.
+        The block commits its row. The body that it gets has no file: workers have no copy until it
+        is
+        read. Raises StoreUnavailable, also if the only store is the data directory, and what the
+        pieces
+        and the block raise.
         """
         with self._stores.open_write() as target:
             if target.store is None:
@@ -175,7 +177,7 @@ class ManagedStore:
 async def _kept_if_written(
     tasks: BackgroundTasks, target: KnownStore, name: str
 ) -> AsyncIterator[None]:
-    """Delete bytes of which the block says that their row was not written."""
+    """Delete the bytes if the block says that their row was not written."""
     try:
         yield
     except NOT_WRITTEN:

@@ -1,8 +1,8 @@
 """Moving everything to another store while it is read and written (``manage.py movestore``).
 
-New writes go to the target first, by every brain; then each blob and each part is copied, checked
-and committed by compare-and-set. The old bytes stay for a day: who has looked up where they are may
-still read them. Whatever interrupts a move, the next one continues it.
+First every brain sends new writes to the target; then each blob and each part is copied, checked
+and committed by compare-and-set. The old bytes stay for a day, because readers may have looked up
+their location before. An interrupted move is continued by the next one.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from edgecache.brain.storage.stores.stored_blobs import BlobLocation, NewBlob
 from edgecache.brain.values import StagedFile
 
 STEP: Final = 200
-# After this many failures of the store in a row there is no point in going on.
+# The move ends after this many consecutive failures of the store.
 FAILURES_LIMIT: Final = 20
 COMMIT_TIMEOUT_S: Final = 60.0
 COUNT_TIMEOUT_S: Final = 600.0
@@ -79,14 +79,14 @@ class Move:
         self._staging = staging
         self._stores = stores
         self.target = target
-        # Of rows: the data directory has none.
+        # The id of the store in rows; None for the data directory.
         self._target_id = None if target.store is None else target.id
         self._places = asyncio.Semaphore(at_once)
         self._on_progress = on_progress
         self._failures = 0
 
     async def left(self) -> Remainder:
-        """Return what is not in the target. Raises DatabaseUnavailable."""
+        """Return what the target does not have yet. Raises DatabaseUnavailable."""
         async with self._database.transaction(timeout_s=COUNT_TIMEOUT_S) as connection:
             blobs = await connection.one(queries.LEFT, [self._target_id])
             parts = await connection.one(queries.LEFT_PARTS, [self._target_id])
@@ -257,7 +257,7 @@ class Move:
     async def _copied(
         self, body: AsyncIterator[bytes], wanted: Statement
     ) -> AsyncIterator[StagedFile | None]:
-        """Yield bytes as a file; None if they were deleted meanwhile: ``wanted`` has no row."""
+        """Yield bytes as a file; None if they were deleted concurrently (``wanted`` has no row)."""
         staged = None
         try:
             staged = await self._staging.take(body)

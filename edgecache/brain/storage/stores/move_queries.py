@@ -1,6 +1,6 @@
-"""What is to be moved between stores, and the statements that commit a move.
+"""The statements that find what has to be moved between stores, and that commit a move.
 
-Every move names what it expects to be there: a row that changed meanwhile is left alone.
+A move names the expected old value, so a row that was changed concurrently stays as it is.
 """
 
 from typing import Final, LiteralString

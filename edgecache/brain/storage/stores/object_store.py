@@ -86,7 +86,7 @@ class ObjectStore:
     async def _put_pieces(
         self, name: str, pieces: AsyncIterator[bytes], part_bytes: int, at_once: int
     ) -> None:
-        """Write pieces as they come; what is not complete is aborted later, as after a crash."""
+        """Write pieces as they arrive; an incomplete upload is aborted later, as after a crash."""
         writer = obstore.open_writer_async(
             self._store, name, buffer_size=part_bytes, max_concurrency=at_once
         )

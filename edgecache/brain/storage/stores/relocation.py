@@ -63,7 +63,7 @@ class RelocationResult:
 
 
 async def relocate(settings: BrainSettings, request: RelocationRequest) -> RelocationResult:
-    """Move everything to ZBRAIN_STORE_NEXT_URL, or to ZBRAIN_STORE_URL where there is none.
+    """Move everything to ZBRAIN_STORE_NEXT_URL, or to ZBRAIN_STORE_URL if that is not set.
 
     Raises CannotMove before anything is changed, DatabaseUnavailable.
     """
@@ -95,7 +95,7 @@ async def _run(move: Move, *, wait_s: float) -> str:
 
 
 async def _passes(move: Move) -> None:
-    """Move until nothing is left, or nothing more can be moved."""
+    """Move until everything is moved, or no more can be."""
     for _ in range(PASSES):
         left = await move.left()
         if not left.objects + left.parts:

@@ -23,7 +23,7 @@ SCHEMES: Final = ("file", "s3", "gs", "az")
 
 
 class StoreUrl(NamedTuple):
-    """The parts of a store's URL. path: of a folder, else the prefix within the bucket."""
+    """The parts of a store's URL. path: a folder, or the prefix within the bucket."""
 
     scheme: str
     account: str

@@ -52,10 +52,10 @@ class Store(Protocol):
         """Return how many bytes there are. Raises StoreMissing, StoreUnavailable, Overloaded."""
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Delete bytes; those that are not there are no error."""
+        """Delete bytes, ignoring absent ones."""
 
     def list(self, folder: str) -> AsyncIterator[Sequence[ListedFile]]:
-        """Yield what is below a folder, some hundreds at a time."""
+        """Yield the files of a folder, some hundreds at a time."""
 
     async def abort_unfinished(self, folder: str, before: datetime) -> int:
         """Abort uploads below a folder that began earlier and never ended; return their number."""

@@ -37,8 +37,8 @@ FIND: Final = (
     "SELECT store_id, name FROM brain_storedblob"
     " WHERE organization_id = %s AND environment_pk = %s AND blob_id = %s"
 )
-# Of the environments that have no object with these bytes any more. The caller has locked the
-# blobs, so that none refers to them anew.
+# Environments that no longer have an object with these bytes. The caller has locked the blobs, so
+# that no new reference is made.
 DROP: Final = (
     "WITH gone AS (DELETE FROM brain_storedblob l WHERE l.blob_id = ANY(%s) AND NOT EXISTS"
     " (SELECT FROM brain_storedobject s JOIN brain_bucket b ON b.id = s.bucket_id"

@@ -88,7 +88,7 @@ async def test_a_single_brain_does_not_wait(brain: Brain, rows: Rows) -> None:
 async def test_a_new_brain_caches_nothing_before_the_others_acknowledge_it(
     brain: Brain, rows: Rows, tmp_path: Path
 ) -> None:
-    # The other brain does not listen: nothing acknowledges the greeting.
+    # The other brain does not listen: nothing acknowledges the handshake.
     assert brain.coherence._task is not None
     brain.coherence._task.cancel()
     await asyncio.gather(brain.coherence._task, return_exceptions=True)
@@ -188,7 +188,7 @@ async def test_a_write_whose_brain_had_no_lease_for_a_moment_waits_only_for_the_
         assert await brain.get(bucket, "k") == b"x"
 
 
-@pytest.mark.parametrize("topic", ["a change", "a greeting"])
+@pytest.mark.parametrize("topic", ["a change", "a handshake"])
 async def test_what_another_brain_did_not_receive_is_not_waited_for_long(
     brain: Brain, other: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch, topic: str
 ) -> None:
@@ -207,7 +207,7 @@ async def test_what_another_brain_did_not_receive_is_not_waited_for_long(
 
     monkeypatch.setattr(other.coherence, "_take", lose_the_first)
     async with asyncio.timeout(20):
-        if topic == "a greeting":
+        if topic == "a handshake":
             rows.cut("zonal-brain-listener")
             await until(lambda: not brain.coherence.is_current)
             await until(lambda: brain.coherence.is_current)

@@ -29,7 +29,7 @@ def encoded(text: str | bytes, *, safe: str = "") -> str:
 def canonical_request(
     request: S3Request, signed_headers: Sequence[str], payload_hash: str, *, uri: str
 ) -> bytes:
-    """Return the bytes whose hash is signed. uri: the encoded path."""
+    """Return the bytes that are hashed and signed. uri: the encoded path."""
     parameters = request.parameters
     lines = [request.method, uri, canonical_query(parameters) if parameters else ""]
     lines += _header_lines(request.headers, signed_headers)

@@ -21,7 +21,7 @@ STREAMING: Final = frozenset((SIGNED, SIGNED_TRAILER, UNSIGNED_TRAILER))
 
 LINE_LIMIT_BYTES: Final = 1024
 TRAILER_LIMIT: Final = 8
-# AWS's own limit, so clients keep to it. Smaller ones would cost more than their bytes are worth.
+# AWS's own limit, so clients respect it. The overhead of smaller chunks would exceed their bytes.
 CHUNK_LEAST_BYTES: Final = 8192
 _EMPTY_HASH: Final = hashlib.sha256().hexdigest()
 _HEAD: Final = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;chunk-signature=([0-9a-f]{64}))?")
