@@ -8,8 +8,6 @@ from platform_site.lib.admin.pages import ReadOnlyAdmin
 
 @admin.register(CacheSample)
 class CacheSampleAdmin(ReadOnlyAdmin):
-    """The metrics' history."""
-
     list_display = (
         *("moment", "is_hourly", "hit_ratio", "total_hits", "total_misses"),
         *("bytes_served", "active_nodes", "p95_latency_ms"),

@@ -72,7 +72,6 @@ def check(lines: TextIO, rates: Rates) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = argparse.ArgumentParser(
         prog="python -m edgecache.recompute",
         description="Recompute an operator's statement, line by line, from the public rates. A "

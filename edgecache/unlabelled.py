@@ -4,7 +4,5 @@ from django.db import models
 
 
 class ModelWithoutLabel(models.Model):
-    """A model without ``__str__``."""
-
     class Meta:
         abstract = True

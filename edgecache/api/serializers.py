@@ -19,7 +19,7 @@ from platform_site.lib.api import StrictSerializer
 
 NAME: Final = re.compile(rf"\A{LABEL.pattern}\Z")
 MAX_KEYS: Final = 1000
-SMALLEST_VALUES: Final[tuple[tuple[Any, Any], ...]] = (
+EMPTY_VALUES: Final[tuple[tuple[Any, Any], ...]] = (
     (serializers.BooleanField, False),
     ((serializers.IntegerField, serializers.FloatField), 0),
     ((serializers.ListField, serializers.ListSerializer), []),
@@ -45,7 +45,7 @@ def _nothing(field: serializers.Field[Any, Any, Any, Any]) -> Any:
         return timezone.now()
     if isinstance(field, serializers.Serializer):
         return nothing_of(type(field))
-    return next((least for kind, least in SMALLEST_VALUES if isinstance(field, kind)), "")
+    return next((empty for kind, empty in EMPTY_VALUES if isinstance(field, kind)), "")
 
 
 class CacheStatusSerializer(serializers.Serializer[Any]):

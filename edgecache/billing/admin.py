@@ -37,8 +37,6 @@ __all__ = ["QuarantineAdmin"]
 
 @admin.register(Account)
 class AccountAdmin(ActionsAdmin):
-    """What everyone has."""
-
     list_display = ("kind", organization, "balance")
     list_filter = ("kind",)
     search_fields = ("=organization_id",)
@@ -50,12 +48,10 @@ class AccountAdmin(ActionsAdmin):
         description="Grant credits…", url_path="grant-credits", permissions=["act"]
     )
     def grant_credits(self, request: HttpRequest) -> HttpResponse:
-        """Grant credits, or book paid ones."""
         return forms.answer(self, request, GRANT_CREDITS)
 
     @admin.display(description="Credits", ordering="balance_ucr")
     def balance(self, account: Account) -> str:
-        """Return the balance in credits."""
         return credits_text(account.balance_ucr)
 
 
@@ -93,8 +89,6 @@ class JournalAdmin(ReadOnlyAdmin):
 
 @admin.register(Rate)
 class RateAdmin(ActionsAdmin):
-    """What usage costs."""
-
     list_display = ("kind", "rate_ucr", "begins_at")
     list_filter = ("kind",)
     search_fields = ("kind",)
@@ -112,8 +106,6 @@ class RateAdmin(ActionsAdmin):
 
 @admin.register(UsageLine)
 class UsageLineAdmin(ActionsAdmin):
-    """What was used."""
-
     list_display = ("used_at", organization, "bucket_name", "kind", "quantity", "operator_id")
     list_filter = ("kind",)
     search_fields = ("=line_id",)

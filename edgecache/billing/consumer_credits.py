@@ -11,7 +11,7 @@ from edgecache.billing import debts, ledger
 from edgecache.billing.errors import JournalRefused
 from edgecache.billing.ledger import Posting
 from edgecache.billing.models import AccountKind, Entry, Journal
-from edgecache.billing.money import LARGEST_UCR, UCR_PER_CREDIT
+from edgecache.billing.money import MAX_UCR, UCR_PER_CREDIT
 
 LARGEST_AMOUNT_UCR: Final = 10**11 * UCR_PER_CREDIT
 
@@ -80,7 +80,7 @@ def top_up(
 
 
 def charge_back(
-    reference: str, total_ucr: int = LARGEST_UCR, /, *, reason: str, actor: str
+    reference: str, total_ucr: int = MAX_UCR, /, *, reason: str, actor: str
 ) -> Journal | None:
     """Take back a payment that the payer's bank reversed; None if that was booked before.
 

@@ -10,7 +10,7 @@ from django.db.models import Q, Sum
 from edgecache.billing import ledger
 from edgecache.billing.ledger import Posting
 from edgecache.billing.models import Account, AccountKind, Entry, Journal, Payout
-from edgecache.billing.money import LARGEST_UCR
+from edgecache.billing.money import MAX_UCR
 
 DAY: Final = timedelta(days=1)
 
@@ -75,11 +75,11 @@ def paid_until(organization_id: int) -> datetime:
 
 
 def forfeit(
-    organization_id: int, most_ucr: int = LARGEST_UCR, /, *, key: str, reason: str, actor: str
+    organization_id: int, max_ucr: int = MAX_UCR, /, *, key: str, reason: str, actor: str
 ) -> int:
     """Take an operator's earnings that are not paid out; return the sum in µcr, 0 if done before.
 
-    most_ucr: no more than that, held ones first.
+    max_ucr: no more than that, held ones first.
     They stay in an account of their own, so that an appeal can give them back.
     """
     with transaction.atomic():
@@ -87,7 +87,7 @@ def forfeit(
         ledger.locked([(kind, organization_id) for kind in kinds])
         parts: dict[AccountKind, int] = {}
         for kind in kinds:
-            left_ucr = most_ucr - sum(parts.values())
+            left_ucr = max_ucr - sum(parts.values())
             parts[kind] = min(max(0, ledger.balance(kind, organization_id)), left_ucr)
         total_ucr = sum(parts.values())
         if not total_ucr:
@@ -100,7 +100,7 @@ def forfeit(
 
 def reinstate(
     organization_id: int,
-    most_ucr: int = LARGEST_UCR,
+    max_ucr: int = MAX_UCR,
     /,
     *,
     key: str,
@@ -110,7 +110,7 @@ def reinstate(
 ) -> int:
     """Restore forfeited earnings after an appeal; return the sum in µcr, 0 if done before.
 
-    most_ucr: the maximum; refunds may have taken some of it.
+    max_ucr: the maximum; refunds may have taken some of it.
     forfeit_key: of the one journal that is undone; all of them without it.
 
     Held earnings return to their hold with the remaining time. The amount returned to ``payable``
@@ -120,7 +120,7 @@ def reinstate(
     with transaction.atomic():
         forfeited = (AccountKind.FORFEITED, organization_id)
         ledger.locked([forfeited])
-        amount_ucr = min(ledger.balance(*forfeited), most_ucr)
+        amount_ucr = min(ledger.balance(*forfeited), max_ucr)
         if not amount_ucr:
             return 0
         payable_ucr = min(amount_ucr, _forfeited_after_the_hold(organization_id, forfeit_key))

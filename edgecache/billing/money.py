@@ -10,7 +10,7 @@ UCR_PER_CREDIT: Final = 1_000_000
 UCR_PER_CENT: Final = 10**9
 HOURS_PER_MONTH: Final = 730
 PPM: Final = 1_000_000
-LARGEST_UCR: Final = 2**63 - 1
+MAX_UCR: Final = 2**63 - 1
 
 
 def credits_text(ucr: int) -> str:

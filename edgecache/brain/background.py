@@ -22,7 +22,6 @@ class BackgroundTasks:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def __len__(self) -> int:
-        """Return the number of running tasks."""
         return len(self._tasks)
 
     def add(self, work: Coroutine[Any, Any, T], *, has_caller: bool = False) -> asyncio.Task[T]:
@@ -35,7 +34,6 @@ class BackgroundTasks:
         return task
 
     async def finish(self) -> None:
-        """Wait for all of them."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def stop(self) -> None:

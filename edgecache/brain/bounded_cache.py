@@ -30,7 +30,6 @@ class BoundedCache(Generic[K, V]):
         self._marked: set[K] = set()
 
     def __len__(self) -> int:
-        """Count the entries."""
         return len(self._values)
 
     def get(self, key: K) -> V | None:
@@ -53,7 +52,6 @@ class BoundedCache(Generic[K, V]):
         return self._make_room()
 
     def pop(self, key: K) -> V | None:
-        """Remove a key and return its value."""
         value = self._values.pop(key, None)
         if value is not None:
             self.used -= self._cost(key, value)
@@ -63,11 +61,9 @@ class BoundedCache(Generic[K, V]):
         return value
 
     def names(self) -> list[K]:
-        """Return all keys."""
         return list(self._values)
 
     def clear(self) -> None:
-        """Forget everything."""
         self._values.clear()
         self._queue.clear()
         self._marked.clear()

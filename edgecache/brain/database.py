@@ -62,7 +62,6 @@ class Connection:
         return await (await self.raw.execute(sql, params)).fetchone()
 
     async def all(self, sql: LiteralString, params: Params = ()) -> list[Row]:
-        """Return every row."""
         return await (await self.raw.execute(sql, params)).fetchall()
 
     async def run(self, sql: LiteralString, params: Params = ()) -> int:

@@ -23,7 +23,6 @@ def use_share_of_unknown_client(address: str) -> None:
 
 
 def use_share_of_organization(organization_id: int) -> None:
-    """Use the share of an organization."""
     SHARE_KEY.set((organization_id,))
 
 

@@ -190,7 +190,6 @@ async def read_json(exchange: Exchange, *, limit_bytes: int) -> dict[str, Any]:
 
 
 def respond(exchange: Exchange, answer: JsonResponse) -> None:
-    """Send the response."""
     if answer.body is None:
         exchange.response_empty(answer.status, [NEVER_STORED])
         return

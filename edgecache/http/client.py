@@ -88,7 +88,6 @@ class HttpClient:
         self._task = asyncio.create_task(self._sweep())
 
     async def stop(self) -> None:
-        """Close them all."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

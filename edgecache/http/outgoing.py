@@ -93,7 +93,6 @@ class OutgoingConnection(asyncio.Protocol):
             wake(self._waiter)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wake the reader."""
         self._give_up(self._failure or RequestFailed("closed"))
 
     def pause_writing(self) -> None:
@@ -101,7 +100,6 @@ class OutgoingConnection(asyncio.Protocol):
         self._can_write.clear()
 
     def resume_writing(self) -> None:
-        """Continue to send."""
         self._can_write.set()
 
     # --- the reader's side --------------------------------------------------------------------

@@ -30,7 +30,6 @@ class Scope(NamedTuple):
 
     @property
     def has_body(self) -> bool:
-        """True if a body follows the head."""
         headers = self.headers
         return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 

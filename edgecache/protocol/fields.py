@@ -100,7 +100,6 @@ class Fields:
         return self.wrong(name, f"must be an integer from {minimum} to {maximum}", minimum)
 
     def number(self, name: str, *, minimum: float = 0.0, maximum: float = math.inf) -> float:
-        """Take a finite number."""
         value = self._take(name)
         if type(value) in {int, float} and minimum <= value <= min(maximum, sys.float_info.max):
             return float(value)
@@ -156,7 +155,6 @@ class Fields:
         return self.converted(name, read_sha256, "must be 64 hexadecimal digits", b"")
 
     def objects(self, name: str, read: Callable[["Fields"], T], *, limit: int) -> tuple[T, ...]:
-        """Take a list of objects, each read by ``read``."""
         found: list[T] = []
         for index, value in enumerate(self._list(name, limit)):
             fields = Fields(value, f"{self._at(name)}[{index}]")

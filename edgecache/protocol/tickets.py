@@ -41,8 +41,8 @@ _MAC_CONTEXT: Final = b"zonal-ticket-mac\0"
 _HEAD: Final = struct.Struct(">BB8s16s16sQQQ32sQQQQB")
 _PREFIX_LIMIT: Final = 43
 _PREFIX_CHARACTERS: Final = frozenset("0123456789abcdef:./")
-_SHORTEST: Final = (_HEAD.size + MAC_BYTES) * 4 // 3
-_LONGEST: Final = (_HEAD.size + _PREFIX_LIMIT + SIGNATURE_BYTES + MAC_BYTES) * 4 // 3 + 1
+_MIN_CHARS: Final = (_HEAD.size + MAC_BYTES) * 4 // 3
+_MAX_CHARS: Final = (_HEAD.size + _PREFIX_LIMIT + SIGNATURE_BYTES + MAC_BYTES) * 4 // 3 + 1
 _ALPHABET: Final = bytes.maketrans(b"-_", b"+/")
 _NUMBER_LIMIT: Final = 1 << 63
 
@@ -242,7 +242,7 @@ def _mac(signed: bytes, key: bytes) -> bytes:
 
 
 def _bytes(text: str) -> bytes:
-    if not _SHORTEST <= len(text) <= _LONGEST or not text.isascii():
+    if not _MIN_CHARS <= len(text) <= _MAX_CHARS or not text.isascii():
         raise TicketRefused(Refusal.MALFORMED)
     plain = text.encode("ascii")
     if b"+" in plain or b"/" in plain:

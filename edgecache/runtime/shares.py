@@ -32,7 +32,6 @@ class Waiting(Generic[T]):
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing waits here."""
         return not self.here and not self.below
 
     def add(self, key: ShareKey, item: T) -> None:
@@ -86,7 +85,6 @@ class Shares:
 
     @property
     def waiting(self) -> int:
-        """Return how many wait."""
         return 0 if self._queue is None else self._queue.taken
 
     def held(self, key: ShareKey) -> int:

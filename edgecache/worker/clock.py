@@ -1,4 +1,4 @@
-"""The brain's clock, as a worker knows it: tickets live by it, whatever the own clock says."""
+"""The brain's clock, as a worker knows it: ticket times use it, not the local clock."""
 
 import time
 from collections import deque
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 SAMPLES: Final = 8
-# An answer that took longer says too little about when it was made, unless nothing else is known.
-SLOWEST_ROUND_TRIP_S: Final = 5.0
+# A slower answer says too little about its time, and is used only if there is no other.
+MAX_ROUND_TRIP_S: Final = 5.0
 
 
 def uptime() -> float:
@@ -18,7 +18,7 @@ def uptime() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look at the brain's clock. offset_s: to be added to the uptime."""
+    """One reading of the brain's clock. offset_s: added to the uptime."""
 
     offset_s: float
     round_trip_s: float
@@ -27,8 +27,9 @@ class Sample:
 class BrainClock:
     """Estimates the brain's clock from its answers to heartbeats.
 
-    Of the last few answers the fastest counts: the error is at most half its round trip. A clock of
-    this machine that is wrong, or is set, makes no difference.
+    The fastest of the last few answers is used: the error is at most half its round trip. Errors
+    and
+    adjustments of this machine's clock make no difference.
     """
 
     def __init__(self, tick: Callable[[], float] = uptime) -> None:
@@ -49,7 +50,7 @@ class BrainClock:
     def learn(self, brain_now: float, *, sent: float, received: float) -> None:
         """Take the time that the brain sent (Unix seconds) between two ``tick``s."""
         sample = Sample(brain_now - (sent + received) / 2, received - sent)
-        if self._samples and sample.round_trip_s > SLOWEST_ROUND_TRIP_S:
+        if self._samples and sample.round_trip_s > MAX_ROUND_TRIP_S:
             return
         best = self._best()
         if best is not None and abs(sample.offset_s - best.offset_s) > _doubt(sample, best):

@@ -39,7 +39,6 @@ class Counters:
             self._counts[name] += count
 
     def add_read(self, length: int) -> None:
-        """Count a read of so many bytes."""
         with self._lock:
             self._counts["reads"] += 1
             self._counts["read_bytes"] += length

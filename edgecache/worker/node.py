@@ -44,8 +44,8 @@ VERIFY_SPARE: Final = 1.0
 NODE: Final[ShareKey] = ("node",)
 SHARE_KEY: Final[ContextVar[ShareKey]] = ContextVar("share_key", default=NODE)
 # One organization gets two thirds of these at most, one of its buckets half.
-FILLS_AT_ONCE: Final = 32
-FILLS_SPARE: Final = 0.5
+MAX_CONCURRENT_FETCHES: Final = 32
+FETCHES_SPARE: Final = 0.5
 
 
 class Status(StrEnum):
@@ -59,9 +59,9 @@ class Status(StrEnum):
 
 @dataclass(slots=True)
 class Threads:
-    """Where blocking work runs: each kind has its own, so that none holds up another.
+    """Threads for blocking work; each kind has its own, so that none delays another.
 
-    Organizations have them in turn. slow: for this node's own work alone.
+    Organizations take turns on them. slow: for this node's own work only.
     """
 
     disk: FairThreads = field(default_factory=lambda: FairThreads(DISK_THREADS, "disk"))
@@ -82,9 +82,10 @@ class Threads:
 class Node:
     """One worker process.
 
-    incarnation: made new at each start. sequence: of the last message to the brain.
-    talking: held while a message with a sequence is on its way. name: the node's id, as it is sent
-    in each answer.
+    incarnation: new at each start.
+    sequence: of the last message to the brain.
+    talking: held while a message with a sequence is being sent.
+    name: the node's id, as it is sent in each answer.
     """
 
     options: Options
@@ -106,7 +107,9 @@ class Node:
     wants_inventory: bool = False
     talking: asyncio.Lock = field(default_factory=asyncio.Lock)
     fills: Shares = field(
-        default_factory=lambda: Shares(FILLS_AT_ONCE, refusal=fills_busy, spare=FILLS_SPARE)
+        default_factory=lambda: Shares(
+            MAX_CONCURRENT_FETCHES, refusal=fills_busy, spare=FETCHES_SPARE
+        )
     )
     jobs_wait: asyncio.Event = field(default_factory=asyncio.Event)
     brain_answered: asyncio.Event = field(default_factory=asyncio.Event)
@@ -118,12 +121,11 @@ class Node:
         self.name = str(self.options.node_id)
 
     def next_sequence(self) -> int:
-        """Return the number of the next message."""
         self.sequence += 1
         return self.sequence
 
     def check_can_read(self) -> None:
-        """Refuse while no ticket could be checked, and for good once the node was removed."""
+        """Refuse while no ticket can be checked, and permanently once the node was removed."""
         if self.status is Status.REMOVED:
             raise node_removed()
         if not self.verifier.is_ready:
@@ -142,9 +144,9 @@ class Node:
             log.critical("node_removed", extra={"action": "nothing is served any more"})
 
     def lose(self, sha256: bytes, wrong: FileState | None) -> None:
-        """Drop an object whose file is not what the inventory says, behind the request.
+        """Drop an object in the background because its file does not match the inventory.
 
-        wrong: the file's state when that was noticed, None if it is gone.
+        wrong: the file's state when that was noticed, None if it is missing.
         """
         log.error("object_lost", extra={"sha256": sha256.hex()})
         task = asyncio.create_task(self._discard(sha256, wrong))
@@ -153,14 +155,14 @@ class Node:
 
     async def _discard(self, sha256: bytes, wrong: FileState | None) -> None:
         try:
-            await self.on_disk(self.store.discard, sha256, wrong)
+            await self.run_on_disk(self.store.discard, sha256, wrong)
         except (OSError, sqlite3.Error) as error:
             log.warning("discard_failed", extra={"reason": str(error)})
 
     async def verify(self, sha256: bytes, share_key: ShareKey = NODE) -> FileState | None:
-        """Hash a file, once for all who wait; return its state.
+        """Hash a file, once for all waiting readers; return its state.
 
-        share_key: whose turn it is. None if it is gone, or was wrong and is dropped. Raises
+        share_key: whose turn it is. None if the file was missing or wrong, and is dropped. Raises
         OSError.
         """
         # A reader that leaves must not end it for the others.
@@ -169,12 +171,12 @@ class Node:
     def verify_soon(
         self, sha256: bytes, share_key: ShareKey = NODE
     ) -> asyncio.Task[FileState | None]:
-        """Begin to verify a file, unless that is under way."""
+        """Begin to verify a file, unless that is running."""
         running = self.verifications.get(sha256)
         if running is None:
             running = asyncio.create_task(self._verify(sha256, share_key))
             self.verifications[sha256] = running
-            # Perhaps everybody who waits for it is gone by then.
+            # All waiting readers may have left by then.
             running.add_done_callback(retrieve)
         return running
 
@@ -193,11 +195,11 @@ class Node:
             self.lose(sha256, found)
         return state
 
-    async def on_disk(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run_on_disk(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run something that waits for the disk, in the turn of its share key."""
         return await self.threads.disk.run(SHARE_KEY.get(), partial(do, *args, **kwargs))
 
-    async def in_inventory(
+    async def run_with_inventory(
         self,
         do: Callable[Concatenate[sqlite3.Connection, P], T],
         *args: P.args,
@@ -209,9 +211,9 @@ class Node:
             with self.store.using() as db:
                 return do(db, *args, **kwargs)
 
-        return await self.on_disk(run)
+        return await self.run_on_disk(run)
 
-    async def slowly(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run something that takes its time, one thing after another."""
+    async def run_in_background(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a long operation on the background thread, one after another."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.threads.slow, partial(do, *args, **kwargs))

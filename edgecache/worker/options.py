@@ -14,7 +14,7 @@ from edgecache.protocol.names import LABEL
 
 PORT: Final = 9100
 MIB: Final = 1 << 20
-SMALLEST_CAPACITY: Final = MIB
+MIN_CAPACITY: Final = MIB
 SIZE: Final = re.compile(
     r"([0-9]{1,12}(?:\.[0-9]{1,3})?) *([kmgtp]?)(i?)b?", re.ASCII | re.IGNORECASE
 )
@@ -72,7 +72,7 @@ class Options:
 
 
 def parse(arguments: Sequence[str] | None = None) -> Options:
-    """Read the command line; print what is wrong and exit with 2 when something is."""
+    """Read the command line; print errors and exit with 2 if there are any."""
     command_line = parser()
     given = command_line.parse_args(arguments)
     if (given.tls_cert is None) != (given.tls_key is None):
@@ -283,7 +283,7 @@ def _secret(text: str) -> str:
 
 def _capacity(text: str) -> int:
     capacity = size(text)
-    if capacity < SMALLEST_CAPACITY:
+    if capacity < MIN_CAPACITY:
         raise argparse.ArgumentTypeError("must be at least 1MiB")
     return capacity
 

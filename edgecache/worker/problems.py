@@ -11,7 +11,7 @@ from edgecache.worker.store.files import FULL
 
 log = logging.getLogger(__name__)
 
-# Said once, then over; the others last until a write goes well.
+# Reported once; the others last until a write succeeds.
 PASSING: Final = frozenset({Problem.CORRUPTION})
 NOT_THE_DISKS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EINTR})
 

@@ -27,7 +27,7 @@ from edgecache.worker.store.inventory import InventoryReader
 from edgecache.worker.store.recovery import open_store
 from edgecache.worker.store.scrub import scrub
 from edgecache.worker.store.store import Store
-from edgecache.worker.sync.brain import BrainApi, BrainError
+from edgecache.worker.sync.brain import BrainApi, BrainCallError
 from edgecache.worker.sync.heartbeat import beat, heartbeats
 from edgecache.worker.sync.jobs import jobs
 from edgecache.worker.sync.receipts import Receipts
@@ -36,9 +36,9 @@ from edgecache.worker.tracing import Tracing
 from edgecache.worker.upkeep import (
     MINUTE_S,
     SECOND_S,
-    adopt_strangers,
     every,
     unlink_due,
+    verify_unlisted,
     watch_answers,
     write_reads,
     write_receipts,
@@ -126,7 +126,7 @@ def _server(options: Options, app: App, node: Node) -> Server:
         head_bytes=HEAD_LIMIT_BYTES,
         head_timeout_s=timeout_s,
         send_timeout_s=timeout_s,
-        # A client that plays a film may take nothing for a while.
+        # A client that plays a video may not read for a while.
         take_timeout_s=TAKE_FACTOR * timeout_s,
         idle_timeout_s=IDLE_FACTOR * timeout_s,
         body_bytes_per_s=BODY_BYTES_PER_S,
@@ -156,7 +156,7 @@ def _works(node: Node) -> list[Coroutine[Any, Any, None]]:
         watch_answers(node),
         every(node, SECOND_S, write_receipts),
         every(node, SECOND_S, unlink_due),
-        every(node, SECOND_S, adopt_strangers),
+        every(node, SECOND_S, verify_unlisted),
         every(node, MINUTE_S, write_reads),
         scrub(node, per_hour=options.scrub_per_hour, rate_bytes=options.scrub_rate_bytes),
     ]
@@ -196,7 +196,7 @@ async def _report_before_stop(node: Node) -> bool:
     """Report to the brain what it does not know yet; return True if it answered."""
     if not node.is_brain_up:
         return False
-    with suppress(TimeoutError, BrainError, MalformedMessage, OSError, sqlite3.Error):
+    with suppress(TimeoutError, BrainCallError, MalformedMessage, OSError, sqlite3.Error):
         async with asyncio.timeout(FAREWELL_S):
             await beat(node, 0.0)
             await report(node)
@@ -207,7 +207,7 @@ async def _report_before_stop(node: Node) -> bool:
 def _stop_signal() -> asyncio.Event:
     """Return an event that SIGTERM and SIGINT set; a second Ctrl-C ends the process immediately.
 
-    A SIGTERM after a Ctrl-C does not: it is a supervisor's, who heard the same Ctrl-C.
+    A SIGTERM after a Ctrl-C does not: it comes from a supervisor that got the same Ctrl-C.
     """
     stop = asyncio.Event()
     interrupts = 0

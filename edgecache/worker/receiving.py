@@ -18,18 +18,18 @@ async def receive(node: Node, pieces: AsyncIterator[bytes], sha256: bytes, size:
     Raises WrongBytes, StoreFull, OSError, sqlite3.Error, and what ``pieces`` raises; then nothing
     was kept.
     """
-    incoming = await node.on_disk(Incoming, node.store, sha256, size)
+    incoming = await node.run_on_disk(Incoming, node.store, sha256, size)
     try:
         gathered = bytearray()
         async for piece in pieces:
             if gathered and len(gathered) + len(piece) > GATHER_BYTES:
-                await node.on_disk(incoming.write, gathered)
+                await node.run_on_disk(incoming.write, gathered)
                 gathered = bytearray()
             gathered += piece
-        is_new = await node.on_disk(incoming.finish, gathered)
+        is_new = await node.run_on_disk(incoming.finish, gathered)
     except BaseException:
         # When cancelled here, too: no room may stay reserved.
-        await asyncio.shield(node.on_disk(incoming.discard))
+        await asyncio.shield(node.run_on_disk(incoming.discard))
         raise
     node.problems.clear(Problem.DISK_FULL, Problem.DISK_FAILING)
     if is_new:

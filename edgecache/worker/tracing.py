@@ -1,7 +1,7 @@
-"""A worker's part in traces: a span for each read that the brain traces, where ZTRACES_URL is set.
+"""A worker's part in traces: a span for each read that the brain traces, if ZTRACES_URL is set.
 
-A span is made when a read was admitted, so that a stranger's `traceparent` has no effect. Without
-the packages of the extra `traces` a worker serves without traces.
+A span is made after a read was admitted, so that an unauthenticated `traceparent` has no effect.
+Without the packages of the extra `traces` a worker serves without traces.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""What a worker does by itself, again and again: write counts, drop what is due, adopt files."""
+"""A worker's periodic tasks: write counts, delete due objects, adopt files."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from edgecache.worker.node import Node
-from edgecache.worker.store.recovery import adopt_some
+from edgecache.worker.store.recovery import verify_unlisted_files
 from edgecache.worker.sync import receipts
 
 log = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 POLL_S: Final = 0.1
 SECOND_S: Final = 1.0
 MINUTE_S: Final = 60.0
-ADOPTED_AT_ONCE: Final = 500
+FILES_PER_STEP: Final = 500
 
 
 async def watch_answers(node: Node) -> None:
@@ -44,7 +44,7 @@ async def write_receipts(node: Node) -> None:
     if not rows:
         return
     try:
-        await node.in_inventory(receipts.write, rows)
+        await node.run_with_inventory(receipts.write, rows)
     except BaseException:
         node.receipts.not_written(uses)
         raise
@@ -52,20 +52,22 @@ async def write_receipts(node: Node) -> None:
 
 
 async def unlink_due(node: Node) -> None:
-    """Remove the files whose lease is over."""
-    while await node.on_disk(node.store.unlink_due, time.time()):
+    """Remove files after their lease."""
+    while await node.run_on_disk(node.store.unlink_due, time.time()):
         pass
 
 
 async def write_reads(node: Node) -> None:
     """Write how often objects were read, so that a crash does not forget which are warm."""
-    await node.on_disk(node.store.write_reads)
+    await node.run_on_disk(node.store.write_reads)
 
 
-async def adopt_strangers(node: Node) -> None:
+async def verify_unlisted(node: Node) -> None:
     """Verify the files that a crash left without a row, and take them."""
     while True:
-        right, wrong = await node.slowly(adopt_some, node.store, ADOPTED_AT_ONCE)
+        right, wrong = await node.run_in_background(
+            verify_unlisted_files, node.store, FILES_PER_STEP
+        )
         node.counters.add("corrupted_files", wrong)
         if not right and not wrong:
             return

@@ -7,7 +7,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
-from edgecache.billing.money import LARGEST_UCR
+from edgecache.billing.money import MAX_UCR
 from platform_site.lib.api import StrictSerializer
 
 MAX_PERIOD: Final = timedelta(days=366)
@@ -24,12 +24,12 @@ class BalanceSerializer(serializers.Serializer[Any]):
     granted_ucr = serializers.IntegerField(min_value=0, help_text="Granted credits that are left.")
     paid_ucr = serializers.IntegerField(min_value=0, help_text="Paid credits that are left.")
     debt_ucr = serializers.IntegerField(
-        min_value=-LARGEST_UCR, max_value=0, help_text="Fees that no credits covered yet."
+        min_value=-MAX_UCR, max_value=0, help_text="Fees that no credits covered yet."
     )
     credits = serializers.CharField(help_text="All three together, in credits.")
     held_ucr = serializers.IntegerField(min_value=0, help_text="Earnings within their hold.")
     payable_ucr = serializers.IntegerField(
-        min_value=-LARGEST_UCR,
+        min_value=-MAX_UCR,
         help_text="Earnings that can be paid out; below zero after a chargeback.",
     )
     forfeited_ucr = serializers.IntegerField(min_value=0, help_text="Earnings that staff stopped.")

@@ -22,7 +22,7 @@ from platform_site.lib.permissions import PUBLIC, needs
 from platform_site.lib.viewsets import PlatformViewSet
 from platform_site.lib.web.bodies import read_body
 
-LARGEST_EVENT_BYTES = 2**18
+MAX_EVENT_BYTES = 2**18
 
 
 class RawParser(BaseParser):
@@ -40,7 +40,7 @@ class RawParser(BaseParser):
 
         Raises PayloadTooLarge (413).
         """
-        return read_body(stream, encoding="", limit_bytes=LARGEST_EVENT_BYTES)
+        return read_body(stream, encoding="", limit_bytes=MAX_EVENT_BYTES)
 
 
 class TopUpViewSet(BillingResource):

@@ -94,5 +94,4 @@ class QuarantineAdmin(ActionsAdmin):
 
     @admin.display(description="Forfeited credits")
     def forfeited(self, row: Quarantine) -> str:
-        """Return the amount in credits."""
         return credits_text(row.forfeited_ucr)

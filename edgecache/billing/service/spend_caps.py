@@ -38,7 +38,6 @@ def month_of(now: datetime) -> date:
 
 
 def current(organization_id: int) -> SpendCap | None:
-    """Return an organization's cap."""
     return SpendCap.objects.filter(pk=organization_id).first()
 
 

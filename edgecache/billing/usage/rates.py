@@ -8,11 +8,11 @@ from django.db import IntegrityError, transaction
 
 from edgecache.billing.errors import RateRefused
 from edgecache.billing.models import Rate, UsageKind
-from edgecache.billing.money import HOURS_PER_MONTH, LARGEST_UCR
+from edgecache.billing.money import HOURS_PER_MONTH, MAX_UCR
 
 # What one line may have at most: far above what one bucket can use in an hour. Its charge fits into
 # 64 bits at every rate that may be set, so that no line can stop the settling of all others.
-LARGEST: Final[Mapping[UsageKind, int]] = {
+MAX_QUANTITY: Final[Mapping[UsageKind, int]] = {
     UsageKind.HIT: 10**12,
     UsageKind.MISS: 10**12,
     UsageKind.EGRESS: 10**16,
@@ -56,7 +56,7 @@ def set_rate(
 def highest_ucr(kind: UsageKind) -> int:
     """Return the highest rate that can be set."""
     hours = HOURS_PER_MONTH if kind in {UsageKind.STORAGE, UsageKind.SQL_STORAGE} else 1
-    return hours * (LARGEST_UCR // LARGEST[kind])
+    return hours * (MAX_UCR // MAX_QUANTITY[kind])
 
 
 def in_force(*, now: datetime) -> dict[UsageKind, int]:

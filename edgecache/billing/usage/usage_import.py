@@ -15,7 +15,7 @@ from django.utils.module_loading import import_string
 
 from edgecache.api import client
 from edgecache.billing.models import Progress, RejectedLine, UsageKind, UsageLine
-from edgecache.billing.usage.rates import LARGEST
+from edgecache.billing.usage.rates import MAX_QUANTITY
 
 log = structlog.get_logger(__name__)
 
@@ -222,7 +222,7 @@ def _read(line: Mapping[str, Any], *, now: datetime) -> Iterator[UsageLine]:
     if used_at < now - OLDEST:
         raise ValueError("too_old")
     quantities = {kind: int(line[name]) for kind, name in QUANTITIES.items()}
-    if not all(0 <= quantity <= LARGEST[kind] for kind, quantity in quantities.items()):
+    if not all(0 <= quantity <= MAX_QUANTITY[kind] for kind, quantity in quantities.items()):
         raise ValueError("quantity_out_of_range")
     if not any(quantities.values()):
         raise ValueError("nothing_used")

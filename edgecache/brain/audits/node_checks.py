@@ -30,7 +30,7 @@ from edgecache.protocol.tickets import TicketKind
 from platform_site.lib.ids import uuid7
 
 # Of a larger blob a check reads some blocks only.
-LARGEST_BYTES: Final = 2 * 2**20
+MAX_CHECK_BYTES: Final = 2 * 2**20
 TIMEOUT_S: Final = 30.0
 NOT_FOUND: Final = 404
 # The bytes came, but not as many or not those that were asked for.
@@ -114,12 +114,12 @@ class CheckRequest:
 
 def span_of(manifest: Manifest) -> Span:
     """Return what a check reads: all of a blob, or some blocks of a large one at random."""
-    if manifest.size <= LARGEST_BYTES:
+    if manifest.size <= MAX_CHECK_BYTES:
         return Span(0, manifest.size)
     size = Blocks(manifest.chunks, manifest.size).block_bytes
-    count = LARGEST_BYTES // size
+    count = MAX_CHECK_BYTES // size
     first = secrets.randbelow(-(-manifest.size // size) - count + 1)
-    return Span(first * size, min(LARGEST_BYTES, manifest.size - first * size))
+    return Span(first * size, min(MAX_CHECK_BYTES, manifest.size - first * size))
 
 
 class NodeChecker:
@@ -148,7 +148,6 @@ class NodeChecker:
             await client.start()
 
     async def stop(self) -> None:
-        """Close all connections."""
         for client in self._clients.values():
             await client.stop()
 

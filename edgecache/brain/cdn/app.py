@@ -53,8 +53,6 @@ MALFORMED: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 class CdnApi:
-    """Serves requests."""
-
     def __init__(self, parts: CdnParts) -> None:
         self._parts = parts
         self._lookup = Lookup(parts.objects, parts.directory)

@@ -26,8 +26,6 @@ class ConditionFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is sent."""
-
     status: int
     span: Span
     headers: HeaderPairs

@@ -120,7 +120,6 @@ class Lookup:
         return LookupResult(version, opened, stored, cache_status.hit(ttl_s=ttl_s))
 
     async def stop(self) -> None:
-        """Cancel the refreshes."""
         tasks = tuple(self._refreshes.values())
         for task in tasks:
             task.cancel()

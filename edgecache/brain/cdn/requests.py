@@ -20,7 +20,6 @@ class CdnRequest:
 
     @property
     def bucket(self) -> BucketInfo:
-        """Return the bucket."""
         return self.cache_url.bucket
 
     @property
@@ -30,7 +29,6 @@ class CdnRequest:
 
     @property
     def key(self) -> str:
-        """Return the key."""
         return self.cache_url.target.key
 
     @property

@@ -41,7 +41,7 @@ HOP_BY_HOP: Final = frozenset(
 NGINX: Final = "x-accel-"
 # RFC 9111 §4.2.2: a tenth of the time since the last change, at most a day.
 HEURISTIC_SHARE: Final = 0.1
-HEURISTIC_MOST_S: Final = 86_400
+MAX_HEURISTIC_S: Final = 86_400
 # RFC 9110 §15.1: these may be reused without explicit freshness.
 HEURISTIC: Final = frozenset({200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501})
 UNDERSTOOD: Final = frozenset(status.value for status in HTTPStatus) - {206, 304}
@@ -360,7 +360,7 @@ def _lifetime(
     if status not in HEURISTIC and "public" not in control:
         return 0
     changed = _moment(fields.get("last-modified", ""), born)
-    return min(max(0, int((born - changed) * HEURISTIC_SHARE)), HEURISTIC_MOST_S)
+    return min(max(0, int((born - changed) * HEURISTIC_SHARE)), MAX_HEURISTIC_S)
 
 
 def _age_at_arrival(fields: Mapping[str, str], asked_at: float, answered_at: float) -> int:

@@ -38,7 +38,6 @@ class LocalFiles:
         self._threads = FairThreads(THREADS, "brain-verifying", spare=SPARE, queue=WAITING_LIMIT)
 
     async def stop(self) -> None:
-        """Stop verifying."""
         await self._tasks.stop()
         self._threads.stop()
 

@@ -31,8 +31,6 @@ _Opened = tuple[str, int, FileState]
 
 
 class OwnFiles:
-    """The files of one brain, for sending."""
-
     def __init__(self, staging: Staging, files: LocalFiles) -> None:
         self._staging = staging
         self._files = files

@@ -29,8 +29,6 @@ PACE_BYTES: Final = 256 << 10
 
 
 class WorkerReads:
-    """The brain's reads from workers."""
-
     def __init__(
         self, directory: Directory, nodes: Nodes, tickets: TicketSigner, client: WorkerClient
     ) -> None:

@@ -130,7 +130,6 @@ class Coherence:
 
     @property
     def brain_id(self) -> UUID:
-        """Return this brain's id."""
         return self._id
 
     def subscribe(self, topic: str, listener: Listener) -> None:

@@ -349,7 +349,6 @@ class Directory:
 
 
 def bucket_of(row: Row) -> BucketInfo:
-    """Return the bucket of a row with BUCKET's columns."""
     return BucketInfo(row.id, Tenant(row.organization_id, row.environment_pk), *row[3:])
 
 

@@ -140,7 +140,6 @@ class Index:
         self._lower(bucket_id, tombstone)
 
     def clear(self) -> None:
-        """Forget everything."""
         self._entries.clear()
         self._variants.clear()
         self._tombstones.clear()

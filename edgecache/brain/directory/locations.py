@@ -24,7 +24,6 @@ class Holders:
         self.marks = 0
 
     def __len__(self) -> int:
-        """Return the number of entries."""
         return len(self._sets)
 
     def get(self, sha256: bytes) -> tuple[UUID, ...] | None:
@@ -35,19 +34,16 @@ class Holders:
         return tuple(self._nodes[number] for number in numbers)
 
     def put(self, sha256: bytes, nodes: tuple[UUID, ...]) -> None:
-        """Store the nodes."""
         numbers = tuple(self._number(node) for node in nodes)
         if len(self._shared) > SETS_SHARED:
             self._shared.clear()
         self._sets.put(sha256, self._shared.setdefault(numbers, numbers))
 
     def forget(self, sha256: bytes) -> None:
-        """Forget a blob."""
         self.marks += 1
         self._sets.pop(sha256)
 
     def clear(self) -> None:
-        """Forget everything."""
         self.marks += 1
         self._sets.clear()
         self._shared.clear()

@@ -81,7 +81,6 @@ class Targets:
 
     @property
     def buckets(self) -> set[int]:
-        """Return the ids of the buckets."""
         return {*self.keys, *(bucket_id for bucket_id, _ in self.prefixes)}
 
 
@@ -104,19 +103,15 @@ class PurgeCount:
         self.nodes: set[UUID] = set()
 
     def add(self, objects: int, released: commits.FreedSpace) -> None:
-        """Add a step's counts."""
         self.objects += objects
         self.bytes += released.bytes
         self.nodes |= released.nodes
 
     def result(self) -> PurgeResult:
-        """Return the result."""
         return PurgeResult(self.objects, self.bytes, len(self.nodes))
 
 
 class Purges:
-    """This brain's purges."""
-
     def __init__(self, database: Database, coherence: Coherence) -> None:
         # Purges of this brain whose second step is running; garbage collection skips them.
         self.active: set[int] = set()
@@ -150,7 +145,6 @@ class Purges:
         return await asyncio.shield(task)
 
     async def stop(self) -> None:
-        """Wait for running purges."""
         await asyncio.gather(*self._running, return_exceptions=True)
 
     async def begin(self, targets: Targets, count: PurgeCount) -> list[PendingPurge]:

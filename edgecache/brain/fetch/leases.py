@@ -63,7 +63,7 @@ class Leases:
         self._waiting: dict[Name, set[asyncio.Event]] = {}
         self._poll_task: asyncio.Task[None] | None = None
         self._releasing = BackgroundTasks()
-        coherence.subscribe("fill", self._on_fill)
+        coherence.subscribe("fill", self._on_release)
 
     async def stop(self) -> None:
         """Stop polling; leases that could not be released end with this brain."""
@@ -153,9 +153,9 @@ class Leases:
             held = {(row.bucket_id, row.key, row.variant) for row in rows}
             for name in names:
                 if name not in held:
-                    self._on_fill(*name)
+                    self._on_release(*name)
 
-    def _on_fill(self, bucket_id: int, key: str, variant: str) -> None:
+    def _on_release(self, bucket_id: int, key: str, variant: str) -> None:
         for event in self._waiting.get((bucket_id, key, variant), ()):
             event.set()
 

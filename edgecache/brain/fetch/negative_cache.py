@@ -17,7 +17,6 @@ class NegativeCache:
         self._variants = KeyVariants()
 
     def add(self, name: Name) -> None:
-        """Keep a 404."""
         if len(self._until) >= NAMES_KEPT:
             self.clear()
         self._variants.add(name)
@@ -39,7 +38,6 @@ class NegativeCache:
             self._forget(name)
 
     def clear(self, *_announced: object) -> None:
-        """Remove everything."""
         self._until.clear()
         self._variants.clear()
 

@@ -176,7 +176,6 @@ class Singleflight:
         return bool(self._tasks)
 
     async def stop(self) -> None:
-        """Cancel all fetches."""
         await self._tasks.stop()
         await self._leases.stop()
 

@@ -43,8 +43,6 @@ class Access(StrEnum):
 
 
 def routes(database: Database, coherence: Coherence) -> list[Route]:
-    """Return the routes."""
-
     async def listing(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
         rows = await database.all(LIST, tenant)

@@ -35,7 +35,6 @@ CODES: Final = {
 
 
 def internal_api(parts: InternalApiParts) -> JsonApi:
-    """Return the application."""
     accepted = [_digest(secret) for secret in parts.settings.secrets]
 
     async def authenticate(call: JsonCall) -> None:

@@ -21,8 +21,6 @@ HEADER_CHARS: Final = 64
 
 
 def routes(buckets: Buckets, repair: Repair) -> list[Route]:
-    """Return the routes."""
-
     async def listing(call: JsonCall) -> JsonResponse:
         rows = await buckets.list(tenant_of(call.query))
         return JsonResponse({"buckets": [shape(row) for row in rows]})

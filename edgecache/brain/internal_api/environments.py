@@ -19,8 +19,6 @@ COUNT: Final = (
 
 
 def routes(parts: InternalApiParts) -> list[Route]:
-    """Return the routes."""
-
     async def count(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.captures)
         whose = tenant

@@ -21,8 +21,6 @@ TOKENS: Final = 100
 
 
 def routes(hosts: Hosts) -> list[Route]:
-    """Return the routes."""
-
     async def listing(call: JsonCall) -> JsonResponse:
         rows = await hosts.of(tenant_of(call.query), number(call))
         return JsonResponse({"hosts": rows})

@@ -16,13 +16,10 @@ PAGE: Final = 500
 
 
 class NodesApi:
-    """The handlers."""
-
     def __init__(self, parts: InternalApiParts) -> None:
         self._parts = parts
 
     def routes(self) -> list[Route]:
-        """Return the routes."""
         return [
             Route("GET", "/v1/nodes", self._listing),
             Route("GET", "/v1/quarantines", self._quarantines),

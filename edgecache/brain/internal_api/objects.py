@@ -58,7 +58,6 @@ class ObjectsApi:
         self._platform_keys = parts.platform_keys
 
     def routes(self) -> list[Route]:
-        """Return the routes."""
         return [
             Route("GET", "/v1/objects", self._listing),
             Route("GET", "/v1/objects/details", self._one),

@@ -17,8 +17,6 @@ NETWORK_CHARS: Final = 43
 
 
 def routes(nodes: Nodes, networks: OperatorNetworks) -> list[Route]:
-    """Return the routes."""
-
     async def decide(call: JsonCall) -> JsonResponse:
         body = Fields(call.body)
         is_stopped = body.boolean("is_stopped")

@@ -13,8 +13,6 @@ KIND_CHARS: Final = 16
 
 
 def routes(catalog: Catalog) -> list[Route]:
-    """Return the routes."""
-
     async def listing(call: JsonCall) -> JsonResponse:
         rows = await catalog.list(tenant_of(call.query))
         return JsonResponse({"origins": rows})

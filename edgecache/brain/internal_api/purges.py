@@ -18,8 +18,6 @@ WARM_AT_ONCE: Final = 8
 
 
 def routes(parts: InternalApiParts) -> list[Route]:
-    """Return the routes."""
-
     async def purge(call: JsonCall) -> JsonResponse:
         body = Fields(call.body)
         tenant = take_tenant(body)

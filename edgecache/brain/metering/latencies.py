@@ -36,7 +36,6 @@ class Latencies:
     __slots__ = ("counts", "total_us")
 
     def __init__(self) -> None:
-        """Start empty."""
         self.counts: dict[int, int] = {}
         self.total_us = 0
 
@@ -46,7 +45,6 @@ class Latencies:
         return sum(self.counts.values())
 
     def add(self, seconds: float) -> None:
-        """Add one duration."""
         us = int(seconds * 1_000_000)
         if not 0 <= us <= MAX_LATENCY_US:
             us = 0 if us < 0 else MAX_LATENCY_US
@@ -92,7 +90,6 @@ class Latencies:
 
     @classmethod
     def merged(cls, parts: Iterable["Latencies"]) -> Self:
-        """Return the sum of several."""
         made = cls()
         for part in parts:
             made.merge(part)

@@ -75,14 +75,11 @@ class UsageKey(NamedTuple):
 
 @dataclass(slots=True)
 class UsageCount:
-    """Counts of one usage key."""
-
     hits: int = 0
     misses: int = 0
     bytes_served: int = 0
 
     def add(self, *, is_hit: bool, bytes_served: int) -> None:
-        """Count one response."""
         if is_hit:
             self.hits += 1
         else:
@@ -97,7 +94,6 @@ class Measure(UsageCount):
     latencies: Latencies = field(default_factory=Latencies)
 
     def merge(self, other: "Measure") -> None:
-        """Add another measure."""
         self.hits += other.hits
         self.misses += other.misses
         self.bytes_served += other.bytes_served
@@ -138,7 +134,6 @@ class Batch:
         return found
 
     def all(self) -> Measure:
-        """Return the sum of all."""
         found = Measure()
         for measure in self.lines.values():
             found.merge(measure)
@@ -244,7 +239,6 @@ class Meters:
         await self._periodic.start()
 
     async def stop(self) -> None:
-        """Write the rest."""
         await self._periodic.stop()
         for _ in range(LAST_TRIES):
             try:

@@ -48,7 +48,6 @@ class OperatorNetworks(PeriodicTask):
         super().__init__("operator networks", self.refresh, lambda: asyncio.sleep(REFRESH_S))
 
     def of(self, operator_id: int) -> frozenset[str]:
-        """Return an operator's networks."""
         return self._known.get(operator_id, frozenset())
 
     async def refresh(self) -> None:

@@ -21,7 +21,6 @@ Sample = tuple[str, dict[str, str], float]
 
 
 def text(nodes: Nodes, traffic: Traffic) -> bytes:
-    """Return the metrics."""
     lines = [*_traffic(traffic), *_nodes(nodes)]
     return ("\n".join(lines) + "\n").encode()
 

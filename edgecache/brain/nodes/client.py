@@ -20,11 +20,12 @@ CONNECT_TIMEOUT_S: Final = 2.0
 STALL_S: Final = 4.0
 ANSWER_TIMEOUT_S: Final = 15.0
 # The slowest acceptable worker; the timeout of a store grows with its size accordingly.
-SLOWEST_BYTES_PER_S: Final = 512 * 1024
+MIN_BYTES_PER_S: Final = 512 * 1024
 BODY_LIMIT_BYTES: Final = 16_384
 PIECE_BYTES: Final = 2**20
-# Of the clients that a brain takes, this many may read from workers concurrently: each holds up to
-# 256 KiB. An organization gets half of these places, one of its buckets a third.
+# One in this many of a brain's clients may read from workers concurrently, each with up to 256 KiB
+# in
+# memory. An organization gets half of these places, one of its buckets a third.
 CLIENTS_A_REQUEST: Final = 4
 WAITING: Final = 16_384
 WAIT_S: Final = 5.0
@@ -116,7 +117,7 @@ class WorkerClient(HttpClient):
                 head,
                 _pieces(file),
                 limit_bytes=BODY_LIMIT_BYTES,
-                timeout_s=ANSWER_TIMEOUT_S + size / SLOWEST_BYTES_PER_S,
+                timeout_s=ANSWER_TIMEOUT_S + size / MIN_BYTES_PER_S,
             )
         if response.status not in {200, 201}:
             raise RequestFailed("store_refused", status=response.status)

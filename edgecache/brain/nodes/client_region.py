@@ -1,4 +1,4 @@
-"""The region of a client, as far as it can be found out."""
+"""The region of a client, if it can be found."""
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final

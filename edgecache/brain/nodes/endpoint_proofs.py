@@ -26,7 +26,7 @@ AGAIN_AFTER_S: Final = 30.0
 
 
 class EndpointProofs:
-    """Requests proofs, at most twice a minute for each node, so that it is no tool for attacks."""
+    """Requests proofs, at most twice a minute for each node, to be useless for attacks."""
 
     def __init__(self, coherence: Coherence, nodes: Nodes, client: WorkerClient) -> None:
         """Request nothing yet."""
@@ -37,7 +37,6 @@ class EndpointProofs:
         self._tasks = BackgroundTasks()
 
     async def stop(self) -> None:
-        """Cancel what is running."""
         await self._tasks.stop()
 
     def ask_for(self, row: NodeRow) -> None:

@@ -19,9 +19,9 @@ LATENCY_WEIGHT: Final = 0.2
 # alter files on purpose.
 CHECKS_KEPT: Final = 1000
 CHECKS_S: Final = 3600.0
-OWN_LEAST_CHECKS: Final = 20
+OWN_MIN_CHECKS: Final = 20
 OWN_SHARE: Final = 0.05
-OPERATOR_LEAST_BAD: Final = 3
+OPERATOR_MIN_BAD: Final = 3
 
 
 class Health(StrEnum):
@@ -51,7 +51,7 @@ def offline_after_s(interval_s: float) -> float:
 
 def is_too_much(bad: int, checked: int, share: float) -> bool:
     """True if this many wrong blobs among those checked quarantine an operator's node."""
-    return bad >= max(OPERATOR_LEAST_BAD, share * checked)
+    return bad >= max(OPERATOR_MIN_BAD, share * checked)
 
 
 class IntegrityChecks:
@@ -79,15 +79,14 @@ class IntegrityChecks:
     def is_corrupt(self, now: float, *, operator_share: float | None) -> bool:
         """True if too large a share was wrong.
 
-        operator_share: what is too large for an operator's node; None: it is the platform's own.
+        operator_share: the limit for an operator's node; None for the platform's own nodes.
         """
         bad, checked = self.count(now)
         if operator_share is None:
-            return checked >= OWN_LEAST_CHECKS and bad >= OWN_SHARE * checked
+            return checked >= OWN_MIN_CHECKS and bad >= OWN_SHARE * checked
         return is_too_much(bad, checked, operator_share)
 
     def clear(self) -> None:
-        """Forget everything."""
         self._found.clear()
 
 

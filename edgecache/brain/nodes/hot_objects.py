@@ -38,7 +38,6 @@ class HotObjects:
         self._tasks = BackgroundTasks()
 
     async def stop(self) -> None:
-        """Cancel what is running."""
         await self._tasks.stop()
 
     def read(self, delivery: Delivery) -> None:

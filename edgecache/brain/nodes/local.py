@@ -33,7 +33,6 @@ class ObjectApiCredentials:
     secret_access_key: str = field(repr=False)
 
     def as_json(self) -> dict[str, str]:
-        """Return its JSON."""
         return asdict(self)
 
 

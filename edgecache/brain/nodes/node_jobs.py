@@ -89,7 +89,7 @@ async def add(connection: Connection, kind: JobKind, wanted: Sequence[tuple[UUID
 
 
 async def verify(coherence: Coherence, node_id: UUID, sha256: bytes) -> None:
-    """Use a node's copy no more, and have the node verify it; what is wrong it removes.
+    """Stop using a node's copy, and have the node verify it and remove it if it is wrong.
 
     Raises DatabaseUnavailable.
     """
@@ -118,7 +118,6 @@ async def waiting(database: Database, node_id: UUID) -> int:
 
 
 async def drop(database: Database, ids: Sequence[int]) -> None:
-    """Delete jobs."""
     if ids:
         await database.run("DELETE FROM brain_nodejob WHERE id = ANY(%s)", [list(ids)])
 
@@ -151,7 +150,7 @@ async def _finish(
         due.update(row.blob_id for row in await change.all(LOSE, [node_id, deleted]))
     if added := hashes.get(JobKind.REPLICATE):
         await change.run(GAIN, [node_id, added])
-    # A replica is missing, or another node may have come back with its own meanwhile.
+    # A replica is missing, or another node may have returned with its own.
     request_check(change, sorted(due))
     for sha256 in sorted(due):
         change.announce("blob", sha256.hex())

@@ -163,16 +163,16 @@ async def insert(change: AnnouncingTransaction, row: NodeRow) -> bool:
 async def set_status(
     change: AnnouncingTransaction, node_id: UUID, status: str, *, reason: str = ""
 ) -> bool:
-    """Set a node's status; False if its status is none that this one may follow."""
+    """Set a node's status; False if it may not follow the current one."""
     done = await change.run(
-        # A full inventory is requested: its files may have changed meanwhile.
+        # A full inventory is requested, because its files may have changed.
         "UPDATE brain_node SET status = %s, status_reason = %s, status_at = now(),"
         " inventory_of = ''"
         " WHERE id = %s AND status = ANY(%s)",
         [status, reason[:255], node_id, list(MAY_FOLLOW[status])],
     )
     if done and status == "quarantined":
-        # In turns, so that readers who page by id miss none.
+        # One transaction after another, so that readers who page by id miss none.
         await change.run("LOCK TABLE brain_quarantineevent IN SHARE ROW EXCLUSIVE MODE")
         await change.run(ADD_QUARANTINE, [node_id])
     if done:

@@ -16,7 +16,7 @@ from edgecache.brain.nodes.node_rows import NodeRow
 
 BOUND: Final = 1.25
 # Below this fill no node counts as overloaded: on an empty cluster the average means nothing.
-UNBOUNDED_FILL: Final = 0.05
+UNBOUNDED_SHARE: Final = 0.05
 HASH_BITS: Final = 64
 
 
@@ -29,9 +29,13 @@ def choose(
 ) -> list[NodeRow]:
     """Return the nodes for further replicas, best first.
 
-    copies: wanted in total. held_by: nodes that have one already; they count, and the others
-    differ from them in operator and region if possible. Overloaded nodes come last rather than
-    never: beside a large empty node, all others may count as overloaded.
+    copies: wanted in total.
+    held_by: nodes that already have one. They count, and the new nodes should differ from them in
+    operator and region.
+
+    Overloaded nodes come last but are not excluded: compared with a large empty node, all others
+    may
+    count as overloaded.
     """
     known = list(candidates)
     holders = [row for row in known if row.id in held_by]
@@ -54,11 +58,11 @@ def within_bound(candidates: Sequence[NodeRow]) -> list[NodeRow]:
     capacity = sum(row.capacity_bytes for row in candidates)
     used = sum(row.used_bytes for row in candidates)
     average = used / capacity if capacity else 0.0
-    limit = max(average * BOUND, UNBOUNDED_FILL)
-    return [row for row in candidates if _fill(row) <= limit] or list(candidates)
+    limit = max(average * BOUND, UNBOUNDED_SHARE)
+    return [row for row in candidates if _used_share(row) <= limit] or list(candidates)
 
 
-def _fill(row: NodeRow) -> float:
+def _used_share(row: NodeRow) -> float:
     """Return the used share of a node's capacity."""
     return row.used_bytes / row.capacity_bytes if row.capacity_bytes > 0 else 1.0
 

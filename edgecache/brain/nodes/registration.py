@@ -22,7 +22,7 @@ from platform_site.lib.ids import uuid7
 log = structlog.get_logger(__name__)
 
 SECRET_BYTES: Final = 32
-# Of each organization: every brain reads all nodes every two seconds.
+# Pending nodes of an organization; every brain reads all nodes every two seconds.
 PENDING_LIMIT: Final = 100
 UNPROVED_DAYS: Final = 30
 
@@ -117,7 +117,7 @@ async def remove(coherence: Coherence, node_id: UUID) -> None:
     """Remove a node: it counts no longer, drains, and is then gone. Raises NodeNotFound."""
     async with coherence.transaction() as change:
         row = await _locked(change, node_id)
-        # A node whose objects cannot be replicated from it need not drain.
+        # A node from which no objects can be replicated does not need to drain.
         status = "draining" if row.status in {"active", "draining"} else "removed"
         await change.run(
             "UPDATE brain_node SET status = %s, status_reason = 'removal', removed_at = now()"

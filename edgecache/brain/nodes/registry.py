@@ -118,7 +118,6 @@ class Nodes:
         return list(self._rows.values())
 
     def health(self, row: NodeRow) -> str:
-        """Return a node's current health."""
         if row.id in self._wrong_bytes:
             return "quarantined"
         return row.health(interval_s=self.interval_s, later_s=self._later_s())
@@ -133,12 +132,10 @@ class Nodes:
         return None if row is None else self.address_of(row)
 
     def address_of(self, row: NodeRow) -> Address:
-        """Return the address of a row's node."""
         is_ours = row.organization_id is None
         return Address(row.endpoint, is_guarded=self._guards_operators and not is_ours)
 
     def statistics(self, node_id: UUID) -> NodeStatistics:
-        """Return this brain's statistics of a node."""
         return self._statistics.get(node_id) or NodeStatistics()
 
     def sources(
@@ -152,8 +149,11 @@ class Nodes:
     ) -> tuple[WorkerSource, ...]:
         """Return the nodes to read a blob from, nearest first; empty if no holder is usable.
 
-        holders: ``directory.locations``. region: the client's. Suspect nodes, and those that failed
-        recently or have corrupt files, come last rather than never: there may be no others.
+        holders: ``directory.locations``. region: the client's.
+
+        Suspect nodes, and those that failed recently or have corrupt files, come last, because
+        there may
+        be no others.
         """
         good: list[NodeRow] = []
         poor: list[NodeRow] = []

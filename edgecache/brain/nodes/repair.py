@@ -172,7 +172,7 @@ class Repair(PeriodicTask):
         due = list(islice(self._due, STEP))
         if not due:
             return
-        # Removed before the check: requests that come meanwhile cause another one.
+        # Removed before the check: later requests cause another check.
         self._due.difference_update(due)
         try:
             await self._check(due, usable)
@@ -219,8 +219,9 @@ class Repair(PeriodicTask):
     async def _end_drains(self, readable: Collection[UUID], *, is_quiet: bool) -> bool:
         """Remove drained nodes; return True if no drain is left.
 
-        is_quiet: the walk found nothing to do. A drain that takes an hour is ended: what is lost
-        with it is fetched from the origin again.
+        is_quiet: the walk found nothing to do. A drain that takes an hour is ended; objects lost
+        with it
+        are fetched from the origin again.
         """
         leaving = [
             row for row in self._nodes.nodes_including_removed() if row.removed_at is not None

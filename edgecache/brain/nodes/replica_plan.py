@@ -85,8 +85,8 @@ def plan(
 ) -> ReplicaPlan:
     """Return the plan for some blobs.
 
-    nodes: those whose copies can be read, draining ones included; copies on all others count as
-    lost. online: the active ones among them, which may take more.
+    nodes: those with readable copies, draining ones included; copies on other nodes count as lost.
+    online: the active ones among them, which may take more.
     """
     made = ReplicaPlan()
     for row in rows:

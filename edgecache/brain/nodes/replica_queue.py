@@ -35,7 +35,7 @@ class ReplicaQueue:
         return self._room.taken
 
     def add(self, request: ReplicaRequest) -> bool:
-        """Add a request; False if there is no room. The same blob of a bucket waits once."""
+        """Add a request; False if there is no room. A blob of a bucket waits once."""
         by_bucket = self._by_organization.get(request.organization_id, OrderedDict())
         waiting = by_bucket.get(request.bucket_id, OrderedDict())
         if request.sha256 in waiting:
@@ -83,7 +83,7 @@ class ReplicaQueue:
             if taken and size > limit_bytes:
                 break
             taken.append(by_hash.pop(request.sha256))
-        # Behind the other buckets, and behind the other organizations.
+        # After the other buckets, and after the other organizations.
         if by_hash:
             by_bucket[bucket_id] = by_hash
         if by_bucket:

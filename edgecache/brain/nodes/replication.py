@@ -1,8 +1,8 @@
 """Replication: the brain uploads new objects to the workers.
 
-A fetch or an upload leaves a file with the brain, from which the first replicas are made. Later
-ones the workers fetch from each other (``repair``). Small objects that wait together are sent in
-one message: while one is on its way the next one collects.
+After a fetch or an upload the brain has a file, from which the first replicas are made. Workers
+fetch later ones from each other (``repair``). Small objects are sent together: while one message is
+sent the next one collects.
 """
 
 import asyncio
@@ -36,8 +36,7 @@ from edgecache.protocol.tickets import TicketKind
 log = structlog.get_logger(__name__)
 
 MAX_CONCURRENT_UPLOADS: Final = 8
-# Of large objects that wait, this many go one after the other: the database is asked for all of
-# them once, and told once.
+# Large objects that are uploaded one after another with one query and one update of the database.
 LARGE_BLOBS: Final = 8
 LARGE_BYTES: Final = 8 << 20
 # Fewer of these, so that each has more in it, and a pause in which the next one collects: a batch
@@ -73,14 +72,13 @@ class Replication:
         self._tasks = BackgroundTasks()
 
     async def start(self) -> None:
-        """Start uploading."""
         for _ in range(MAX_CONCURRENT_UPLOADS):
             self._tasks.add(self._work(self._large, LARGE_BLOBS, LARGE_BYTES))
         for _ in range(BATCHES_AT_ONCE):
             self._tasks.add(self._work(self._small, BATCH_BLOBS, BATCH_BYTES, pause_s=PAUSE_S))
 
     async def stop(self) -> None:
-        """Stop; what is not uploaded yet is found by repair."""
+        """Stop; repair finds the objects that are not uploaded yet."""
         await self._tasks.stop()
 
     def stored(self, bucket: BucketInfo, found: ObjectVersion) -> None:
@@ -89,7 +87,7 @@ class Replication:
         self.want(ReplicaRequest(owner, bucket.id, found.sha256, found.size, self.copies.usual))
 
     def want(self, request: ReplicaRequest) -> None:
-        """Queue an upload; what there is no room for is found by repair."""
+        """Queue an upload; repair finds those for which the queue has no room."""
         if request.sha256:
             queue = self._small if request.size <= BATCHED_BYTES else self._large
             queue.add(request)
@@ -112,7 +110,7 @@ class Replication:
                 self.want(request)
             await asyncio.sleep(RETRY_S)
         except BrainError as error:
-            # Their bucket was deleted meanwhile.
+            # Their bucket has been deleted.
             log.info("replication_dropped", blobs=len(requests), problem=error.code)
         except Exception:
             log.exception("replication_failed", blobs=len(requests))

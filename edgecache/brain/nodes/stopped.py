@@ -1,4 +1,4 @@
-"""Organizations whose objects other operators' nodes do not serve, since no one would pay for it.
+"""Organizations that other operators' nodes do not serve, because they have no credits.
 
 The platform decides and announces it (``PUT /v1/organizations/{id}/service``); a later decision
 has a higher version, so that calls may arrive twice and in any order.
@@ -21,9 +21,9 @@ ALL: Final = "SELECT organization_id FROM brain_organizationservice WHERE is_sto
 
 
 class StoppedOrganizations:
-    """What one brain knows: all of them, in memory (some 60 bytes each).
+    """All stopped organizations, in one brain's memory (about 60 bytes each).
 
-    While the database is unreachable the last known ones hold.
+    While the database is unreachable the last known ones apply.
     """
 
     def __init__(self, database: Database, coherence: Coherence) -> None:
@@ -52,7 +52,7 @@ class StoppedOrganizations:
             return
         before = self.changes
         rows = await self._database.all(ALL)
-        # An announcement that came meanwhile may be newer than these rows: read again next time.
+        # An announcement during the read may be newer than these rows: read again next time.
         self._is_complete = self._coherence.is_current and before == self.changes
         found = {row.organization_id for row in rows}
         if found != self._ids:

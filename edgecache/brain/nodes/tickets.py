@@ -44,7 +44,7 @@ MAX_REUSED_TICKETS: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class TicketGrant:
-    """What a ticket allows, and on whose behalf. length: the cap in bytes."""
+    """What a ticket allows, and for which tenant. length: the limit in bytes."""
 
     tenant: Tenant
     bucket_id: int
@@ -77,7 +77,7 @@ class TicketSigner:
         self._reused: OrderedDict[tuple[UUID, bytes], tuple[int, str]] = OrderedDict()
 
     def node_keys(self, node_id: UUID) -> tuple[TicketKey, ...]:
-        """Return the MAC keys that a node is to trust, the current one first."""
+        """Return the MAC keys that a node must accept, the current one first."""
         return tuple(TicketKey(kid, keys.node_key(node_id)) for kid, keys in self._keys.items())
 
     def sign(
@@ -91,7 +91,7 @@ class TicketSigner:
     ) -> str:
         """Return the text of a new ticket, valid for 30 seconds.
 
-        client_prefix: the network of a client that reads from the worker itself; else empty.
+        client_prefix: the network of a client that reads from the worker itself, or empty.
         """
         issued_at = int(now)
         ticket = Ticket(

@@ -51,7 +51,6 @@ class HttpDriver:
 
     @asynccontextmanager
     async def get(self, key: str, request: OriginRequest = PLAIN) -> AsyncIterator[OriginResponse]:
-        """Get an object."""
         async with self._ask("GET", key, request) as reply:
             answer = answer_of(reply.status, reply.pairs)
             yield replace(answer, body=reply.body, is_complete=reply.is_complete)
@@ -64,11 +63,9 @@ class HttpDriver:
     async def put(
         self, key: str, staged: StagedFile, fields: Fields, conditions: Conditions
     ) -> WriteResult:
-        """Raise OriginReadOnly."""
         raise OriginReadOnly
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """Raise OriginReadOnly."""
         raise OriginReadOnly
 
     @asynccontextmanager
@@ -111,7 +108,6 @@ class HttpDriver:
             return None
 
     async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
-        """Raise OriginReadOnly."""
         raise OriginReadOnly("The bucket's origin cannot list its objects.")
 
     @asynccontextmanager

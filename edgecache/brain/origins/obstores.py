@@ -76,7 +76,6 @@ class ObstoreAccess:
     trust: str = ""
 
     def options(self) -> dict[str, Any]:
-        """Return the options of a store."""
         client: dict[str, Any] = {
             "proxy_url": self.proxy_url,
             "allow_http": False,
@@ -105,7 +104,6 @@ class ObstoreDriver:
     async def get(
         self, key: str, _question: OriginRequest = PLAIN
     ) -> AsyncIterator[OriginResponse]:
-        """Get an object."""
         path = await self._opened(key)
         with _named():
             result = await obstore.get_async(self.store, path)
@@ -121,7 +119,6 @@ class ObstoreDriver:
     async def put(
         self, key: str, staged: StagedFile, fields: Fields, conditions: Conditions
     ) -> WriteResult:
-        """Write an object."""
         path = await self._opened(key)
         mode = await self._mode(path, conditions)
         with _named():
@@ -141,7 +138,6 @@ class ObstoreDriver:
         return WriteResult(etag, response.last_modified if response.etag == etag else now)
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects."""
         for path in [await self._opened(key) for key in keys]:
             try:
                 with _named():
@@ -150,7 +146,6 @@ class ObstoreDriver:
                 continue
 
     async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
-        """Return a page of keys."""
         whole = self.prefix + prefix
         await self._check_address()
         # obstore's prefixes end at a slash: what begins otherwise is looked for among more.

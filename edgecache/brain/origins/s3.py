@@ -137,7 +137,6 @@ class S3Driver:
 
     @asynccontextmanager
     async def get(self, key: str, request: OriginRequest = PLAIN) -> AsyncIterator[OriginResponse]:
-        """Get an object."""
         async with self._ask("GET", self._named(key)) as reply:
             await _check(reply)
             answer = answer_of(reply.status, reply.pairs)
@@ -177,7 +176,6 @@ class S3Driver:
             )
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects."""
         names = [self._named(key) for key in keys]
         body = deletion(names) if len(names) > 1 else None
         if body is None:
@@ -202,7 +200,6 @@ class S3Driver:
             raise OriginFailed(f"The origin did not delete {failed} of {len(names)} objects.")
 
     async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
-        """Return a page of keys."""
         home = self._prefix
         query = {
             "list-type": "2",

@@ -31,7 +31,6 @@ class Listeners:
     """The servers of all ports."""
 
     def __init__(self, servers: Mapping[str, Server]) -> None:
-        """servers: by name, for the log."""
         self._servers = servers
         self._tasks: list[asyncio.Task[None]] = []
 

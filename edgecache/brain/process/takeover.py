@@ -47,20 +47,16 @@ class Successor:
     """The brain that this one has started, if any."""
 
     def __init__(self) -> None:
-        """Start none yet."""
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def is_running(self) -> bool:
-        """True if there is one."""
         return self._process is not None and self._process.poll() is None
 
     def is_process(self, pid: int) -> bool:
-        """True if it has this process."""
         return self._process is not None and self._process.pid == pid
 
     def end(self) -> None:
-        """Tell it to end, if there is one."""
         if self._process is not None:
             self._process.terminate()
 

@@ -204,7 +204,6 @@ class BodyChecksums:
             running.update(data)
 
     def values(self, manifest: Manifest) -> dict[str, str]:
-        """Return all of them, in base64."""
         return {
             name: checksums.encode(self._running[name].digest())
             if name in self._running

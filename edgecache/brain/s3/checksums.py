@@ -246,7 +246,6 @@ def are_wanted(request: S3Request) -> bool:
 
 
 def headers(checksums: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the headers for stored checksums."""
     found = [(HEADER + name, value) for name, value in checksums.items() if name in SIZES]
     if found:
         found.append((HEADER + "type", checksums.get("type", FULL)))

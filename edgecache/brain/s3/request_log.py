@@ -97,7 +97,6 @@ class LogEntry:
     client: str = ""
 
     def fields(self, scope: Scope, exchange: Exchange) -> dict[str, Any]:
-        """Return the fields to log."""
         fields: dict[str, Any] = {
             "method": scope.method,
             "status": exchange.status,

@@ -35,7 +35,6 @@ Node = tuple[str, "str | int | bool | Sequence[Node | None]"]
 
 
 def document(name: str, children: Iterable[Node | None], *, namespace: str = NAMESPACE) -> bytes:
-    """Return a document with this root."""
     return _document(name, [_write(child) for child in children if child is not None], namespace)
 
 
@@ -89,7 +88,6 @@ class Element:
             self.children = [child]
 
     def all(self, name: str) -> list["Element"]:
-        """Return the children of this name."""
         return [child for child in self.children if child.name == name]
 
     def value(self, name: str, default: str = "") -> str:

@@ -21,7 +21,7 @@ from edgecache.brain.storage.disk.staging import Staging
 
 EVERY_S: Final = 1.0
 # Organizations whose unfinished bodies are reported: those with the most bytes.
-LARGEST: Final = 1000
+MAX_ORGANIZATIONS: Final = 1000
 # A count of all parts is not repeated before this many times as long as it took.
 COUNT_PAUSE: Final = 10
 
@@ -152,7 +152,7 @@ class Siblings(PeriodicTask):
         staged = sorted(self._staging.budget.staged(), key=lambda row: -row[1])
         return {
             "brain": self._coherence.brain_id.hex,
-            "staged": staged[:LARGEST],
+            "staged": staged[:MAX_ORGANIZATIONS],
             "parts": self._staging.budget.parts_taken,
             "allowance": self._staging.budget.allowance if self._memory.processes > 1 else 0,
             "copies": self._former_copies + self._staging.copies.change,

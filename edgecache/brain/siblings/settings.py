@@ -65,7 +65,6 @@ class ProcessSettings:
     ]
 
     def of_one(self) -> Self:
-        """Return what one process has."""
         if self.count == 1:
             return self
         return replace(

@@ -110,11 +110,11 @@ class UploadParts:
         is_long = size > min(STREAMED_BYTES, self._staging.limit_bytes // STREAMED_SHARE)
         return is_long and bucket.origin_id is None and self._stores.active_store is not None
 
-    def largest_bytes(self, bucket: BucketInfo) -> int:
+    def max_object_bytes(self, bucket: BucketInfo) -> int:
         """Return the size of the largest object that can be made of parts in a bucket."""
         store = self._stores.active_store
         if store is not None and bucket.origin_id is None:
-            return store.largest_bytes
+            return store.max_object_bytes
         return self._staging.budget.max_multipart_object_bytes(parts_are_local=store is None)
 
     async def join(self, parts: Sequence[StoredPart]) -> StagedFile:

@@ -14,8 +14,6 @@ from edgecache.protocol.credentials import parse_authorization, secret_hash
 
 
 def workers_api(parts: WorkersApiParts) -> JsonApi:
-    """Return the application."""
-
     async def authenticate(call: JsonCall) -> NodeRow:
         given = parse_authorization(call.headers.get("authorization", ""))
         if given is None or call.captures.get("node_id") != str(given[0]):

@@ -20,8 +20,6 @@ log = structlog.get_logger(__name__)
 
 
 def routes(parts: WorkersApiParts) -> list[Route]:
-    """Return the route."""
-
     async def heartbeat(call: JsonCall) -> JsonResponse:
         beat = Heartbeat.read(Fields(call.body))
         node: NodeRow = call.caller

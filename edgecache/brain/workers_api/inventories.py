@@ -55,8 +55,6 @@ END: Final[LiteralString] = (
 
 
 def routes(parts: WorkersApiParts) -> list[Route]:
-    """Return the route."""
-
     async def inventory(call: JsonCall) -> JsonResponse:
         message = Inventory.read(Fields(call.body))
         node: NodeRow = call.caller

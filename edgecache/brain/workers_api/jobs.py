@@ -20,8 +20,6 @@ log = structlog.get_logger(__name__)
 
 
 def routes(parts: WorkersApiParts) -> list[Route]:
-    """Return the routes."""
-
     async def waiting(call: JsonCall) -> JsonResponse:
         node: NodeRow = call.caller
         limit = call.query.get("limit", "")

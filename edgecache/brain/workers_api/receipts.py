@@ -11,8 +11,6 @@ from edgecache.protocol.receipts import Receipts
 
 
 def routes(parts: WorkersApiParts) -> list[Route]:
-    """Return the route."""
-
     async def receipts(call: JsonCall) -> JsonResponse:
         message = Receipts.read(Fields(call.body))
         node: NodeRow = call.caller

@@ -154,7 +154,6 @@ class Connection(ResponseWriter):
         fields.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Begin an exchange."""
         if self._lingers or self._is_closing:
             # The last response has said that the connection ends.
             raise HeadRefused(400)

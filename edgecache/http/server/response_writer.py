@@ -36,7 +36,6 @@ class ResponseWriter(asyncio.Protocol):
             self._drained.set_result(None)
 
     def write(self, data: bytes | bytearray) -> None:
-        """Send bytes."""
         self._written_bytes += len(data)
         self._transport.write(data)
 
@@ -94,6 +93,5 @@ class ResponseWriter(asyncio.Protocol):
         self._take_by = self._loop.time() + wait_s
 
     def cut(self) -> None:
-        """Break off."""
         self._is_closing = True
         self._transport.abort()

@@ -25,8 +25,6 @@ FAULT: Final = Refused(
 
 
 class App:
-    """The application of a node."""
-
     def __init__(self, node: Node, *, traced: Finish | None = None) -> None:
         """Serve this node. traced: is called after each request, with the time of its begin."""
         self._node = node

@@ -14,7 +14,7 @@ from edgecache.worker.serving.refusals import Refused
 
 
 def health(node: Node, scope: Scope, exchange: Exchange) -> None:
-    """Answer with the worker's state: 200 while it serves, also without the brain; else 503."""
+    """Answer with the worker's state: 200 while it serves, even without the brain, or 503."""
     status = HTTPStatus.OK if node.status is Status.SERVING else HTTPStatus.SERVICE_UNAVAILABLE
     body = {"status": node.status, "problems": list(node.problems.now())}
     _send(exchange, status, json.dumps(body), "application/json")
@@ -33,7 +33,7 @@ def prove(node: Node, scope: Scope, exchange: Exchange) -> None:
 
 
 def metrics(node: Node, scope: Scope, exchange: Exchange) -> None:
-    """Return the counters to this machine, or to who has the node's credential. Raises Refused."""
+    """Return the counters to this machine, or with the node's credential. Raises Refused."""
     if not _may_see(node, scope):
         raise Refused(HTTPStatus.FORBIDDEN, "forbidden", "Ask from this machine, or authenticate.")
     _send(exchange, HTTPStatus.OK, metrics_text(node), "text/plain; version=0.0.4; charset=utf-8")

@@ -58,7 +58,7 @@ def ticket_text(scope: Scope) -> str:
 
 
 def turn_of(node: Node, scope: Scope) -> ShareKey:
-    """Return whose turn on the event loop a request is in: (organization, client's network)."""
+    """Return a request's queue key on the event loop: (organization, client's network)."""
     organization_id = node.verifier.organization_of(_given_ticket(scope))
     owner = "unknown" if organization_id is None else organization_id
     return owner, network_of(scope.client_address)
@@ -74,13 +74,12 @@ def admit(node: Node, text: str, *, sha256: bytes | None, kind: TicketKind) -> T
 
 
 def share_key_of(ticket: Ticket) -> ShareKey:
-    """Return whose share of this worker a request is in."""
     share_key: ShareKey = (ticket.organization_id, ticket.bucket_id)
     return (*share_key, ticket.client_prefix) if ticket.client_prefix else share_key
 
 
 def read(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> Awaitable[None] | None:
-    """Answer a read; return what is left to wait for. Raises Refused."""
+    """Answer a read; return what remains to be awaited. Raises Refused."""
     node.check_can_read()
     given = scope.headers
     text = ticket_text(scope)
@@ -117,7 +116,7 @@ def read(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> Awaitab
 def _send(
     node: Node, read: _Read, status: int, headers: HeaderPairs, body: Body
 ) -> Awaitable[None] | None:
-    """Send verified bytes; return what is left to wait for. Raises Refused."""
+    """Send verified bytes; return what remains to be awaited. Raises Refused."""
     if read.ticket.is_direct:
         _meter_or_close(node, read, body)
     node.store.count_read(read.sha256)
@@ -153,7 +152,7 @@ def _meter_or_close(node: Node, read: _Read, body: Body) -> None:
 
 
 def _at_hand(node: Node, read: _Read) -> Body | None:
-    """Return bytes that are few and in memory now, else the open file; None: verify it first.
+    """Return few bytes that are in memory, or the open file; None if it must be verified first.
 
     Raises Refused.
     """
@@ -197,7 +196,6 @@ def _open(node: Node, read: _Read) -> tuple[FileBody, FileState]:
 
 
 def _given_ticket(scope: Scope) -> str:
-    """Return the text of the ticket, empty if there is none."""
     text = scope.headers.get(TICKET_HEADER)
     if not text:
         for part in scope.query_string.split("&"):
@@ -207,7 +205,7 @@ def _given_ticket(scope: Scope) -> str:
 
 
 def _held_size(node: Node, sha256: bytes) -> int:
-    """Return the size of an object; one whose file is gone or has another size is not held."""
+    """Return the size of an object; a missing file or one of another size counts as not held."""
     size, files = node.reader.size(sha256), node.store.files
     if size is not None:
         if sha256 in files.hot or files.size(sha256) == size:

@@ -72,12 +72,11 @@ def node_removed() -> Refused:
 
 
 def no_space() -> Refused:
-    """Refuse to store."""
     return Refused(
         HTTPStatus.INSUFFICIENT_STORAGE, "store_full", "There is no room for the object here."
     )
 
 
 def fills_busy() -> Refused:
-    """Refuse an object of an organization whose share of the fills is in use."""
+    """Refuse an object of an organization that has used its share of concurrent fetches."""
     return unavailable("busy", "Too many objects are being stored.")

@@ -62,7 +62,7 @@ class Verifier:
         return self._verify(text, decoded)
 
     def organization_of(self, text: str) -> int | None:
-        """Return the organization of a ticket that the brain made, whatever it allows."""
+        """Return the organization of a ticket that the brain made, whatever the ticket allows."""
         try:
             ticket = self._verified.get(text) or self._verify(text, decode(text))
         except TicketRefused:

@@ -24,7 +24,7 @@ LENGTH_DIGITS: Final = 19
 
 
 async def store(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> None:
-    """Take an object whose bytes hash to its name. Raises Refused."""
+    """Store an object whose bytes hash to its name. Raises Refused."""
     node.check_can_store()
     ticket = admit(node, ticket_text(scope), sha256=sha256, kind=TicketKind.STORE)
     size = _content_length(scope)
@@ -37,7 +37,7 @@ async def store(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> 
 async def store_batch(node: Node, scope: Scope, exchange: Exchange) -> None:
     """Take many small objects in one message, all of them or none. Raises Refused."""
     node.check_can_store()
-    # Before the body, which a stranger would send as slowly as he may.
+    # Before the body, which an unauthenticated client could send very slowly.
     ticket = admit(node, ticket_text(scope), sha256=None, kind=TicketKind.STORE_BATCH)
     if _content_length(scope) > batches.MESSAGE_BYTES:
         raise Refused(
@@ -48,12 +48,12 @@ async def store_batch(node: Node, scope: Scope, exchange: Exchange) -> None:
 
 
 async def delete(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> None:
-    """Drop an object once its lease is over; an absent one is no error. Raises Refused."""
+    """Delete an object, if it is held, at the end of its lease. Raises Refused."""
     node.check_can_read()
     ticket = admit(node, ticket_text(scope), sha256=sha256, kind=TicketKind.DELETE)
     SHARE_KEY.set(share_key_of(ticket))
     try:
-        await node.on_disk(node.store.schedule_unlink, sha256)
+        await node.run_on_disk(node.store.schedule_unlink, sha256)
     except (OSError, sqlite3.Error) as error:
         raise _refused_by_disk(node, error) from error
     exchange.response_empty(HTTPStatus.NO_CONTENT, [])
@@ -62,7 +62,7 @@ async def delete(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) ->
 async def _store(node: Node, exchange: Exchange, ticket: Ticket, size: int) -> HTTPStatus:
     share_key = share_key_of(ticket)
     SHARE_KEY.set(share_key)
-    if await node.on_disk(node.store.has, ticket.sha256):
+    if await node.run_on_disk(node.store.has, ticket.sha256):
         return HTTPStatus.OK
     async with node.fills.place(share_key):
         is_new = await receive(node, exchange, ticket.sha256, size)
@@ -81,7 +81,7 @@ async def _store_batch(node: Node, exchange: Exchange, ticket: Ticket) -> HTTPSt
             ) from None
         if batches.name_of(index) != ticket.sha256:
             raise ticket_refused(TicketRefused(Refusal.WRONG_OBJECT))
-        new = await node.on_disk(keep_all, node.store, blobs)
+        new = await node.run_on_disk(keep_all, node.store, blobs)
     node.problems.clear(Problem.DISK_FULL, Problem.DISK_FAILING)
     if new:
         node.counters.add("stores", len(new))

@@ -1,12 +1,12 @@
 """S3-FIFO: which objects are evicted when there is no room.
 
 New objects enter a small queue (a tenth of the room). An object that is read more than once there
-moves to the main queue; the others leave, and only their hash is remembered: one that comes again
-enters the main queue. There the oldest leaves unless it was read meanwhile, which costs
-it one read.
+moves to the main queue; the others are evicted, and only their hash is remembered: if one returns,
+it enters the main queue. There the oldest is evicted unless it was read since; that uses up one
+read.
 Source: Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023.
 
-The queues are rows of the inventory, so they cost no memory and survive a restart.
+The queues are rows of the inventory, so they need no memory and survive a restart.
 """
 
 import sqlite3
@@ -30,7 +30,7 @@ def footprint(size: int) -> int:
 
 @dataclass(slots=True)
 class Totals:
-    """What the queues hold: footprints and numbers. place: the last that was given out."""
+    """What the queues hold: footprints and numbers. place: the last one that was assigned."""
 
     small_bytes: int = 0
     main_bytes: int = 0
@@ -58,7 +58,6 @@ class Totals:
 
 
 def read_totals(db: sqlite3.Connection) -> Totals:
-    """Reckon the totals from the rows."""
     totals = Totals(evictions=inventory.get_meta(db, "evictions"))
     blocks = f"SUM(MAX(1, (size + {BLOCK_BYTES - 1}) / {BLOCK_BYTES}) * {BLOCK_BYTES})"
     for queue, used, count, place in db.execute(

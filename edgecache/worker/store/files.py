@@ -71,8 +71,9 @@ class Files:
     ) -> bytes | bytearray | None:
         """Return bytes of a blob that are in memory; None if its file must be read or verified.
 
-        size: the whole blob's. organization_id: who reads. It never waits; for the event loop's
-        thread alone.
+        size: the whole blob's. organization_id: the reader's. It never blocks; only for the event
+        loop's
+        thread.
         """
         whole = self.hot.get(sha256)
         if whole is not None:
@@ -132,7 +133,7 @@ class Files:
         incoming.rename(self.path(sha256))
 
     def sync(self, sha256: bytes) -> None:
-        """Make a name last."""
+        """Make a name durable."""
         sync_folder(Path(self.path(sha256)).parent)
 
     def unlink(self, sha256: bytes) -> None:
@@ -141,7 +142,7 @@ class Files:
         self.hot.drop(sha256)
 
     def walk(self) -> Iterator[tuple[bytes, int]]:
-        """Return hash and size of every blob; what has no right name is no blob."""
+        """Return hash and size of every blob; files with other names are skipped."""
         for first in range(256):
             with os.scandir(self._objects / f"{first:02x}") as entries:
                 for entry in entries:
@@ -163,7 +164,7 @@ class Files:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder last through a power cut."""
+    """Make the names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

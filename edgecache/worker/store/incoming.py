@@ -15,7 +15,7 @@ class WrongBytes(Exception):
 
 
 class Incoming:
-    """A file on its way into the store. The calls block; always ``finish`` or ``discard`` it."""
+    """A file that is being stored. The calls block; always ``finish`` or ``discard`` it."""
 
     def __init__(self, store: Store, sha256: bytes, size: int) -> None:
         """Make room and open a file. Raises StoreFull, OSError, sqlite3.Error."""
@@ -50,7 +50,7 @@ class Incoming:
     def finish(self, last: bytes | bytearray = b"") -> bool:
         """Write the last piece, verify, sync and keep the file; return whether it is new.
 
-        Raises WrongBytes, OSError, sqlite3.Error; then nothing was kept.
+        Raises WrongBytes, OSError, sqlite3.Error; then nothing was stored.
         """
         with self._at_work:
             self._write(last)
@@ -63,7 +63,7 @@ class Incoming:
             return bool(self._store.keep([arrived], room=room or 0))
 
     def discard(self) -> None:
-        """Leave nothing behind; harmless after ``finish``."""
+        """Delete what was written; no effect after ``finish``."""
         with self._at_work:
             self._file.close()
             with suppress(OSError):
@@ -96,7 +96,7 @@ def keep_all(store: Store, blobs: Mapping[bytes, memoryview]) -> list[bytes]:
     finally:
         store.release(sum(reserved))
         for each in arrived:
-            # Those that were kept have another name.
+            # Stored files have another name.
             with suppress(OSError):
                 each.path.unlink(missing_ok=True)
 

@@ -34,7 +34,7 @@ _SCHEMA: Final = (
     "CREATE UNIQUE INDEX objects_queue ON objects (queue, place)",
     "CREATE INDEX objects_verified ON objects (verified_at)",
     "CREATE INDEX objects_unlink_at ON objects (unlink_at) WHERE unlink_at IS NOT NULL",
-    # Hashes of what left the small queue unread: if it comes again it was worth keeping.
+    # Hashes evicted from the small queue without a read: if one returns it was worth keeping.
     "CREATE TABLE ghosts (sha256 BLOB PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE INDEX ghosts_place ON ghosts (place)",
     # Changes not reported to the brain yet. size: NULL when it is gone.
@@ -52,7 +52,7 @@ _SCHEMA: Final = (
 
 
 class InventoryUnusable(Exception):
-    """The file is no inventory of this version; its rows have to be made anew from the disk."""
+    """The file is not an inventory of this version; its rows must be recreated from the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +81,15 @@ class Change:
 
 
 def open_inventory(folder: Path) -> sqlite3.Connection:
-    """Open the inventory for writing, or make it.
+    """Open the inventory for writing, or create it.
 
-    Raises InventoryUnusable, and OSError or sqlite3.Error when the disk does not play along.
+    Raises InventoryUnusable, and OSError or sqlite3.Error when the disk fails.
     """
     db = _open(folder)
     try:
         _prepare(db)
     except sqlite3.OperationalError:
-        # The disk is full or fails: no reason to throw the inventory away.
+        # The disk is full or fails, which is no reason to discard the inventory.
         db.close()
         raise
     except (sqlite3.DatabaseError, InventoryUnusable) as error:
@@ -175,7 +175,7 @@ class InventoryReader:
 
 
 def get_meta(db: sqlite3.Connection, name: str) -> int:
-    """Return a number that is kept under a name, 0 when there is none."""
+    """Return a stored number, 0 if it does not exist."""
     row = db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
     return row[0] if row else 0
 
@@ -226,7 +226,7 @@ def set_unlink_at(db: sqlite3.Connection, sha256: bytes, unlink_at: int | None) 
 
 
 def due_for_unlink(db: sqlite3.Connection, *, until: int, limit: int) -> list[tuple[bytes, int]]:
-    """Return hash and size of objects whose lease ran out."""
+    """Return hash and size of objects after their lease."""
     return db.execute(
         "SELECT sha256, size FROM objects WHERE unlink_at <= ? ORDER BY unlink_at LIMIT ?",
         (until, limit),
@@ -257,7 +257,7 @@ def add_reads(db: sqlite3.Connection, reads: Mapping[bytes, int]) -> None:
 
 
 def page(db: sqlite3.Connection, *, after: bytes, limit: int) -> list[tuple[bytes, int]]:
-    """Return hash and size of what is held and wanted, by hash, after a hash."""
+    """Return hash and size of held objects that are still wanted, by hash, after a hash."""
     return db.execute(
         "SELECT sha256, size FROM objects WHERE sha256 > ? AND unlink_at IS NULL"
         " ORDER BY sha256 LIMIT ?",
@@ -272,7 +272,6 @@ def changes(db: sqlite3.Connection, limit: int) -> list[Change]:
 
 
 def last_change(db: sqlite3.Connection) -> int:
-    """Return the number of the newest change."""
     row = db.execute("SELECT MAX(id) FROM changes").fetchone()
     return row[0] or 0
 
@@ -283,7 +282,7 @@ def forget_changes(db: sqlite3.Connection, *, up_to: int) -> None:
 
 
 def oldest_verified(db: sqlite3.Connection) -> tuple[bytes, int] | None:
-    """Return hash and size of what was not looked at for the longest time."""
+    """Return hash and size of the least recently verified objects."""
     found: tuple[bytes, int] | None = db.execute(
         "SELECT sha256, size FROM objects WHERE unlink_at IS NULL ORDER BY verified_at LIMIT 1"
     ).fetchone()

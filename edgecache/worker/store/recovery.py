@@ -20,7 +20,7 @@ CLEAN: Final = "is_clean"
 
 
 def open_store(folder: Path, capacity_bytes: int) -> Store:
-    """Open the store of a folder, and set its inventory right if the last worker died.
+    """Open the store of a folder, and correct its inventory if the last worker crashed.
 
     Raises FolderInUse, OSError, sqlite3.Error.
     """
@@ -42,8 +42,8 @@ def open_store(folder: Path, capacity_bytes: int) -> Store:
     return store
 
 
-def adopt_some(store: Store, limit: int) -> tuple[int, int]:
-    """Verify the next strangers, take or remove them; return how many were right, and wrong."""
+def verify_unlisted_files(store: Store, limit: int) -> tuple[int, int]:
+    """Verify files without a row; keep or remove each. Return how many were right, and wrong."""
     with store.using() as db:
         found = db.execute("SELECT sha256 FROM strangers LIMIT ?", (limit,)).fetchall()
     right = sum(_adopt(store, sha256) for (sha256,) in found)

@@ -1,4 +1,4 @@
-"""Scrubbing: files are hashed again, a few each hour, so that rot is found before a client does."""
+"""Scrubbing: files are hashed again, a few each hour, to find corruption before a client does."""
 
 import asyncio
 import logging
@@ -16,18 +16,18 @@ HOUR_S: Final = 3600.0
 
 
 async def scrub(node: Node, *, per_hour: int, rate_bytes: int) -> None:
-    """Hash so many files each hour, forever, beginning with what was not looked at the longest."""
+    """Hash this many files each hour, forever, the least recently verified first."""
     while per_hour:
         await asyncio.sleep(HOUR_S / per_hour)
         if node.status is Status.SERVING:
             try:
-                await node.slowly(scrub_one, node, rate_bytes)
+                await node.run_in_background(scrub_one, node, rate_bytes)
             except (OSError, sqlite3.Error) as error:
                 log.warning("scrub_failed", extra={"reason": str(error)})
 
 
 def scrub_one(node: Node, rate_bytes: int) -> bool | None:
-    """Look at the file that was not looked at the longest; None when there is none."""
+    """Verify the least recently verified file; None if there are no files."""
     with node.store.using() as db:
         oldest = inventory.oldest_verified(db)
     if oldest is None:
@@ -45,7 +45,7 @@ def verify(node: Node, sha256: bytes, expected: int, *, rate_bytes: int) -> bool
         with store.using() as db:
             inventory.set_verified(db, sha256, int(time.time()))
         return True
-    # What was altered while it was read is looked at again, and counts then.
+    # A file that was altered during the read is checked again, and counts then.
     if store.is_wanted(sha256) and store.discard(sha256, state):
         node.counters.add("corrupted_files")
         node.problems.report(Problem.CORRUPTION)

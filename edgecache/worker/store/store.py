@@ -32,12 +32,12 @@ READS_LIMIT: Final = 10_000
 
 
 class StoreFull(Exception):
-    """There is no room within the budget, and nothing that could be evicted makes enough."""
+    """There is no room within the budget, and eviction cannot make enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingFile:
-    """A whole file on its way into the store, under a temporary name."""
+    """A complete file that is being stored, under a temporary name."""
 
     path: Path
     sha256: bytes
@@ -77,7 +77,7 @@ class Store:
             reads[sha256] = reads.get(sha256, 0) + 1
 
     def has(self, sha256: bytes) -> bool:
-        """True if an object is held and wanted; one that was to go stays after all."""
+        """True if an object is held and wanted; its scheduled deletion is cancelled."""
         with self._writing():
             row = inventory.read(self._db, sha256)
             if row is None or self.files.size(sha256) != row.size:
@@ -88,7 +88,7 @@ class Store:
             return True
 
     def reserve(self, size: int) -> int:
-        """Make room for so many bytes and hold it; return what to ``release`` or ``keep``.
+        """Make room for this many bytes and reserve it; return what to ``release`` or ``keep``.
 
         Raises StoreFull.
         """
@@ -135,7 +135,7 @@ class Store:
         return new
 
     def missing(self, hashes: Sequence[bytes]) -> list[bytes]:
-        """Return the objects that are not held; those that were to go stay after all."""
+        """Return the objects that are not held; scheduled deletions of the others are cancelled."""
         with self._writing():
             return [sha256 for sha256 in hashes if not self.has(sha256)]
 
@@ -154,7 +154,7 @@ class Store:
     def schedule_unlink(self, sha256: bytes) -> bool:
         """Delete an object at the end of its lease; return whether it was held.
 
-        The brain is notified at once; until then tickets still read it, and a PUT restores it.
+        The brain is notified immediately; until then tickets still read it, and a PUT restores it.
         """
         with self._writing():
             row = inventory.read(self._db, sha256)
@@ -166,7 +166,7 @@ class Store:
             return True
 
     def unlink_due(self, now: float) -> int:
-        """Remove the files whose lease is over; return how many. now: Unix seconds."""
+        """Remove files after their lease; return how many. now: Unix seconds."""
         with self._writing():
             due = inventory.due_for_unlink(self._db, until=int(now), limit=UNLINK_BATCH)
             for sha256, _ in due:
@@ -174,10 +174,11 @@ class Store:
         return len(due)
 
     def discard(self, sha256: bytes, wrong: FileState | None) -> bool:
-        """Remove an object at once: its bytes are wrong, or not there.
+        """Remove an object immediately: its bytes are wrong or missing.
 
-        wrong: the state of its file when that was noticed. One that was stored or altered since
-        stays, and the answer is False.
+        wrong: the state of its file when that was noticed. If the file was stored or altered since,
+        it
+        stays, and the result is False.
         """
         with self._writing():
             if self.files.state(sha256) != wrong:
@@ -206,7 +207,7 @@ class Store:
 
     @contextmanager
     def using(self) -> Iterator[sqlite3.Connection]:
-        """Lend the writing connection inside a transaction, to those who keep their own rows."""
+        """Lend the writing connection inside a transaction, to modules with their own rows."""
         with self._writing():
             yield self._db
 
@@ -232,25 +233,25 @@ class Store:
                     yield
             except BaseException:
                 # What the totals counted was not written.
-                self._reckon()
+                self._reload_totals()
                 raise
 
-    def _reckon(self) -> None:
+    def _reload_totals(self) -> None:
         with suppress(sqlite3.Error):
             totals = eviction.read_totals(self._db)
             totals.place = max(totals.place, self._totals.place)
             self._totals = totals
 
-    def _shrink_to(self, most_bytes: int) -> bool:
-        """Evict until no more than so much is used; return whether that was reached.
+    def _shrink_to(self, max_bytes: int) -> bool:
+        """Evict until at most this much is used; return whether that was reached.
 
-        What was evicted is written even when it was not enough: the files are gone.
+        What was evicted is written even when it was not enough: the files are deleted.
         """
-        if self._totals.used_bytes <= most_bytes:
+        if self._totals.used_bytes <= max_bytes:
             return True
         with self._writing():
             self.write_reads()
-            while self._totals.used_bytes > most_bytes:
+            while self._totals.used_bytes > max_bytes:
                 if not self._evict_one():
                     return False
         return True

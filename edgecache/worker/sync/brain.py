@@ -1,10 +1,10 @@
 """Calls to the brain's worker API.
 
-BrainError
-├── BrainUnavailable           not reached, or it answered a fault: try again later
-├── BrainRefused        it does not take what was sent
+BrainCallError
+├── BrainUnavailable    not reached, or it returned an error: try again later
+├── BrainRefused        it refuses the message
 ├── CredentialRefused   401: the secret is wrong
-└── NodeRemoved         410: this node is no more
+└── NodeRemoved         410: this node was removed
 """
 
 import json
@@ -22,33 +22,31 @@ from edgecache.protocol.names import MESSAGE_LIMIT_BYTES
 
 log = logging.getLogger(__name__)
 
-# A whole call may take so long, however slowly its answer drips.
+# Limit of a whole call, however slowly its answer arrives.
 CALL_LIMIT_S: Final = 20.0
 
 
-class BrainError(Exception):
+class BrainCallError(Exception):
     """A call that did not do what it should."""
 
 
-class BrainUnavailable(BrainError):
+class BrainUnavailable(BrainCallError):
     """The brain was not reached, or is not well."""
 
 
-class BrainRefused(BrainError):
+class BrainRefused(BrainCallError):
     """The brain does not take a message; its text has the status and the brain's code."""
 
 
-class CredentialRefused(BrainError):
+class CredentialRefused(BrainCallError):
     """The brain does not know this node and secret."""
 
 
-class NodeRemoved(BrainError):
+class NodeRemoved(BrainCallError):
     """The brain took this node out."""
 
 
 class BrainApi:
-    """The brain's API as one node."""
-
     def __init__(
         self, client: HttpClient, url: str, node_id: UUID, secret: str, ca: Path | None = None
     ) -> None:
@@ -61,7 +59,7 @@ class BrainApi:
         }
 
     async def call(self, method: str, path: str, message: dict[str, Any] | None = None) -> Fields:
-        """Send a message; return the fields of the answer. Raises BrainError.
+        """Send a message; return the fields of the answer. Raises BrainCallError.
 
         It is sent again if a kept connection turns out to be closed: every call may be repeated.
         """

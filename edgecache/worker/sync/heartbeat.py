@@ -1,4 +1,4 @@
-"""Heartbeats: the worker says how it is, and hears the time, the keys and what is wanted."""
+"""Heartbeats: the worker reports its state, and gets the time, the keys and announced work."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from edgecache.protocol.fields import MalformedMessage
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, Problem
 from edgecache.protocol.names import worker_path
 from edgecache.worker.node import Node, Status
-from edgecache.worker.sync.brain import BrainError, CredentialRefused, NodeRemoved
+from edgecache.worker.sync.brain import BrainCallError, CredentialRefused, NodeRemoved
 
 log = logging.getLogger(__name__)
 
@@ -35,13 +35,12 @@ class Backoff:
 
 
 class Load:
-    """The share of this machine's processors that the worker used since it was last asked."""
+    """The share of this machine's processors that the worker used since the last call."""
 
     def __init__(self) -> None:
         self._at, self._used = time.monotonic(), time.process_time()
 
     def since_last(self) -> float:
-        """Return it, 0 to 1."""
         at, used = time.monotonic(), time.process_time()
         processors = len(os.sched_getaffinity(0))
         share = (used - self._used) / max(at - self._at, 1e-6) / processors
@@ -58,7 +57,7 @@ async def heartbeats(node: Node) -> None:
 
 
 async def beat(node: Node, load: float) -> HeartbeatAnswer:
-    """Send one heartbeat and take what the brain answers. Raises BrainError, MalformedMessage."""
+    """Send a heartbeat and process the answer. Raises BrainCallError, MalformedMessage."""
     async with node.talking:
         message = _state(node, load)
         sent = node.clock.tick()
@@ -83,7 +82,7 @@ async def _beat_or_wait(node: Node, load: Load, backoff: Backoff) -> float:
     except NodeRemoved:
         node.remove()
         return 0.0
-    except (BrainError, MalformedMessage) as error:
+    except (BrainCallError, MalformedMessage) as error:
         node.counters.add("heartbeats_failed")
         wait_s = backoff.next_s()
         _log_absence(node, error, wait_s)

@@ -1,4 +1,4 @@
-"""Jobs: what the brain has a worker do besides, fetched when a heartbeat announced them."""
+"""Jobs: additional work that a worker fetches when a heartbeat announces it."""
 
 import asyncio
 import logging
@@ -24,16 +24,16 @@ from edgecache.worker.receiving import receive
 from edgecache.worker.store.incoming import WrongBytes
 from edgecache.worker.store.scrub import verify
 from edgecache.worker.store.store import StoreFull
-from edgecache.worker.sync.brain import BrainError, NodeRemoved
+from edgecache.worker.sync.brain import BrainCallError, NodeRemoved
 
 log = logging.getLogger(__name__)
 
 # Jobs that are done concurrently.
 MAX_CONCURRENT_JOBS: Final = 2
-# A job that has ended is reported after this, with those that have ended meanwhile.
+# Jobs that end within this time are reported together.
 REPORT_S: Final = 0.5
-# The least that another worker has to send, after a while in which it has to begin: it may be a
-# stranger's, and one that sends a byte now and then would hold up all jobs.
+# The minimum rate of another worker, after a time to begin. It may be a foreign node, and one that
+# sends a byte now and then would hold up all jobs.
 BEGIN_S: Final = 10.0
 BYTES_PER_S: Final = 64 << 10
 
@@ -54,7 +54,7 @@ async def jobs(node: Node) -> None:
                 pass
         except NodeRemoved:
             node.remove()
-        except (BrainError, MalformedMessage) as error:
+        except (BrainCallError, MalformedMessage) as error:
             log.warning("jobs_failed", extra={"reason": str(error)})
 
 
@@ -100,10 +100,10 @@ async def _report(node: Node, doing: asyncio.Future[list[None]], ended: list[Job
 async def _do(node: Node, job: Job) -> JobDone:
     try:
         if job.kind is JobKind.DELETE:
-            await node.on_disk(node.store.schedule_unlink, job.sha256)
+            await node.run_on_disk(node.store.schedule_unlink, job.sha256)
         elif job.kind is JobKind.VERIFY:
             rate_bytes = node.options.scrub_rate_bytes
-            await node.slowly(verify, node, job.sha256, job.size, rate_bytes=rate_bytes)
+            await node.run_in_background(verify, node, job.sha256, job.size, rate_bytes=rate_bytes)
         else:
             await replicate(node, job)
     except SourceFailed as error:
@@ -121,7 +121,7 @@ async def replicate(node: Node, job: Job) -> None:
 
     Raises SourceFailed, StoreFull, OSError, sqlite3.Error.
     """
-    if await node.on_disk(node.store.has, job.sha256):
+    if await node.run_on_disk(node.store.has, job.sha256):
         return
     failure = SourceFailed("no_source")
     for source in job.sources:

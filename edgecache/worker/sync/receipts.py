@@ -1,8 +1,8 @@
-"""Receipts: what clients read themselves, ticket by ticket, until the brain has accepted it.
+"""Receipts: what clients read themselves, for each ticket, until the brain has accepted it.
 
-A ticket counts once, so its receipt is final when it is sent: after the ticket has expired and
-nothing is on its way with it any more. Reads are counted in memory and written every second: a
-worker that is killed loses at most that second's.
+A ticket counts once, so its receipt is final when it is sent: after the ticket has expired and its
+last response has ended. Reads are counted in memory and written every second: a worker that is
+killed loses at most the last second.
 """
 
 import json
@@ -48,7 +48,9 @@ class TooManyTickets(Exception):
 class Use:
     """What one ticket was used for.
 
-    share_key: in whose share it is. reserved: bytes that answers began with; running: answers.
+    share_key: the share in which it counts.
+    reserved: bytes of responses when they began.
+    running: the number of running responses.
     """
 
     ticket: Ticket
@@ -81,17 +83,19 @@ class Receipts:
         self._open = Shares(OPEN_LIMIT, refusal=TooManyTickets)
 
     def __len__(self) -> int:
-        """Return the number of tickets whose use is not written, or goes on."""
+        """Return the number of tickets with unwritten or running use."""
         return len(self._uses)
 
     def begin(
         self, ticket: Ticket, text: str, length: int, *, share_key: ShareKey, now: float
     ) -> Use:
-        """Count an answer of this many bytes that begins. now: the brain's Unix seconds.
+        """Count a response of this size that begins. now: the brain's Unix seconds.
 
-        share_key: whose share of the open receipts the ticket is in.
-        Raises TicketRefused when the ticket was used for too much: replaying one is for retries.
-        Raises TooManyTickets.
+        share_key: the share of the open receipts in which the ticket counts.
+
+        Raises TicketRefused when the ticket was used for too much (replays are for retries only),
+        and
+        TooManyTickets.
         """
         use = self._uses.get(ticket.id) or self._load(ticket, share_key, text, int(now))
         if use.reserved + length > ticket.length * REPLAY_FACTOR:
@@ -112,7 +116,6 @@ class Receipts:
         use.is_written = False
 
     def unwritten(self) -> list[Use]:
-        """Return what ``write`` has to write."""
         uses = [use for use in self._uses.values() if not use.is_written]
         for use in uses:
             use.is_written = True
@@ -148,7 +151,7 @@ def write(db: sqlite3.Connection, rows: list[Row]) -> None:
 def due(
     db: sqlite3.Connection, *, now: float, limit: int, without: Iterable[UUID] = ()
 ) -> list[tuple[UUID, ReceiptLine]]:
-    """Return the receipts of tickets that have expired, oldest first.
+    """Return the receipts of expired tickets, oldest first.
 
     now: the brain's. without: tickets whose count may still change.
     """

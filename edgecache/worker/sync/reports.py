@@ -1,6 +1,6 @@
-"""Reports to the brain: what is held, what came and went, and what clients read themselves.
+"""Reports to the brain: the inventory, its changes, and what clients read themselves.
 
-Everything waits in the inventory until the brain has answered; so it is sent at least once.
+Everything waits in the inventory until the brain has answered, so it is sent at least once.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from edgecache.protocol.receipts import ReceiptsAnswer
 from edgecache.worker.node import Node, Status
 from edgecache.worker.store import inventory
 from edgecache.worker.sync import receipts
-from edgecache.worker.sync.brain import BrainError, NodeRemoved
+from edgecache.worker.sync.brain import BrainCallError, NodeRemoved
 
 log = logging.getLogger(__name__)
 
@@ -27,14 +27,14 @@ BEFORE_THE_FIRST: Final = b""
 
 
 async def reports(node: Node) -> None:
-    """Send what is to be reported, while the brain answers, until the node is removed."""
+    """Send reports while the brain answers, until the node is removed."""
     while node.status is not Status.REMOVED:
         await node.brain_answered.wait()
         try:
             await report(node)
         except NodeRemoved:
             node.remove()
-        except (BrainError, MalformedMessage) as error:
+        except (BrainCallError, MalformedMessage) as error:
             log.warning("report_failed", extra={"reason": str(error)})
             node.brain_answered.clear()
         except (OSError, sqlite3.Error) as error:
@@ -45,7 +45,7 @@ async def reports(node: Node) -> None:
 
 
 async def report(node: Node) -> None:
-    """Send everything once. Raises BrainError, MalformedMessage."""
+    """Send everything once. Raises BrainCallError, MalformedMessage."""
     if node.wants_inventory:
         await send_inventory(node)
     while await send_changes(node):
@@ -58,10 +58,10 @@ async def send_inventory(node: Node) -> None:
     """Send the full inventory in pages; earlier changes need no report then."""
     node.wants_inventory = False
     try:
-        reported = await node.in_inventory(inventory.last_change)
+        reported = await node.run_with_inventory(inventory.last_change)
         after, number, is_last = BEFORE_THE_FIRST, 0, False
         while not is_last:
-            rows = await node.in_inventory(inventory.page, after=after, limit=INVENTORY_PAGE)
+            rows = await node.run_with_inventory(inventory.page, after=after, limit=INVENTORY_PAGE)
             is_last = len(rows) < INVENTORY_PAGE
             held = tuple(HeldBlob(sha256, size) for sha256, size in rows)
             await _send(node, full=True, added=held, page=number, last=is_last)
@@ -69,7 +69,7 @@ async def send_inventory(node: Node) -> None:
     except BaseException:
         node.wants_inventory = True
         raise
-    await node.in_inventory(inventory.forget_changes, up_to=reported)
+    await node.run_with_inventory(inventory.forget_changes, up_to=reported)
     log.info("inventory_sent", extra={"pages": number})
 
 
@@ -78,14 +78,14 @@ async def send_changes(node: Node) -> bool:
 
     An object that came and went is reported as gone.
     """
-    changes = await node.in_inventory(inventory.changes, INVENTORY_PAGE)
+    changes = await node.run_with_inventory(inventory.changes, INVENTORY_PAGE)
     if not changes:
         return False
     last = {change.sha256: change.size for change in changes}
     added = tuple(HeldBlob(sha256, size) for sha256, size in last.items() if size is not None)
     removed = tuple(sha256 for sha256, size in last.items() if size is None)
     await _send(node, full=False, added=added, removed=removed)
-    await node.in_inventory(inventory.forget_changes, up_to=changes[-1].id)
+    await node.run_with_inventory(inventory.forget_changes, up_to=changes[-1].id)
     return True
 
 
@@ -95,7 +95,9 @@ async def send_receipts(node: Node) -> bool:
     What the brain neither accepts nor refuses stays, and goes again without what it refused.
     """
     now, without = node.clock.now(), node.receipts.open()
-    lines = await node.in_inventory(receipts.due, now=now, limit=RECEIPT_BATCH, without=without)
+    lines = await node.run_with_inventory(
+        receipts.due, now=now, limit=RECEIPT_BATCH, without=without
+    )
     if not lines:
         return False
     hour = lines[0][1].served_at // HOUR_S
@@ -111,7 +113,7 @@ async def send_receipts(node: Node) -> bool:
     done = accepted | {ids[place] for place in refused}
     node.counters.add("receipts_accepted", len(accepted))
     node.counters.add("receipts_refused", len(refused))
-    await node.in_inventory(receipts.forget, list(done))
+    await node.run_with_inventory(receipts.forget, list(done))
     # With an answer about none of them, the next report tries again.
     return bool(done) and (len(done) < len(lines) or len(lines) == RECEIPT_BATCH)
 
@@ -133,5 +135,5 @@ async def _send(
         )
         fields = await node.brain.call("POST", path, message.as_json())
     for sha256 in InventoryAnswer.read(fields).unknown:
-        if await node.on_disk(node.store.schedule_unlink, sha256):
+        if await node.run_on_disk(node.store.schedule_unlink, sha256):
             log.info("unknown_object_dropped", extra={"sha256": sha256.hex()})

@@ -45,7 +45,7 @@ async def test_a_worker_s_disk_is_used_in_turn(
 
     async def use(share_key: tuple[int, int]) -> None:
         SHARE_KEY.set(share_key)
-        await one.on_disk(note, share_key[0])
+        await one.run_on_disk(note, share_key[0])
 
     using = [asyncio.create_task(use(share_key)) for share_key in [GREEDY] * 40 + [MODEST] * 2]
     await asyncio.sleep(0)

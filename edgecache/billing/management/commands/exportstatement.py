@@ -11,8 +11,6 @@ from platform_site.lib.commands import OpsCommand, Outcome
 
 
 class Command(OpsCommand):
-    """Export a statement."""
-
     help = (
         "Print an operator's statement of a month as CSV; `python -m edgecache.recompute FILE` "
         "checks it. With --json only the totals."

@@ -11,7 +11,7 @@ from accounts.management import operators
 from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import AccountKind, Entry, Journal
-from edgecache.billing.money import LARGEST_UCR, UCR_PER_CREDIT, credits_text
+from edgecache.billing.money import MAX_UCR, UCR_PER_CREDIT, credits_text
 from environments.models import Organization
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 from platform_site.lib.ids import uuid7
@@ -114,7 +114,7 @@ def _ucr(text: str) -> int:
         amount = Decimal(text) * UCR_PER_CREDIT
     except ArithmeticError:
         amount = Decimal(0)
-    if not amount.is_finite() or not 0 < amount <= LARGEST_UCR or amount != int(amount):
+    if not amount.is_finite() or not 0 < amount <= MAX_UCR or amount != int(amount):
         raise CommandRefused(
             "amount_refused", "The credits must be positive, with at most six decimals."
         )

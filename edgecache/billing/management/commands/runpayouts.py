@@ -30,8 +30,6 @@ STOPPED: Final = "stopped by staff"
 
 
 class Command(OpsCommand):
-    """Run payouts."""
-
     help = (
         "Release earnings whose hold is over, send the payouts that are due, ask providers about "
         "those that are on their way, and list what is open. Payouts by hand are listed with "

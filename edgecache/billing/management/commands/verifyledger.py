@@ -7,8 +7,6 @@ from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 
 class Command(OpsCommand):
-    """Check the ledger."""
-
     help = (
         "Check that every journal of the ledger adds up to zero, that every balance is the sum of "
         "its entries, and that the fees are those of the usage lines. CommandRefused with "

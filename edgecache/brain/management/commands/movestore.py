@@ -33,7 +33,6 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the options."""
         parser.add_argument("--dry-run", action="store_true", help="Count, and change nothing.")
         parser.add_argument("--at-once", type=int, default=4, help="Copies at a time; default: 4.")
         parser.add_argument(
@@ -45,7 +44,6 @@ class Command(OpsCommand):
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Move."""
         request = RelocationRequest(
             at_once=max(1, options["at_once"]),
             wait_s=options["wait"],

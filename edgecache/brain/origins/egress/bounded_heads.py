@@ -39,12 +39,10 @@ class BoundedHeads(httpcore.AsyncNetworkStream):
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - httpcore's own signature
-        """Write bytes of a request."""
         self._waits_for_head, self._head_bytes = True, 0
         await self._stream.write(buffer, timeout)
 
     async def aclose(self) -> None:
-        """Close the connection."""
         await self._stream.aclose()
 
     async def start_tls(

@@ -64,7 +64,6 @@ class Guard:
         return [str(address) for address in addresses]
 
     def allows(self, address: Address) -> bool:
-        """True if an address is allowed."""
         return is_allowed(address, allows_private=self.allows_private, refused=self._refused)
 
     async def _look_up(self, host: str, port: int, owner: int) -> list[str]:

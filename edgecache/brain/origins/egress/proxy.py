@@ -29,8 +29,6 @@ TARGET: Final = re.compile(
 
 
 class Proxy:
-    """The proxy of one brain."""
-
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._password = secrets.token_urlsafe(24)

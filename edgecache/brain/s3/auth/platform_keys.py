@@ -43,7 +43,6 @@ class PlatformKeys:
         self._current = _fingerprint(secrets[0])
 
     def key_of(self, tenant: Tenant, *, can_write: bool) -> AccessKey:
-        """Return the key that signs for an environment."""
         access = "write" if can_write else "read"
         place = f"{tenant.organization_id}-{tenant.environment_pk}"
         return self._key(f"{PREFIX}{self._current}-{place}-{access}", tenant, self._current)

@@ -27,7 +27,6 @@ async def put_bucket_cors(context: RequestContext) -> S3Response:
 
 
 async def delete_bucket_cors(context: RequestContext) -> S3Response:
-    """Remove a bucket's rules."""
     bucket = await context.writable_bucket()
     await context.parts.buckets.set_cors(bucket.id, [])
     return S3Response(204)

@@ -77,7 +77,6 @@ async def parse_rules(body: bytes) -> tuple[CorsRule, ...]:
 
 
 def rules_document(rules: Iterable[CorsRule]) -> bytes:
-    """Return the XML of rules."""
     return document("CORSConfiguration", [("CORSRule", _nodes(rule)) for rule in rules])
 
 

@@ -32,7 +32,6 @@ async def list_objects(context: RequestContext) -> S3Response:
 
 
 async def list_objects_v2(context: RequestContext) -> S3Response:
-    """Return a page."""
     request = context.request
     query = parse_query(request)
     token = request.query("continuation-token")

@@ -72,7 +72,6 @@ async def list_page(context: RequestContext, query: ListingQuery, *, start_after
 
 
 def object_node(query: ListingQuery, row: ListedObject, *, owner: str = "") -> Node:
-    """Return an object's element."""
     children: list[Node | None] = [
         ("Key", query.name(row.key)),
         ("LastModified", iso(row.last_modified)),

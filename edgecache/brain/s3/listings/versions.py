@@ -18,7 +18,6 @@ NULL = "null"
 
 
 async def list_object_versions(context: RequestContext) -> S3Response:
-    """Return a page."""
     request = context.request
     query = parse_query(request)
     marker = request.query("key-marker")

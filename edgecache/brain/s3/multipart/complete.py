@@ -67,7 +67,7 @@ async def _write(
 ) -> ObjectVersion:
     request = context.request
     parts = completion.select_parts(listed, await uploads.parts(context.parts.database, upload.id))
-    completion.check_size(parts, context.parts.upload_parts.largest_bytes(bucket))
+    completion.check_size(parts, context.parts.upload_parts.max_object_bytes(bucket))
     size = request.header("x-amz-mp-object-size")
     if size and size != str(sum(part.size for part in parts)):
         raise S3Error(

@@ -15,7 +15,7 @@ from edgecache.brain.s3.xml import Element, parse
 
 # A number, an ETag and checksums of each part.
 ELEMENT_LIMIT: Final = 120_000
-PART_LEAST_BYTES: Final = 5 * 2**20
+MIN_PART_BYTES: Final = 5 * 2**20
 OBJECT_LIMIT_BYTES: Final = 5 * 2**40
 
 
@@ -54,12 +54,12 @@ def select_parts(listed: Sequence[ListedPart], parts: Sequence[Part]) -> list[Pa
             raise invalid_part(each.number, each.etag)
         found.append(part)
     for part in found[:-1]:
-        if part.size < PART_LEAST_BYTES:
+        if part.size < MIN_PART_BYTES:
             raise S3Error(
                 "EntityTooSmall",
                 extra={
                     "ProposedSize": str(part.size),
-                    "MinSizeAllowed": str(PART_LEAST_BYTES),
+                    "MinSizeAllowed": str(MIN_PART_BYTES),
                     "PartNumber": str(part.number),
                     "ETag": part.etag,
                 },

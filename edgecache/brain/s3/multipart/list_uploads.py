@@ -17,7 +17,6 @@ from edgecache.brain.s3.xml import Node
 
 
 async def list_multipart_uploads(context: RequestContext) -> S3Response:
-    """Return a page."""
     bucket = await context.writable_bucket()
     request = context.request
     query = parse_query(request, limit_name="max-uploads")

@@ -19,7 +19,6 @@ class NotModified(Exception):
 
 
 def has_any(request: S3Request) -> bool:
-    """True if a GET or HEAD has conditions."""
     return not _OF_READS.isdisjoint(request.headers)
 
 

@@ -75,7 +75,6 @@ def _refusal(row: Element, key: str) -> S3Error | None:
 async def _delete(
     context: RequestContext, bucket: BucketInfo, keys: list[str]
 ) -> dict[str, S3Error]:
-    """Return the errors by key."""
     if not keys:
         return {}
     try:

@@ -23,7 +23,6 @@ async def put_bucket_tagging(context: RequestContext) -> S3Response:
 
 
 async def delete_bucket_tagging(context: RequestContext) -> S3Response:
-    """Remove a bucket's tags."""
     bucket = await context.writable_bucket()
     await context.parts.buckets.set_tags(bucket.id, {})
     return S3Response(204)

@@ -99,12 +99,10 @@ def encoded(tags: Mapping[str, str]) -> str:
 
 
 def decoded(text: str) -> dict[str, str]:
-    """Return the tags of an object."""
     return dict(parse_qsl(text, keep_blank_values=True)) if text else {}
 
 
 def tagging_document(tags: Mapping[str, str]) -> bytes:
-    """Return the XML of tags."""
     rows: list[Node] = [("Tag", [("Key", key), ("Value", value)]) for key, value in tags.items()]
     return document("Tagging", [("TagSet", rows)])
 

@@ -113,7 +113,6 @@ class Staging:
             raise file_error(exc) from exc
 
     def receive(self) -> "Receiver":
-        """Return a writer for one body."""
         return Receiver(self)
 
     def reserve(self, organization_id: int, size: int) -> Callable[[], None] | None:
@@ -154,7 +153,6 @@ class Staging:
         return _sharded(self.root / "origin", sha256)
 
     def blob_path(self, sha256: bytes) -> Path:
-        """Return the path of a cached blob."""
         return _sharded(self.root / "blobs", sha256)
 
     async def local(self, sha256: bytes) -> Path | None:
@@ -231,7 +229,6 @@ class Staging:
         return name
 
     def part_path(self, name: str) -> Path:
-        """Return the path of a part."""
         return self.root / "parts" / name
 
     async def drop_parts(self, names: list[str]) -> None:

@@ -159,7 +159,6 @@ class BytesRestore:
     def record(
         self, connection: psycopg.Connection, sha256: str, written: Sequence[tuple[Tenant, str]]
     ) -> None:
-        """Note where bytes are."""
         for tenant, name in written:
             connection.execute(
                 "INSERT INTO brain_storedblob (organization_id, environment_pk, blob_id, store_id,"

@@ -36,7 +36,7 @@ class FolderStore:
     """Files below a folder; each gets its name when it is complete and synced."""
 
     # What file systems hold in a file.
-    largest_bytes: int = 8 * 2**40
+    max_object_bytes: int = 8 * 2**40
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -80,11 +80,9 @@ class FolderStore:
             yield piece
 
     async def size(self, name: str) -> int:
-        """Return the size of a file."""
         return await self._run(self._others, self._size, name)
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Delete bytes."""
         await self._run(self._others, self._delete, names)
 
     async def list(self, folder: str) -> AsyncIterator[Sequence[ListedFile]]:

@@ -44,7 +44,6 @@ class MoveProgress:
     reasons: list[str] = field(default_factory=list)
 
     def fail(self, reason: str) -> None:
-        """Count a failure."""
         self.failed += 1
         if len(self.reasons) < FAILURES_LIMIT:
             self.reasons.append(reason)

@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 # Stores take 10,000 parts of an object. Three of the smallest are in memory together, or one of the
 # largest.
 PART_BYTES: Final = 16 * 2**20
-LARGEST_PART_BYTES: Final = 64 * 2**20
+MAX_PART_BYTES: Final = 64 * 2**20
 PARTS: Final = 10_000
 PARTS_AT_ONCE: Final = 3
 # One request each, kept whole: a slow reader must not hold a response of the store's open.
@@ -50,7 +50,7 @@ RETRY: Final[dict[str, Any]] = {"max_retries": 3, "retry_timeout": timedelta(sec
 class ObjectStore:
     """One bucket or container, and the prefix within it."""
 
-    largest_bytes: int = PARTS * LARGEST_PART_BYTES
+    max_object_bytes: int = PARTS * MAX_PART_BYTES
 
     def __init__(
         self,
@@ -122,7 +122,6 @@ class ObjectStore:
                 return (await obstore.head_async(self._store, name))["size"]
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Delete bytes."""
         if not names:
             return
         try:

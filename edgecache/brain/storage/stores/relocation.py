@@ -48,7 +48,6 @@ class RelocationResult:
     stopped: str = ""
 
     def facts(self) -> dict[str, Any]:
-        """Return its JSON."""
         return {
             "to": self.target,
             "before": asdict(self.before),

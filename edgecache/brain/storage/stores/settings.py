@@ -128,7 +128,6 @@ class StoreSettings:
 
     @property
     def parts(self) -> StoreUrl:
-        """Return the parts of the URL."""
         return parse_url(self.url)
 
 

@@ -20,8 +20,6 @@ Body = Path | bytes | AsyncIterator[bytes]
 
 
 class ListedFile(NamedTuple):
-    """One file of a listing."""
-
     name: str
     modified_at: datetime
 
@@ -32,10 +30,10 @@ class Store(Protocol):
     Overloaded: the caller's share of the places is in use.
     """
 
-    largest_bytes: int
+    max_object_bytes: int
 
     async def put(self, name: str, body: Body, size: int) -> None:
-        """Write bytes, at most ``largest_bytes``; durable when it returns.
+        """Write bytes, at most ``max_object_bytes``; durable when it returns.
 
         A body in pieces ends the write with what it raises.
 

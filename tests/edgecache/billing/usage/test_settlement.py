@@ -170,7 +170,7 @@ def test_the_largest_line_at_the_highest_rate_is_charged(kind: UsageKind) -> Non
         organization_id=ALICE,
         environment_pk=11,
         bucket_id=5,
-        quantity=rates.LARGEST[kind],
+        quantity=rates.MAX_QUANTITY[kind],
     )
     assert settlement.settle().charged_ucr > 2**62
 

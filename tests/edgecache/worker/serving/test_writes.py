@@ -13,7 +13,7 @@ import pytest
 from edgecache.protocol.batches import BATCH_PATH
 from edgecache.protocol.names import TICKET_HEADER, object_path
 from edgecache.protocol.tickets import MAC_KEY_BYTES, TicketKind
-from edgecache.worker.node import FILLS_AT_ONCE
+from edgecache.worker.node import MAX_CONCURRENT_FETCHES
 from tests.edgecache.worker.brain import Signer
 from tests.edgecache.worker.running import Worker, altered, name
 
@@ -212,10 +212,12 @@ def test_slow_writes_of_one_organization_leave_places_to_another(worker: Worker)
         return held.enter_context(send(worker, head))
 
     with ExitStack() as held:
-        greedy = [begin(organization_id=1, bucket_id=number) for number in range(FILLS_AT_ONCE)]
+        greedy = [
+            begin(organization_id=1, bucket_id=number) for number in range(MAX_CONCURRENT_FETCHES)
+        ]
         firsts = [client.recv(100)[:12] for client in greedy]
         assert firsts.count(b"HTTP/1.1 100") == 22
-        assert firsts.count(b"HTTP/1.1 503") == FILLS_AT_ONCE - 22
+        assert firsts.count(b"HTTP/1.1 503") == MAX_CONCURRENT_FETCHES - 22
 
         content = os.urandom(100)
         assert worker.put(content, organization_id=1).status == 503

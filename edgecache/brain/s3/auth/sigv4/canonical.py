@@ -55,7 +55,6 @@ def string_to_sign(canonical: bytes, *, amz_date: str, scope: str) -> str:
 
 @lru_cache(maxsize=4096)
 def signing_key(secret: str, date: str, region: str, service: str) -> bytes:
-    """Derive the signing key for a day, a region and a service."""
     key = f"AWS4{secret}".encode()
     for part in (date, region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")

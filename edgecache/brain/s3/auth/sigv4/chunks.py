@@ -22,7 +22,7 @@ STREAMING: Final = frozenset((SIGNED, SIGNED_TRAILER, UNSIGNED_TRAILER))
 LINE_LIMIT_BYTES: Final = 1024
 TRAILER_LIMIT: Final = 8
 # AWS's own limit, so clients respect it. The overhead of smaller chunks would exceed their bytes.
-CHUNK_LEAST_BYTES: Final = 8192
+MIN_CHUNK_BYTES: Final = 8192
 _EMPTY_HASH: Final = hashlib.sha256().hexdigest()
 _HEAD: Final = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;chunk-signature=([0-9a-f]{64}))?")
 _TRAILER_SIGNATURE: Final = "x-amz-trailer-signature"
@@ -61,9 +61,9 @@ class Chunks:
             if size and is_last:
                 raise S3Error(
                     "InvalidChunkSizeError",
-                    f"Only the last chunk may have less than {CHUNK_LEAST_BYTES} bytes.",
+                    f"Only the last chunk may have less than {MIN_CHUNK_BYTES} bytes.",
                 )
-            is_last = size < CHUNK_LEAST_BYTES
+            is_last = size < MIN_CHUNK_BYTES
             if size > self._left:
                 raise S3Error("InvalidChunkSizeError", "The chunks are longer than announced.")
             self._left -= size

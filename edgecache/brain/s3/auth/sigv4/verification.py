@@ -68,7 +68,6 @@ class SignatureClaims(NamedTuple):
 
     @property
     def scope(self) -> str:
-        """The scope of the credential."""
         return f"{self.date}/{self.region}/{self.service}/aws4_request"
 
 

@@ -54,7 +54,7 @@ async def test_a_large_object_goes_to_the_store_without_this_disk(small: Brain, 
     bucket = await small.bucket()
     whole, parts = await upload(small, bucket)
     assert small.upload_parts.is_streamed(bucket, len(whole))
-    assert len(whole) <= small.upload_parts.largest_bytes(bucket)
+    assert len(whole) <= small.upload_parts.max_object_bytes(bucket)
 
     pieces = small.upload_parts.read(parts)
     found = await small.objects.put_pieces(bucket, "k", pieces, len(whole), PLAIN)
