@@ -1,4 +1,4 @@
-"""What only the cluster's administrator can ask or do about a tenant's backend."""
+"""Queries about a tenant's backend, and its termination, which only the administrator can do."""
 
 import atexit
 import os
@@ -12,14 +12,15 @@ import structlog
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.provisioning.clusters import Address, connect_as_administrator
 
-# The user is compared as well: the process id may belong to another tenant's backend by now. Behind
-# a pooler the backend may serve the role's next session, whose statement began after the cancel.
+# The user is compared because the process id may now belong to another tenant's backend. Behind a
+# pooler the backend may already serve another session of the role; its statement began after the
+# cancel.
 SAME: Final = (
     " FROM pg_stat_activity WHERE pid = %s AND usename = %s"
     " AND coalesce(query_start <= clock_timestamp() - %s * interval '1 second', true)"
 )
 TERMINATE: Final = f"SELECT pg_terminate_backend(pid){SAME}"
-# A transaction that has written may be past its commit, waiting for a disk or another server.
+# A transaction that has written may have committed and be waiting for a disk or a standby.
 IS_OPEN: Final = (
     "SELECT xact_start IS NOT NULL"
     " AND (backend_xid IS NULL OR coalesce(wait_event_type NOT IN ('IO', 'IPC', 'LWLock'), true))"
@@ -32,7 +33,7 @@ log = structlog.get_logger(__name__)
 class Administrator:
     """One administrative connection for each cluster, reopened when it breaks.
 
-    The watchdog uses its own, so that it never waits for another thread.
+    The watchdog has an instance of its own, so that it never waits for another thread.
     """
 
     def __init__(self) -> None:
@@ -40,9 +41,9 @@ class Administrator:
         self._connections: dict[int, psycopg.Connection] = {}
 
     def ask(self, address: Address, query: str, values: list[Any]) -> Any:
-        """Return the first value of the first row, None without a row.
+        """Return the first value of the first row, None if there is no row.
 
-        Raises psycopg.Error when the cluster does not answer.
+        Raises psycopg.Error if the cluster does not answer.
         """
         with self._lock:
             try:
@@ -72,7 +73,7 @@ class Administrator:
             broken.close()
 
     def terminate(self, session: TenantConnection) -> bool:
-        """Terminate a connection's backend; True if it still existed."""
+        """Terminate a connection's backend; True if it existed."""
         try:
             return bool(self.ask(session.login.address, TERMINATE, _identity(session)))
         except psycopg.Error as exc:
@@ -82,7 +83,7 @@ class Administrator:
     def is_open(self, session: TenantConnection) -> bool | None:
         """True if the backend is inside a transaction that it has not committed.
 
-        None if the backend is gone; False also if this cannot be determined.
+        None if the backend no longer exists; False also if this cannot be determined.
         """
         try:
             answer = self.ask(session.login.address, IS_OPEN, _identity(session))
@@ -102,7 +103,7 @@ atexit.register(ADMINISTRATOR.close)
 
 
 def _after_fork() -> None:
-    ADMINISTRATOR.__init__()  # type: ignore[misc]  # the parent's sockets are the parent's
+    ADMINISTRATOR.__init__()  # type: ignore[misc]  # the sockets belong to the parent
 
 
 os.register_at_fork(after_in_child=_after_fork)

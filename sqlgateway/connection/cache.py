@@ -25,12 +25,12 @@ from sqlgateway.provisioning.clusters import Address
 from sqlgateway.provisioning.placements import Login
 
 Key = tuple[int, str, str]
-# The server's messages for "not now" (in English: lc_messages is C); none is about a role.
+# Messages of the server for temporary conditions, none about a role (in English: lc_messages is C).
 NOT_NOW: Final = (
     *("too many connections", "too many clients", "connection slots are reserved"),
     *("starting up", "shutting down", "in recovery mode", "not accepting connections"),
     "terminating connection",
-    # PgBouncer's, for its own limits and for a server that is unreachable.
+    # Messages of PgBouncer, about its own limits and about a server that is unreachable.
     *("no more connections allowed", "query_wait_timeout", "cannot connect to server"),
 )
 # PgBouncer logs in to the server again a second after a failure (server_login_retry).
@@ -46,7 +46,7 @@ class LoginRefused(Exception):
 class ConnectionCache:
     """Idle connections by (cluster, database, role), the least recently used key first.
 
-    Those that are checked out are known as well.
+    It also counts and lists the connections that are checked out.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class ConnectionCache:
         """
         LOCK_GUARD.start()
         while (session := self._take(login.key)) is not None:
-            # Opened with a password that is not to be used any more, it is closed unused.
+            # A connection that was opened with an old password is closed.
             if not session.login.is_older_than(login) and session.finish_reset():
                 return session
             self.discard(session)
@@ -102,7 +102,7 @@ class ConnectionCache:
             return {session.login.address for session in self._busy}
 
     def sweep(self) -> None:
-        """Close what has been idle for longer than SQL_IDLE_S."""
+        """Close connections that have been idle for longer than ZSQL_IDLE_S."""
         oldest = time.monotonic() - settings.SQL.idle_s
         with self._lock:
             expired = [s for kept in self._idle.values() for s in kept if s.used_at < oldest]
@@ -130,7 +130,7 @@ class ConnectionCache:
             kept = self._idle.get(key)
             if not kept:
                 return None
-            # The most recently used one: its backend's caches are warm, and the others may expire.
+            # The most recently used one: its backend's caches are warm, and idle ones can expire.
             session = kept.pop()
             if not kept:
                 del self._idle[key]
@@ -144,7 +144,7 @@ class ConnectionCache:
                 return
             if not self._idle:
                 raise SqlBusy
-            # The new connection takes the evicted one's place: the count does not change.
+            # The new connection replaces the evicted one, so the count does not change.
             session = next(iter(self._idle.values()))[0]
             self._remove(session)
         session.close()
@@ -168,7 +168,7 @@ def _connect(login: Login) -> TenantConnection:
     except psycopg.OperationalError as exc:
         words = str(exc)
         is_refused = isinstance(exc, SessionRefused) or "FATAL" in words
-    # Outside the handler: the message names hosts and roles and must not become the cause.
+    # Outside the handler, so that the exception, which names hosts and roles, is not the cause.
     if is_refused and not any(sign in words for sign in NOT_NOW):
         raise LoginRefused
     log.warning("sql_connect_failed", cluster=login.address.cluster_id, full="too many" in words)
@@ -176,7 +176,7 @@ def _connect(login: Login) -> TenantConnection:
 
 
 def _open_soon(login: Login) -> TenantConnection:
-    """Open a connection, after a short wait if a pooler makes one.
+    """Open a connection; retry for a short time while a pooler refuses it.
 
     Raises LoginRefused, psycopg.OperationalError, EngineUnavailable.
     """
@@ -186,7 +186,7 @@ def _open_soon(login: Login) -> TenantConnection:
         try:
             return open_connection(login)
         except NoServerConnection as exc:
-            # PgBouncer does not say that the server refuses the role: it goes on trying.
+            # PgBouncer does not report that the server refuses the role; it retries.
             if not is_intact and changed_roles(login.address, [login]):
                 raise LoginRefused from None
             if not exc.is_pausing or time.monotonic() > give_up_at:
@@ -198,13 +198,13 @@ def _open_soon(login: Login) -> TenantConnection:
 CACHE = ConnectionCache()
 WATCHDOG.on_tick = CACHE.sweep
 LOCK_GUARD.addresses = CACHE.addresses_in_use
-# Close politely, so that the interpreter finds no open socket.
+# Close connections before the interpreter warns about open sockets.
 atexit.register(CACHE.clear)
 
 
 def _after_fork() -> None:
-    # libpq's objects know their process: dropping them here does not touch the parent's sockets.
-    CACHE.__init__()  # type: ignore[misc]  # emptied in place: others hold this object
+    # libpq's objects know their process: deleting them here does not close the parent's sockets.
+    CACHE.__init__()  # type: ignore[misc]  # emptied in place: other modules refer to this object
 
 
 os.register_at_fork(after_in_child=_after_fork)

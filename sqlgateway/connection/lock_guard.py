@@ -1,10 +1,10 @@
 """Keep one tenant from filling the lock table, which all databases of a server share.
 
-A transaction holds a lock for each table that it made or changed. When the server's table of locks
-is full, other tenants cannot create or change theirs ("out of shared memory"), and PostgreSQL has
-no limit for a role or a database. So one thread for each process looks at the clusters that are in
-use: while tenants hold more than a share of the locks, it terminates the session that holds most
-of them in the database that holds most.
+A transaction holds a lock for each table that it created or changed. When the server's lock table
+is full, other tenants cannot create or change tables ("out of shared memory"), and PostgreSQL has
+no limit for each role or database. So a thread in each process checks the clusters in use: while
+tenants hold more than SHARE of the locks, it terminates a session of the database that holds the
+most locks, beginning with the session that holds the most.
 """
 
 import atexit
@@ -23,11 +23,12 @@ from sqlgateway.provisioning.names import ROLE_PREFIX
 
 # Filling the table takes seconds.
 EVERY_S: Final = 0.5
-# Of the locks that a server is made for; the rest is for everyone else meanwhile.
+# The fraction of the server's lock table above which sessions are terminated. The rest remains for
+# other tenants until that has happened.
 SHARE: Final = 0.5
-# Sessions that are ended at one check: more than one organization can have.
+# Maximum sessions that one check terminates: more than an organization can have.
 ROUNDS: Final = 20
-# A lock counts once, in whatever modes it is held; fast-path and predicate locks are elsewhere.
+# A lock counts once, in any number of modes; fast-path and predicate locks are stored elsewhere.
 # Source of the size: PostgreSQL's documentation of max_locks_per_transaction.
 TERMINATE: Final = """
 WITH taken AS (
@@ -52,7 +53,7 @@ log = structlog.get_logger(__name__)
 
 
 class LockGuard:
-    """The thread. addresses: returns the clusters that requests of this process use now."""
+    """The thread. addresses: a function that returns the clusters in use by this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -61,7 +62,7 @@ class LockGuard:
         self.addresses: Callable[[], Iterable[Address]] = tuple
 
     def start(self) -> None:
-        """Start the thread, if it has not been; cheap enough for each request."""
+        """Start the thread if it does not run yet; cheap enough to be called for each request."""
         if self._thread is not None:
             return
         with self._lock:
@@ -70,7 +71,7 @@ class LockGuard:
                 self._thread.start()
 
     def check(self) -> None:
-        """End what holds too many locks on the clusters in use."""
+        """Terminate sessions that hold too many locks on the clusters in use."""
         for address in self.addresses():
             try:
                 self._check(address)
@@ -94,7 +95,7 @@ class LockGuard:
             try:
                 self.check()
             except Exception:
-                # One failure must not end the thread.
+                # An error must not end the thread.
                 log.exception("sql_lock_guard_failed")
 
 

@@ -1,7 +1,7 @@
-"""Texts to the server and results from it, through libpq's own calls.
+"""Send texts to the server and read its results, by calls of libpq.
 
-psycopg's cursors would hold a whole result; here each result is read in turn, in pieces, and the
-bytes that libpq holds are counted (wire.py).
+psycopg's cursors would buffer a whole result. Here each result is read in pieces, and the bytes
+that libpq buffers are counted (wire.py).
 """
 
 from collections import deque
@@ -19,21 +19,21 @@ from sqlgateway.connection.copy_protocol import CopyIn
 from sqlgateway.connection.protocol import ends_in_error, longest_row
 from sqlgateway.connection.wire import Wire, WireBroken, WireFull
 
-# Rows that libpq returns in one call. It holds all of them, so there must be few wide ones; each
-# time costs two calls that release the interpreter lock, so there should be many narrow ones.
+# Rows that libpq returns in one call. It buffers all of them, so there must be few wide rows. Each
+# call releases the interpreter lock twice, so there should be many narrow rows.
 NARROW_CHUNK_ROWS: Final = 512
 NARROW_BYTES: Final = 512
 WIDE_CHUNK_ROWS: Final = 64
 WIDE_CHUNK_BYTES: Final = 2**20
-# The first row was not visible: behind TLS, or after a long description.
+# The width of rows is unknown: behind TLS, or after a long description of columns.
 BLIND_CHUNK_ROWS: Final = 16
 # At most this many bytes are written to a socket in one call.
 SMALL_BYTES: Final = 4 * 1024
-# Lines of a COPY that are handed on together.
+# Lines of a COPY that are passed on together.
 COPY_LINES: Final = 2048
 MAX_NOTICES: Final = 100
 NOTICE_LIMIT_BYTES: Final = 8192
-# The message that ends an answer outside a transaction.
+# The message that ends an answer outside of a transaction.
 READY_AND_IDLE: Final = b"Z\x00\x00\x00\x05I"
 
 
@@ -42,12 +42,12 @@ class ConnectionLost(Exception):
 
 
 class ResultOverflow(Exception):
-    """One indivisible piece of a result is longer than a request may hold."""
+    """A single piece of a result, such as a row, is longer than a request may buffer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A message of the server beside the result, as a copy of its bytes."""
+    """A notice of the server, as a copy of its bytes."""
 
     severity: bytes
     sqlstate: bytes
@@ -55,7 +55,7 @@ class Notice:
 
     @classmethod
     def of(cls, result: PGresult) -> Self:
-        """Copy it from a result that libpq will free."""
+        """Return a copy of a result that libpq will free."""
         field, names = result.error_field, pq.DiagnosticField
         return cls(
             field(names.SEVERITY_NONLOCALIZED) or b"",
@@ -65,21 +65,22 @@ class Notice:
 
 
 class MessageStream:
-    """What one connection sends and receives; the notices that came with the results."""
+    """Sends and receives on one connection; collects the notices that come with the results."""
 
     def __init__(self, pgconn: PGconn, *, opened_at: float) -> None:
         self.pgconn = pgconn
         self.notices: list[Notice] = []
-        # Of the running request (time.monotonic): its deadline, and when silence is a loss.
+        # Of the running request (time.monotonic()): its deadline, and the time after which a silent
+        # server is treated as lost.
         self.deadline = self.give_up_at = opened_at
-        # Called with the bytes that libpq holds; may raise to refuse more.
+        # Called with the number of bytes that libpq buffers; may raise to refuse more.
         self.on_held: Callable[[int], None] | None = None
         self.last_bytes = 0
         self._max_bytes = 0
         # The answer to the reset between two requests has not been read.
         self._is_resetting = False
         self._is_sent = self._has_arrived = self._is_chunked = False
-        # A pooler is between, which reports the loss of its server connection as an error.
+        # Behind a pooler, which reports the loss of its server connection as an error.
         self.is_pooled = False
         self._wire = Wire(
             pgconn.socket,
@@ -103,7 +104,7 @@ class MessageStream:
         self._send(lambda: self.pgconn.send_query_params(text, params), size)
 
     def send_parse(self, text: bytes) -> None:
-        """Let the server parse a text as one statement, without running it.
+        """Make the server parse a text as one statement, without running it.
 
         Raises ConnectionLost.
         """
@@ -117,7 +118,7 @@ class MessageStream:
         self._wire.counted = 0
         self._is_sent, self._is_chunked = True, is_chunked
         if size_bytes > SMALL_BYTES:
-            # While libpq cannot write, it reads.
+            # While libpq cannot write, it reads, which must be counted.
             self._wire.pipe()
         try:
             send()
@@ -137,7 +138,7 @@ class MessageStream:
     # --- the client ---------------------------------------------------------------------------
 
     def watch_client(self, fd: int, on_gone: Callable[[], None]) -> None:
-        """Call ``on_gone`` once if the client goes away while this waits for the server."""
+        """Call ``on_gone`` once if the client disconnects while this waits for the server."""
         self._wire.watch_client(fd, on_gone)
 
     def forget_client(self) -> None:
@@ -203,7 +204,9 @@ class MessageStream:
         self.pgconn.consume_input()
 
     def end_copy(self) -> bool:
-        """Refuse a COPY or read it to its end, with what follows it; True if the text failed.
+        """Refuse a COPY, or read it to its end, and read the rest of the answer.
+
+        Returns True if a statement failed.
 
         Raises ConnectionLost, ResultOverflow.
         """
@@ -211,12 +214,12 @@ class MessageStream:
             self.pgconn.put_copy_end(b"not supported")
             self._flush()
         except psycopg.Error:
-            # It is not a COPY that waits for data.
+            # The COPY does not wait for data: it sends them.
             deque(self.copy_lines(), maxlen=0)
         return self.skip_answer()
 
     def skip_answer(self) -> bool:
-        """Read an answer to its end, with every COPY in it; True if a statement failed.
+        """Read an answer to its end, including every COPY; True if a statement failed.
 
         Raises ConnectionLost, ResultOverflow.
         """
@@ -235,16 +238,16 @@ class MessageStream:
         return CopyIn(self.pgconn, self._wire, give_up_at=self.give_up_at)
 
     def outcome_of_terminated(self) -> Literal["committed", "rolled_back", "unknown"]:
-        """Return how the text ended whose backend was terminated before its end was read."""
+        """Return how a text ended, after its backend was terminated before the end was read."""
         if self.pgconn.ssl_in_use:
             return "unknown"
         tail = self._wire.tail()
-        # The piece that is too long may itself be an error, which the server sends to its end.
+        # The piece that is too long may be an error, which the server sends completely.
         is_kept = READY_AND_IDLE in tail and not ends_in_error(tail)
         return "committed" if is_kept else "rolled_back"
 
     def copy_lines(self) -> Iterator[list[Buffer]]:
-        """Yield the lines of a COPY TO STDOUT, as many as have arrived and at most COPY_LINES.
+        """Yield lists of lines of a COPY TO STDOUT: those that have arrived, at most COPY_LINES.
 
         Raises ConnectionLost, ResultOverflow.
         """
@@ -267,7 +270,7 @@ class MessageStream:
             yield lines
 
     def run(self, text: bytes) -> PGresult:
-        """Run a statement of the gateway and return its last result. Raises ConnectionLost."""
+        """Run statements of the gateway and return the last result. Raises ConnectionLost."""
         self.send_text(text)
         return self.last_result()
 
@@ -281,7 +284,7 @@ class MessageStream:
             while (result := self.next_result()) is not None:
                 last = result
         except ConnectionLost:
-            # The server's last message explains more than the lost connection.
+            # The server's last message explains the loss of the connection.
             if last is None:
                 raise
         if last is None:
@@ -296,7 +299,7 @@ class MessageStream:
 
 
 def _reports_loss(result: PGresult) -> bool:
-    """True if a server or pooler ends the session for its connection's sake (class 08)."""
+    """True if an error says that the pooler or the server lost its connection (class 08)."""
     if result.status != pq.ExecStatus.FATAL_ERROR:
         return False
     names = pq.DiagnosticField

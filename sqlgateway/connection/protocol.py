@@ -1,7 +1,7 @@
 """The parts of PostgreSQL's protocol that can be read from the server's bytes.
 
-A message is a letter and a length, which counts itself (PostgreSQL, "Message Formats"). Messages
-are read one by one, because a tenant can put any bytes inside one.
+A message has a letter, and a length that includes itself (PostgreSQL, "Message Formats"). Messages
+are read one by one, because a tenant can put any bytes into a message.
 """
 
 import re
@@ -12,24 +12,24 @@ from typing import Final
 # The message that ends an answer, up to the letter of the transaction's status.
 READY: Final = b"Z\x00\x00\x00\x05"
 HEADER: Final = Struct(">BI")
-# An error's last fields, its line and routine, then READY; settings that the error undid may be
-# reported between them.
+# The last fields of an error, its line and routine, then READY. Between them the server may report
+# settings that the error rolled back.
 FAILED: Final = re.compile(rb"\0L\d+\0R\w+\0\0(?:S\0\0..[^\0]+\0[^\0]*\0)*" + READY, re.DOTALL)
-# Rows and their description, ends of statements, errors, notices, settings, and the extended
-# protocol's acknowledgements.
+# Rows and their description, ends of statements, errors, notices, settings, and acknowledgements
+# of the extended protocol.
 PLAIN: Final = frozenset(b"TDCIENSZ123tns")
 ROW: Final = ord("D")
 
 
 def is_whole_answer(said: bytes) -> bool:
-    """True if these bytes are whole messages up to the one that ends an answer.
+    """True if these bytes are complete messages, of which the last one ends an answer.
 
-    False also for COPY and for notifications, which libpq has to handle.
+    False if there is a COPY or a notification, which libpq has to handle.
     """
     size = len(said)
     if said[-6:-1] != READY:
         return False
-    # Every request comes by here twice, so this does not go through _messages.
+    # Every request calls this twice; _messages would be slower.
     at = kind = 0
     while at + HEADER.size <= size:
         kind, length = HEADER.unpack_from(said, at)
@@ -40,14 +40,14 @@ def is_whole_answer(said: bytes) -> bool:
 
 
 def ends_in_error(tail: bytes) -> bool:
-    """True if an error is the last message of an answer, whose end is in these bytes."""
+    """True if an answer, of which these bytes are the end, ends in an error."""
     return FAILED.search(tail) is not None
 
 
 def longest_row(beginning: bytes) -> int | None:
-    """Return the length of the longest of an answer's first rows; None without any.
+    """Return the length of the longest row at the beginning of an answer; None without a row.
 
-    The last one may have only begun: its length is in its first bytes.
+    The last row may be incomplete: its length is in its first bytes.
     """
     lengths = []
     begin = 0
@@ -59,7 +59,7 @@ def longest_row(beginning: bytes) -> int | None:
 
 
 def _messages(said: bytes) -> Iterator[tuple[int, int]]:
-    """Yield each message's letter and its end, which may be behind the available bytes."""
+    """Yield each message's letter and end; the end may be after the available bytes."""
     at = 0
     while at + 5 <= len(said):
         kind = said[at]

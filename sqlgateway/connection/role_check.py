@@ -1,9 +1,11 @@
-"""Undo what a role changed about itself, within seconds.
+"""Restore roles that their tenants changed, within seconds.
 
-A changed setting has no effect (session_settings.py) and a changed password is noticed at the next
-login, so nothing waits for this. It keeps a tenant from knowing a working password, and it is the
-defence where a pooler drops start-up options. A statement's text or tag would not show the change:
-a function can make it. So the roles' state is compared, with one query for each cluster.
+A changed setting has no effect (session_settings.py), and a changed password is noticed at the next
+login, so no request waits for this check. It limits the time in which a tenant knows a working
+password, and it is the only defence where a pooler drops start-up options.
+
+A function can change a role, so neither the text of a statement nor its tag shows it. Therefore the
+state of the roles is compared, with one query for each cluster.
 """
 
 import os
@@ -21,7 +23,7 @@ from sqlgateway.provisioning import role_repair
 from sqlgateway.provisioning.clusters import Address, administer
 from sqlgateway.provisioning.placements import Login
 
-# Short beside what guessing or using a password takes; one query each time.
+# Shorter than it takes to make use of a password; each check costs one query.
 EVERY_S = 5.0
 
 log = structlog.get_logger(__name__)
@@ -36,7 +38,7 @@ class RoleCheck:
         self._thread: threading.Thread | None = None
 
     def note(self, login: Login) -> None:
-        """Have a role checked soon; called when a request has ended."""
+        """Schedule a role's check; called when a request has ended."""
         with self._lock:
             kept = self._used.get(login.user)
             # A connection may have been opened before the password was rotated.
@@ -47,7 +49,7 @@ class RoleCheck:
                 self._thread.start()
 
     def run(self) -> None:
-        """Check the noted roles now; what cannot be checked is tried again after its next use."""
+        """Check the scheduled roles; one that cannot be checked is scheduled at its next use."""
         with self._lock:
             used, self._used = self._used, {}
         by_address: dict[Address, list[Login]] = {}
@@ -63,14 +65,14 @@ class RoleCheck:
             try:
                 self.run()
             except Exception:
-                # The control database may be unreachable; the next round is another attempt.
+                # The control database may be unreachable; the next round tries again.
                 log.exception("sql_role_check_failed")
             finally:
                 control_connection.close()
 
 
 def changed_roles(address: Address, logins: list[Login]) -> list[Login]:
-    """Return the logins whose roles were changed; none while their cluster does not answer."""
+    """Return the logins whose roles were changed; none if their cluster does not answer."""
     try:
         with administer(address) as connection:
             changes = changes_of(connection, [login.expected for login in logins])

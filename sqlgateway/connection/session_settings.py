@@ -1,8 +1,8 @@
-"""Settings that a tenant's session starts with: all that its role could have kept for itself.
+"""Settings that a tenant's session starts with: every setting that its role could have changed.
 
-A setting in the start-up packet outranks one kept by ALTER ROLE or ALTER DATABASE and survives
-RESET ALL and DISCARD ALL. So every setting that a role may change is sent, with the cluster's own
-value where the platform has none. Which ones there are the server says.
+A setting in the start-up packet overrides a value of ALTER ROLE or ALTER DATABASE, and remains
+after RESET ALL and DISCARD ALL. So every setting that a role may change is sent, with the cluster's
+value if the platform has none. The server lists these settings.
 """
 
 import os
@@ -23,8 +23,8 @@ from sqlgateway.provisioning.clusters import Address, administer
 FRESH_S: Final = 600.0
 # PostgreSQL accepts 10,000 bytes, with the user's, the database's and the application's names.
 LIMIT_BYTES: Final = 9_500
-# What comes from the administrator's own role or connection is not the cluster's value. Those of
-# one transaction are set when it begins and cannot be kept; libpq sends the other two itself.
+# A value from the administrator's role or connection is not the cluster's value. Settings of a
+# transaction cannot be kept for a role. libpq itself sends application_name and client_encoding.
 KEEPABLE: Final = """
 SELECT name,
        coalesce(CASE WHEN source IN ('user', 'database', 'database user', 'client')
@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 
 
 class ClusterSettings:
-    """Each cluster's own values of what a role may keep, read at the first use and now and then."""
+    """Each cluster's values of the settings that a role may change, read again after FRESH_S."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class ClusterSettings:
         return values
 
     def forget(self, address: Address) -> None:
-        """Read a cluster's values again at the next use: it may have been upgraded."""
+        """Forget a cluster's values: the server may have been upgraded."""
         with self._lock:
             self._known.pop(address.cluster_id, None)
 
@@ -71,7 +71,7 @@ def _read(address: Address) -> dict[str, str]:
             "SELECT name FROM pg_available_extensions WHERE name = ANY(%s)", [sorted(TRUSTED)]
         ).fetchall():
             _load(connection, extension)
-        # The rest can be given in the start-up packet only, and not be kept for a role.
+        # Without start-up options: settings of a backend can be set in the start-up packet only.
         rows = connection.execute(KEEPABLE, [address.takes_options]).fetchall()
         values: dict[str, str] = dict(rows)
     elapsed_ms = round((time.monotonic() - started) * 1000)
@@ -82,7 +82,7 @@ def _read(address: Address) -> dict[str, str]:
 
 
 def _load(connection: psycopg.Connection, extension: str) -> None:
-    """Load an extension's library, which declares its settings; some have none."""
+    """Load an extension's library, which declares its settings; some extensions have no library."""
     try:
         connection.execute(sql.SQL("LOAD {}").format(sql.Literal(f"$libdir/{extension}")))
     except psycopg.DatabaseError as exc:
@@ -92,8 +92,8 @@ def _load(connection: psycopg.Connection, extension: str) -> None:
 def startup_options(address: Address, role: Role) -> str:
     """Return the start-up packet's options for a tenant's session.
 
-    Extensions' settings come last; what exceeds the packet is left out, and only the check of
-    roles undoes it (role_check.py).
+    Extensions' settings come last. Those that exceed the packet's size are left out; a change of
+    these is undone only by the check of roles (role_check.py).
     Raises EngineUnavailable.
     """
     values = _values(address, role)
@@ -110,12 +110,12 @@ def startup_options(address: Address, role: Role) -> str:
 def settings_statement(address: Address, role: Role) -> bytes:
     r"""Return a statement that gives a session what ``startup_options`` would give it.
 
-    For a server behind a pooler. SET cannot say an empty list; every name is pg_catalog's, since
-    the search_path may be the tenant's; E'' reads \ the same whatever the role has kept.
+    For a server behind a pooler. Not by SET, which cannot set an empty list. Names are qualified,
+    because the search_path may be the tenant's. In E'' a \ does not depend on settings.
     Raises EngineUnavailable.
     """
     values = _values(address, role) | LIBPQS_OWN
-    # First what would put names into quotes in the values of others.
+    # First the setting that would add quotes to names in the values of others.
     given = sorted(values.items(), key=lambda pair: pair[0] != "quote_all_identifiers")
     rows = ",".join(f"({_literal(name)},{_literal(value)})" for name, value in given)
     text = (
@@ -174,7 +174,7 @@ CLUSTER_SETTINGS: Final = ClusterSettings()
 
 def _after_fork() -> None:
     # Another thread of the parent may have held the lock.
-    CLUSTER_SETTINGS.__init__()  # type: ignore[misc]  # emptied in place: others hold this object
+    CLUSTER_SETTINGS.__init__()  # type: ignore[misc]  # in place: others refer to this object
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -18,33 +18,35 @@ from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.provisioning.placements import Login
 
-# libpq's buffer never shrinks: a connection that once held this much is not kept.
+# libpq's buffer never shrinks: a connection that has buffered more than this is closed.
 KEEP_LIMIT_BYTES: Final = 2**20
 MAX_LIFE_S: Final = 600.0
 RESET_TIMEOUT_S: Final = 2.0
-# DISCARD ALL in its parts (no tenant's role gets an advisory lock), which can come before another
-# statement: it leaves the seed of random(), so that the next request's values would be known.
+# The parts of DISCARD ALL, which cannot be sent together with other statements. There are no
+# advisory locks: tenants' roles cannot take them. The seed of random() is set as well, or a tenant
+# could predict the values of the next request.
 RESET: Final = (
     b"CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; DEALLOCATE ALL; UNLISTEN *;"
     b"DISCARD PLANS; DISCARD TEMP; DISCARD SEQUENCES; SET seed = %.17f"
 )
-# The server ends by itself what takes longer.
+# The server's own limits.
 LIMITS: Final = ("statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout")
 RANDOM: Final = random.SystemRandom()
 BACKEND_PID: Final = b"; SELECT pg_catalog.pg_backend_pid()"
-# PgBouncer says so for a second or more after a login that the server refused.
+# PgBouncer's message for a second or more after a login that the server refused.
 POOLER_PAUSES: Final = "server_login_retry"
 DONE: Final = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
 
 
 class SessionRefused(psycopg.OperationalError):
-    """Behind a pooler, the server refused what a session begins with."""
+    """Behind a pooler, the server refused the settings that a session begins with."""
 
 
 class NoServerConnection(psycopg.OperationalError):
-    """The pooler gave no server connection: all are taken, or the server refuses it or is away.
+    """The pooler has no connection to give: all are in use, or the server cannot be reached.
 
-    is_pausing: it said so immediately, and will for a while after the server has let it in again.
+    is_pausing: the pooler refuses immediately, and continues for a while after the server accepts
+    logins again.
     """
 
     is_pausing = False
@@ -53,7 +55,7 @@ class NoServerConnection(psycopg.OperationalError):
 class TenantConnection(MessageStream):
     """A connection, its role, and the known types of its database.
 
-    timeout_ms: its organization's own limit of one statement, None without one.
+    timeout_ms: the organization's own limit of a request's duration; None if it has none.
     """
 
     def __init__(self, connection: psycopg.Connection, login: Login) -> None:
@@ -64,16 +66,16 @@ class TenantConnection(MessageStream):
         self.pid = self.pgconn.backend_pid
         self.column_types: dict[int, ColumnType] = {}
         self.timeout_ms: int | None = None
-        # When its last request was cancelled (time.monotonic); it is closed then.
+        # When its last request was cancelled (time.monotonic()); it is closed afterwards.
         self.cancelled_at: float | None = None
-        # What a start-up packet would have said, and RESET ALL undoes.
+        # Behind a pooler: sets what the start-up packet cannot, and RESET ALL resets.
         self._settings = b""
 
     def begin_pooled(self) -> None:
-        """Do what the start-up packet does where no pooler is between.
+        """Set up a session behind a pooler, as the start-up packet does without a pooler.
 
-        Raises SessionRefused, EngineUnavailable, ConnectionLost: also if the pooler has no server
-        connection within the time to connect.
+        Raises SessionRefused, EngineUnavailable, and ConnectionLost, also if the pooler has no
+        server connection within ZSQL_CONNECT_TIMEOUT_S.
         """
         self._settings = settings_statement(self.login.address, self.login.role)
         self.give_up_at = time.monotonic() + settings.SQL.connect_timeout_s
@@ -81,7 +83,7 @@ class TenantConnection(MessageStream):
         result = self.last_result()
         if result.status != pq.ExecStatus.TUPLES_OK:
             raise SessionRefused(result.error_message)
-        # The server's own: the pooler reports a random number, by which to cancel.
+        # The server's process id. The pooler reports a random number, which is only for cancels.
         self.pid = int(result.get_value(0, 0) or 0)
         self.is_pooled = True
 
@@ -94,17 +96,17 @@ class TenantConnection(MessageStream):
     def starts_read_only(self) -> bool:
         """True if a transaction that begins now is READ ONLY.
 
-        As the server reported it before the text; what the text changes is reported after it. A
-        pooler reports what another session had, but each session is given its own at first.
+        This is what the server reported before the text; changes are reported after it. A pooler
+        reports values of other sessions, but a session behind it begins with the role's own value.
         """
         if self.is_pooled:
             return self.login.role == "reader"
         return self.pgconn.parameter_status(b"default_transaction_read_only") == b"on"
 
     def extend_limits(self, timeout_ms: int) -> None:
-        """Let the server's own limits of time follow a later deadline, until the connection parks.
+        """Raise the server's own limits of time for a later deadline, until the next reset.
 
-        The watchdog enforces it from outside. Raises ConnectionLost.
+        The watchdog enforces the deadline itself. Raises ConnectionLost.
         """
         if timeout_ms <= settings.SQL.timeout_ms:
             return
@@ -116,10 +118,10 @@ class TenantConnection(MessageStream):
         self.run("; ".join(f"SET {name} = {limit_ms}" for name in names).encode())
 
     def start_reset(self) -> bool:
-        """Clean up; True if the connection may be used again.
+        """Reset the session; False if the connection cannot be used again.
 
-        This does not wait for its answer: the server works while the caller's
-        answer is written, and ``finish_reset`` reads it before the next request.
+        This does not wait for the server, which works while the caller's answer is written.
+        ``finish_reset`` reads the server's answer before the next request.
         """
         self.notices = []
         if self._max_bytes > KEEP_LIMIT_BYTES:
@@ -146,15 +148,12 @@ class TenantConnection(MessageStream):
         return True
 
     def finish_reset(self) -> bool:
-        """Read the answer that ``start_reset`` did not wait for.
-
-        Returns False if the connection is unusable.
-        """
+        """Read the answer to ``start_reset``; False if the connection cannot be used again."""
         self.give_up_at = time.monotonic() + RESET_TIMEOUT_S
         try:
             if self._is_resetting and not self._is_reset():
                 return False
-            # No answer is due: anything readable now is the end of the connection or its reason.
+            # No answer is expected: readable data are the end of the connection, or its reason.
             if not self._has_arrived and self._wire.has_more():
                 return False
         except (ConnectionLost, ResultOverflow, psycopg.Error):
@@ -164,17 +163,17 @@ class TenantConnection(MessageStream):
         return self.status == pq.TransactionStatus.IDLE
 
     def _send_short(self, text: bytes) -> None:
-        """Send a text of the gateway whose answer is short.
+        """Send a text of the gateway that has a short answer.
 
-        It fits into the socket's buffer, as nothing else is being sent, so it needs no pipe.
+        The text fits into the socket's buffer, which is empty, so it needs no pipe.
         Raises ConnectionLost.
         """
         self._send(lambda: self.pgconn.send_query(text), 0, is_chunked=False)
 
     def _is_reset(self) -> bool:
-        """Read the answer to RESET; True if each of its statements has run."""
+        """Read the answer to RESET; True if all of its statements have succeeded."""
         result = self.next_result()
-        # Of an answer that has arrived, libpq needs no help to read the rest.
+        # If the answer has arrived, libpq can read the rest without waiting.
         read = self.pgconn.get_result if self._has_arrived else self.next_result
         while result is not None:
             if result.status not in DONE:

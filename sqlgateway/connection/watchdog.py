@@ -1,8 +1,9 @@
-"""Deadlines, enforced from outside the connection: nothing a tenant sets or catches defeats them.
+"""Cancel requests at their deadline, and when their client disconnects.
 
-One thread for each process. At a request's deadline, or when its client goes away, it sends a
-cancel on a separate connection; a backend that still runs after SQL_GRACE_MS is terminated by the
-administrator, which checks until it is gone.
+Deadlines are enforced from outside the connection, so that a tenant cannot evade them by settings
+or by catching errors. One thread in each process sends a cancel on a separate connection. A backend
+that still runs after ZSQL_GRACE_MS is terminated by the administrator, who checks until it has
+ended.
 """
 
 import atexit
@@ -26,7 +27,7 @@ from sqlgateway.connection.tenant_connection import TenantConnection
 CANCEL_S: Final = 2.0
 POLL_S: Final = 1.0
 MAX_POLLS: Final = 30
-# Watches that ended while an earlier deadline is at the head of the heap; then it is made anew.
+# The heap is rebuilt when it contains more watches that have ended than this.
 MAX_FINISHED: Final = 1000
 TICK_S: Final = 5.0
 
@@ -36,9 +37,9 @@ log = structlog.get_logger(__name__)
 class Watch:
     """One request with a deadline.
 
-    has_fired: the deadline came before the end. is_abandoned: it came early, because the client
-    went away. was_open: the backend was terminated inside a transaction, which was thereby rolled
-    back.
+    has_fired: the request was cancelled, at its deadline or before.
+    is_abandoned: it was cancelled because its client disconnected.
+    was_open: the backend was terminated inside a transaction, which was rolled back.
     """
 
     __slots__ = ("has_fired", "is_abandoned", "polls", "session", "was_open")
@@ -65,7 +66,7 @@ class Watchdog:
         self.on_tick: Callable[[], None] | None = None
 
     def watch(self, session: TenantConnection, deadline: float) -> Watch:
-        """Watch a request until its deadline (time.monotonic), or until its client goes away."""
+        """Cancel a request at its deadline (time.monotonic()), or when its client disconnects."""
         watch = Watch(session)
         self._push(deadline, self._cancel, watch)
         client_fd = client_presence.client_fd()
@@ -74,15 +75,16 @@ class Watchdog:
         return watch
 
     def cancel(self, watch: Watch) -> None:
-        """End a request now, in the way of its deadline; without effect once it is finished."""
+        """Cancel a request now, as at its deadline; do nothing if it has ended."""
         self._push(time.monotonic(), self._cancel, watch)
 
     def _abandon(self, watch: Watch) -> None:
+        """Cancel a request because its client has disconnected."""
         watch.is_abandoned = True
         self.cancel(watch)
 
     def finish(self, watch: Watch) -> bool:
-        """End the watch; True if the deadline came first, so that the connection must be closed."""
+        """End the watch; True if the request was cancelled: its connection must be closed."""
         with self._condition:
             if watch.session is not None:
                 watch.session.forget_client()
@@ -102,7 +104,7 @@ class Watchdog:
                 self._condition.notify()
 
     def _drop_finished(self) -> None:
-        """Remove requests that ended in time (nearly all of them) from the heap."""
+        """Remove requests that have ended from the heap."""
         while self._heap and self._heap[0][3].session is None:
             heapq.heappop(self._heap)
             self._finished -= 1
@@ -125,7 +127,7 @@ class Watchdog:
                 log.exception("sql_watchdog_failed")
 
     def _wait(self) -> tuple[Callable[[Watch], None], Watch] | None:
-        """Return what is due, or None now and then so that idle connections are swept."""
+        """Return the next action that is due; None after TICK_S, so that ``on_tick`` is called."""
         with self._condition:
             self._drop_finished()
             now = time.monotonic()
@@ -162,7 +164,7 @@ class Watchdog:
             watch.session = None
             return
         if watch.polls == 0:
-            # Set first: the request ends as soon as the backend does.
+            # Set before the termination, because the request ends as soon as the backend does.
             watch.was_open = is_open
         if not self._administrator.terminate(session):
             watch.was_open = False

@@ -1,8 +1,11 @@
-"""Bytes between libpq and the server, forwarded in pieces so that they can be counted.
+"""Forward the bytes between libpq and the server in pieces, so that they can be counted.
 
-libpq reads until a message is complete: one row of ``repeat('x', 1e9)`` becomes a gigabyte in this
-process before any call returns. So for all but short answers libpq gets one end of a socket pair
-and reads only what was forwarded to it. TLS is between libpq and the server and passes unchanged.
+libpq reads until a message is complete: one row of ``repeat('x', 1e9)`` takes a gigabyte of this
+process before a call returns. So for answers that are not short, libpq gets one end of a socket
+pair, and reads only the bytes that were forwarded to it. TLS is between libpq and the server, and
+is forwarded unchanged.
+
+While it waits for the server, a wire also watches the client's connection (``watch_client``).
 """
 
 import os
@@ -19,7 +22,7 @@ from sqlgateway.connection.protocol import READY, is_whole_answer
 
 PIECE_BYTES: Final = 64 * 1024
 TAIL_BYTES: Final = 8 * 1024
-# Answers below this size are peeked at before libpq reads them.
+# Answers below this size are inspected (MSG_PEEK) before libpq reads them.
 SHORT_BYTES: Final = 4 * 1024
 # A server that accepts no bytes for this long is treated as lost.
 SEND_S: Final = 10.0
@@ -36,12 +39,13 @@ class WireFull(Exception):
 class Wire:
     """The connection's real socket, and if needed a socket pair between it and libpq.
 
-    Most answers arrive immediately, whole and short; peeking (``MSG_PEEK``) shows it, and libpq
-    reads them directly. For any other answer libpq reads from the pair (piped) until its end; TLS,
-    which cannot be peeked at, is always piped.
+    Most answers are short and arrive in one piece: ``MSG_PEEK`` shows this, and libpq reads them
+    directly. Other answers are piped: libpq reads from the pair until their end. TLS cannot be
+    inspected and is always piped.
 
-    counted: bytes since the caller set it to 0. beginning: the peeked part of the answer.
-    looks_ready: the last piece ended as an answer does (never seen through TLS).
+    counted: bytes since the caller set it to 0.
+    beginning: the inspected part of the answer.
+    looks_ready: the last piece ended as an answer does; always False with TLS.
     """
 
     def __init__(self, fd: int, *, limit_bytes: int, is_encrypted: bool) -> None:
@@ -64,7 +68,7 @@ class Wire:
 
     @property
     def is_piped(self) -> bool:
-        """True if libpq writes into the pair."""
+        """True if libpq uses the pair."""
         return self._far is not None
 
     def pipe(self) -> None:
@@ -80,10 +84,10 @@ class Wire:
         self._poll.register(self._libpq_fd, select.POLLIN)
 
     def unpipe(self) -> bool:
-        """Return the real socket to libpq between two answers; False if unread bytes are left.
+        """Return the real socket to libpq between two answers; False if there are unread bytes.
 
-        Only for a connection that libpq considers open: otherwise it closed its socket, whose
-        number may belong to another one by now.
+        Only for a connection that libpq considers open: otherwise libpq has closed its socket, and
+        the file descriptor may belong to another one.
         """
         if self._far is None or self._is_encrypted:
             return True
@@ -96,7 +100,7 @@ class Wire:
         return True
 
     def pass_out(self) -> None:
-        """Send to the server what libpq wrote into the pair, if it is piped. Raises WireBroken."""
+        """Send the bytes to the server that libpq wrote into the pair. Raises WireBroken."""
         if self._far is None:
             return
         try:
@@ -121,10 +125,10 @@ class Wire:
                     raise WireBroken("takes nothing") from None
 
     def pump(self, give_up_at: float) -> bool:
-        """Forward what can be forwarded, in both directions; True if nothing is left to send.
+        """Forward bytes in both directions; True if nothing is left to send.
 
-        For COPY FROM STDIN: while the server works it may take no rows for long, and it may send
-        notices, which have to be read for it to go on. give_up_at: time.monotonic.
+        For COPY FROM STDIN: the server may accept no rows for a long time, and it may send notices,
+        which must be read before it continues. give_up_at: a time.monotonic().
         Raises WireBroken, WireFull.
         """
         if not self._unsent and self._far is not None:
@@ -140,7 +144,7 @@ class Wire:
         if not ready:
             raise WireBroken("takes nothing")
         events = ready.get(self._server.fileno(), 0)
-        # As in pass_in: libpq's end has room for a whole piece only when it was emptied.
+        # As in pass_in: libpq's end has room for a piece only when libpq has read the last one.
         if events & ~select.POLLOUT and self._libpq_fd not in ready:
             self._take()
         if events & select.POLLOUT:
@@ -153,8 +157,8 @@ class Wire:
     def is_short_answer(self, give_up_at: float, *, is_due: bool = False) -> bool:
         """Wait for an answer; True if all of it has arrived, so that libpq can read it directly.
 
-        Any other answer is piped from now on. give_up_at: time.monotonic. is_due: the answer has
-        usually arrived already. Raises WireBroken.
+        Otherwise the answer is piped. give_up_at: a time.monotonic(). is_due: the answer has
+        probably arrived already. Raises WireBroken.
         """
         if self._far is not None:
             return False
@@ -180,12 +184,12 @@ class Wire:
             raise WireBroken from exc
 
     def watch_client(self, fd: int, on_gone: Callable[[], None]) -> None:
-        """Call ``on_gone`` once if the client of this answer closes its connection meanwhile."""
+        """Call ``on_gone`` once if the client disconnects before the answer has been read."""
         self._client_fd, self._on_gone = fd, on_gone
         self._poll.register(fd, GONE)
 
     def forget_client(self) -> None:
-        """Stop watching the client; its socket's number may soon belong to another one."""
+        """Stop watching the client; the file descriptor may soon belong to another socket."""
         if self._client_fd is not None:
             self._poll.unregister(self._client_fd)
             self._client_fd = None
@@ -206,20 +210,20 @@ class Wire:
     def pass_in(self, give_up_at: float) -> None:
         """Wait for the server and forward some of its bytes to libpq through the pair.
 
-        give_up_at: time.monotonic. Raises WireBroken, WireFull.
+        give_up_at: a time.monotonic(). Raises WireBroken, WireFull.
         """
         ready = self._wait(give_up_at)
-        # First what libpq left unread, so that its end holds a whole piece again.
+        # libpq must read the last piece first, so that its end has room for another one.
         if any(fd == self._libpq_fd for fd, _ in ready):
             return
         self._take()
 
     def has_more(self) -> bool:
-        """True if there is anything to read, the end of the connection included."""
+        """True if there is anything to read, including the end of the connection."""
         return bool(self._poll.poll(0))
 
     def tail(self) -> bytes:
-        """Return the end of the server's bytes, from the piece that exceeded the limit."""
+        """Read the server's bytes after the limit was exceeded, and return their end."""
         self._server.settimeout(SEND_S)
         kept = self._last_piece
         try:

@@ -37,8 +37,10 @@ READ_ONLY_HINT: Final = (
 class Execution:
     """One request on one connection.
 
-    Errors of the server are in the outcome, not raised. boundary: the transaction around the
-    texts; by default one that ends with the request. cancellation: ends it early.
+    Errors of the server are in the outcome, not raised.
+
+    boundary: the transaction around the texts; by default one that ends with the request.
+    cancellation: cancels the request from another thread.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class Execution:
 
     def run(self) -> RequestOutcome:
         """Run the request to its end."""
-        # Neither text nor values; how many statements says enough.
+        # The statement's text and values may be confidential, so only their number is traced.
         attributes: tracing.Attributes = {
             "db.system.name": "postgresql",
             "db.statements": len(self._request.texts),
@@ -76,8 +78,8 @@ class Execution:
     def steps(self) -> Generator[None]:
         """Run the request, yielding after each chunk of rows that the sink got.
 
-        The deadline also counts while no caller asks for the next step. A caller that stops early
-        must close the iterator and then the connection.
+        The deadline also applies while the caller does not ask for the next step. A caller that
+        stops early must close the iterator and then the connection.
         """
         own_ms = self._session.timeout_ms
         timeout_ms = self._request.timeout_ms
@@ -99,7 +101,7 @@ class Execution:
             large.release()
         if was_late or self._canceller.has_cancelled:
             self.outcome.is_clean = False
-        # A backend that is terminated while it writes to the gateway sends no last message.
+        # A backend that is terminated while it writes to the gateway does not send an error.
         is_open = self._looks_late or (watch.was_open and self._is_lost)
         if was_late and is_open and not watch.is_abandoned:
             self.outcome.error = self._ended_late(timeout_s)
@@ -107,13 +109,13 @@ class Execution:
             self.outcome.error = outcomes.after_commit(self.outcome.error)
 
     def _may_have_committed(self, error: PlatformError) -> bool:
-        """True if a COMMIT of the text or of a routine may have kept something of what failed."""
+        """True if a COMMIT in the text or a routine may have kept changes of a failed request."""
         if self._session.login.role == "reader":
             return False
         if self.outcome.has_committed:
             return not self._is_over
         if self._is_inside:
-            # PostgreSQL lets no routine commit in a transaction that somebody has opened before.
+            # In a transaction that was opened before, PostgreSQL does not let a routine commit.
             return False
         is_undone = isinstance(error, errors.QueryTimeout | errors.QueryCancelled)
         is_undone = is_undone or bool(error.extra.get("retryable"))
@@ -126,7 +128,7 @@ class Execution:
         return errors.QueryTimeout(f"The limit was {timeout_s:g} s.", extra=hint)
 
     def _run(self) -> Iterator[None]:
-        """Run the request; what it raises becomes the outcome's error."""
+        """Run the request; an exception becomes the outcome's error."""
         outcome, session = self.outcome, self._session
         try:
             yield from self._run_texts()
@@ -154,7 +156,7 @@ class Execution:
     def _run_texts(self) -> Iterator[None]:
         session, request = self._session, self._request
         runner = TextRunner(session, self._sink, canceller=self._canceller, outcome=self.outcome)
-        # A transaction that is open already began as somebody else decided.
+        # The mode of a transaction that is already open is unknown here.
         begins = session.status == pq.TransactionStatus.IDLE
         self._canceller.is_read_only = begins and session.starts_read_only
         self._boundary.open(session)

@@ -60,9 +60,9 @@ def answer(caller: Caller, request: SqlRequest, *, request_id: str) -> bytes:
 def answer_once(
     caller: Caller, request: SqlRequest, key: Key, *, request_id: str
 ) -> tuple[bytes, bool]:
-    """Run a request once for its key; return its answer, and True if an earlier run gave it.
+    """Run a request at most once for its key; return its answer, and True if it is a stored one.
 
-    Raises what ``answer`` raises, and the errors of idempotency.
+    Raises the errors of ``answer`` and of idempotency.
     """
     if any(first_control(sql_text.text) for sql_text in request.texts):
         raise IdempotencyNotSupported("The key's record is part of the request's transaction.")
@@ -119,7 +119,7 @@ def _render(sink: JsonSink, outcome: RequestOutcome, started: float, request_id:
 
 
 def rows(scope: Scope, role: Role, request: SqlRequest, *, request_id: str = "") -> list[list[Any]]:
-    """Run one statement of the gateway's own and return its rows; the request asks for arrays.
+    """Run a statement of the gateway and return its rows; the request must ask for arrays.
 
     Raises the errors of ``answer``.
     """
@@ -146,7 +146,10 @@ def finish(session: TenantConnection, outcome: RequestOutcome) -> None:
 
 
 def _return_control_connection() -> None:
-    """Return a connection of ZDB_POOL_SIZE's pool: statements that wait must not empty it."""
+    """Return this thread's connection to the pool of the control database (ZDB_POOL_SIZE).
+
+    Requests that wait for their statements would otherwise use up the pool.
+    """
     if connection.settings_dict["OPTIONS"].get("pool") and not connection.in_atomic_block:
         connection.close()
 
@@ -154,8 +157,8 @@ def _return_control_connection() -> None:
 def connect(scope: Scope, role: Role) -> TenantConnection:
     """Return a connection to the scope's database, checked out of the cache.
 
-    A database that is being moved is waited for, shortly: the wait holds the environment's own
-    slot, so that it delays no other tenant.
+    While the database is being moved, this waits for up to ZSQL_MOVE_WAIT_MS. The wait uses a slot
+    of this environment, so that it does not delay other tenants.
     Raises EngineUnavailable, SqlBusy, DatabaseNotReady, and NotFound for a deleted environment.
     """
     deadline = time.monotonic() + settings.SQL.move_wait_ms / 1000
@@ -174,9 +177,9 @@ def connect(scope: Scope, role: Role) -> TenantConnection:
 
 
 def _checkout(scope: Scope, role: Role) -> TenantConnection:
-    """Return a connection, after a refused login with the placement as it is now.
+    """Return a connection; if the login is refused, read the placement again and retry.
 
-    If that is refused as well, or is the same, the role is repaired.
+    The role is repaired if the placement has not changed, or the second login is refused as well.
     """
     placement = database_for(scope)
     refused = placement.login(role)
@@ -193,10 +196,10 @@ def _checkout(scope: Scope, role: Role) -> TenantConnection:
 
 
 def _connect_repaired(placement: Placement, role: Role) -> TenantConnection:
-    """Return a connection as a role that is restored if it was changed.
+    """Repair the role if its tenant changed it, and return a connection.
 
-    What holds is the row, which is locked meanwhile: a rotation under way ends first, and none
-    begins. So this is the last attempt, whatever other processes do.
+    The database's row is locked until the login has succeeded: a running rotation of passwords ends
+    first, and no other begins. So this is the last attempt, whatever other processes do.
     """
     with role_repair.intact(placement.login(role)) as current:
         CACHE.put(placement.environment_pk or 0, current)
@@ -204,8 +207,9 @@ def _connect_repaired(placement: Placement, role: Role) -> TenantConnection:
         try:
             return _with_own_limits(cache.CACHE.checkout(login), current)
         except LoginRefused:
-            # A server of another version may refuse settings that the last one had. Not before: a
-            # tenant that locks itself out in a loop would have them read each time.
+            # After an upgrade the server may refuse settings that it knew before, so they are read
+            # again. Only here: otherwise a tenant that locks itself out in a loop could cause a
+            # read each time.
             CLUSTER_SETTINGS.forget(login.address)
             log.warning("sql_role_refused_again", database=login.database_id, role=role)
             raise EngineUnavailable from None

@@ -1,4 +1,4 @@
-"""The JSON answer: a sink that collects the rows up to the caps, and its rendering."""
+"""The JSON answer: a sink that collects the rows up to the limits, and its rendering."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -37,7 +37,7 @@ class JsonSink:
 
     @property
     def is_full(self) -> bool:
-        """True if the running statement reached a cap."""
+        """True if the running statement reached a limit."""
         return self._collector is not None and self._collector.is_full
 
     @property
@@ -72,9 +72,9 @@ class JsonSink:
         """Take nothing: COPY is refused."""
 
     def end(self, command_tag: str) -> None:
-        """End a statement. The last one is always reported; of the others the first ones."""
+        """End a statement. The first ones and the last one are reported."""
         collector = self._collector or self._new_collector()
-        # Before the gateway commits: what cannot be encoded is then rolled back.
+        # Before the commit, so that a statement whose result cannot be encoded is rolled back.
         collector.encode()
         self._finished.append((collector, command_tag))
         self._collector = None
@@ -84,7 +84,7 @@ class JsonSink:
             self._dropped += 1
 
     def complete(self, session: TenantConnection) -> None:
-        """Look up unknown types' names, then encode what is left; only the first call counts."""
+        """Look up unknown types' names, then encode the rest; a second call does nothing."""
         if self.statements:
             return
         unknown = set[int]().union(*(collector.unknown for collector, _ in self._finished))
@@ -98,7 +98,7 @@ class JsonSink:
                 statement.plan = _plan(statement.batches[0])
 
     def _new_collector(self) -> Collector:
-        """Return one for the statement that comes next; each of ``queries`` is one statement."""
+        """Return the collector of the next statement; each of ``queries`` is one statement."""
         index = self._ended if self._request.is_batch else 0
         return Collector(self._budget, self._request.texts[index].form)
 
@@ -113,10 +113,10 @@ def _plan(row: bytes) -> bytes:
 def render(
     sink: JsonSink, notices: Sequence[dict[str, str]], *, elapsed_ms: float, request_id: str
 ) -> bytes:
-    """Return the last statement's members at the top, and all of several in ``results``."""
+    """Return the answer: the last statement's members, and ``results`` if there are several."""
     statements = sink.statements or [NOTHING]
     last = statements[-1]
-    # A reader of the top members alone must see that something was cut.
+    # A client that reads only these members must see that results are incomplete.
     parts = [b"{", *last.members(is_whole=not sink.truncated)]
     if len(statements) > 1:
         parts.append(b',"results":[')

@@ -27,7 +27,7 @@ WHERE t.oid OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog.oid[])
 """
 MAX_COLUMN_TYPES: Final = 1000
 PARSE_S: Final = 2.0
-# The routine that refuses a second statement; its SQLSTATE is that of any syntax error.
+# The server's routine that refuses a second statement. The SQLSTATE is that of any syntax error.
 SECOND_STATEMENT: Final = b"exec_parse_message"
 
 log = structlog.get_logger(__name__)
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 def look_up_types(session: TenantConnection, oids: Iterable[int]) -> None:
     """Look up types' names, on a connection without an open transaction.
 
-    A type that is not found (its transaction was rolled back) remains unknown.
+    A type that is not found, because its transaction was rolled back, remains unknown.
     Raises ConnectionLost.
     """
     if len(session.column_types) > MAX_COLUMN_TYPES:
@@ -58,7 +58,7 @@ def look_up_types(session: TenantConnection, oids: Iterable[int]) -> None:
 def look_up_types_beside(session: TenantConnection, oids: Iterable[int]) -> None:
     """Look up types' names on another connection, while this one runs a query.
 
-    A type that is not found, or cannot be looked up now, remains unknown.
+    A type that cannot be looked up remains unknown.
     """
     try:
         other = _checkout(session.login)
@@ -75,9 +75,9 @@ def look_up_types_beside(session: TenantConnection, oids: Iterable[int]) -> None
 
 
 def is_single(login: Login, sql_text: SqlText) -> bool:
-    """True if a text is one statement; PostgreSQL parses it, on another connection.
+    """True if a text is a single statement, False if not or if this cannot be determined.
 
-    False also if this cannot be determined.
+    PostgreSQL parses the text on another connection.
     """
     if sql_text.params is not None:
         return True
@@ -94,8 +94,9 @@ def is_single(login: Login, sql_text: SqlText) -> bool:
 
 
 def _checkout(login: Login) -> TenantConnection:
-    """Return another connection; the first one's password may have been rotated since.
+    """Return a second connection as the same role.
 
+    The password may have been rotated since the first connection was opened.
     Raises LoginRefused, and the errors of ``read_again`` and of the cache.
     """
     try:

@@ -1,11 +1,15 @@
-"""Cancel a request from another thread, whether it has begun or not."""
+"""Cancel a request because DELETE /v1/sql/{id} asked for it.
+
+The watchdog (sqlgateway/connection/watchdog.py) cancels requests at their deadline, and when their
+client disconnects.
+"""
 
 import threading
 from collections.abc import Callable
 
 
 class Cancellation:
-    """The way to cancel one request. is_requested: True once it was used."""
+    """Cancels one request, from any thread. is_requested: True once ``request`` was called."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -13,7 +17,7 @@ class Cancellation:
         self.is_requested = False
 
     def request(self) -> None:
-        """Cancel the request; without effect once it has ended."""
+        """Cancel the request; it does not start if it has not started yet."""
         with self._lock:
             self.is_requested = True
             act = self._act
@@ -21,7 +25,7 @@ class Cancellation:
             act()
 
     def attach(self, act: Callable[[], None]) -> None:
-        """Set what cancels the request; called immediately if that was requested before."""
+        """Set the function that cancels the request; call it if that was requested before."""
         with self._lock:
             self._act = act
             is_due = self.is_requested

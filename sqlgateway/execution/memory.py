@@ -1,9 +1,11 @@
-"""Limits how many large results a process buffers.
+"""Limit the number of large results that a process buffers.
 
-A request that buffers more than SMALL_BYTES takes one full share of ZSQL_RESULTS_BYTES and never a
-second, so requests cannot deadlock. While no share is free it stops reading, and TCP slows the
-server down. An organization may hold a third of what it leaves free, because a streamed result
-holds its share for as long as its client reads.
+A request that buffers more than SMALL_BYTES takes one share of ZSQL_RESULTS_BYTES, which is enough
+for any request. It never takes a second one, so requests cannot deadlock. While no share is free,
+it stops reading, and TCP slows the server down.
+
+A streamed result holds its share while its client reads. So for each share that an organization
+holds, SPARE shares must be free before it gets another one.
 """
 
 import os
@@ -16,9 +18,9 @@ from django.conf import settings
 from platform_site.lib.fair_limiter import FairLimiter
 from sqlgateway.errors import SqlBusy
 
-# What any request may hold, in libpq or in its answer.
+# Every request may buffer this much, in libpq or in its answer, without a share.
 SMALL_BYTES: Final = 2**20
-# What an organization leaves free for each share that it holds.
+# Shares that must be free for each share that an organization holds, if it is to get another one.
 SPARE: Final = 3
 
 
@@ -31,11 +33,11 @@ class LargeResults:
 
     @property
     def taken(self) -> int:
-        """Return how many are taken."""
+        """The number of shares in use."""
         return self._shares.taken
 
     def take(self, organization_id: int | None, until: float) -> None:
-        """Take a share, waiting for one up to this moment (time.monotonic). Raises SqlBusy."""
+        """Take a share, waiting until ``until`` (time.monotonic()). Raises SqlBusy."""
         with self._condition:
             self._shares.limit = max(1, settings.SQL.results_bytes // settings.SQL.request_bytes)
             if not self._condition.wait_for(
@@ -47,12 +49,12 @@ class LargeResults:
         """Return a share."""
         with self._condition:
             self._shares.give_back(organization_id)
-            # Not every organization that waits may have it.
+            # All waiting requests check: not every organization may take the share.
             self._condition.notify_all()
 
 
 class LargeResult:
-    """What one request of an organization holds; ``release`` it at its end."""
+    """The share of one request; the caller must ``release`` it at the end."""
 
     def __init__(
         self, shares: LargeResults, deadline: float, *, organization_id: int | None
@@ -63,9 +65,9 @@ class LargeResult:
         self._has_share = False
 
     def hold(self, size_bytes: int) -> None:
-        """Take a share if this many bytes need one.
+        """Take a share if this many bytes need one and the request does not have it yet.
 
-        Raises SqlBusy if none becomes free in ZSQL_QUEUE_WAIT_MS, or before the deadline.
+        Raises SqlBusy if no share becomes free within ZSQL_QUEUE_WAIT_MS, or before the deadline.
         """
         if size_bytes <= SMALL_BYTES or self._has_share:
             return

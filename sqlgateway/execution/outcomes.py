@@ -16,7 +16,7 @@ from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import sqlstates
 from sqlgateway.execution.sqlstates import ErrorPosition
 
-# The server ends all its processes at once: the commit may have been under way.
+# A process of the server crashed, and the server ends all others: a commit may have been running.
 CRASH: Final = "57P02"
 FAILURES: Final = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE})
 CANCEL_S: Final = 3.0
@@ -26,8 +26,9 @@ CANCEL_S: Final = 3.0
 class RequestOutcome:
     """How a request ended.
 
-    error: if set, the rows that the sink has are not an answer. is_clean: the connection may be
-    used again. has_committed: a COMMIT of the text has succeeded.
+    error: if set, the rows in the sink are not an answer.
+    is_clean: the connection may be used again.
+    has_committed: a COMMIT in the text has succeeded.
     """
 
     notices: list[dict[str, str]] = field(default_factory=list)
@@ -37,11 +38,11 @@ class RequestOutcome:
 
 
 class AlreadyAnswered(Exception):
-    """A boundary has the answer without running the pieces."""
+    """The boundary has found a stored answer; no text runs."""
 
 
 class StatementFailed(Exception):
-    """A piece failed; ``result`` is the server's error."""
+    """A statement failed; ``result`` is the server's error."""
 
     def __init__(self, result: PGresult, spot: ErrorPosition) -> None:
         super().__init__()
@@ -60,7 +61,7 @@ class StatementFailed(Exception):
 
 
 def refusal(session: TenantConnection, failed: StatementFailed) -> PlatformError:
-    """Return the error that answers a piece's failure."""
+    """Return the error that answers a statement's failure."""
     if failed.is_fatal and failed.sqlstate == CRASH:
         return connection_lost(session)
     return sqlstates.refusal(failed.result, session.login, failed.spot)
@@ -74,11 +75,11 @@ def connection_lost(session: TenantConnection) -> PlatformError:
 
 
 def end_early(session: TenantConnection, error: PlatformError) -> PlatformError:
-    """Cancel what still runs for an answer that cannot be given.
+    """Cancel the running statement after an error in the gateway.
 
     Returns the error with ``outcome``: how the transaction ended.
     """
-    # What is still to come is thrown away.
+    # The rest of the answer is discarded, so it needs no memory.
     session.on_held = None
     try:
         session.connection.cancel_safe(timeout=CANCEL_S)
@@ -93,16 +94,16 @@ def end_early(session: TenantConnection, error: PlatformError) -> PlatformError:
     if isinstance(error, errors.SqlBusy):
         if outcome == "rolled_back" or session.login.role == "reader":
             return error
-        # The caller must not take it for one that did not run.
+        # The statement has run, but SqlBusy would say that it has not.
         error = errors.ResultTooWide("The gateway held too many large results.")
     error.extra.setdefault("outcome", outcome)
     return error
 
 
 def after_commit(error: PlatformError) -> PlatformError:
-    """Return the error of a text that may have committed something before it failed.
+    """Return the error of a text that may have committed changes before it failed.
 
-    Its caller must not take it for one that has changed nothing, and send it again.
+    The answer must not suggest that nothing was changed: the caller would send the text again.
     """
     if isinstance(error, errors.SqlBusy):
         error = errors.ResultTooWide("The gateway held too many large results.")

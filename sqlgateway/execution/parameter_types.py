@@ -12,7 +12,7 @@ from sqlgateway.formats.column_types import BUILTIN
 
 INTEGERS: Final = frozenset({"int2", "int4", "int8", "oid"})
 OK: Final = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
-# A domain has the category of the type under it, but no name that says what it is.
+# A domain has the category of its base type; its name says nothing about it.
 CATEGORIES: Final = """
 SELECT oid, typcategory FROM pg_catalog.pg_type
 WHERE oid OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog.oid[])
@@ -32,8 +32,8 @@ def decide(
 ) -> Sequence[bytes | None]:
     """Return the text of each parameter of a statement.
 
-    The server parses the statement first if the text of any of them depends on its type.
-    Raises NotParsed, ConnectionLost, and InvalidRequest naming a parameter that has no text.
+    The server parses the statement first if the text of a parameter depends on its type.
+    Raises NotParsed, ConnectionLost, and InvalidRequest for a value that cannot be encoded.
     """
     undecided = {
         index for index, value in enumerate(params) if isinstance(value, TypeDependentValue)
@@ -42,7 +42,7 @@ def decide(
         return [value for value in params if not isinstance(value, TypeDependentValue)]
     oids = _inferred(session, text)
     kinds = _kinds(session, {oids[index] for index in undecided if index < len(oids)})
-    # A parameter too many is refused by the server when the statement runs.
+    # The server refuses surplus parameters when the statement runs.
     each = [kinds.get(oid, ParamType()) for oid in oids]
     each += [ParamType()] * (len(params) - len(oids))
     return [

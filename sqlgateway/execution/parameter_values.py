@@ -10,12 +10,16 @@ from platform_site.lib.errors import InvalidRequest
 
 # The protocol counts parameters in 16 bits.
 MAX_PARAMS: Final = 65_535
-# int, float, bool and null need no quotes in an array literal; text always gets them.
+# PostgreSQL's limit of dimensions of an array.
 MAX_DEPTH: Final = 6
 
 
 class ParamType(NamedTuple):
-    """What the text of a value depends on. is_integer: the type or its elements are integers."""
+    """The properties of a type that a value's text depends on.
+
+    is_array: the type is an array.
+    is_integer: the type, or the type of its elements, is an integer.
+    """
 
     is_array: bool = False
     is_integer: bool = False
@@ -35,7 +39,7 @@ class TypeDependentValue:
     def text_for(self, kind: ParamType) -> bytes:
         """Return the text of the value for a type.
 
-        Raises InvalidRequest naming the parameter (a NUL character, an array too deep).
+        Raises InvalidRequest with the parameter's name (a NUL character, an array too deep).
         """
         if isinstance(self.value, list):
             if kind.is_array:
@@ -50,7 +54,7 @@ Param = bytes | TypeDependentValue | None
 def encode_params(values: Sequence[Any], *, field: str = "params") -> list[Param]:
     """Return each parameter as text (objects as JSON), or as a TypeDependentValue.
 
-    Raises InvalidRequest naming the parameter (too many of them, a NUL character, JSON too deep).
+    Raises InvalidRequest with the parameter's name (too many, a NUL character, JSON too deep).
     """
     if len(values) > MAX_PARAMS:
         raise InvalidRequest.for_field(field, f"At most {MAX_PARAMS} parameters.", code="too_many")
@@ -93,7 +97,7 @@ def _json(value: Any, field: str) -> bytes:
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:
-        # orjson reads JSON that is deeper than what it writes (254 levels).
+        # orjson reads deeper JSON than it writes (254 levels).
         raise InvalidRequest.for_field(
             field, "JSON this deep must be sent as a string.", code="too_deep"
         ) from None

@@ -15,16 +15,17 @@ from sqlgateway.formats.results import RowFormat
 Isolation = Literal["read committed", "repeatable read", "serializable"]
 ISOLATIONS: Final = ("read committed", "repeatable read", "serializable")
 EXPLAIN: Final = "EXPLAIN (FORMAT JSON) "
-# It runs the statement and measures it; what it writes is written.
+# Runs the statement, including its writes, and measures it.
 EXPLAIN_ANALYZE: Final = "EXPLAIN (ANALYZE, FORMAT JSON) "
 ARRAYS: Final = RowFormat(rows_as="arrays")
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who runs a request. name: as in the audit trail.
+    """The user, API key or development token that runs a request.
 
-    user_id: the API key's id where no user runs it, None for a development token.
+    user_id: the id of the user or of the API key; None for a development token.
+    name: as in the audit trail.
     """
 
     scope: Scope
@@ -34,13 +35,13 @@ class Caller:
 
     @classmethod
     def of(cls, principal: Principal) -> Self:
-        """Return the caller that a principal is. Raises Forbidden if none of its roles is known."""
+        """Return the caller for a principal. Raises Forbidden if none of its roles is known."""
         role = database_role(principal)
         return cls(principal.scope, role, principal.actor_id, principal.audit_name)
 
     @property
     def sees_all(self) -> bool:
-        """True if it may see and cancel the requests of the whole environment."""
+        """True if the caller may see and cancel all requests of the environment."""
         return self.role == "admin"
 
 
@@ -48,8 +49,9 @@ class Caller:
 class SqlText:
     """One SQL text to send to the server.
 
-    params: None uses the simple protocol, where the text may hold several statements; otherwise
-    the extended one, which accepts exactly one. offset: characters of ``text`` before the caller's.
+    params: None selects the simple protocol, in which the text may have several statements;
+    otherwise the extended protocol is used, which accepts exactly one.
+    offset: the number of characters that the gateway put before the caller's text.
     """
 
     text: str
@@ -68,9 +70,10 @@ class SqlText:
 class SqlRequest:
     """A validated request.
 
-    texts: one, or with ``is_batch`` any number that run as one transaction. timeout_ms: the time
-    until its end, which for a stream or an import includes the client's. max_bytes: of all rows of
-    a JSON answer.
+    texts: one, or with ``is_batch`` any number that run as one transaction.
+    timeout_ms: the limit of its duration; for a stream or an import this includes the time in which
+    the client reads or sends.
+    max_bytes: the limit of the size of all rows in a JSON answer.
     """
 
     texts: tuple[SqlText, ...]
@@ -98,6 +101,6 @@ class SqlRequest:
 
 
 def explained(text: str, how: Literal[True, "analyze"]) -> tuple[str, int]:
-    """Return the text that explains a statement, and the number of characters before it."""
+    """Return the EXPLAIN of a statement, and the number of characters before the statement."""
     prefix = EXPLAIN_ANALYZE if how == "analyze" else EXPLAIN
     return prefix + text, len(prefix)

@@ -1,6 +1,6 @@
 """Split the text of statements into tokens, as PostgreSQL's lexer does.
 
-PostgreSQL alone decides what a text means; this reads it under the settings that every request
+PostgreSQL alone decides what a text means; this module assumes the settings that every request
 begins with (standard_conforming_strings is on). Source: PostgreSQL's scan.l, documentation 4.1.
 """
 
@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-# Repetitions are possessive, and what is not closed reaches to the end: a text of 1 MiB is read in
-# one pass, whatever is in it.
+# Repetitions are possessive, and a literal without its end extends to the end of the text: any text
+# of 1 MiB is read in one pass.
 TOKEN: Final = re.compile(
     r"""
     (?P<blank> [ \t\n\r\f\v]++ )
     | (?P<literal>
         '[^']*+(?:''[^']*+)*+(?:'|\Z)
-        # E'...' goes on after a line break, and escapes by backslash there too.
+        # E'...' continues after a line break, also with backslash escapes.
         | [eE]'[^'\\]*+(?:(?:''|\\.)[^'\\]*+)*+
           (?:'(?:[ \t\f\v]++|--[^\n\r]*+)*+[\n\r](?:[ \t\n\r\f\v]++|--[^\n\r]*+[\n\r])*+
             '[^'\\]*+(?:(?:''|\\.)[^'\\]*+)*+)*+
@@ -46,7 +46,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Yield the tokens of a text; joined, they are the text."""
+    """Yield the tokens of a text. Joined together they are the text."""
     at = 0
     while (match := TOKEN.match(text, at)) is not None:
         end = match.end()
@@ -57,7 +57,7 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def _end_of_block(text: str, at: int) -> int:
-    """Return the end of a comment, which may hold comments."""
+    """Return the end of a block comment; block comments can be nested."""
     depth = 1
     while depth and (match := BLOCK.search(text, at)) is not None:
         depth += 1 if match.group() == "/*" else -1

@@ -1,4 +1,4 @@
-"""From PostgreSQL's errors to the gateway's."""
+"""Convert PostgreSQL's errors to the gateway's."""
 
 import re
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Field = pq.DiagnosticField
 
 TEMPLATES: Final = re.compile(r"\bzonal_(template_\d+|provisioner)\b")
 
-# The longest prefix of the SQLSTATE decides; any other one is the statement's fault.
+# By prefix of the SQLSTATE; the longest one applies. Other errors are the statement's fault.
 KINDS: Final[dict[str, type[PlatformError]]] = {
     "08": errors.SqlUnavailable,
     "08P": errors.SqlRefused,
@@ -43,8 +43,8 @@ KINDS: Final[dict[str, type[PlatformError]]] = {
     quota_guard.SQLSTATE: QuotaExceeded,
 }
 RETRYABLE: Final = frozenset({"40001", "40P01", "55P03"})
-# PostgreSQL's internal errors (XX000) for two changes of one object of the catalogue at once, such
-# as ALTER ROLE: "tuple concurrently updated". The routine does not depend on the language.
+# The routines that raise PostgreSQL's internal error (XX000) "tuple concurrently updated", when two
+# sessions change one object of the catalogue, as by ALTER ROLE. The message may be translated.
 CONTENDED: Final = frozenset({b"simple_heap_update", b"simple_heap_delete"})
 # The administrator ended the session.
 ENDED: Final = "57P01"
@@ -61,10 +61,10 @@ OBJECTS: Final = {
     "data_type": Field.DATATYPE_NAME,
 }
 
-# The classes of what the server itself reports, and the function with which PL/pgSQL raises.
+# Classes of errors of the server itself, and the function with which PL/pgSQL raises errors.
 OF_THE_SERVER: Final = frozenset({errors.EngineFault, errors.SqlUnavailable})
 RAISE: Final = b"exec_stmt_raise"
-# A tenant can raise messages of any length; an answer carries their beginning.
+# A tenant can raise messages of any length; an answer contains their beginning.
 MESSAGE_LIMIT: Final = 8192
 
 log = structlog.get_logger(__name__)
@@ -74,8 +74,9 @@ log = structlog.get_logger(__name__)
 class ErrorPosition:
     """Which statement of the request failed.
 
-    text: as the caller sent it. number: from 1, 0 if unknown. offset: characters that the gateway
-    put before the text; positions must not count them.
+    text: as the caller sent it.
+    number: from 1; 0 if unknown.
+    offset: the number of characters that the gateway put before the text, which positions exclude.
     """
 
     text: str
@@ -97,20 +98,20 @@ def is_fatal(result: PGresult) -> bool:
 def refusal(result: PGresult, login: Login, spot: ErrorPosition) -> PlatformError:
     """Return the error that answers a failed result.
 
-    It never holds the server's file, line or routine, nor the platform's names (``scrub``).
+    It never contains the server's file, line or routine, or the platform's names (``scrub``).
     """
     state = sqlstate_of(result)
     source = result.error_field(Field.SOURCE_FUNCTION)
     is_contended = source in CONTENDED
     kind = errors.SqlConflict if is_contended else kind_of(state)
     if kind in OF_THE_SERVER and source == RAISE and not is_fatal(result):
-        # A tenant's own message, with a SQLSTATE that is the server's.
+        # Raised by the tenant's PL/pgSQL with an SQLSTATE of the server.
         kind = errors.SqlRefused
     message = _text_of(result, login, Field.MESSAGE_PRIMARY)
     if kind is QuotaExceeded:
         return kind(f"{message}. {_text_of(result, login, Field.MESSAGE_HINT)}")
     if kind is errors.EngineFault:
-        # The message may describe the server's internals: it goes to the log, with the request id.
+        # The message may describe the server's internals, so it is only logged.
         log.error("sql_engine_fault", sqlstate=state, message=message)
         return kind("The request id finds it in the log.", extra={"sqlstate": state})
     detail = _text_of(result, login, Field.MESSAGE_DETAIL)
@@ -176,8 +177,8 @@ def _position(result: PGresult, spot: ErrorPosition) -> dict[str, int]:
 def scrub(text: str, login: Login) -> str:
     """Return a message without the platform's names and folders.
 
-    The tenant's own role is shown as admin, operator or reader; every other opaque name, also one
-    of another tenant, becomes a plain word.
+    The tenant's own role is shown as admin, operator or reader; every other opaque name becomes
+    ``role`` or ``database``.
     """
     text = text.replace(login.user, login.role).replace(login.dbname, "database")
     text = OPAQUE.sub(_plain_word, text)

@@ -1,12 +1,13 @@
-"""End a query whose further rows are not needed.
+"""Cancel a query whose remaining rows exceed the limits of the answer.
 
-Rows past the cap are not needed, but their statement may have written or others may follow it, and
-cancelling would silently undo that. What a transaction has written so far proves nothing about its
-last rows. So a query is cancelled only if it is proved to write nothing: it is the request's last
-statement, in a transaction that began READ ONLY and can no longer become READ WRITE, since a query
-that returns rows has taken a snapshot. In every other case the remaining rows are read and
-discarded, up to the deadline; the answer is then truncated and every statement has run. At the
-deadline everything is rolled back, and the answer is ``query_timeout``.
+A cancel also rolls back what the transaction has written, or would write with later rows or
+statements. So a query is cancelled only if it cannot write: it is the request's last statement, in
+a transaction that began READ ONLY and can no longer become READ WRITE, because a query that returns
+rows has taken a snapshot.
+
+In every other case the remaining rows are read and discarded until the deadline. The answer is
+truncated, and every statement has run. At the deadline everything is rolled back, and the answer is
+``query_timeout``.
 """
 
 from typing import Final
@@ -28,11 +29,12 @@ log = structlog.get_logger(__name__)
 
 
 class SurplusRowsCanceller:
-    """Cancels the last query of a request once, if that cannot lose a write.
+    """Cancels the last query of a request, at most once, if that cannot lose a write.
 
-    is_read_only: the transaction of the request is or will be READ ONLY. has_cancelled: a cancel
-    was sent; a statement that ends before it arrives has run normally. was_cancelled_early: the
-    cancel ended the query. is_discarding: rows are read only to reach the end.
+    is_read_only: the transaction of the request is or will be READ ONLY.
+    has_cancelled: a cancel was sent; a statement that ends before it arrives has run normally.
+    was_cancelled_early: the cancel ended the query.
+    is_discarding: rows are read only to reach the end of the answer.
     """
 
     def __init__(self, session: TenantConnection) -> None:
@@ -42,9 +44,9 @@ class SurplusRowsCanceller:
         self.has_cancelled = self.was_cancelled_early = self.is_discarding = False
 
     def cancel_early(self, sql_text: SqlText, *, is_last: bool, row_count: int) -> None:
-        """Cancel the text's query if nothing can be lost.
+        """Cancel the text's query if no write can be lost.
 
-        row_count: rows of its running statement so far.
+        row_count: the rows of its running statement that were read so far.
         """
         if self._asked is sql_text or row_count < MIN_ROWS:
             return
@@ -57,9 +59,9 @@ class SurplusRowsCanceller:
         try:
             session.connection.cancel_safe(timeout=CANCEL_S)
         except psycopg.Error as exc:
-            # The rows are then read to their end, or to the deadline.
+            # The rows are then read until their end or the deadline.
             log.warning("sql_cancel_failed", pid=session.pid, kind=type(exc).__name__)
 
     def is_own_cancel(self, failure: PGresult) -> bool:
-        """True if a query failed because this cancelled it."""
+        """True if a query failed because ``cancel_early`` cancelled it."""
         return self.has_cancelled and sqlstates.sqlstate_of(failure) == CANCELLED

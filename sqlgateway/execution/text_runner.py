@@ -1,4 +1,4 @@
-"""Run texts on a connection and hand their results to a sink."""
+"""Run texts on a connection and pass their results to a sink."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -42,7 +42,7 @@ class TextRunner:
     def run(self, sql_text: SqlText, *, number: int = 0, is_last: bool = True) -> Iterator[None]:
         """Run a text; yield after each chunk of rows.
 
-        number: that of its statement in the request; 0 for a text that may hold several.
+        number: of its statement in the request; 0 if the text may contain several statements.
         Raises StatementFailed, CopyNotSupported, ConnectionLost, ResultOverflow.
         """
         self._send(sql_text, number)
@@ -95,7 +95,7 @@ class TextRunner:
         try:
             return self._session.next_result()
         except ConnectionLost:
-            # The server's last message came first: it explains more than the lost connection.
+            # The server sent an error before it closed the connection, which explains more.
             if failure is not None and sqlstates.is_fatal(failure):
                 return None
             raise
@@ -117,8 +117,8 @@ class TextRunner:
     def _refuse_copy(self) -> None:
         """End a COPY and report what happened to its transaction.
 
-        COPY FROM STDIN is refused while the server waits for data. COPY TO STDOUT may have ended,
-        and its transaction committed, before it could be stopped: it is read to its end.
+        COPY FROM STDIN is refused while the server waits for data. COPY TO STDOUT is read to its
+        end, because it may have ended, and its transaction committed, before a cancel arrives.
         """
         self._outcome.is_clean = False
         raise errors.CopyNotSupported(
@@ -140,7 +140,7 @@ def _position(sql_text: SqlText, place: int) -> ErrorPosition:
 
 
 def _place(failure: PGresult, done: int) -> int:
-    """Return which statement of a text failed, from 1; 0 if the text could not be parsed."""
+    """Return the number of the statement that failed, from 1; 0 if the text cannot be parsed."""
     if done == 0 and sqlstates.sqlstate_of(failure) == SYNTAX_ERROR:
         return 0
     return done + 1

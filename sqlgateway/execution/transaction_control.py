@@ -1,7 +1,7 @@
 """Find statements that begin or end a transaction, before anything runs.
 
-PostgreSQL splits texts, not the gateway; this only looks at how each statement begins. A text that
-it reads wrongly is still refused afterwards (transactions.py), when the transaction is another one.
+Only PostgreSQL parses statements; this module reads the first words of each. If it misreads a text,
+the request is still refused afterwards, because its transaction has changed (transactions.py).
 """
 
 import re
@@ -14,8 +14,7 @@ from sqlgateway.execution.sql_lexer import tokens
 WORDS: Final = 4
 CONTROL: Final = frozenset({"ABORT", "BEGIN", "COMMIT", "END", "START"})
 FILLERS: Final = frozenset({"TRANSACTION", "WORK"})
-# Most texts have none of the words, which one search shows. Only a blank, a comment or a semicolon
-# comes before a statement.
+# One search shows that most texts have none of these words.
 MENTIONS: Final = re.compile(
     r"\b(?:ABORT|BEGIN|COMMIT|END|PREPARE|ROLLBACK|START)\b", re.IGNORECASE
 )
@@ -25,7 +24,10 @@ ROUTINES: Final = frozenset({"FUNCTION", "PROCEDURE"})
 
 
 def first_control(text: str) -> int:
-    """Return which statement of a text is the first transaction control, from 1; 0 if none is."""
+    """Return the number of the first statement that begins or ends a transaction, from 1.
+
+    0 if there is none.
+    """
     if MENTIONS.search(text) is None:
         return 0
     for number, words in enumerate(_beginnings(text), start=1):
@@ -35,7 +37,7 @@ def first_control(text: str) -> int:
 
 
 def may_commit(text: str) -> bool:
-    """True if a routine that a text runs may commit what it has written so far."""
+    """True if a text runs a routine, which may commit changes."""
     if COMMITTING.search(text) is None:
         return False
     return any(words[0] in {"CALL", "DO"} for words in _beginnings(text))
@@ -53,7 +55,7 @@ def is_control(words: list[str]) -> bool:
 
 
 def _beginnings(text: str) -> Iterator[list[str]]:
-    """Yield the first words of each statement, in capitals; a token that is none is empty."""
+    """Yield the first words of each statement, in capitals; other tokens as an empty string."""
     words: list[str] = []
     depth = 0
     last = ""
@@ -76,9 +78,9 @@ def _beginnings(text: str) -> Iterator[list[str]]:
 
 
 def _depth(depth: int, last: str, word: str) -> int:
-    """Return how deep a function's body is after a word, 0 outside of it.
+    """Return the depth of blocks in a function's body after a word, 0 outside of the body.
 
-    A body in standard SQL is BEGIN ATOMIC ... END, with semicolons, and CASE ... END, in it.
+    A body in standard SQL is BEGIN ATOMIC ... END. It may contain semicolons and CASE ... END.
     """
     if depth == 0:
         return 1 if (last, word) == ("BEGIN", "ATOMIC") else 0

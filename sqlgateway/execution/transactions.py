@@ -22,24 +22,24 @@ class Boundary(Protocol):
     """What happens before, between and after the texts of a request."""
 
     def open(self, session: TenantConnection) -> None:
-        """Begin, before the first text; raise AlreadyAnswered if none is to run."""
+        """Begin, before the first text. Raises AlreadyAnswered if there is a stored answer."""
 
     def check(self, session: TenantConnection, number: int) -> None:
         """Check the transaction after the text of this number, from 1."""
 
     def close(self, session: TenantConnection, *, was_cancelled_early: bool) -> None:
-        """End, after the last text.
+        """Commit, or roll back, after the last text.
 
-        was_cancelled_early: its query was cancelled and had written nothing.
+        was_cancelled_early: the query was cancelled; it had not written anything.
         """
 
 
 class RequestBoundary:
-    """The transaction of one request: nothing of it stays open.
+    """The transaction of one request, which ends with the request.
 
-    A savepoint marks the gateway's transaction: it is gone if a statement ended the transaction,
-    even if another one was begun immediately (COMMIT AND CHAIN). Inside a savepoint the transaction
-    cannot become READ WRITE either.
+    A savepoint marks the gateway's transaction. If a statement ends that transaction, the savepoint
+    no longer exists, even if the statement began another transaction (COMMIT AND CHAIN). Besides,
+    a transaction with a savepoint cannot become READ WRITE.
     """
 
     _mark = ""
@@ -48,7 +48,7 @@ class RequestBoundary:
         self._request = request
 
     def open(self, session: TenantConnection) -> None:
-        """Begin if the request asks for one transaction around its texts.
+        """Begin a transaction if the request needs one around its texts.
 
         Raises TransactionEnded if a statement would end it.
         """
@@ -61,7 +61,7 @@ class RequestBoundary:
                     "The request's transaction is the gateway's to begin and to end. Nothing ran.",
                     extra={"statement": number if self._request.is_batch else found},
                 )
-        # A text must not be able to name it.
+        # Random, so that a text cannot name the savepoint.
         self._mark = f"zonal_{secrets.token_hex(8)}"
         self._command(session, b"%b; SAVEPOINT %b" % (self._request.begin, self._mark.encode()))
 
@@ -71,7 +71,7 @@ class RequestBoundary:
             raise _ended(number)
 
     def close(self, session: TenantConnection, *, was_cancelled_early: bool) -> None:
-        """Commit the gateway's transaction; roll back and report one that the text left open."""
+        """Commit the gateway's transaction; roll back and report one that a text left open."""
         if not self._request.opens_transaction:
             self._close_own(session, was_cancelled_early=was_cancelled_early)
         elif was_cancelled_early:
@@ -85,7 +85,10 @@ class RequestBoundary:
             self._commit(session)
 
     def _close_own(self, session: TenantConnection, *, was_cancelled_early: bool) -> None:
-        """End what the text left open; a query that was cancelled early had written nothing."""
+        """Roll back a transaction that the text left open, and report it.
+
+        It is not reported after an early cancel: the query had not written anything.
+        """
         if session.status == Status.IDLE:
             return
         session.run(b"ROLLBACK")
@@ -103,7 +106,7 @@ class RequestBoundary:
     def _command(self, session: TenantConnection, text: bytes) -> None:
         result = session.run(text)
         if result.status in FAILURES:
-            # A COMMIT fails for what the statements did: a deferred constraint, a serialization.
+            # A COMMIT fails because of a deferred constraint or a serialization failure.
             raise StatementFailed(result, ErrorPosition("", len(self._request.texts)))
 
 

@@ -1,4 +1,4 @@
-"""How many SQL requests of an organization may run and wait concurrently."""
+"""Limits of the SQL requests that run and wait concurrently; running_counts.py applies them."""
 
 import time
 from collections import OrderedDict
@@ -13,8 +13,9 @@ from sqlgateway.provisioning.placements import CACHE
 class Limits(NamedTuple):
     """Limits of concurrently running requests.
 
-    organization, environment: in this process. beside_others: in all processes, while other
-    organizations are active.
+    organization: of an organization, in this process.
+    environment: of an environment, in this process.
+    beside_others: of an organization in all processes, while other organizations are active.
     """
 
     organization: int
@@ -23,7 +24,11 @@ class Limits(NamedTuple):
 
 
 def limits_of(scope: Scope) -> Limits:
-    """Return the organization's own limit, used for every field, or the default limits."""
+    """Return the limits of a scope.
+
+    An organization's own limit applies to the organization and to each environment, also while
+    other organizations are active.
+    """
     own = CACHE.statements(scope.environment_pk)
     if own is not None:
         return Limits(own, own, None)
@@ -45,7 +50,7 @@ class ExpiringSet:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        # Until when (time.monotonic()), the next to end first.
+        # The end of each (time.monotonic()), earliest first.
         self._until: OrderedDict[int, float] = OrderedDict()
 
     def add(self, organization_id: int) -> None:
@@ -65,9 +70,9 @@ class ExpiringSet:
 
 
 def is_fair(own: int, *, taken: int, of: int) -> bool:
-    """True if an organization may take another slot. own: those that it holds.
+    """True if an organization that holds ``own`` slots may take another one.
 
-    To take a second slot, more than a quarter of all slots must be free; to take a third, more than
-    half. A first slot is granted while any is free.
+    The first slot requires any free slot, the second one more than a quarter of all slots, the
+    third one more than half.
     """
     return own * max(of // 4, 1) < of - taken

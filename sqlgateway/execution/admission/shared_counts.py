@@ -1,8 +1,9 @@
 """Running and waiting SQL requests of each organization, shared by all web processes.
 
-Memory that the processes share, with a row for each. Only a row's own process writes it, and the
-parent once that has ended: no lock is needed, and none can be left behind by a process that is
-killed. So two processes may take an organization's last place within the same microseconds.
+The processes share memory with a row for each of them. A row is written by its own process, and by
+the parent after that process has ended. So no lock is needed, and a process that is killed cannot
+leave one locked. The price: two processes that start a request within the same microseconds can
+exceed a limit.
 """
 
 import copy
@@ -17,18 +18,19 @@ from typing import Final
 ORGANIZATION: Final = struct.Struct("Q")
 TIME: Final = struct.Struct("d")
 ENTRY: Final = struct.Struct("Qd")
-# In a free entry; the primary keys of organizations begin at 1.
+# Marks a free entry: primary keys of organizations begin at 1.
 NONE: Final = ORGANIZATION.pack(0)
 # Wakeups that a process reads in one call.
 MAX_WAKEUPS_PER_READ: Final = 256
-# An organization's id is stored multiplied by this odd number, modulo 2**64, which is reversible. A
-# search passes over free entries, which are zero, six times as fast as for an id of many zeros.
+# Ids are stored multiplied by this odd number, modulo 2**64, which is reversible. Small ids are
+# mostly zero bytes, as free entries are; without the multiplication a search would be six times
+# slower, because it would compare each free entry with the id byte by byte.
 SPREAD: Final = 0x9E3779B97F4A7C15
 SPREAD_INVERSE: Final = pow(SPREAD, -1, 2**64)
 
 
 class OrganizationTimes:
-    """Entries of an organization and a time (time.monotonic()), ``width`` of them in each row."""
+    """A table of entries, ``width`` in each row: an organization and a time (time.monotonic())."""
 
     def __init__(self, rows: int, width: int) -> None:
         self._row_bytes = width * ENTRY.size
@@ -43,7 +45,7 @@ class OrganizationTimes:
         return position
 
     def put_first(self, row: int, organization_id: int, time: float) -> None:
-        """Write a row's first entry; another organization's moves to the second."""
+        """Write a row's first entry; an entry of another organization moves to the second one."""
         first = row * self._row_bytes
         second = first + ENTRY.size
         former = self._shared[first:second]
@@ -85,7 +87,7 @@ class OrganizationTimes:
         )
 
     def _write(self, position: int, organization_id: int, time: float) -> None:
-        # In this order: whoever finds the organization reads its time.
+        # The time first: a process that finds the organization then reads the right time.
         TIME.pack_into(self._shared, position + ORGANIZATION.size, time)
         self._shared[position : position + ORGANIZATION.size] = _written(organization_id)
 
@@ -108,18 +110,19 @@ def _written(organization_id: int) -> bytes:
 class SharedCounts:
     """The tables of all processes, and a pipe for each process.
 
-    running, waiting: an entry for each request, with the time at which it began to run or wait.
+    running: an entry for each running request, with the time at which it began to run.
+    waiting: an entry for each waiting request, with the time at which it began to wait.
     served: the two organizations that each process served last, and when.
     row: the row of this process.
     """
 
     def __init__(self, processes: int, requests: int) -> None:
-        """Make tables for this many processes, each with at most this many requests."""
+        """Create tables for this many processes, each with at most this many requests."""
         self.row = 0
         self.running = OrganizationTimes(processes, requests)
         self.waiting = OrganizationTimes(processes, requests)
         self.served = OrganizationTimes(processes, 2)
-        # Pipes of organizations' keys: what is written in one call is read in one call.
+        # Pipes carry organization ids. An id is written by one call, so it is never read in parts.
         self._wakeup_pipes = [os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) for _ in range(processes)]
 
     def in_row(self, row: int) -> "SharedCounts":
@@ -131,11 +134,11 @@ class SharedCounts:
     def wake_another(self, organization_id: int) -> bool:
         """Wake the other process in which an organization has waited the longest.
 
-        Returns False if it waits in no other.
+        Returns False if it waits in no other process.
         """
         waiting = [(at, row) for row, at in self.waiting.of(organization_id) if row != self.row]
         if waiting:
-            # One for each slot: every process that is woken for a free slot would take it.
+            # Only one process: each process that is woken takes a slot.
             self._wake(min(waiting)[1], organization_id)
         return bool(waiting)
 
@@ -144,7 +147,7 @@ class SharedCounts:
         self._wake(self.row, 0)
 
     def wait_for_wakeup(self, timeout_s: float | None) -> list[int]:
-        """Wait for a wakeup or the timeout; return the organizations whose slots others left."""
+        """Wait for a wakeup or the timeout; return the organizations whose slots were freed."""
         pipe = self._wakeup_pipes[self.row][0]
         ready = select.poll()
         ready.register(pipe, select.POLLIN)
@@ -155,24 +158,24 @@ class SharedCounts:
         return []
 
     def _wake(self, row: int, organization_id: int) -> None:
-        # A process that hangs reads none; it polls by itself when it goes on.
+        # The pipe of a hanging process fills up. It polls by itself when it continues.
         with suppress(BlockingIOError):
             os.write(self._wakeup_pipes[row][1], ORGANIZATION.pack(organization_id))
 
     def clear(self, row: int) -> None:
-        """Forget a process that has ended."""
+        """Free the entries of a process that has ended."""
         for table in (self.running, self.waiting, self.served):
             table.clear(row)
 
 
 class _Current:
-    """The counts of this process; without a parent that shares them, its own alone."""
+    """The counts of this process; ``share`` replaces them by counts for several processes."""
 
     counts = SharedCounts(1, 256)
 
 
 def share(processes: int, requests: int) -> SharedCounts:
-    """Make the counts of the processes that are forked from now on."""
+    """Create the counts for processes that are forked from now on, and return them."""
     _Current.counts = SharedCounts(processes, requests)
     return _Current.counts
 

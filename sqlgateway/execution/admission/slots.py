@@ -1,10 +1,12 @@
 """Admission: which SQL requests run, which wait, and which are refused.
 
-A request that runs or waits holds a thread of the web server, so both are bounded in all, well
-below the number of threads (sqlgateway/checks.py): however many statements wait for PostgreSQL,
-sign-in, health and the console find a thread. Limits count this process only. One limit is shared
-by all processes (shared_counts.py): how many requests an organization runs while other
-organizations are active. Otherwise one organization could occupy all processors.
+A request that runs or waits holds a thread of the web server. The limits of both are well below the
+number of threads (sqlgateway/checks.py), so that sign-in, health checks and the console always find
+a thread, however many statements wait for PostgreSQL.
+
+Limits apply in this process, except one that all processes share (shared_counts.py): how many
+requests an organization runs while other organizations are active. Without it one organization
+could occupy all processors.
 """
 
 import os
@@ -34,13 +36,18 @@ log = structlog.get_logger(__name__)
 
 # How often a process checks whether time has freed a slot.
 POLL_S: Final = 0.02
-# How late a refusal is answered, and how many threads may wait for that.
+# A refusal is sent after this delay, unless this many threads are delaying one already.
 REFUSAL_S: Final = 0.1
 LATE_REFUSALS: Final = 8
 
 
 class _Turn(threading.Event):
-    """A request that waits; set when it may run. entry: in the shared counts, while it could."""
+    """A request that waits; set when it may run.
+
+    since: when it began to wait (time.monotonic()).
+    entry: its position in the shared counts while it is within its limits, otherwise None.
+    slot: the slot that it was given.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,11 +67,11 @@ class Admission:
     """
 
     def __init__(self, counts: SharedCounts | None = None) -> None:
-        """Admit requests; counts: those of all processes, by default this process's."""
+        """Create an empty queue. counts: by default those that this process shares with others."""
         self._counts = counts or shared_counts.current()
         self._running = RunningCounts(self._counts)
         self._lock = threading.Lock()
-        # Organizations that use their extra slot to end a transaction.
+        # Organizations that use their extra slot for the end of a transaction.
         self._ending: set[int] = set()
         # Organizations at their own limit: a slot freed by another organization does not help them.
         self._held_back: set[int] = set()
@@ -89,9 +96,10 @@ class Admission:
     def slot_to_end(self, scope: Scope) -> Iterator[None]:
         """Hold a slot for the end of a transaction while the block runs.
 
-        An organization whose slots are taken has one extra slot: statements that wait for the
-        transaction's locks must not keep it from releasing them. In all there are no more.
-        Raises what ``slot`` raises.
+        An organization whose slots are taken gets one extra slot, because its statements may be
+        waiting for locks that only the end of this transaction releases. The limit of the whole
+        process still applies.
+        Raises the errors of ``slot``.
         """
         slot = None
         with self._lock:
@@ -141,10 +149,10 @@ class Admission:
         return turn.slot
 
     def _slow_down(self) -> None:
-        """Answer a refusal late, a few at a time.
+        """Delay a refusal, in at most LATE_REFUSALS threads.
 
-        A client that retries immediately, whatever Retry-After says, would use more processor time
-        by its refusals than by its statements.
+        A client that ignores Retry-After and retries immediately would use more processor time for
+        refusals than for statements.
         """
         if self._late_refusals.acquire(blocking=False):
             with waiting():
@@ -189,12 +197,12 @@ class Admission:
             organizations = [each for each in organizations if self._assign_one(each)]
 
     def _assign_to(self, organization_id: int) -> None:
-        """Assign an organization's free slots, also those that time has freed."""
+        """Assign an organization's free slots, including those that time has freed."""
         while self._assign_one(organization_id):
             pass
 
     def _assign_one(self, organization_id: int) -> bool:
-        """Assign a slot to the organization's first request that may run; False without one."""
+        """Assign a slot to the organization's first request that may run; False if none may."""
         queues = self._queues(organization_id)
         if not queues or not self._running.is_fair(organization_id):
             return False
@@ -202,7 +210,7 @@ class Admission:
             scope = Scope(organization_id, environment_pk)
             if not self._running.may_run(scope):
                 continue
-            # Both move behind those that have waited for longer.
+            # The environment and the organization move to the ends of their queues.
             queues.move_to_end(environment_pk)
             self._waiting.move_to_end(organization_id)
             turn = queue[0]
@@ -235,7 +243,8 @@ class Admission:
     def _may_wait(self, scope: Scope) -> bool:
         """True if the queue has a place for the scope's next request.
 
-        A request behind slow statements has none: it would time out in a place that others need.
+        A request behind slow statements gets no place: it would wait in vain in a place that others
+        need.
         """
         limits = settings.SQL
         if self._running.is_behind_slow(scope):

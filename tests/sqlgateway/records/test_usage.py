@@ -22,9 +22,14 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def meter(monkeypatch: pytest.MonkeyPatch) -> UsageMeter:
-    """Return a meter that writes at once, in the place of the process's own."""
+    """Replace the process's meter by one that writes immediately, and return it."""
     fresh = UsageMeter()
-    for module in ("execution.gateway", "records.history", "transfer.exports", "interactive.held"):
+    for module in (
+        "execution.gateway",
+        "records.history",
+        "transfer.exports",
+        "interactive.open_transactions",
+    ):
         monkeypatch.setattr(f"sqlgateway.{module}.METER", fresh)
     monkeypatch.setattr(usage, "FLUSH_S", 0.0)
     return fresh
