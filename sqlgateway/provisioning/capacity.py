@@ -1,4 +1,4 @@
-"""Which cluster gets the next database."""
+"""Choose the cluster of a new database."""
 
 from collections.abc import Collection
 from typing import Any
@@ -12,9 +12,10 @@ from sqlgateway.provisioning import clusters
 
 
 def with_counts() -> QuerySet[Any]:
-    """Return the clusters with ``placed``, the number of their databases, those in stock included.
+    """Return all clusters, annotated with numbers of databases.
 
-    The configured cluster is among them. Raises EngineUnavailable when none is configured.
+    placed: all databases, including those in stock. in_stock: the databases in stock.
+    Raises EngineUnavailable if no cluster is configured.
     """
     clusters.default()
     return Cluster.objects.annotate(
@@ -31,9 +32,9 @@ def has_room(cluster: Cluster) -> bool:
 def emptiest(*, major: int = 0, without: Collection[int] = ()) -> Cluster:
     """Return the open cluster with the smallest share of its capacity in use.
 
-    major: the oldest version of PostgreSQL that will do. without: keys of clusters that will not.
-    Concurrent callers may exceed a capacity by one each: it is a plan, not a limit of the server.
-    Raises EngineUnavailable when every open cluster is full.
+    major: the oldest acceptable version of PostgreSQL. without: keys of clusters to exclude.
+    Each concurrent caller may exceed the capacity by one: it is a plan, not a limit of the server.
+    Raises EngineUnavailable if every open cluster is full.
     """
     with_room = (
         with_counts()

@@ -1,4 +1,4 @@
-"""Add a cluster, check it, and stop using it."""
+"""Add clusters, check them, and stop placing databases on them."""
 
 from dataclasses import dataclass
 
@@ -14,10 +14,10 @@ from sqlgateway.provisioning import clusters, tenant_databases
 
 @dataclass(frozen=True, slots=True)
 class NewCluster:
-    """What an operator says about a cluster.
+    """A cluster as an administrator describes it.
 
-    url: administrative, as a role that may create databases and roles. accepts_findings: use the
-    server in spite of what the check finds.
+    url: with a role that may create databases and roles.
+    accepts_findings: use the server in spite of the findings of the check.
     """
 
     name: str
@@ -35,21 +35,21 @@ def find(name: str) -> Cluster:
 
 
 def add(new: NewCluster) -> tuple[Cluster, list[str]]:
-    """Check a server, build its template and open it for databases; return it with the findings.
+    """Check a server, create its template and open it for databases; return it with the findings.
 
-    A cluster of that name gets the new URL and capacity, and is opened again. The row is written
-    when the server is ready, so that no database is placed on one that failed.
+    An existing cluster of this name gets the new URL and capacity, and is opened again. The cluster
+    is opened last, so that no database is placed on a server that failed.
     Raises CommandRefused, EngineUnavailable.
     """
     if settings.SQL.cluster_url:
-        # The configured cluster is the first row, and known well enough to be distinguished.
+        # The configured cluster needs a row with its system identifier, to be compared with.
         clusters.address_of(clusters.default())
     cluster = Cluster.objects.filter(name=new.name).first() or Cluster(name=new.name)
     findings = _examine(cluster, new)
     cluster.url = new.url
     cluster.capacity = new.capacity
     with transaction.atomic():
-        # Not open yet: address_of saves what it finds, and needs a row for that.
+        # address_of saves what it finds, so it needs a row; the row is not open yet.
         cluster.state = Cluster.State.CLOSED if cluster.pk is None else cluster.state
         cluster.flags = []
         cluster.save()
@@ -57,7 +57,7 @@ def add(new: NewCluster) -> tuple[Cluster, list[str]]:
         try:
             tenant_databases.ensure_template(address)
         except psycopg.Error as exc:
-            # The server's message names roles and databases, not the URL; an operator needs it.
+            # The administrator needs the server's message, which does not contain the URL.
             sentence = f"The server refuses the template: {str(exc).strip()}"
             raise CommandRefused("server_unfit", sentence) from None
         cluster.state = Cluster.State.OPEN
@@ -66,10 +66,10 @@ def add(new: NewCluster) -> tuple[Cluster, list[str]]:
 
 
 def stop_placing(cluster: Cluster) -> int:
-    """Place no more databases on a cluster and drop its stock; return how many databases remain.
+    """Stop placing databases on a cluster and drop its stock; return how many databases remain.
 
-    Those kept after a move count as well. A cluster without any is closed. Safe to repeat.
-    Raises EngineUnavailable.
+    These include databases that are kept after a move. A cluster without databases is closed. Safe
+    to repeat. Raises EngineUnavailable.
     """
     cluster.state = Cluster.State.DRAINING
     cluster.save(update_fields=["state"])
@@ -85,9 +85,9 @@ def stop_placing(cluster: Cluster) -> int:
 
 
 def _examine(cluster: Cluster, new: NewCluster) -> list[str]:
-    """Return what is wrong with the server.
+    """Return the findings about a server.
 
-    Raises CommandRefused for findings that are not accepted, and for the server of another cluster.
+    Raises CommandRefused if they are not accepted, or if the server belongs to another cluster.
     """
     bare = clusters.Address(0, new.url, (), frozenset(), ())
     with clusters.administer(bare) as connection:

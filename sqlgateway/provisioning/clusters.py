@@ -18,7 +18,7 @@ from sqlgateway.models import Cluster
 
 DEFAULT: Final = "default"
 MAINTENANCE: Final = "postgres"
-# An empty search_path: an unqualified name must never find a tenant's object.
+# The search_path has no schema of a tenant: an unqualified name must never find a tenant's object.
 ADMIN_SETTINGS: Final = {
     "search_path": "pg_catalog",
     "statement_timeout": "60s",
@@ -29,15 +29,15 @@ ADMIN_SETTINGS: Final = {
     "client_min_messages": "warning",
     "standard_conforming_strings": "on",
 }
-# Found in pg_settings: capabilities decide, not the version.
+# Settings that some versions have. Capabilities are probed, not derived from the version.
 OPTIONAL_SETTINGS: Final = ("transaction_timeout", "idle_session_timeout")
-# A pooler such as PgBouncer is between: it takes no start-up options, and reports process ids of
-# its own.
+# The flag of a cluster behind a pooler, such as PgBouncer: it does not accept start-up options, and
+# reports its own process ids.
 POOLED: Final = "pooled"
 UNPOOLABLE: Final = (
     "The pooler gives each transaction another server connection; it must be pool_mode = session."
 )
-# Connections that are compared: a server connection may just be another session's.
+# Connections that are compared. One may not be enough: the pooler has several server connections.
 COMPARISONS: Final = 3
 
 log = structlog.get_logger(__name__)
@@ -45,9 +45,12 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What a connection to a cluster needs, without the row.
+    """The data that connections to a cluster need, as a value.
 
-    network: libpq's host, port and TLS keywords. flags: the server's capabilities.
+    url: the administrator's.
+    network: libpq's keywords for host, port and TLS.
+    flags: the server's capabilities.
+    private_paths: the folders that must not appear in messages.
     """
 
     cluster_id: int
@@ -62,7 +65,7 @@ class Address:
 
     @property
     def takes_options(self) -> bool:
-        """True if start-up options reach the server: it was probed, and no pooler is between."""
+        """True if the server accepts start-up options: it was probed, and has no pooler."""
         return bool(self.flags) and POOLED not in self.flags
 
 
@@ -90,9 +93,9 @@ def address_of(cluster: Cluster) -> Address:
 
 
 def default() -> Cluster:
-    """Return the configured cluster; its row is created and follows the setting.
+    """Return the configured cluster; create or update its row.
 
-    Raises EngineUnavailable when none is configured.
+    Raises EngineUnavailable if none is configured.
     """
     url = settings.SQL.cluster_url
     if not url:
@@ -113,10 +116,10 @@ def default() -> Cluster:
 
 @contextmanager
 def administer(address: Address, dbname: str = MAINTENANCE) -> Iterator[psycopg.Connection]:
-    """Yield an autocommit connection as the cluster's administrator; closed afterwards.
+    """Yield an autocommit connection as the cluster's administrator, and close it afterwards.
 
-    Raises EngineUnavailable if the server refuses it, without the server's message, which names
-    hosts and roles.
+    Raises EngineUnavailable if the server refuses or loses it. The server's message is omitted,
+    because it names hosts and roles.
     """
     try:
         connection = connect_as_administrator(address, dbname)
@@ -135,7 +138,10 @@ def administer(address: Address, dbname: str = MAINTENANCE) -> Iterator[psycopg.
 
 
 def connect_as_administrator(address: Address, dbname: str = MAINTENANCE) -> psycopg.Connection:
-    """Open such a connection; the caller closes it. Raises psycopg.OperationalError."""
+    """Return an autocommit connection as the cluster's administrator, which the caller closes.
+
+    Raises psycopg.OperationalError.
+    """
     # pg_stat_activity shows which process it serves.
     given = {"dbname": dbname, "application_name": f"zonal-admin-{os.getpid()}"}
     return connect_with(address, address.url, ADMIN_SETTINGS, given)
@@ -144,9 +150,9 @@ def connect_as_administrator(address: Address, dbname: str = MAINTENANCE) -> psy
 def connect_with(
     address: Address, conninfo: str, values: Mapping[str, str], given: Mapping[str, str]
 ) -> psycopg.Connection:
-    """Open an autocommit connection that has these settings before anything else runs on it.
+    """Open an autocommit connection with these settings.
 
-    given: further words of libpq. Raises psycopg.OperationalError.
+    given: more keywords of libpq. Raises psycopg.OperationalError.
     """
     options = " ".join(f"-c {name}={value}" for name, value in values.items())
     connection = psycopg.connect(
@@ -159,7 +165,7 @@ def connect_with(
     if address.takes_options:
         return connection
     try:
-        # Not by a query, whose names would be resolved before.
+        # By SET: a query would resolve names before search_path is set.
         connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in values.items()))
     except BaseException:
         connection.close()
@@ -168,7 +174,7 @@ def connect_with(
 
 
 def system_identifier(connection: psycopg.Connection) -> str:
-    """Return the number that initdb gave the server; two addresses of one server have the same."""
+    """Return the number that initdb gave the server, which identifies it at any address."""
     row = connection.execute("SELECT system_identifier::text FROM pg_control_system()").fetchone()
     return str(row[0]) if row is not None else ""
 
@@ -190,7 +196,7 @@ def _probe(cluster: Cluster) -> None:
 
 
 def _complain(cluster: Cluster, connection: psycopg.Connection) -> None:
-    """Log what is wrong with a server; one with known holes is refused in production."""
+    """Log findings about a server; in production refuse one with known security holes."""
     for sentence in complaints(connection):
         log.warning("sql_cluster_not_hard", cluster=cluster.pk, sentence=sentence)
     too_old = version_complaint(connection.info.server_version)
@@ -199,7 +205,7 @@ def _complain(cluster: Cluster, connection: psycopg.Connection) -> None:
 
 
 def shares_servers(address: Address, connection: psycopg.Connection) -> bool:
-    """True if a pooler lets another session use this one's server connection between statements.
+    """True if a pooler shares this session's server connection with other sessions.
 
     Raises EngineUnavailable.
     """
@@ -226,7 +232,7 @@ def _flags(connection: psycopg.Connection) -> set[str]:
         "SELECT name FROM pg_settings WHERE name = ANY(%s)", [list(OPTIONAL_SETTINGS)]
     )
     flags.update(name for (name,) in rows)
-    # A distributed engine keeps its own catalogues in each database: a copy of one is broken.
+    # A distributed engine keeps catalogues in each database, which a copy would break.
     libraries = connection.execute("SHOW shared_preload_libraries").fetchone()
     if libraries is not None and "citus" not in str(libraries[0]):
         flags.add("template")

@@ -1,4 +1,4 @@
-"""Opaque names and passwords: a name does not reveal the tenant."""
+"""Random names and passwords; a name does not reveal its tenant."""
 
 import re
 import secrets
@@ -10,17 +10,17 @@ DATABASE_PREFIX: Final = "zd_"
 ROLE_PREFIX: Final = "zr_"
 TEMPLATE_PREFIX: Final = "zt_"
 
-# Matches every name made here, of any tenant.
+# Matches every name that this module creates, of any tenant.
 OPAQUE: Final = re.compile(rf"\bz[drt]_[{ALPHABET}0-9]{{1,{LENGTH}}}\b")
 
 
 def database_name() -> str:
-    """Return a fresh database name."""
+    """Return a new database name."""
     return DATABASE_PREFIX + _random()
 
 
 def role_name() -> str:
-    """Return a fresh role name."""
+    """Return a new role name."""
     return ROLE_PREFIX + _random()
 
 
@@ -30,7 +30,7 @@ def template_name() -> str:
 
 
 def password() -> str:
-    """Return a fresh password of 192 bits."""
+    """Return a new password of 192 bits."""
     return secrets.token_urlsafe(24)
 
 

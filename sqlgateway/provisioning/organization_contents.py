@@ -1,4 +1,4 @@
-"""The databases of an organization, as pg_dump writes them (settings.ORGANIZATION_CONTENTS)."""
+"""Export an organization's databases with pg_dump (settings.ORGANIZATION_CONTENTS)."""
 
 import time
 
@@ -13,7 +13,7 @@ from sqlgateway.provisioning.database_copy.reading import exported_snapshot, rea
 
 
 def write(organization_id: int, archive: Archive) -> None:
-    """Add each environment's database in custom format, which pg_restore reads, and saved queries.
+    """Add saved queries, and each environment's database in pg_restore's custom format.
 
     Raises ArchiveRefused, EngineUnavailable.
     """
@@ -32,7 +32,7 @@ def write(organization_id: int, archive: Archive) -> None:
         try:
             _dump(database, f"databases/{environment.slug}.dump", archive)
         except (CopyFailed, psycopg.Error) as exc:
-            # What a database says may hold names of the server.
+            # The message may contain names of the server.
             raise ArchiveRefused(f"The database of {environment.slug} cannot be read.") from exc
 
 

@@ -1,9 +1,10 @@
-"""Give the roles of a database new passwords, while requests go on.
+"""Replace the passwords of a database's roles while requests continue.
 
-The passwords are changed on the server first and then in the row, under the row's lock. Who is
-refused in between reads the row again when the lock is free (role_repair.py), and so waits for the
-new passwords. After a crash in between the row has the old ones: they hold, and the next login, or
-the check of roles, sets them again. A rotation that did not report its end is to be repeated.
+The passwords are changed on the server, and then in the row, which is locked until both are done. A
+login that is refused in between reads the row again after the lock is released (role_repair.py),
+and so gets the new passwords. After a crash in between the row has the old passwords, which the
+next login, or the check of roles, sets on the server again. A rotation that did not report its end
+must be repeated.
 """
 
 from datetime import datetime, timedelta
@@ -26,11 +27,11 @@ from sqlgateway.provisioning.clusters import address_of, administer
 from sqlgateway.provisioning.locks import Busy, exclusive
 from sqlgateway.provisioning.placements import CACHE, CACHE_S
 
-# Those that a login can be made for.
+# The states of databases that have roles.
 STATES: Final = (Database.State.STOCK, Database.State.ACTIVE)
-# Until then every process has read the new passwords, and uses no connection of the old ones.
+# After this time every process has read the new passwords, and closes connections with old ones.
 KNOWN_AFTER_S: Final = 2 * CACHE_S
-# How long old sessions are looked for: a task worker may be away for some hours.
+# How long old sessions are searched for: task workers may be stopped for some hours.
 LOOKED_FOR: Final = timedelta(days=1)
 END_SESSIONS: Final = """
 SELECT count(pg_terminate_backend(pid))
@@ -47,8 +48,8 @@ log = structlog.get_logger(__name__)
 def rotate(database: Database) -> None:
     """Replace the three passwords; no login succeeds with the old ones when this returns.
 
-    Raises CommandRefused (it is being moved, copied or restored, or is not in use) and
-    EngineUnavailable; the old passwords are still valid then.
+    Raises CommandRefused (it is being moved, copied or restored, or is not in use), EngineUnavailable. The
+    old passwords are then still valid.
     """
     try:
         with exclusive(database), transaction.atomic():
@@ -66,11 +67,11 @@ def rotate(database: Database) -> None:
 
 
 def end_old_sessions(*, now: datetime) -> None:
-    """End the sessions of rotated roles that were opened with an old password.
+    """End sessions that were opened with a password that was replaced.
 
-    The platform's own end by themselves, those at work with their request; so none of them is
-    ended here, but what somebody else has opened. Not behind a pooler, whose server connections
-    outlast the sessions of its clients.
+    The platform closes its own sessions when their requests end, so only sessions of others are
+    ended here. Clusters behind a pooler are skipped, because the pooler's server connections
+    outlive the sessions of its clients.
     """
     looked_for = now - LOOKED_FOR - timedelta(seconds=max_request_s())
     for cluster in Cluster.objects.exclude(state=Cluster.State.CLOSED):
@@ -153,7 +154,7 @@ def _end_old_sessions(cluster: Cluster, since: dict[str, datetime | None]) -> No
         with administer(address) as connection:
             ((count,),) = connection.execute(END_SESSIONS, values).fetchall()
     except (EngineUnavailable, psycopg.Error) as exc:
-        # The next minute tries again.
+        # The task tries again after a minute.
         log.warning("sql_old_sessions_kept", cluster=cluster.pk, kind=type(exc).__name__)
         return
     if count:

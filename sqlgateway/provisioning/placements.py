@@ -1,4 +1,4 @@
-"""Where a scope's SQL runs: the placement as a value, cached in each process."""
+"""Placements: the database of an environment as a value, cached in each process."""
 
 import threading
 import time
@@ -14,8 +14,8 @@ from sqlgateway.models import Database, OrganizationQuota
 from sqlgateway.provisioning.clusters import Address, address_of
 from sqlgateway.provisioning.limits.request_limits import NO_LIMITS, RequestLimits
 
-# Long enough to save the query, short enough that a moved database is found soon. A deleted
-# environment takes effect at once: on the server, and in the caller's session.
+# Long enough to save most queries, short enough that a moved database is found soon. The deletion
+# of an environment takes effect immediately: its logins are disabled, and its sessions end.
 CACHE_S: Final = 30.0
 CACHE_ENTRIES: Final = 4096
 FIRST: Final = datetime.min.replace(tzinfo=UTC)
@@ -23,10 +23,10 @@ FIRST: Final = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """One role of one database: what a connection logs in with.
+    """The data with which a connection logs in as one role of one database.
 
-    organization_id: whose it is; None of a database that has no owner yet. since: when the password
-    was set; None if it is the first one.
+    organization_id: None for a database in stock.
+    since: when the password was set; None for the first one.
     """
 
     database_id: int
@@ -40,11 +40,11 @@ class Login:
 
     @property
     def key(self) -> tuple[int, str, str]:
-        """The key of cached connections; the password is not part of it."""
+        """The key of cached connections, without the password."""
         return (self.address.cluster_id, self.dbname, self.user)
 
     def is_older_than(self, other: "Login") -> bool:
-        """True if its password was replaced by the other's."""
+        """True if the other login has a newer password."""
         return (self.since or FIRST) < (other.since or FIRST)
 
     @property
@@ -57,8 +57,10 @@ class Login:
 class Placement:
     """A database and its three roles.
 
-    statements: how many its organization may run at once in a process; None: the settings' limits.
-    limits: its organization's own limits of a request. since: when the passwords were set.
+    statements: the organization's own limit of concurrent requests in a process; None: the
+    settings' limits.
+    limits: the organization's own limits of a request.
+    since: when the passwords were set; None for the first ones.
     """
 
     database_id: int
@@ -89,7 +91,7 @@ class Placement:
 def placement_of(database: Database) -> Placement:
     """Return a row's placement.
 
-    Raises EngineUnavailable if its cluster, contacted for the first time, does not answer.
+    Raises EngineUnavailable if its cluster was never probed and does not answer.
     """
     quota = quota_row_of(database)
     return Placement(
@@ -107,15 +109,15 @@ def placement_of(database: Database) -> Placement:
 
 
 def quota_row_of(database: Database) -> OrganizationQuota | None:
-    """Return the row of the organization's own limits, None if it has none."""
+    """Return the row of the organization's own limits, None if there is none."""
     quota: OrganizationQuota | None = getattr(database.organization, "quota", None)
     return quota
 
 
 def read_again(login: Login) -> Login:
-    """Return the login as its row has it now, with other passwords perhaps, or in another place.
+    """Read the login again: the password or the cluster may have changed.
 
-    Raises NotFound (the database is not in use any more), EngineUnavailable.
+    Raises NotFound (the database is no longer in use), EngineUnavailable.
     """
     database = (
         Database.unscoped.select_related("cluster", "organization__quota")
@@ -129,7 +131,7 @@ def read_again(login: Login) -> Login:
 
 
 class PlacementCache:
-    """Placements by environment, kept for half a minute."""
+    """Placements by environment, cached for CACHE_S."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -143,7 +145,7 @@ class PlacementCache:
         return entry[1]
 
     def statements(self, environment_pk: int) -> int | None:
-        """Return the organization's own limit as it was read last, stale or not."""
+        """Return the organization's own limit as it was last read, even if it is stale."""
         entry = self._entries.get(environment_pk)
         return None if entry is None else entry[1].statements
 

@@ -1,4 +1,4 @@
-"""From a scope to its database: claimed from the stock, or created at the first use."""
+"""Find the database of a scope; at the first use claim one from the stock, or create it."""
 
 from typing import Final
 
@@ -51,10 +51,9 @@ def database_for(scope: Scope) -> Placement:
 
 
 def limits_of(scope: Scope) -> RequestLimits:
-    """Return the organization's own limits of a request, without making or awaiting a database.
+    """Return the organization's own limits of a request, without creating a database.
 
-    They come with the placement, which the request needs in any case: what is read here is not read
-    again.
+    The placement, which the request needs anyway, is cached, so that it is not read again.
     """
     cached = CACHE.get(scope.environment_pk)
     if cached is not None:
@@ -64,7 +63,7 @@ def limits_of(scope: Scope) -> RequestLimits:
         # the organization's own row
         own = OrganizationQuota.scoped.within_organization(scope.organization_id).first()
         return RequestLimits.of(own)
-    # The address of a cluster without flags would have to be asked for at the server.
+    # placement_of would contact a cluster without flags.
     if database.state == Database.State.ACTIVE and database.cluster.flags:
         CACHE.put(scope.environment_pk, placement_of(database))
     return RequestLimits.of(quota_row_of(database))
@@ -73,8 +72,9 @@ def limits_of(scope: Scope) -> RequestLimits:
 def on_environment_deleted(environment_pk: int) -> None:
     """Disable an environment's logins and end its open connections.
 
-    The row changes in the caller's transaction, the server after its commit. A server that does not
-    answer then is not a hole: the environment's sessions ended, and the row is not ACTIVE.
+    The row changes in the caller's transaction, the server after its commit. If the server does not
+    answer then, the environment is closed nevertheless: its sessions on the platform have ended,
+    and the row is not ACTIVE.
     """
     rows = Database.unscoped.filter(  # unscoped: the hook gets the environment's key
         environment_id=environment_pk
@@ -88,7 +88,7 @@ def on_environment_deleted(environment_pk: int) -> None:
 def on_environment_dropped(environment_pk: int) -> None:
     """Drop an environment's database, its roles and its row; safe to repeat.
 
-    Raises EngineUnavailable, so that the task tries again; also while it is copied somewhere.
+    Raises EngineUnavailable, also while the database is being copied; the task then tries again.
     """
     CACHE.forget(environment_pk)
     retirement.drop_of_environment(environment_pk)
@@ -101,7 +101,7 @@ def on_environment_dropped(environment_pk: int) -> None:
         return
     try:
         with exclusive(database):
-            # Its unfinished copy, of which only the row knows.
+            # Also drop an unfinished copy, which only the row names.
             switching.roll_back(database)
             _drop(database)
     except Busy:
@@ -109,7 +109,7 @@ def on_environment_dropped(environment_pk: int) -> None:
 
 
 def _drop(database: Database) -> None:
-    # First the state: after a crash the row shows what was intended.
+    # The state first, so that the row shows the intention after a crash.
     database.state = Database.State.DROPPED
     database.save(update_fields=["state"])
     cache.CACHE.forget(database.dbname)
@@ -130,7 +130,7 @@ def on_environment_cloned(organization_id: int, source_pk: int, environment_pk: 
 def state_of(environment_pk: int) -> str:
     """Return the state of an environment's database for its members.
 
-    none (made at the first query), ready, moving, copying or failed.
+    ``none`` (it is created at the first query), ``ready``, ``moving``, ``copying`` or ``failed``.
     """
     # unscoped: the caller has found the environment in its scope
     rows = Database.unscoped.filter(environment_id=environment_pk)
@@ -138,10 +138,10 @@ def state_of(environment_pk: int) -> str:
 
 
 def progress_of(environment_pk: int) -> float | None:
-    """Return how much of a clone's data is there, from 0 to 1; None if none is being made.
+    """Return the progress of a clone, from 0 to 1; None if the database is not a clone in progress.
 
-    By the sizes on disk, so it is an estimate: below 1 until the clone is ready. None also while
-    a server does not answer.
+    An estimate from the sizes on disk, below 1 until the clone is ready. Also None while a server
+    does not answer.
     """
     database = (
         Database.unscoped.select_related("cluster", "copy_source__cluster")
@@ -181,7 +181,7 @@ def _claim(scope: Scope) -> Database | None:
         with transaction.atomic():
             database = stock.claim(scope.organization_id, scope.environment_pk)
     except IntegrityError:
-        # Another first request was faster, or the environment was deleted with its organization.
+        # Another request was faster, or the environment was deleted with its organization.
         return _find(scope)
     _ask_for_refill()
     return database
@@ -213,7 +213,7 @@ def _make(scope: Scope) -> Database:
 
 
 def _cut_off_after_commit(database: Database) -> None:
-    # A function: Django logs the name of one that fails, which a partial does not have.
+    # Not a partial: Django logs the name of a function that fails, and a partial has none.
     def cut_off() -> None:
         cache.CACHE.forget(database.dbname)
         tenant_databases.set_login(database, allowed=False)

@@ -18,10 +18,11 @@ log = structlog.get_logger(__name__)
 
 
 def retire(database: Database, *, roles: Sequence[str], keep_hours: int | None = None) -> None:
-    """Keep the database that the row named before the change, by default SQL_RETIRED_KEEP_HOURS.
+    """Keep the database that the row named before a switch, by default ZSQL_RETIRED_KEEP_HOURS.
 
-    roles: those to drop with it; none where they live on. Where they end, what was kept there
-    before for their sake drops them, too: the last one can.
+    roles: the roles to drop with it; empty if the environment still uses them on this cluster.
+    Otherwise they are also added to the environment's databases that are already kept there: only
+    the last database to be dropped can drop the roles.
     """
     if roles:
         # unscoped: of the row's own environment
@@ -39,20 +40,20 @@ def retire(database: Database, *, roles: Sequence[str], keep_hours: int | None =
 
 
 def drop_due(*, now: datetime) -> int:
-    """Drop what was kept long enough; return how many. What fails is tried later."""
+    """Drop databases that were kept long enough; return their number. Failures are retried."""
     due = RetiredDatabase.unscoped.filter(drop_after__lte=now)  # unscoped: housekeeping
     return _drop(due)
 
 
 def drop_of_environment(environment_pk: int) -> None:
-    """Drop what is kept of a deleted environment. Raises EngineUnavailable."""
+    """Drop the kept databases of a deleted environment. Raises EngineUnavailable."""
     rows = RetiredDatabase.unscoped.filter(environment_id=environment_pk)  # unscoped: by key
     for retired in rows.select_related("cluster"):
         _drop_one(retired)
 
 
 def drop_at(cluster: Cluster, dbname: str) -> None:
-    """Drop a kept database of that name, whose place is needed again. Raises EngineUnavailable."""
+    """Drop a kept database, because its name is needed again. Raises EngineUnavailable."""
     rows = RetiredDatabase.unscoped.filter(cluster=cluster, dbname=dbname)  # unscoped: by name
     for retired in rows.select_related("cluster"):
         _drop_one(retired)
@@ -71,7 +72,7 @@ def _drop(rows: QuerySet[RetiredDatabase]) -> int:
 
 
 def is_kept_at(cluster: Cluster, environment_pk: int | None) -> bool:
-    """True if a database of an environment is kept on a cluster, which needs the roles there."""
+    """True if a database of an environment, and therefore its roles, are kept on a cluster."""
     # unscoped: by key
     rows = RetiredDatabase.unscoped.filter(cluster=cluster, environment_id=environment_pk)
     return rows.exists()
@@ -90,7 +91,7 @@ def _drop_one(retired: RetiredDatabase) -> None:
 
 
 def _is_used_at(cluster: Cluster, environment_pk: int) -> bool:
-    """True if an environment needs its roles on a cluster, or is about to."""
+    """True if an environment needs its roles on a cluster, now or after a move."""
     there = Q(cluster=cluster) | Q(moving_to=cluster)
     # unscoped: by key
     rows = Database.unscoped.filter(there, environment_id=environment_pk)

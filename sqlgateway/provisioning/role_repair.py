@@ -1,9 +1,11 @@
-"""Restore a role that its tenant changed, and keep it so while the gateway logs in.
+"""Restore a role that its tenant changed, and keep it unchanged while the gateway logs in.
 
-A role, also a reader's, can change its own password and settings and drop its privileges (DROP
-OWNED); all users of an organization log in as the same three roles. Two concurrent changes of one
-role fail in PostgreSQL ("tuple concurrently updated"), and a tenant can repeat its change as fast
-as it is undone. So a repair locks the role's row first: a session that changes it waits, and fails.
+Any role, even a reader's, can change its own password and settings, and drop its privileges (DROP
+OWNED). All users of an organization share the three roles.
+
+In PostgreSQL one of two concurrent changes of a role fails ("tuple concurrently updated"), and a
+tenant can repeat its change in a loop. So a repair locks the role's row in pg_authid first: a
+session that changes the role waits, and then fails.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +26,7 @@ from sqlgateway.models import Database
 from sqlgateway.provisioning.clusters import administer
 from sqlgateway.provisioning.placements import Login, Placement, placement_of
 
-# Against a tenant that changes its role in a loop; one attempt nearly always suffices.
+# More than one only if a tenant changes its role in a loop.
 ATTEMPTS: Final = 8
 # A tenant's open transaction can hold the row for as long as a request may run.
 BEGIN: Final = "BEGIN; SET LOCAL lock_timeout = '300ms'"
@@ -47,10 +49,9 @@ log = structlog.get_logger(__name__)
 
 
 def repair(login: Login) -> None:
-    """Restore a role if it was changed, to what the row says now.
+    """Restore a role as the database's row describes it, if it was changed.
 
-    Raises NotFound (the database is not the environment's any more), DatabaseNotReady,
-    EngineUnavailable.
+    Raises NotFound (the database is no longer in use), DatabaseNotReady, EngineUnavailable.
     """
     with intact(login):
         pass
@@ -60,12 +61,11 @@ def repair(login: Login) -> None:
 def intact(login: Login) -> Iterator[Placement]:
     """Restore a role if it was changed, and keep it from changing while the block runs.
 
-    Yield the placement as it is: the passwords may have been rotated since the login was read. The
-    row of the database is locked, so that only one process repairs its roles at a time, and none
-    while it is moved or deleted or its passwords are rotated.
+    Yield the present placement: the passwords may have been rotated since the login was read. The
+    database's row is locked, so that only one process repairs its roles at a time, and not while
+    the database is being moved or deleted, or its passwords rotated.
 
-    Raises NotFound (the database is not the environment's any more), DatabaseNotReady,
-    EngineUnavailable.
+    Raises NotFound (the database is no longer in use), DatabaseNotReady, EngineUnavailable.
     """
     with transaction.atomic():
         database = _locked_row(login)
@@ -97,7 +97,7 @@ def _locked_row(login: Login) -> Database:
 
 
 def _lock_intact(connection: psycopg.Connection, database: Database, login: Login) -> None:
-    """Restore and lock the role, in a transaction that is left open."""
+    """Restore and lock the role, in a transaction that stays open."""
     expected = login.expected
     for _ in range(ATTEMPTS):
         try:
@@ -122,7 +122,7 @@ def _lock_intact(connection: psycopg.Connection, database: Database, login: Logi
 
 
 def begin_locked(connection: psycopg.Connection, users: Sequence[str]) -> None:
-    """Begin a transaction that alone changes these roles.
+    """Begin a transaction that locks these roles.
 
     Raises one of LOST_RACES while a tenant changes one of them.
     """
@@ -131,7 +131,7 @@ def begin_locked(connection: psycopg.Connection, users: Sequence[str]) -> None:
 
 
 def end_changes(connection: psycopg.Connection, database: Database, lost: psycopg.Error) -> None:
-    """End the transaction that lost to a tenant's, and the tenant's sessions that change a role."""
+    """Roll back after a conflict, and terminate the tenant's sessions that change a role."""
     connection.execute("ROLLBACK")
     connection.execute(END_CHANGES, [list(database.roles.values())])
     log.info("sql_role_contended", database=database.pk, kind=type(lost).__name__)

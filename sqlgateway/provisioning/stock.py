@@ -32,25 +32,25 @@ def new_row(cluster: Cluster) -> Database:
 
 
 def refill(wanted: int | None = None) -> int:
-    """Fill the stock up to ``wanted`` (by default SQL_STOCK); return how many were created.
+    """Create databases until the stock has ``wanted`` (by default ZSQL_STOCK); return their number.
 
-    Databases left unfinished by a crash come first. Several calls may run at once, each with its
-    own rows.
-    Raises EngineUnavailable if a cluster does not answer, after the others have their databases.
+    Databases that a crash left unfinished are completed first. Concurrent calls work on different
+    rows.
+    Raises EngineUnavailable at the end if a cluster did not answer.
     """
     made = 0
-    away: set[int] = set()
-    while _finish_one(away):
+    unreachable: set[int] = set()
+    while _finish_one(unreachable):
         made += 1
     goal = settings.SQL.stock if wanted is None else wanted
     while _missing(goal) > 0:
-        target = emptiest(without=away)
+        target = emptiest(without=unreachable)
         new_row(target).save(force_insert=True)
-        if _finish_one(away):
+        if _finish_one(unreachable):
             made += 1
-        elif target.pk not in away:
+        elif target.pk not in unreachable:
             break
-    if away:
+    if unreachable:
         raise EngineUnavailable("A cluster does not answer.")
     return made
 
@@ -63,8 +63,8 @@ def size() -> int:
 def claim(organization_id: int, environment_pk: int) -> Database | None:
     """Assign a database of the stock to the environment; None if the stock is empty.
 
-    One short transaction that never waits for other claims.
-    Raises django.db.IntegrityError when the environment has one already.
+    Does not wait for concurrent claims.
+    Raises django.db.IntegrityError if the environment already has a database.
     """
     with transaction.atomic():
         database = _ready().select_for_update(skip_locked=True, of=("self",)).order_by("id").first()
@@ -86,24 +86,26 @@ def _missing(goal: int) -> int:
     return goal - size()
 
 
-def _finish_one(away: set[int]) -> bool:
-    """Finish one unclaimed row that no other process works on; False without one.
+def _finish_one(unreachable: set[int]) -> bool:
+    """Create the database of one prepared row; False if there is no such row.
 
-    away: keys of clusters that did not answer; one that does not now is added.
+    unreachable: keys of clusters that did not answer, to which this adds others.
     """
     while True:
         with transaction.atomic():
             rows = Database.unscoped.select_related("cluster").filter(  # unscoped: no tenant yet
                 state=Database.State.PREPARING, environment=None, cluster__state=Cluster.State.OPEN
             )
-            rows = rows.exclude(cluster__in=away).select_for_update(skip_locked=True, of=("self",))
+            rows = rows.exclude(cluster__in=unreachable).select_for_update(
+                skip_locked=True, of=("self",)
+            )
             database = rows.order_by("id").first()
             if database is None:
                 return False
             try:
                 tenant_databases.create(database)
             except EngineUnavailable:
-                away.add(database.cluster_id)
+                unreachable.add(database.cluster_id)
                 continue
             database.state = Database.State.STOCK
             database.save(update_fields=["state", "hardening"])

@@ -1,4 +1,4 @@
-"""Create and drop a database on its cluster; both can be repeated after a crash."""
+"""Create and drop databases on clusters; safe to repeat after a crash."""
 
 import time
 from collections.abc import Sequence
@@ -29,10 +29,10 @@ from sqlgateway.provisioning import names
 from sqlgateway.provisioning.clusters import Address, address_of, administer
 
 TEMPLATE: Final = f"zonal_template_{hardening.VERSION}"
-# Time for statements at work to end by themselves before a database moves.
-PATIENCE_S: Final = 5.0
+# How long running statements may take to end before a database is moved.
+GRACE_S: Final = 5.0
 POLL_S: Final = 0.05
-# A role that may not log in keeps the sessions that it has.
+# NOLOGIN does not end a role's sessions.
 END_SESSIONS: Final = (
     "SELECT CASE WHEN state = 'idle' OR %s THEN pg_terminate_backend(pid) END"
     " FROM pg_stat_activity WHERE usename = ANY(%s)"
@@ -47,7 +47,7 @@ log = structlog.get_logger(__name__)
 def create(database: Database) -> None:
     """Create the row's database and roles, hardened and open for logins.
 
-    The row is in PREPARING, so an existing database of its name is unfinished and is dropped.
+    An existing database of this name is unfinished, because the row is not in use; it is dropped.
     Raises EngineUnavailable.
     """
     started = time.monotonic()
@@ -68,13 +68,13 @@ def create(database: Database) -> None:
 
 
 def harden(address: Address, database: Database, *, catalog: bool, is_new: bool = False) -> None:
-    """Grant the roles their privileges; with ``catalog`` revoke those of PUBLIC as well.
+    """Grant the roles their privileges; with ``catalog`` also revoke those of PUBLIC.
 
-    The only time a superuser connects to a tenant's database: GRANT and REVOKE run none of the
-    tenant's code, and every name is resolved in pg_catalog alone.
+    A superuser connects to the database for this. That is safe because GRANT and REVOKE do not run
+    code of the tenant, and names are resolved only in pg_catalog.
 
-    is_new: no tenant has used the database, so none depends on what later versions restrict. Others
-    get the connection limits of the settings, too.
+    is_new: no tenant has used the database, so restrictions of later versions break nothing. Other
+    databases get the connection limits of the settings.
     """
     with administer(address, database.dbname) as inside:
         if catalog:
@@ -99,9 +99,9 @@ def drop(database: Database) -> None:
 
 
 def set_login(database: Database, *, allowed: bool) -> None:
-    """Allow or forbid the tenant's logins; forbidding ends open connections.
+    """Allow or forbid the tenant's logins; forbidding also ends open sessions.
 
-    A database that is yet to be copied has no roles.
+    Roles that do not exist yet, before a copy, are skipped.
     Raises EngineUnavailable.
     """
     words = sql.SQL("LOGIN" if allowed else "NOLOGIN")
@@ -120,7 +120,7 @@ def set_login(database: Database, *, allowed: bool) -> None:
 
 
 def set_open(database: Database, *, is_open: bool) -> None:
-    """Let roles, the administrator too, connect to a database, or none of them.
+    """Allow or forbid connections to a database, including the administrator's.
 
     Raises EngineUnavailable.
     """
@@ -129,12 +129,13 @@ def set_open(database: Database, *, is_open: bool) -> None:
 
 
 def end_sessions(database: Database) -> None:
-    """Let the tenant's roles log in no more and end their sessions, those at work a bit later.
+    """Forbid the tenant's logins, and end its sessions.
 
-    What does not end within PATIENCE_S is terminated, and thereby rolled back.
+    A session that runs a statement has GRACE_S to end; then it is terminated, which rolls back its
+    transaction.
     Raises EngineUnavailable.
     """
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + GRACE_S
     roles = list(database.roles.values())
     with administer(address_of(database.cluster)) as connection:
         for name in roles:
@@ -144,7 +145,7 @@ def end_sessions(database: Database) -> None:
             rows = connection.execute(END_SESSIONS, [is_late, roles]).fetchall()
             if not rows:
                 return
-            if time.monotonic() > deadline + PATIENCE_S:
+            if time.monotonic() > deadline + GRACE_S:
                 raise EngineUnavailable("A session of the tenant does not end.")
             time.sleep(POLL_S)
 
@@ -157,7 +158,7 @@ def set_passwords(database: Database) -> None:
 
 
 def drop_named(cluster: Cluster, dbname: str, roles: Sequence[str]) -> None:
-    """Drop a database and roles that no row describes any more; safe to repeat.
+    """Drop a database and roles by name; safe to repeat.
 
     Raises EngineUnavailable.
     """
@@ -174,10 +175,10 @@ def ensure_template(address: Address) -> None:
 
 
 def _ensure_template(address: Address, connection: psycopg.Connection) -> str | None:
-    """Return the template's name, None on a cluster that cannot copy it.
+    """Create the template if it does not exist; return its name.
 
-    It gets its name only when it is complete. Two processes may create it at once; the second
-    one's is dropped.
+    None on a cluster that cannot copy databases. The template is renamed when it is complete: if
+    two processes create it, the second one's is dropped.
     """
     if not address.can("template"):
         return None
@@ -190,7 +191,7 @@ def _ensure_template(address: Address, connection: psycopg.Connection) -> str | 
     with administer(address, name) as inside:
         harden_catalog(inside)
     _allow_connections(connection, name, allowed=False)
-    # A pooler keeps the connection that has hardened it, and one in use cannot be renamed.
+    # A pooler keeps the connection open, and a database in use cannot be renamed.
     connection.execute(END_OTHERS, [name])
     try:
         connection.execute(
@@ -199,7 +200,7 @@ def _ensure_template(address: Address, connection: psycopg.Connection) -> str | 
             )
         )
     except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
-        # The latter if the other process had not committed the name when ours was checked.
+        # UniqueViolation: the other process had not committed the name when this one checked it.
         _drop_database(connection, name)
     return TEMPLATE
 

@@ -1,4 +1,4 @@
-"""The limits that an operator may give one organization, and what each of them may be."""
+"""The limits that an administrator can set for one organization, and their ranges."""
 
 import reprlib
 from collections.abc import Callable, Mapping
@@ -11,15 +11,15 @@ from django.db import transaction
 from platform_site.lib.errors import Conflict
 from sqlgateway.models import OrganizationQuota
 
-# Limits by name; None is the setting's.
+# Limits by name; None selects the setting's value.
 Values = Mapping[str, int | None]
 Changes = dict[str, dict[str, int | None]]
 
 DEFAULT: Final = "default"
 MAX_STATEMENTS: Final = 10_000
-# A PositiveBigIntegerField holds far more; what is longer is a slip of the hand.
+# A PositiveBigIntegerField allows far more, but such a number is a typing error.
 MAX_VALUE: Final = 2**51 - 1
-# The least of the settings, too: an error or a row has to fit.
+# Also the minimum of the settings: an error or a row must fit.
 MIN_BYTES: Final = 1_024
 
 
@@ -27,9 +27,13 @@ MIN_BYTES: Final = 1_024
 class OwnLimit:
     """One limit, a column of OrganizationQuota.
 
-    setting: what holds for an organization without its own. default: the setting's value. label,
-    unit: for people; a number of things has no unit. help: what it limits. is_capped: an
-    organization cannot have more than the setting allows.
+    name: the column.
+    setting: the setting that applies to organizations without a limit of their own.
+    default: returns the setting's value.
+    label, unit: as the admin shows them; a number of things has no unit.
+    help: what it limits.
+    lowest, highest: the range of values.
+    is_capped: the value cannot exceed the setting's.
     """
 
     name: str
@@ -44,13 +48,13 @@ class OwnLimit:
 
     @property
     def max_value(self) -> int:
-        """What it may be at most."""
+        """The highest value, which for a capped limit depends on the setting."""
         return min(self.highest, self.default()) if self.is_capped else self.highest
 
     def read(self, text: str) -> int | None:
-        """Return the number that a text says, None if it says ``default``.
+        """Return the number in a text, None if the text is ``default``.
 
-        Raises ValueError with a sentence for people.
+        Raises ValueError with a message for the administrator.
         """
         if text == DEFAULT:
             return None
@@ -152,15 +156,15 @@ LIMITS: Final = (
 
 
 def own_of(quota: OrganizationQuota | None) -> Values:
-    """Return the own limits by name, of a row or of an organization that has no row."""
+    """Return an organization's own limits by name. quota: None if it has no row."""
     return {limit.name: getattr(quota, limit.name, None) for limit in LIMITS}
 
 
 def set_own(organization_id: int, given: Values, *, seen: Values | None = None) -> Changes:
-    """Set limits by name, None to the setting's; return those that changed.
+    """Set limits by name, None for the setting's value; return those that changed.
 
-    seen: all own limits that the caller decided upon.
-    Raises Conflict if they have changed since.
+    seen: all own limits as the caller saw them.
+    Raises Conflict if they have changed since then.
     """
     with transaction.atomic():
         # unscoped: an operator names the tenant
@@ -169,7 +173,7 @@ def set_own(organization_id: int, given: Values, *, seen: Values | None = None) 
         changed = checked(own_of(row), given, seen=seen)
         if changed and row is None:
             row, is_new = rows.get_or_create(organization_id=organization_id)
-            # Unless another one was quicker.
+            # Another process may have created the row first.
             changed = changed if is_new else checked(own_of(row), given, seen=seen)
         for name in changed:
             setattr(row, name, given[name])
@@ -179,9 +183,9 @@ def set_own(organization_id: int, given: Values, *, seen: Values | None = None) 
 
 
 def checked(own: Values, given: Values, *, seen: Values | None) -> Changes:
-    """Return what would change, as the audit trail keeps it.
+    """Return the changes in the form of the audit trail.
 
-    Raises Conflict if anything would, and the own limits are not those that were seen.
+    Raises Conflict if there are changes, and the own limits differ from ``seen``.
     """
     changed = {
         name: {"from": own[name], "to": value}

@@ -1,4 +1,7 @@
-"""What an organization may use: disk for each environment, environments, statements, requests."""
+"""The limits in effect for an organization, and its quota of disk.
+
+A task measures the databases, and stops the growth of those above the quota.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,10 +30,12 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """disk_bytes: of each environment's database. environments: of the organization.
+    """The limits in effect for an organization.
 
-    statements: its own limit of those that run at once in a web process; None: the settings' hold.
-    limits: of one request.
+    disk_bytes: the size of each environment's database.
+    environments: the number of environments.
+    statements: the requests that run concurrently in a web process; None: the settings' limits.
+    limits: limits of one request.
     """
 
     disk_bytes: int
@@ -40,7 +45,7 @@ class Quota:
 
 
 def quota_of(organization_id: int) -> Quota:
-    """Return an organization's own limits, where it has some, else the settings'."""
+    """Return an organization's limits: its own, or those of the settings."""
     # the organization's own row
     own = OrganizationQuota.scoped.within_organization(organization_id).first()
     return _resolved(own)
@@ -52,9 +57,9 @@ def environment_limit(organization_id: int) -> int:
 
 
 def measure_all(*, now: datetime) -> None:
-    """Read the size of every environment's database, and stop or permit its growth.
+    """Measure every environment's database, and stop or permit its growth.
 
-    A cluster that does not answer does not keep the others waiting for long.
+    A cluster that does not answer is skipped.
     """
     own = {row.organization_id: row for row in OrganizationQuota.unscoped.all()}  # unscoped: all
     for cluster in Cluster.objects.exclude(state=Cluster.State.CLOSED):
@@ -81,7 +86,7 @@ def measure(database: Database, *, now: datetime) -> None:
 
 
 def release(database: Database) -> None:
-    """Let a database grow, whatever its size; the next measurement decides again.
+    """Permit a database to grow until the next measurement, whatever its size.
 
     Raises EngineUnavailable.
     """
@@ -101,7 +106,7 @@ def _resolved(own: OrganizationQuota | None) -> Quota:
 
 
 def size_of(database: Database) -> int:
-    """Return the size of a database on disk, in bytes; 0 if it is not there.
+    """Return the size of a database on disk, in bytes; 0 if it does not exist.
 
     Raises EngineUnavailable.
     """
@@ -118,12 +123,12 @@ def _apply(database: Database, size_bytes: int, quota: Quota, *, now: datetime) 
     is_over = size_bytes > quota.disk_bytes
     try:
         if is_over:
-            # Each time: tables may have been created by a transaction that was open before.
+            # Each time, because transactions that were open may have created tables.
             _guard(database)
         elif database.is_over_quota:
             release(database)
     except (EngineUnavailable, psycopg.Error) as exc:
-        # The next measurement tries again; the row keeps what holds.
+        # The next measurement tries again; the row keeps the present state.
         log.warning("sql_quota_not_applied", database=database.pk, kind=type(exc).__name__)
         is_over = database.is_over_quota
     if is_over != database.is_over_quota:

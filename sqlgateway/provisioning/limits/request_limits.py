@@ -1,4 +1,4 @@
-"""How much one request of an organization may use: its own limits below the settings'."""
+"""Limits of one request: the lower of an organization's own limit and the setting."""
 
 from dataclasses import dataclass
 from typing import Final, Self
@@ -10,10 +10,10 @@ from sqlgateway.models import OrganizationQuota
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """An organization's own limits of a request; None is the setting's, and none raises it.
+    """An organization's own limits of a request; None selects the setting's value.
 
-    What a process may hold in memory is counted with the settings' (sqlgateway/checks.py), which is
-    why they are looked at each time: one that was lowered also holds for those who had more.
+    A process's memory is planned with the settings' values (sqlgateway/checks.py). So an own limit
+    never exceeds the setting, also if the setting was lowered later.
     """
 
     own_timeout_ms: int | None = None
@@ -24,7 +24,7 @@ class RequestLimits:
 
     @classmethod
     def of(cls, quota: OrganizationQuota | None) -> Self:
-        """Return those of an organization's row, or of one that has no row."""
+        """Return the limits of an organization. quota: None if it has no row."""
         if quota is None:
             return cls()
         return cls(
@@ -36,10 +36,10 @@ class RequestLimits:
         )
 
     def timeout_ms(self, limit_ms: int) -> int:
-        """Return how long a request may run for which a setting allows so long.
+        """Return the lower of a setting (``limit_ms``) and the organization's own limit.
 
-        The own limit is that of any request, so it is never above ZSQL_TIMEOUT_MS, in streams and
-        imports too.
+        An own limit applies to every kind of request. It never exceeds ZSQL_TIMEOUT_MS, also for
+        streams and imports.
         """
         if self.own_timeout_ms is None:
             return limit_ms
@@ -61,7 +61,7 @@ class RequestLimits:
         return _lower(settings.SQL.import_limit_bytes, self.own_import_bytes)
 
     def body_bytes(self, limit_bytes: int) -> int:
-        """Return how long the JSON body of a view may be that allows so many bytes."""
+        """Return the lower of a view's limit (``limit_bytes``) and the organization's own."""
         return _lower(limit_bytes, self.own_body_bytes)
 
 
@@ -69,5 +69,5 @@ def _lower(setting: int, own: int | None) -> int:
     return setting if own is None else min(setting, own)
 
 
-# Of an organization that has none of its own.
+# The limits of an organization without limits of its own.
 NO_LIMITS: Final = RequestLimits()
