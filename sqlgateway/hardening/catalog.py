@@ -1,11 +1,14 @@
-"""Privileges revoked from PUBLIC: views of the server, and ways around a role's own rights."""
+"""Revoke privileges on the server's catalogues from PUBLIC.
+
+They would show other tenants, or let a role do more than its own rights permit.
+"""
 
 from typing import Final
 
 import psycopg
 
-# Shared by all databases of the server, or about all its sessions. Every catalogue marked
-# relisshared is revoked as well, whatever later versions add.
+# Relations that all databases of the server share, or that describe all of its sessions. Catalogues
+# marked relisshared are revoked as well, also those that later versions add.
 RELATIONS: Final = (
     *("pg_roles", "pg_user", "pg_shadow", "pg_group", "pg_locks", "pg_prepared_xacts"),
     *("pg_stat_activity", "pg_stat_database", "pg_stat_database_conflicts", "pg_stat_ssl"),
@@ -21,7 +24,7 @@ FUNCTIONS: Final = (
     # Other sessions and databases.
     *("pg_stat_get_activity", "pg_stat_get_backend\\_%", "pg_stat_get_db\\_%", "pg_lock_status"),
     *("pg_stat_get_progress_info", "pg_stat_get_wal%", "pg_stat_get_subscription%"),
-    # Of the whole server: their views are revoked as well.
+    # About the whole server; the views that use them are revoked as well.
     *("pg_stat_get_io", "pg_stat_get_bgwriter\\_%", "pg_stat_get_checkpointer\\_%"),
     *("pg_stat_get_buf\\_%", "pg_stat_get_slru", "pg_stat_get_archiver", "pg_tablespace_size"),
     *("pg_stat_get_replication_slot", "pg_get_replication_slots", "pg_prepared_xact"),
@@ -71,7 +74,7 @@ $hardening$
 
 
 def harden_catalog(connection: psycopg.Connection) -> None:
-    """Revoke these from PUBLIC in the database of the administrator's connection."""
+    """Revoke the privileges in the database of the administrator's connection."""
     with connection.transaction():
         for name, values in (("relations", RELATIONS), ("functions", FUNCTIONS)):
             connection.execute(

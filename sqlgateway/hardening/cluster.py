@@ -7,9 +7,10 @@ import psycopg
 
 # Older servers have published security holes that a tenant could use (2026-11).
 FLOORS: Final = {15: 150020, 16: 160016, 17: 170012, 18: 180007}
-# A role's new verifier is compared with the empty password, with as many iterations as it names.
+# ALTER ROLE compares a new verifier with the empty password, with the verifier's number of
+# iterations. Since this version that can be interrupted.
 INTERRUPTS_SCRAM: Final = 160000
-# They reach other servers, the server's files, or the operating system.
+# Extensions that access other servers, the server's files, or the operating system.
 FORBIDDEN: Final = (
     *("dblink", "postgres_fdw", "file_fdw", "adminpack", "plpython3u", "plperlu", "pltclu"),
 )
@@ -28,7 +29,7 @@ WANTED: Final = {
 
 
 def version_complaint(version: int) -> str | None:
-    """Return a sentence if a server (such as 180006) lacks security fixes, else ''."""
+    """Return a sentence if a version (such as 180006) lacks security fixes, otherwise None."""
     floor = FLOORS.get(version // 10000)
     if floor is None:
         return f"PostgreSQL {version // 10000} is not among 15 to 18."
@@ -56,7 +57,7 @@ def complaints(connection: psycopg.Connection) -> Iterator[str]:
 
 
 def close_to_public(connection: psycopg.Connection) -> None:
-    """Keep tenants' roles out of the databases that every server has."""
+    """Forbid tenants' roles to connect to the databases that every server has."""
     connection.execute("REVOKE ALL ON DATABASE postgres, template1, template0 FROM PUBLIC")
 
 

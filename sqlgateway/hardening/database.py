@@ -9,8 +9,8 @@ from psycopg import sql
 
 from platform_site.lib.permissions import Role
 
-# Inside the database. Schema public belongs to pg_database_owner, which is no tenant's role; zonal
-# to the platform, from the beginning, or an admin could make it and own what is put into it.
+# Inside the database. Schema public belongs to pg_database_owner, which is not a tenant's role. The
+# schema zonal is created now, because an admin that creates it would own its contents.
 INSIDE: Final = sql.SQL(
     """
     CREATE SCHEMA IF NOT EXISTS zonal;
@@ -19,8 +19,8 @@ INSIDE: Final = sql.SQL(
     GRANT USAGE ON LANGUAGE plpgsql, sql TO {admin};
     """
 )
-# Default privileges. Readers' are granted to PUBLIC, which here is the three roles: a role can drop
-# its own entries (DROP OWNED), and all readers of an organization share one role.
+# Default privileges. Those of readers are granted to PUBLIC, which is the three roles here: a role
+# can drop its own entries (DROP OWNED), and all readers of an organization share one role.
 DEFAULTS: Final = sql.SQL(
     """
     ALTER DEFAULT PRIVILEGES FOR ROLE {admin} GRANT USAGE ON SCHEMAS TO PUBLIC;
@@ -35,17 +35,17 @@ OPERATORS_DEFAULTS: Final = sql.SQL(
     ALTER DEFAULT PRIVILEGES FOR ROLE {admin} GRANT USAGE, SELECT ON SEQUENCES TO {operator};
     """
 )
-# A function that runs with its owner's privileges (SECURITY DEFINER) may write. So readers cannot
-# call an admin's functions until they are granted; operators, who write anyway, can: a table's
-# defaults and constraints call functions as the role that writes. Not limited to a schema: such a
-# REVOKE would take nothing from the general default.
+# A function that runs with its owner's privileges (SECURITY DEFINER) may write, so readers cannot
+# call an admin's functions until they are granted. Operators can: defaults and constraints of a
+# table call functions as the role that writes. Not limited to a schema, because such a REVOKE would
+# not change the general default.
 FUNCTIONS: Final = sql.SQL(
     """
     ALTER DEFAULT PRIVILEGES FOR ROLE {admin} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
     ALTER DEFAULT PRIVILEGES FOR ROLE {admin} GRANT EXECUTE ON FUNCTIONS TO {operator};
     """
 )
-# On the database itself, from a connection to another one.
+# On the database itself, from a connection to another database.
 ACCESS: Final = sql.SQL(
     """
     REVOKE ALL ON DATABASE {db} FROM PUBLIC;
@@ -58,7 +58,7 @@ ACCESS: Final = sql.SQL(
 
 
 def grant_access(connection: psycopg.Connection, dbname: str, roles: Mapping[Role, str]) -> None:
-    """Let exactly the three roles connect; called from a connection to another database."""
+    """Let only the three roles connect; called on a connection to another database."""
     connection.execute(ACCESS.format(db=sql.Identifier(dbname), **_identifiers(roles)))
 
 
@@ -71,15 +71,15 @@ def grant_inside(connection: psycopg.Connection, roles: Mapping[Role, str]) -> N
 def restrict_functions(connection: psycopg.Connection, roles: Mapping[Role, str]) -> None:
     """Keep readers from calling an admin's future functions; for new databases only.
 
-    In an older one readers may depend on functions that its admin has yet to make.
+    In an older database readers may rely on functions that its admin will create.
     """
     connection.execute(FUNCTIONS.format(**_identifiers(roles)))
 
 
 def restore_defaults(connection: psycopg.Connection, roles: Mapping[Role, str], role: Role) -> None:
-    """Restore the default privileges that a role dropped, and none that an admin revoked.
+    """Restore the default privileges that a role dropped, but not those that an admin revoked.
 
-    An admin that dropped its own (DROP OWNED) dropped everybody's, and all its functions.
+    An admin that drops its own (DROP OWNED) drops those of all roles, and all of its functions.
     """
     if role == "operator":
         connection.execute(OPERATORS_DEFAULTS.format(**_identifiers(roles)))
@@ -89,7 +89,7 @@ def restore_defaults(connection: psycopg.Connection, roles: Mapping[Role, str], 
 
 
 def open_database(connection: psycopg.Connection, dbname: str) -> None:
-    """Allow as many connections as a tenant may have; before this only a superuser connects."""
+    """Set the limit of connections; until then only a superuser can connect."""
     connection.execute(
         sql.SQL("ALTER DATABASE {} CONNECTION LIMIT {}").format(
             sql.Identifier(dbname), sql.Literal(settings.SQL.database_connections)

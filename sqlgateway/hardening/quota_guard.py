@@ -1,17 +1,19 @@
-"""Stop a database from growing, also against its own admin, who owns the tables.
+"""Stop a database from growing, even if its admin, who owns the tables, resists.
 
-Privileges do not bind an owner, who can grant them to itself again, and settings can be set. So
-while an environment is over its disk quota every table has a trigger before INSERT and UPDATE, and
-an event trigger refuses DDL but DROP. Both belong to the platform: the tenant can neither drop nor
-disable them, since that is DDL. DELETE, TRUNCATE, DROP and VACUUM go on.
+Revoked privileges are not enough, because an owner can grant them to itself again; a session can
+change settings as well. So while an environment is over its disk quota, every table has a trigger
+before INSERT and UPDATE, and an event trigger refuses DDL except DROP. Both belong to the platform.
+The tenant can neither drop nor disable them, because that is DDL. DELETE, TRUNCATE, DROP and VACUUM
+are allowed.
 
-The platform's own tables take the record of a DELETE with an Idempotency-Key. The tenant may write
-them too, so they may grow by a limited number of bytes while the guard is there.
+The platform's own tables must accept the record of a DELETE with an Idempotency-Key. The tenant can
+write to them, so they may grow by a limited number of bytes.
 
-The functions' search_path is their own, or operators of the tenant would decide. Only the
-platform may make triggers of them, or a table would look guarded by a trigger that never fires.
+The functions have a search_path of their own, so that they do not use operators of the tenant. Only
+the platform may create triggers with them: otherwise a tenant could create a trigger that never
+fires, and its table would seem to be guarded.
 
-Creating a trigger runs no code of the tenant.
+Creating a trigger does not run code of the tenant.
 """
 
 import time
@@ -26,10 +28,10 @@ from sqlgateway.provisioning.names import ROLE_PREFIX
 SQLSTATE: Final = "ZQ001"
 NAME: Final = "zonal_over_quota"
 PLATFORM_SCHEMA: Final = "zonal"
-# By which the platform's own tables may grow: thousands of usual records.
+# Bytes by which each of the platform's own tables may grow: thousands of usual records.
 ALLOWANCE_BYTES: Final = 16 * 1024 * 1024
-# In pg_catalog, so that no dump holds them and no tenant can replace them. A trigger with an
-# argument, for each row, permits its table to grow to that size.
+# In pg_catalog, so that dumps do not contain the functions and tenants cannot replace them. A row
+# trigger with an argument permits its table to grow to that size.
 REFUSAL: Final = f"""
 CREATE OR REPLACE FUNCTION pg_catalog.{NAME}() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog AS $$
@@ -56,7 +58,7 @@ BEGIN
     END IF;
 END $$
 """
-# At once, also where a lock keeps a trigger from being dropped.
+# Takes effect immediately, also where a lock prevents a trigger from being dropped.
 PERMISSION: Final = f"""
 CREATE OR REPLACE FUNCTION pg_catalog.{NAME}() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -68,8 +70,8 @@ CREATE_EVENT_TRIGGER: Final = (
     f"CREATE EVENT TRIGGER {NAME} ON ddl_command_start EXECUTE FUNCTION pg_catalog.{NAME}_ddl()"
 )
 HAS_EVENT_TRIGGER: Final = "SELECT FROM pg_event_trigger WHERE evtname = %s"
-# A tenant can make a schema of the platform's name before the platform does; its tables are no
-# part of what may grow.
+# A tenant can create a schema of the platform's name before the platform does; tables of tenants in
+# it must not grow.
 TABLES: Final = """
 SELECT relation.oid::regclass::text, pg_total_relation_size(relation.oid),
     schema.nspname = %(platform)s
@@ -89,38 +91,39 @@ GUARD: Final = (
     " FOR EACH {level} EXECUTE FUNCTION pg_catalog.{name}({argument});"
     " ALTER TABLE ONLY {table} ENABLE ALWAYS TRIGGER {name}"
 )
-# A tenant that is over its quota must not keep a table from being guarded by writing to it.
+# A tenant over its quota must not prevent a trigger by writing to the table all the time.
 END_WRITERS: Final = """
 SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE relation = %s::regclass AND datname = current_database() AND pid <> pg_backend_pid()
     AND backend_type = 'client backend' AND mode NOT IN ('AccessShareLock', 'RowShareLock')
 """
 LOCK_TIMEOUT: Final = "SET lock_timeout = '1s'"
-# For all tables: locks of one tenant must not delay the measurement of the others for longer.
+# For all tables of a database: locks of one tenant must not delay the measurement of others.
 BUDGET_S: Final = 10.0
 
 log = structlog.get_logger(__name__)
 
 
 def impose(inside: psycopg.Connection) -> bool:
-    """Guard the administrator's present database; False if it is incomplete: repeat it then.
+    """Guard the database of the administrator's connection.
 
-    A session that writes to a table, and keeps it from being guarded, is terminated.
-    Tables that were made since the last call are guarded too.
+    Tables that were created since the last call are guarded as well. A session that writes to a
+    table, and so prevents its trigger, is terminated.
+    Returns False if tables are missing; the caller should try again.
     """
     inside.execute(REFUSAL.encode())
     inside.execute(DDL_REFUSAL.encode())
     inside.execute(OWN.encode())
-    # First, so that no table is made any more while the existing ones are guarded.
+    # First, so that no table is created while the existing ones are guarded.
     if inside.execute(HAS_EVENT_TRIGGER, [NAME]).fetchone() is None:
         inside.execute(CREATE_EVENT_TRIGGER.encode())
     return _each(inside, GUARD, guarded=False, ends_writers=True)
 
 
 def lift(inside: psycopg.Connection) -> bool:
-    """Let the database grow again; False if a trigger could not be dropped yet, which is harmless.
+    """Permit the database to grow again; do nothing if it is not guarded.
 
-    Does nothing where there is no guard.
+    Returns False if triggers could not be dropped yet; they have no effect.
     """
     inside.execute(f"DROP EVENT TRIGGER IF EXISTS {NAME}".encode())
     if inside.execute("SELECT FROM pg_proc WHERE proname = %s", [NAME]).fetchone() is None:

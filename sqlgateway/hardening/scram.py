@@ -1,9 +1,9 @@
-"""SCRAM verifiers and login keys of tenants' roles, derived from the password alone.
+"""SCRAM verifiers and login keys of tenants' roles, derived from their passwords.
 
-A role can replace its own verifier, iteration count included, and a client that logs in by password
-computes as many iterations as the server names: 2^31 of them keep a thread busy for an hour. So the
-gateway logs in by keys that it has computed before, for which libpq asks for no iterations (since
-version 18), and every verifier but the expected one is refused at once.
+A role can replace its own verifier and its number of iterations, and a client that logs in with a
+password computes the number of iterations that the server sends: 2^31 occupy a thread for an hour.
+So the gateway logs in with keys that it has computed before. With them libpq (since version 18)
+computes no iterations, and a login with any other verifier than the expected one fails immediately.
 """
 
 import base64
@@ -13,16 +13,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-# PostgreSQL's default. The passwords have 192 random bits and would need none.
+# PostgreSQL's default; more are not needed, because passwords have 192 random bits.
 ITERATIONS: Final = 4096
 SALT_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Scram:
-    """What the two sides of a login hold (RFC 5802, section 3).
+    """The secrets of the server and the client (RFC 5802, section 3).
 
-    verifier: for pg_authid.rolpassword. client_key, server_key: libpq's connection keywords.
+    verifier: for pg_authid.rolpassword.
+    client_key, server_key: for libpq's keywords scram_client_key and scram_server_key.
     """
 
     verifier: str = field(repr=False)
@@ -32,7 +33,7 @@ class Scram:
 
 @lru_cache(maxsize=4096)
 def scram_of(user: str, password: str) -> Scram:
-    """Return a role's verifier and keys; always the same for the same arguments."""
+    """Return a role's verifier and keys, which depend only on the arguments."""
     secret = password.encode()
     salt = hmac.digest(secret, b"zonal scram salt " + user.encode(), "sha256")[:SALT_BYTES]
     salted = hashlib.pbkdf2_hmac("sha256", secret, salt, ITERATIONS)

@@ -1,4 +1,4 @@
-"""A tenant's role: its attributes, the settings it cannot change itself, and what it did change."""
+"""Create and restore a tenant's roles, and find what their tenant changed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ from sqlgateway.hardening.scram import scram_of
 ATTRIBUTES: Final = sql.SQL(
     "LOGIN NOINHERIT NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
 )
-# Catalogues that all databases share: one query for the roles of many. Default privileges are in a
-# database, but what depends on a role is listed for all of them.
+# Uses catalogues that all databases share, so that one query is enough for roles of many databases.
+# pg_default_acl is not shared, but pg_shdepend lists its entries.
 STATE: Final = """
 SELECT role.rolname, role.rolpassword,
        ARRAY(SELECT split_part(kept, '=', 1)
@@ -35,7 +35,7 @@ END_IDLE: Final = (
 
 
 class RoleDrift(StrEnum):
-    """What of a role its own tenant can change, and has changed."""
+    """A change that a tenant made to its own role."""
 
     PASSWORD = "password"  # noqa: S105  # the kind of change, not a password
     SETTINGS = "settings"
@@ -44,9 +44,10 @@ class RoleDrift(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RoleSpec:
-    """A role as it should be.
+    """The expected state of a role.
 
-    role: what it is for; a reader has no default privileges of its own.
+    user: the role's name on the server.
+    role: its kind; a reader has no default privileges.
     """
 
     user: str
@@ -58,8 +59,8 @@ class RoleSpec:
 def ensure_roles(connection: psycopg.Connection, passwords: Iterable[tuple[str, str]]) -> None:
     """Create the roles, or restore them, each with its password.
 
-    The password is sent as a SCRAM verifier, so that neither the network nor the server's log ever
-    holds it.
+    Passwords are sent as SCRAM verifiers, so that they appear neither on the network nor in the
+    server's log.
     """
     given = list(passwords)
     names = [name for name, _ in given]
@@ -82,7 +83,7 @@ def ensure_roles(connection: psycopg.Connection, passwords: Iterable[tuple[str, 
 def changes_of(
     connection: psycopg.Connection, roles: Sequence[RoleSpec]
 ) -> dict[str, frozenset[RoleDrift]]:
-    """Return what differs from what is expected, by role name; a missing role is left out."""
+    """Return the differences from the expected state by role name, without missing roles."""
     rows = connection.execute(
         STATE, [[role.user for role in roles], [role.dbname for role in roles]]
     ).fetchall()
@@ -102,9 +103,10 @@ def changes_of(
 
 
 def restore_role(connection: psycopg.Connection, expected: RoleSpec) -> None:
-    """Restore the password and settings, in general and in the role's database.
+    """Restore the password and settings of a role, also those for its database.
 
-    LOGIN is no part of it: a tenant cannot change it, and a deleted environment's role lacks it.
+    LOGIN is not restored: a tenant cannot change it, and the roles of a deleted environment must
+    not get it.
     """
     statements = [
         sql.SQL("ALTER ROLE {} IN DATABASE {} RESET ALL").format(
@@ -116,7 +118,7 @@ def restore_role(connection: psycopg.Connection, expected: RoleSpec) -> None:
 
 
 def limit_connections(connection: psycopg.Connection, users: Iterable[str]) -> None:
-    """Set the CONNECTION LIMIT of roles as the settings are now."""
+    """Set the CONNECTION LIMIT of roles to that of the settings."""
     for user in users:
         connection.execute(
             sql.SQL("ALTER ROLE {} CONNECTION LIMIT {}").format(
@@ -126,9 +128,9 @@ def limit_connections(connection: psycopg.Connection, users: Iterable[str]) -> N
 
 
 def end_idle_sessions(connection: psycopg.Connection, user: str) -> None:
-    """End a role's idle sessions, which have the settings that it kept when they began.
+    """End a role's idle sessions, which a pooler would use again.
 
-    A pooler would give them to clients again.
+    They have the role's settings from before the repair.
     """
     connection.execute(END_IDLE, [user])
 
@@ -138,7 +140,7 @@ def _verifier(role: RoleSpec) -> str:
 
 
 def _own(name: str, password: str) -> Iterable[sql.Composable]:
-    """Set what a role may change itself."""
+    """Yield statements that set everything that a role can change itself."""
     role = sql.Identifier(name)
     yield sql.SQL("ALTER ROLE {} PASSWORD {}").format(
         role, sql.Literal(scram_of(name, password).verifier)
@@ -151,9 +153,9 @@ def _own(name: str, password: str) -> Iterable[sql.Composable]:
 
 
 def _settings() -> dict[str, str]:
-    """Return settings that only a superuser may change, so that the tenant cannot.
+    """Return settings that a tenant cannot change, because only a superuser may.
 
-    The server's log must hold no tenant's statements, and no flood of errors may fill it.
+    The server's log must not contain tenants' statements, nor be filled by their errors.
     """
     return {
         "temp_file_limit": f"{settings.SQL.temp_file_limit_kib}kB",

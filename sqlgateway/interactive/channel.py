@@ -1,19 +1,19 @@
-"""From a web process to the one that owns a transaction.
+"""The protocol between a web process and the process that owns a transaction.
 
-Both know the platform's keys, so each message is encrypted and authenticated with them. Against
-replays the owner begins with a nonce that the messages must name, and the answer names the caller's
-own. A caller that hangs up while the owner works is to the owner's statement what a client is that
-goes away. One question and one answer to a connection::
+Messages are encrypted and authenticated with the platform's keys. Against replays, the owner sends
+a nonce that the caller's messages must contain, and the answer must contain the caller's own nonce.
+If the caller closes the connection, the owner treats this as a disconnected client and cancels the
+statement. A connection carries one question and one answer::
 
     owner   -> nonce
     caller  -> encrypted {"purpose", "nonce"}: the proof that it knows the keys
     caller  -> encrypted {"purpose", "nonce", "reply_nonce", "call", ...}
     owner   -> encrypted {"purpose", "nonce": reply_nonce, ...}
 
-A frame is its length in four bytes and then its bytes; it has one deadline, however it arrives.
-Anything on the network can connect. Connections without a proof have places of their own, of which
-a new one takes the oldest's: to keep a caller out, all of them must be taken within the round trip
-of its proof.
+A frame has a length of four bytes, then its bytes; a deadline applies to the whole frame. Any host
+on the network can connect. Connections that have not sent a proof have slots of their own, and a
+new one replaces the oldest. An attacker who wants to keep a caller out must open MAX_UNPROVEN
+connections while the caller's proof is in transit.
 """
 
 import json
@@ -47,7 +47,7 @@ PROOF_LIMIT_BYTES: Final = 1024
 # Encryption makes a message a third longer, and JSON may double it.
 OVERHEAD: Final = 3
 FRAME_MINIMUM_BYTES: Final = 2**16
-# For each frame but the answer, whose time the caller decides.
+# The time of a frame, except the answer, which has the caller's timeout.
 FRAME_S: Final = 3.0
 MAX_CALLERS: Final = 64
 MAX_UNPROVEN: Final = 128
@@ -61,13 +61,13 @@ class OwnerUnavailable(Exception):
 
 
 class CallerGone(Exception):
-    """The client of this request went away before the owner answered."""
+    """The client of this request disconnected before the owner answered."""
 
 
 class Channel:
-    """This process's end, started with its first transaction.
+    """The server of this process, which starts with the first transaction.
 
-    answer: called with a question, in a thread of the connection.
+    answer: called with each question, in the connection's thread.
     """
 
     def __init__(self, answer: Callable[[Message], Message]) -> None:
@@ -77,7 +77,7 @@ class Channel:
         os.register_at_fork(after_in_child=self._forget_listener)
 
     def address(self) -> str:
-        """Return ``host:port`` for other processes; the first call starts to listen."""
+        """Return ``host:port`` for other processes; the first call starts the server."""
         with self._lock:
             if self._server is None:
                 self._server = _Server(self._answer)
@@ -91,7 +91,7 @@ class Channel:
         return self._server is not None and address == self.address()
 
     def _forget_listener(self) -> None:
-        """The parent's listener is not the child's."""
+        """Forget the parent's server in a child process."""
         self._server = None
 
 
@@ -100,7 +100,7 @@ def ask(
 ) -> Message:
     """Ask the owner of a transaction.
 
-    watches_client: hang up when this request's client goes away.
+    watches_client: close the connection when this request's client disconnects.
     Raises OwnerUnavailable, CallerGone.
     """
     host, _, port = address.rpartition(":")
@@ -122,7 +122,7 @@ def ask(
 
 
 def _wait_for_answer(link: socket.socket, timeout_s: float, client_fd: int | None) -> None:
-    """Wait until an answer begins. Raises CallerGone if the client goes away before."""
+    """Wait until the answer begins. Raises CallerGone if the client disconnects before."""
     poll = select.poll()
     poll.register(link, select.POLLIN)
     if client_fd is not None:
@@ -136,36 +136,36 @@ def _wait_for_answer(link: socket.socket, timeout_s: float, client_fd: int | Non
 class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     allow_reuse_address = True
-    # A full queue makes a caller wait for a second.
+    # Large, because a full queue makes callers wait for a second.
     request_queue_size = 8 * MAX_UNPROVEN
 
     def __init__(self, answer: Callable[[Message], Message]) -> None:
         self.answer = answer
         self.places = threading.BoundedSemaphore(MAX_CALLERS)
         self._lock = threading.Lock()
-        # In the order of their arrival.
+        # In the order in which they were accepted.
         self._unproven: dict[socket.socket, None] = {}
         super().__init__((settings.SQL.channel_host, 0), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Take a place for a connection without a proof; the oldest one's if none is free."""
+        """Take a slot for a connection without a proof; close the oldest one if none is free."""
         with self._lock:
             if len(self._unproven) >= MAX_UNPROVEN:
                 oldest = next(iter(self._unproven))
                 del self._unproven[oldest]
-                # Its thread reads the end and closes it.
+                # Its thread then closes it.
                 with suppress(OSError):
                     oldest.shutdown(socket.SHUT_RDWR)
             self._unproven[request] = None
         super().process_request(request, client_address)
 
     def take_caller(self, link: socket.socket) -> bool:
-        """Move a connection with a proof to a caller's place; False if there is none for it."""
+        """Take a caller's slot for a connection with a proof; False if none becomes free."""
         with self._lock:
             if link not in self._unproven:
                 return False
             del self._unproven[link]
-        # Without an answer its caller would take the transaction for lost.
+        # Waits, because a caller without an answer would treat the transaction as lost.
         return self.places.acquire(timeout=FRAME_S)
 
     def shutdown_request(self, request: Any) -> None:
@@ -182,7 +182,7 @@ class _Server(socketserver.ThreadingTCPServer):
             connections.close_all()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log without the traceback's values: they are statements of tenants."""
+        """Log without the traceback, which may contain statements of tenants."""
         log.warning("sql_channel_failed")
 
 
@@ -190,7 +190,7 @@ class _Handler(socketserver.BaseRequestHandler):
     server: _Server
 
     def handle(self) -> None:
-        """Answer one question; without the key there is the nonce and nothing else."""
+        """Answer one question. A caller without the key gets only the nonce."""
         link: socket.socket = self.request
         link.settimeout(FRAME_S)
         nonce = secrets.token_hex(NONCE_BYTES)
@@ -210,7 +210,7 @@ class _Handler(socketserver.BaseRequestHandler):
             question = _open(_receive(link, question_limit(), timeout_s=FRAME_S), QUESTION, nonce)
         except UNREADABLE:
             return
-        # The statement's watchdog looks at it.
+        # The statement's watchdog watches this socket.
         client_presence.set_client_socket(link)
         answer = self.server.answer(question)
         link.settimeout(FRAME_S)
@@ -233,19 +233,20 @@ def _send_frame(link: socket.socket, frame: bytes) -> None:
 
 
 def question_limit() -> int:
-    """Return the longest frame of a question, in bytes."""
+    """Return the maximum size of a question's frame, in bytes."""
     return FRAME_MINIMUM_BYTES + OVERHEAD * settings.SQL.body_limit_bytes
 
 
 def answer_limit() -> int:
-    """Return the longest frame of an answer, in bytes."""
+    """Return the maximum size of an answer's frame, in bytes."""
     return FRAME_MINIMUM_BYTES + OVERHEAD * (settings.SQL.max_bytes + settings.SQL.body_limit_bytes)
 
 
 def _receive(link: socket.socket, limit_bytes: int, *, timeout_s: float) -> bytes:
-    """Return a frame that arrives whole within the time, however slowly its bytes do.
+    """Return a frame.
 
-    Raises TimeoutError, EOFError, and ValueError for a longer one.
+    Raises TimeoutError if it is not complete within the time, EOFError, and ValueError if it is too
+    long.
     """
     deadline = time.monotonic() + timeout_s
     length = int.from_bytes(_exactly(link, 4, deadline), "big")

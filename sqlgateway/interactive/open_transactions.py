@@ -1,4 +1,4 @@
-"""The open transactions of this process: connections, numbered statements, time limits."""
+"""The open transactions of this process: connections, numbers of statements, time limits."""
 
 import hashlib
 import os
@@ -30,13 +30,13 @@ Status = pq.TransactionStatus
 Ending = Literal["committed", "rolled_back", "unknown"]
 
 XID: Final = b"SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text"
-# Answers up to this size are kept, so that a statement that is sent again does not run again.
+# Answers up to this size are kept: a statement that is sent again gets the same answer.
 KEPT_ANSWER_BYTES: Final = 2**20
 TICK_S: Final = 0.5
 
 
 class OpenTransactionBoundary:
-    """The transaction stays as it is; a statement that ends it is an error."""
+    """The boundary of a statement in an open transaction, which must not end the transaction."""
 
     def open(self, session: TenantConnection) -> None:
         """Do nothing: the transaction is open."""
@@ -54,9 +54,11 @@ class OpenTransactionBoundary:
 class OpenTransaction:
     """One open transaction.
 
-    number: of the last statement that ran. digest, answer: what was asked then and what came of it;
-    answer is None if it was too long to keep. running: the statement that runs now. is_ending: it
-    is being committed or is to be rolled back, so that no further statement runs.
+    number: the number of the last statement that ran.
+    digest: the hash of that statement's request.
+    answer: that statement's answer or error; None if it was too long to keep.
+    running: the statement that runs now.
+    is_ending: it is being committed or rolled back, so that no other statement may run.
     """
 
     session: TenantConnection
@@ -71,7 +73,7 @@ class OpenTransaction:
     is_ending: bool = False
 
     def is_due(self, now: float) -> bool:
-        """True if a limit has passed; a running statement is not idle, but its time is limited."""
+        """True if a time limit has passed; the caller checks that no statement runs."""
         return now > min(self.expires_at, self.idle_until)
 
 
@@ -99,10 +101,10 @@ class OpenTransactions:
                 self._reaper.start()
 
     def has_room_for(self, organization_id: int) -> bool:
-        """True if the process may hold one more transaction of an organization.
+        """True if this process may own one more transaction of an organization.
 
-        The fewer places are free, the fewer it may have, so that some that hold all they may leave
-        one to an organization that holds none.
+        An organization must own fewer transactions than there are free slots, so that several large
+        ones always leave a slot for an organization that owns none.
         """
         holders = [entry.caller.scope.organization_id for entry in list(self._open.values())]
         return holders.count(organization_id) < settings.SQL.transactions - len(holders)
@@ -116,10 +118,10 @@ class OpenTransactions:
         digest: bytes,
         request_id: str,
     ) -> tuple[bytes, bool]:
-        """Run a statement; return the JSON of its answer, and whether it is a repetition.
+        """Run a statement; return the JSON of its answer, and whether it is a stored answer.
 
-        number: 1 for the first statement, then one more each time. The last number again, with the
-        same digest, returns the last answer and runs nothing.
+        number: 1 for the first statement, then 1 more for each. The last number with the same
+        digest returns the stored answer.
         Raises TransactionOver, TransactionBusy, StatementOutOfOrder and the statement's own errors.
         """
         entry = self._take(transaction_id)
@@ -145,8 +147,8 @@ class OpenTransactions:
     def xid(self, transaction_id: str) -> str | None:
         """Return the transaction's id in PostgreSQL, None if it has written nothing.
 
-        No statement runs afterwards: a write after None could not be looked up.
-        Raises TransactionOver: a statement has failed, or the session has ended; TransactionBusy.
+        No other statement can run afterwards: the outcome of its writes could not be looked up.
+        Raises TransactionOver if a statement has failed or the session has ended; TransactionBusy.
         """
         entry = self._take(transaction_id)
         try:
@@ -163,10 +165,10 @@ class OpenTransactions:
     def end(self, transaction_id: str, *, commit: bool, timeout_ms: int) -> Ending:
         """Commit or roll back, and return what happened.
 
-        timeout_ms: how long a commit may run, whose deferred triggers are the tenant's code. A
-        running statement is cancelled by a rollback, which then comes soon.
-        Raises TransactionOver if the process does not hold it, TransactionBusy, and the error that
-        a commit met: a deferred constraint, a serialization failure.
+        timeout_ms: the time limit of a commit, whose deferred triggers run code of the tenant.
+        A rollback cancels a running statement; the transaction then ends soon.
+        Raises TransactionOver if this process does not own it, TransactionBusy, and the error of a
+        commit, such as a deferred constraint or a serialization failure.
         """
         try:
             entry = self._take(transaction_id)
@@ -180,7 +182,7 @@ class OpenTransactions:
             entry.lock.release()
 
     def end_due(self) -> None:
-        """Roll back what is past its limits; a running statement ends at its own deadline first."""
+        """Roll back transactions whose time is over, except those that run a statement."""
         now = time.monotonic()
         for transaction_id, entry in list(self._open.items()):
             if entry.is_due(now) and entry.lock.acquire(blocking=False):
@@ -197,7 +199,10 @@ class OpenTransactions:
             cache.CACHE.discard(entry.session)
 
     def _end_soon(self, transaction_id: str) -> bool:
-        """Have a transaction in use rolled back as soon as it is not: its row counts no longer."""
+        """Cancel the running statement, and let the transaction be rolled back afterwards.
+
+        False if this process does not own the transaction.
+        """
         entry = self._open.get(transaction_id)
         if entry is not None:
             entry.is_ending, entry.expires_at = True, 0.0
@@ -251,7 +256,7 @@ class OpenTransactions:
             raise errors.TransactionEnded("Use the transaction's own commit or rollback.")
         started = time.perf_counter()
         entry.session.notices = []
-        # The limit when it began; the request has the one that holds now.
+        # The connection has the limit from the beginning; the request has the present one.
         entry.session.timeout_ms = None
         execution = Execution(
             entry.session,
@@ -263,14 +268,14 @@ class OpenTransactions:
         try:
             outcome = execution.run()
         except BaseException:
-            # The rest of its answer must not become the next statement's.
+            # The next statement must not get the rest of this answer.
             self._drop(transaction_id, entry)
             raise
         is_over = not outcome.is_clean or entry.session.status == Status.IDLE
         if is_over:
             self._drop(transaction_id, entry)
         if outcome.error is not None:
-            # Without a commit, a lost connection is a rolled back transaction.
+            # Before a commit, the loss of the connection rolls the transaction back.
             if isinstance(outcome.error, errors.OutcomeUnknown):
                 raise errors.TransactionOver(extra={"outcome": "rolled_back"})
             raise outcome.error
@@ -292,7 +297,7 @@ class OpenTransactions:
         finally:
             was_late = WATCHDOG.finish(watch)
         if result.status in FAILURES and session.status != Status.IDLE:
-            # The server ended the session, before the commit or after it.
+            # The server ended the session, before or after the commit.
             self._drop(transaction_id, entry)
             return "unknown" if commit else "rolled_back"
         if result.status in FAILURES:
@@ -309,7 +314,7 @@ class OpenTransactions:
         else:
             self._forget(transaction_id)
             cache.CACHE.release(session)
-        # Of an aborted transaction COMMIT says ROLLBACK.
+        # In an aborted transaction, COMMIT returns the tag ROLLBACK.
         return "committed" if result.command_status == b"COMMIT" else "rolled_back"
 
     def _forget(self, transaction_id: str) -> None:
@@ -346,7 +351,7 @@ def _xid(session: TenantConnection) -> str | None:
 
 
 def digest_of(body: bytes) -> bytes:
-    """Return what tells one statement's body from another's."""
+    """Return the hash that identifies a statement's body."""
     return hashlib.sha256(body).digest()
 
 

@@ -1,6 +1,7 @@
-"""Questions to the process that owns a transaction: a call if it is this one, else by the channel.
+"""Send questions to the process that owns a transaction.
 
-Errors travel as the name of their class and what it was made with.
+If this process is the owner, a question is a function call; otherwise it is sent by the channel.
+Errors are sent as the name of their class and its arguments.
 """
 
 import base64
@@ -20,7 +21,7 @@ from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS, digest_o
 from sqlgateway.models import InteractiveTransaction
 from sqlgateway.provisioning.limits.request_limits import RequestLimits
 
-# Beyond the statement's own limit: for its cancellation, and for the way.
+# Added to the statement's time limit, for its cancellation and the transport.
 EXTRA_S: Final = 10.0
 
 log = structlog.get_logger(__name__)
@@ -29,7 +30,7 @@ log = structlog.get_logger(__name__)
 def ask(row: InteractiveTransaction, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the owner's answer.
 
-    Raises OwnerUnavailable, QueryCancelled if the client goes away while its statement runs, and
+    Raises OwnerUnavailable, QueryCancelled if the client disconnects while its statement runs, and
     the errors of the call.
     """
     asked = {**question, "id": str(row.pk)}
@@ -37,7 +38,7 @@ def ask(row: InteractiveTransaction, question: Mapping[str, Any]) -> dict[str, A
         return _call(asked)
     timeout_s = settings.SQL.timeout_ms / 1000 + EXTRA_S
     try:
-        # The result of a commit must be read, even if its caller has gone.
+        # The result of a commit must be read, even if the client has disconnected.
         answer = dict(
             channel.ask(
                 row.owner,
@@ -60,7 +61,7 @@ def _call(question: Mapping[str, Any]) -> dict[str, Any]:
         answer, is_repeated = OPEN_TRANSACTIONS.run(
             transaction_id,
             question["number"],
-            # A process of the version before sends none.
+            # A process of the previous version does not send limits.
             parsed(body, limits=RequestLimits(**question.get("limits", {}))),
             digest=digest_of(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)),
             request_id=question["request_id"],

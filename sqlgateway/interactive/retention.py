@@ -1,6 +1,6 @@
-"""How long the outcome of a transaction can be asked about, and of how many.
+"""How long, and of how many transactions, the outcome is kept.
 
-Begin and rollback cost a client next to nothing, so their rows are bounded in number as well.
+The number is limited because a client can begin and roll back many transactions in a short time.
 """
 
 from datetime import datetime, timedelta
@@ -13,13 +13,13 @@ from sqlgateway.models import InteractiveTransaction
 
 State = InteractiveTransaction.State
 
-# For that long a commit whose answer was lost can be asked about. After a rollback, as after a
-# process that ended, nothing has changed: a client only has to begin again.
+# A client whose commit was not answered can ask for the outcome during this time. A rollback, or
+# the end of the owner, has changed nothing, so its outcome is kept for a shorter time.
 KEEP_COMMITTED: Final = timedelta(hours=1)
 KEEP_ROLLED_BACK: Final = timedelta(minutes=5)
-# Ended ones of an environment. Those of a loop are many a second.
+# The number of ended transactions that are kept of an environment.
 KEEP_PER_ENVIRONMENT: Final = 2000
-# More than one, so that an environment over the limit comes down again.
+# Rows that are deleted together: more than one, so that the number decreases to the limit.
 TRIMMED_AT_ONCE: Final = 10
 
 
@@ -33,9 +33,9 @@ def forget_ended(*, now: datetime) -> None:
 
 
 def trim(scope: Scope) -> None:
-    """Delete the oldest ended rows of an environment beyond the limit, rolled back ones first."""
+    """Delete the oldest ended rows of an environment above the limit, rolled back ones first."""
     ended = InteractiveTransaction.scoped.within(scope).exclude(state=State.OPEN)
-    # The names of the states are in this order: what may be committed is kept longest.
+    # By the states' names: rows that may be committed are kept for the longest time.
     excess = ended.order_by("state", "-id").values_list("pk", flat=True)[KEEP_PER_ENVIRONMENT:]
     oldest = list(excess[:TRIMMED_AT_ONCE])
     if oldest:

@@ -1,10 +1,13 @@
-"""Interactive transactions as a caller uses them, in whichever process the request arrives.
+"""Interactive transactions as a caller uses them, in the process that receives the request.
 
-A commit cannot be lost or misreported. The owner first names the transaction's id in PostgreSQL;
-the row takes it together with the state COMMITTING, which only one caller can set, and only from
-OPEN; then the owner commits. If its answer is lost, PostgreSQL itself says by that id what
-happened. A transaction that a caller knows to be over has left the state OPEN, so that no owner
-that was merely out of reach can commit it later.
+The outcome of a commit is always known:
+
+1. The owner returns the transaction's id in PostgreSQL.
+2. The row changes from OPEN to COMMITTING with this id. Only one caller can do that.
+3. The owner commits. If its answer is lost, PostgreSQL reports the outcome by the id.
+
+A transaction that was reported as ended is no longer OPEN, so an owner that could not be reached
+for some time cannot commit it later.
 """
 
 import base64
@@ -42,11 +45,11 @@ from sqlgateway.provisioning.limits.request_limits import RequestLimits
 
 State = InteractiveTransaction.State
 
-# A transaction that is past its limits may still be ending.
+# A transaction whose time is over may still be ending.
 MARGIN: Final = timedelta(seconds=2)
-# What the server waits longer than the platform before it ends a session itself.
+# The server ends a session itself this long after the platform should have done so.
 LIMIT_MARGIN_MS: Final = 2000
-# For BEGIN, on a connection that answered a moment ago.
+# The time limit of BEGIN.
 OPEN_S: Final = 5.0
 XACT_STATUS: Final = "SELECT pg_catalog.pg_xact_status($1::pg_catalog.xid8) AS status"
 
@@ -70,7 +73,7 @@ def begin(
 
 
 def find(principal: Principal, transaction_id: UUID) -> InteractiveTransaction:
-    """Return a transaction of the caller's own: same user, session, role and environment.
+    """Return a transaction of the same user, session, role and environment.
 
     Raises TransactionNotFound.
     """
@@ -111,7 +114,7 @@ def run(
         "request_id": request_id,
     }
     with ADMISSION.slot(principal.scope):
-        # It counts against the caps while the statement may run, and as idle again after it.
+        # It counts as open while the statement may run, and then for the idle time.
         _count(row, running_s=settings.SQL.timeout_ms / 1000)
         try:
             answer = _ask(row, question)
@@ -121,10 +124,10 @@ def run(
 
 
 def commit(principal: Principal, transaction_id: UUID) -> InteractiveTransaction:
-    """Commit; again after a lost answer it returns what happened.
+    """Commit. Safe to repeat after a lost answer.
 
-    Raises TransactionOver if it was rolled back, the errors of admission, after which it is still
-    open, and the error that PostgreSQL met.
+    Raises TransactionOver if the transaction was rolled back; the errors of admission, after which
+    it is still open; and the error of PostgreSQL's commit.
     """
     row = find(principal, transaction_id)
     if row.state in {State.OPEN, State.COMMITTING}:
@@ -135,11 +138,11 @@ def commit(principal: Principal, transaction_id: UUID) -> InteractiveTransaction
 
 
 def roll_back(principal: Principal, transaction_id: UUID) -> None:
-    """Roll back; again it changes nothing. Raises TransactionOver if it was committed."""
+    """Roll back. Safe to repeat. Raises TransactionOver if the transaction was committed."""
     row = find(principal, transaction_id)
     was_open = row.state == State.OPEN
     if was_open:
-        # Another request may commit it at this moment: then this one waits for what happens.
+        # Another request may be committing it: then this one waits for the outcome.
         _move(row, State.OPEN, State.ROLLED_BACK)
     if row.state == State.COMMITTING:
         _finish(principal.scope, row)
@@ -151,10 +154,10 @@ def roll_back(principal: Principal, transaction_id: UUID) -> None:
 
 
 def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
-    """Insert the row, if the organization and the environment may have one more."""
+    """Insert the row. Raises TooManyTransactions."""
     scope, now = principal.scope, timezone.now()
     with transaction.atomic():
-        # One at a time for an organization, so that the count is right.
+        # The lock serializes the transactions of an organization, so that the count is right.
         Organization.objects.select_for_update().only("pk").get(pk=scope.organization_id)
         live = InteractiveTransaction.scoped.within_organization(scope.organization_id).filter(
             state=State.OPEN, active_until__gt=now
@@ -183,7 +186,7 @@ def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
 
 
 def _connect(scope: Scope, role: Role, isolation: Isolation | None) -> TenantConnection:
-    # After the organization's own caps, which are the better answer to it.
+    # After the organization's own limits, whose error tells the caller more.
     if not OPEN_TRANSACTIONS.has_room_for(scope.organization_id):
         raise errors.SqlBusy
     with ADMISSION.slot(scope):
@@ -195,17 +198,17 @@ def _connect(scope: Scope, role: Role, isolation: Isolation | None) -> TenantCon
 def _open(session: TenantConnection, isolation: Isolation | None) -> None:
     request = SqlRequest((), isolation=isolation)
     texts = [request.begin]
-    # The connection's own limits are those of a single request. The platform's come first.
+    # Replace the server's limits, which are those of a single request.
     idle_ms = settings.SQL.transaction_idle_s * 1000 + LIMIT_MARGIN_MS
     texts.append(b"SET LOCAL idle_in_transaction_session_timeout = %d" % idle_ms)
     if session.login.address.can("transaction_timeout"):
         life_ms = settings.SQL.transaction_life_s * 1000 + LIMIT_MARGIN_MS
-        # PostgreSQL started the timer of the former value at BEGIN, and keeps it unless it is 0.
+        # At BEGIN PostgreSQL started the timer of the old value, which only 0 stops.
         texts.append(b"SET LOCAL transaction_timeout = 0")
         texts.append(b"SET LOCAL transaction_timeout = %d" % life_ms)
     session.give_up_at = time.monotonic() + OPEN_S
     try:
-        # One message: what follows a failure does not run.
+        # One message, so that the rest does not run after a failure.
         failed = session.run(b"; ".join(texts)).status in FAILURES
     except ConnectionLost:
         failed = True
@@ -228,9 +231,10 @@ def _open_row(principal: Principal, transaction_id: UUID) -> InteractiveTransact
 
 
 def _ask(row: InteractiveTransaction, question: dict[str, Any]) -> dict[str, Any]:
-    """Ask the owner about an open transaction; one that it lost is rolled back.
+    """Send a question about an open transaction to its owner.
 
-    Raises TransactionOver; the row then shows the state: another request may have committed it.
+    Raises TransactionOver if the owner does not have it. The row then has the final state: rolled
+    back, unless another request has committed it.
     """
     try:
         return owner.ask(row, question)
@@ -240,8 +244,8 @@ def _ask(row: InteractiveTransaction, question: dict[str, Any]) -> dict[str, Any
 
 
 def _finish(scope: Scope, row: InteractiveTransaction) -> None:
-    """Commit a transaction that is OPEN or COMMITTING, or find out what became of it."""
-    # Deferred triggers are the tenant's code: a commit may last as long as a statement.
+    """Commit a transaction that is OPEN or COMMITTING, or find out its outcome."""
+    # Deferred triggers run code of the tenant, so a commit may take as long as a statement.
     with ADMISSION.slot_to_end(scope):
         if row.state == State.OPEN:
             with suppress(errors.TransactionOver):
@@ -273,15 +277,16 @@ def _commit(row: InteractiveTransaction, *, timeout_ms: int) -> str:
 
 
 def _look_up(scope: Scope, row: InteractiveTransaction) -> str:
-    """Ask PostgreSQL what became of a transaction whose owner cannot say.
+    """Ask PostgreSQL for the outcome of a transaction, because its owner does not know it.
 
-    Raises OutcomeUnknown if it cannot say either.
+    Raises OutcomeUnknown if PostgreSQL does not know it either.
     """
     if not row.xid:
-        # It had written nothing: committed or not, the data is the same.
+        # It had not written anything, so both outcomes are the same.
         return State.COMMITTED.value
     if _has_moved(row):
-        # The server that knew the number has been left; what it said before is in the row.
+        # The database was moved, and the new server does not know the id. The move has recorded the
+        # outcome in the row.
         row.refresh_from_db()
         if row.state == State.COMMITTING:
             raise errors.OutcomeUnknown(extra={"retryable": False})
@@ -302,7 +307,7 @@ def _has_moved(row: InteractiveTransaction) -> bool:
 
 
 def _move(row: InteractiveTransaction, before: str, after: str, *, xid: str | None = None) -> None:
-    """Change the state if no other request has; the row then shows the state that holds."""
+    """Change the state unless another request has changed it; update ``row`` in both cases."""
     rows = InteractiveTransaction.unscoped.filter(pk=row.pk, state=before)  # unscoped: by own row
     if rows.update(state=after, xid=xid or row.xid):
         row.state, row.xid = State(after), xid or row.xid

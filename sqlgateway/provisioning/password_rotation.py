@@ -27,7 +27,7 @@ from sqlgateway.provisioning.clusters import address_of, administer
 from sqlgateway.provisioning.locks import Busy, exclusive
 from sqlgateway.provisioning.placements import CACHE, CACHE_S
 
-# The states of databases that have roles.
+# The states in which the passwords of a database can be replaced.
 STATES: Final = (Database.State.STOCK, Database.State.ACTIVE)
 # After this time every process has read the new passwords, and closes connections with old ones.
 KNOWN_AFTER_S: Final = 2 * CACHE_S
@@ -48,8 +48,8 @@ log = structlog.get_logger(__name__)
 def rotate(database: Database) -> None:
     """Replace the three passwords; no login succeeds with the old ones when this returns.
 
-    Raises CommandRefused (it is being moved, copied or restored, or is not in use), EngineUnavailable. The
-    old passwords are then still valid.
+    Raises CommandRefused (it is being moved, copied or restored, or is not in use) and
+    EngineUnavailable; the old passwords are still valid then.
     """
     try:
         with exclusive(database), transaction.atomic():

@@ -1,8 +1,9 @@
-"""Results as streams: NDJSON, CSV and Arrow, in constant memory.
+"""Stream results as NDJSON, CSV or Arrow, in constant memory.
 
-PostgreSQL is read only as fast as the client reads. A result that fits into one piece is sent as a
-whole, so that its error is an ordinary problem document. Of a longer one an error comes after the
-status: NDJSON tells it in its last record, the other forms end without their last chunk.
+PostgreSQL is read only as fast as the client reads. A result that fits into one piece is sent after
+the statement has ended, so that an error is an ordinary problem document. An error in a longer
+result occurs after the status was sent: NDJSON reports it in the last record, the other formats end
+without their last chunk.
 """
 
 import errno
@@ -47,13 +48,13 @@ MEDIA_TYPES: Final[dict[StreamFormat, str]] = {
     "arrow": "application/vnd.apache.arrow.stream",
 }
 COPY_BEFORE: Final = "COPY ("
-# The line break ends a comment of the query's; without quotes here, one that it leaves open stays
-# open, and the server refuses the text.
+# The line break ends a comment at the query's end. There are no quotes here, so a quote that the
+# query leaves open is not closed, and the server refuses the text.
 COPY_AFTER: Final = "\n) TO STDOUT (FORMAT csv, HEADER true, ENCODING utf8)"
-# What PostgreSQL says before it runs anything of a COPY whose query is none of SELECT, VALUES,
-# or a change with RETURNING: syntax_error, feature_not_supported.
+# SQLSTATEs (syntax_error, feature_not_supported) with which PostgreSQL refuses a COPY, before it
+# runs, whose query is not a SELECT, VALUES, or a change with RETURNING.
 NOT_FOR_COPY: Final = frozenset({"42601", "0A000"})
-# A slow client may take this much longer than its query.
+# A slow client may read for this long after the query's time limit.
 TAIL_S: Final = 10.0
 CANCEL_S: Final = 2.0
 
@@ -69,7 +70,7 @@ class StreamCut(ConnectionResetError):
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """One request for a stream: who asks, for what, in which form."""
+    """One request for a stream."""
 
     caller: Caller
     request: SqlRequest
@@ -108,7 +109,7 @@ class Export:
                     yield ndjson.record({"error": problem})
 
     def _run(self) -> Generator[bytes]:
-        """Yield pieces while the statement runs, the last one after its commit."""
+        """Yield pieces while the statement runs, and the last piece after its commit."""
         started = time.monotonic()
         running = RunningRequest(self.caller, self.request_id, self.request)
         with (
@@ -168,22 +169,23 @@ class Export:
         return replace(self.request, texts=(replace(sql_text, params=sql_text.params or []),))
 
     def _as_copy(self) -> SqlRequest | None:
-        """Return the request as COPY, which is twice as fast; None if it has no such form.
+        """Return the request as COPY, which is twice as fast; None if that is not possible.
 
-        A text that closes the parenthesis to end the COPY itself leaves one that no COPY can have,
-        or a second statement: the server parses neither. COPY takes no parameters.
+        COPY does not accept parameters. A text cannot leave the parentheses: after a parenthesis
+        that closes the query, the rest is not a valid end of a COPY, or is a second statement. The
+        server refuses both.
         """
         (sql_text,) = self.request.texts
         if self.format != "csv" or sql_text.params or sql_text.offset or self.request.isolation:
             return None
-        # A terminator at the very end (or in a comment there) is no part of the query.
+        # A semicolon at the end is not part of the query.
         text = COPY_BEFORE + sql_text.text.rstrip(" \t\r\n\f;") + COPY_AFTER
         copy = SqlText(text, params=[], offset=len(COPY_BEFORE))
         return replace(self.request, texts=(copy,))
 
 
 class Body:
-    """A streamed body whose beginning is there; ``close`` cancels what still runs."""
+    """A streamed body, whose first piece is ready; ``close`` cancels a running statement."""
 
     def __init__(self, first: bytes, rest: Generator[bytes]) -> None:
         self._first = first
@@ -195,7 +197,7 @@ class Body:
         yield from self._rest
 
     def close(self) -> None:
-        """End the statement if it still runs, and give back its connection and its slot."""
+        """Cancel the statement if it still runs, and return its connection and slot."""
         self._rest.close()
 
 
@@ -229,7 +231,7 @@ def _finish(session: TenantConnection, outcome: RequestOutcome | None) -> None:
     if outcome is not None:
         gateway.finish(session, outcome)
         return
-    # The client went away, or the deadline of its reading passed.
+    # The client disconnected, or has read for too long.
     with suppress(psycopg.Error):
         session.connection.cancel_safe(timeout=CANCEL_S)
     cache.CACHE.discard(session)

@@ -1,7 +1,7 @@
-"""Names of tables and columns as callers write them, parsed and quoted again.
+"""Parse and quote names of tables and columns.
 
-The server never sees the caller's text, only what was parsed from it: nothing in a name can end
-the statement that the gateway puts it into.
+The server gets only names that were parsed from the caller's text, and quoted again, so that a name
+cannot end the statement that contains it.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Final
 
 from platform_site.lib.errors import InvalidRequest
 
-# NAMEDATALEN - 1: PostgreSQL would cut a longer name, and so could reach another table.
+# NAMEDATALEN - 1: PostgreSQL would truncate a longer name, which may be another table's.
 MAX_BYTES: Final = 63
 # An identifier with its quotes, or a bare one, as PostgreSQL's lexer reads them (scan.l).
 IDENTIFIER: Final = re.compile(
@@ -23,7 +23,7 @@ def parse(text: str, *, separator: str, field: str) -> tuple[str, ...]:
     """Return the names in a text such as ``public.Items`` or ``id,"Full name"``.
 
     Bare names are folded to lower case (A to Z only), as PostgreSQL does.
-    Raises InvalidRequest naming the field.
+    Raises InvalidRequest with the name of the field.
     """
     names: list[str] = []
     at = 0

@@ -1,4 +1,4 @@
-"""A CSV body into a table: COPY FROM STDIN, all rows or none."""
+"""Import a CSV body into a table by COPY FROM STDIN: all rows or none."""
 
 import re
 import time
@@ -33,19 +33,19 @@ from sqlgateway.transfer.uploads import Upload
 
 Header = Literal["match", "true", "false"]
 
-# Spreadsheets write it before the first name.
+# Spreadsheet programs write it before the first name.
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 # After the deadline: time for the watchdog's cancel and termination to be noticed.
 GRACE_S: Final = 3.0
 # SQLSTATEs that the watchdog's cancel and termination cause.
 LATE: Final = frozenset({"57014", "57P01"})
-# Older servers end a CSV at a line \. and drop what follows in silence.
+# Servers before this version end a CSV at a line \. and silently ignore the rest.
 READS_CSV_TO_ITS_END: Final = 180_000
 END_MARKER: Final = re.compile(rb"[\r\n]\\\.[\r\n]")
 END_MARKER_REFUSED: Final = (
     "This version of PostgreSQL takes a line that holds only \\. for the end of the body."
 )
-# The outermost context of an error within COPY (PostgreSQL's CopyFromErrorCallback).
+# The position in the body, in the context of an error (PostgreSQL's CopyFromErrorCallback).
 PLACE: Final = re.compile(
     r"^COPY .*?, line (?P<line>\d+)(?:, column (?P<column>.*?)(?::|$))?", re.MULTILINE
 )
@@ -53,10 +53,12 @@ PLACE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRequest:
-    """Where the rows go and how they are written.
+    """The target of an import, and the format of its body.
 
-    table: one or two names. columns: empty means all of the table's. header: ``match`` compares
-    the first line with the columns, ``true`` skips it, ``false`` reads it as a row.
+    table: one or two names.
+    columns: empty for all columns of the table.
+    header: ``match`` compares the first line with the columns, ``true`` skips it, ``false`` reads
+    it as a row.
     """
 
     table: tuple[str, ...]
@@ -76,7 +78,7 @@ class ImportRequest:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What an import did."""
+    """The result of an import."""
 
     row_count: int
     size_bytes: int
@@ -93,10 +95,10 @@ def run(
     environ: dict[str, Any],
     request_id: str,
 ) -> ImportResult:
-    """Import a body and commit; on any error nothing of it is kept.
+    """Import a body and commit; after an error no row is kept.
 
-    timeout_ms: until its end, the upload included. environ: the WSGI environment. The history shows
-    the COPY statement.
+    timeout_ms: the time limit, including the upload. environ: the WSGI environment. The history
+    shows the COPY statement.
     Raises the errors of sqlgateway.errors, PayloadTooLarge, and NotFound for a deleted environment.
     """
     started = time.monotonic()
@@ -115,7 +117,7 @@ def run(
                 result = copy.run(upload, transfer, timeout_ms=timeout_ms)
             notices = [sqlstates.notice(notice, session.login) for notice in session.notices]
         finally:
-            # Its settings differ from those of other requests.
+            # The connection's settings differ from those that other requests need.
             cache.CACHE.discard(session)
         record.row_count = _row_count(result)
     elapsed_ms = round((time.monotonic() - started) * 1000, 1)
@@ -123,7 +125,11 @@ def run(
 
 
 class Import:
-    """One import on one connection. deadline: time.monotonic. cancellation: ends it early."""
+    """One import on one connection.
+
+    deadline: a time.monotonic().
+    cancellation: cancels the import from another thread.
+    """
 
     def __init__(
         self,
@@ -179,7 +185,7 @@ class Import:
                 pieces = _without_end_marker(pieces)
             _send(copy, pieces)
         except PlatformError:
-            # The server rolls back: no row of an incomplete body may be kept.
+            # Make the server roll back: no row of an incomplete body may be kept.
             with suppress(CopyBroken, ConnectionLost, ResultOverflow):
                 copy.end(error=b"the body was incomplete")
                 session.last_result()
@@ -202,12 +208,12 @@ class Import:
 
 
 def _without_end_marker(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces; raise InvalidRequest at a line that older servers take for the end."""
+    """Yield the pieces; raise InvalidRequest at a line that older servers treat as the end."""
     before = b"\n"
     for piece in pieces:
         if END_MARKER.search(before + piece):
             raise InvalidRequest(END_MARKER_REFUSED)
-        # The marker and the ends of lines around it may lie in different pieces.
+        # The marker, with the ends of lines around it, may span two pieces.
         before = (before + piece)[-3:]
         yield piece
     if END_MARKER.search(before + b"\n"):
@@ -228,7 +234,7 @@ def _is_late(error: PlatformError | None) -> bool:
 
 
 def _place(result: PGresult) -> Mapping[str, Any]:
-    """Return the line of the body, and the column, that an error is about."""
+    """Return the position of an error in the body: line and column."""
     context = result.error_field(pq.DiagnosticField.CONTEXT) or b""
     found = PLACE.search(context.decode("utf-8", "replace"))
     if found is None:

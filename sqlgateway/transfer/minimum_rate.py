@@ -1,8 +1,8 @@
-"""The slowest rate of a body: a client that trickles cannot hold a thread and a slot.
+"""The minimum rate of uploads and downloads, so that slow clients do not hold threads and slots.
 
-A thread that reads from or writes to a client's socket waits inside the web server, where no
-time limit of ours reaches it. So one thread for each process watches how long each piece takes,
-and shuts the socket down under a client that is too slow.
+A thread that reads from or writes to a client's socket waits inside the web server, which has no
+time limit for this. So a thread in each process measures how long each piece takes, and shuts the
+socket down if a client is too slow.
 """
 
 import os
@@ -17,15 +17,15 @@ from django.conf import settings
 
 from platform_site.lib.web.pace import disable_minimum_rate
 
-# Every piece may take this much longer than its size asks for: networks stall for a moment.
+# Added to the time of every piece, because networks may stall for a moment.
 STALL_S: Final = 5.0
 TICK_S: Final = 0.25
 
 
 class Transfer:
-    """One body that is on its way.
+    """The upload or download of one body.
 
-    has_ended_late: the socket was shut down, because of the rate or of the deadline.
+    has_ended_late: the socket was shut down because of the rate or the deadline.
     """
 
     def __init__(self, connection: socket.socket | None, deadline: float, how: int) -> None:
@@ -38,7 +38,7 @@ class Transfer:
 
     @contextmanager
     def time_limit(self, size_bytes: int) -> Iterator[None]:
-        """Allow the block the time that a piece of this size may take."""
+        """Limit the time of the block to that of a piece of this size."""
         allowed_s = STALL_S + size_bytes / settings.SQL.transfer_min_bytes_per_s
         with self._lock:
             self._due = min(time.monotonic() + allowed_s, self._deadline)
@@ -49,8 +49,8 @@ class Transfer:
                 self._due = None
 
     def end_if_late(self, now: float) -> None:
-        """Shut the socket down if its piece is overdue."""
-        # Under the lock: the block has not ended, so the socket still serves this request.
+        """Shut the socket down if the time of its piece is over."""
+        # Under the lock, so that the block has not ended and the socket still serves this request.
         with self._lock:
             if self._due is None or now < self._due:
                 return
@@ -62,7 +62,7 @@ class Transfer:
 
 
 class TransferMonitor:
-    """The thread that looks at all transfers of the process."""
+    """The thread that checks all transfers of the process."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -71,15 +71,15 @@ class TransferMonitor:
 
     @contextmanager
     def upload(self, environ: dict[str, Any], *, deadline: float) -> Iterator[Transfer]:
-        """Watch a request's body; when late, reading ends as if the client had stopped sending.
+        """Monitor a request's body; if it is late, reading ends as if the client had disconnected.
 
-        environ: the WSGI environment, with gunicorn's socket. deadline: time.monotonic.
+        environ: the WSGI environment, with gunicorn's socket. deadline: a time.monotonic().
         """
         yield from self._watch(environ, deadline, socket.SHUT_RD)
 
     @contextmanager
     def download(self, environ: dict[str, Any], *, deadline: float) -> Iterator[Transfer]:
-        """Watch an answer's body; when late, writing fails as if the client had gone away."""
+        """Monitor a response's body; if it is late, writing fails as if the client had left."""
         yield from self._watch(environ, deadline, socket.SHUT_RDWR)
 
     def _watch(self, environ: dict[str, Any], deadline: float, how: int) -> Iterator[Transfer]:

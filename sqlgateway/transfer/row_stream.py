@@ -1,4 +1,4 @@
-"""A sink that passes rows on in one form instead of collecting them."""
+"""A sink that writes rows in one format as they arrive."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,17 +15,18 @@ from sqlgateway.formats.results import columns_of, split_tag
 from sqlgateway.formats.row_writer import RowWriter
 from sqlgateway.formats.values import values_of
 
-# Rows are written in batches: long enough for C to do the work, short enough to hold little.
+# Rows are written in batches: large enough for fast code in C, small enough to use little memory.
 BATCH_ROWS: Final = 512
 BATCH_BYTES: Final = 256 * 1024
-# What is handed to the client in one write, so that few system calls carry much.
+# The size of a write to the client, so that few system calls are needed.
 PIECE_BYTES: Final = 64 * 1024
 
 
 class RowStream:
-    """Writes one statement's rows as they come.
+    """Writes one statement's rows as they arrive.
 
-    takes_copy: the statement is a COPY whose lines are the body. has_lines: the COPY has begun.
+    takes_copy: the statement is a COPY, whose lines are the body.
+    has_lines: the COPY has begun.
     """
 
     def __init__(self, writer: RowWriter, *, takes_copy: bool = False) -> None:
@@ -48,7 +49,7 @@ class RowStream:
         return False
 
     def start(self, result: PGresult, session: TenantConnection) -> None:
-        """Write the columns; types of the tenant's own are looked up beside the running query.
+        """Write the columns; the tenant's own types are looked up on another connection.
 
         Raises ResultNotText.
         """
@@ -63,7 +64,7 @@ class RowStream:
         self._has_started = True
 
     def add(self, result: PGresult, session: TenantConnection) -> None:
-        """Write a chunk's rows, or keep them for the next batch.
+        """Add a chunk's rows to the batch, and write the batch if it is large enough.
 
         Raises ResultNotText, ResultTooWide.
         """
@@ -80,7 +81,7 @@ class RowStream:
         self._write(b"".join(lines))
 
     def end(self, command_tag: str) -> None:
-        """Write what is left."""
+        """Write the rest of the rows."""
         if not (self._has_started or self.has_lines):
             self._write(self._writer.start([], {}))
         self._write_rows()
@@ -88,7 +89,7 @@ class RowStream:
         self.row_count = self._given_rows if count is None else count
 
     def complete(self, session: TenantConnection) -> None:
-        """Mark the end of the rows: their transaction is committed."""
+        """Write the end of the body: the transaction is committed."""
         self._write(self._writer.end())
 
     def _write_rows(self) -> None:
@@ -108,7 +109,7 @@ class RowStream:
             raise ResultTooWide(f"A streamed result may have {limit_bytes} bytes.")
 
     def take(self, *, at_least_bytes: int = PIECE_BYTES) -> bytes:
-        """Return what was written since the last call, nothing while it is less than asked for."""
+        """Return the bytes written since the last call; nothing if there are fewer than this."""
         if self._part_bytes < at_least_bytes:
             return b""
         piece = b"".join(self._parts)

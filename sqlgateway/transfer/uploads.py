@@ -1,4 +1,4 @@
-"""The body of a request as a stream: its length, its gzip, its limits."""
+"""Read the body of a request as a stream, with gzip and limits."""
 
 import zlib
 from collections.abc import Iterator, Mapping
@@ -10,10 +10,10 @@ from sqlgateway.errors import UploadInterrupted
 from sqlgateway.transfer.minimum_rate import Transfer
 
 PIECE_BYTES: Final = 64 * 1024
-# 16 more than zlib's largest window: the gzip format, with its check sum.
+# 16 selects the gzip format, with its checksum; added to zlib's largest window.
 GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
-# Further members of a gzip body have to hold so much on average: each takes time, though an empty
-# one has 20 bytes and counts nothing towards the limit of the body.
+# A gzip body can have many members. An empty one takes time, but does not count towards the size
+# limit. So after FREE_MEMBERS, members must contain MEMBER_BYTES on average.
 FREE_MEMBERS: Final = 1000
 MEMBER_BYTES: Final = 1024
 ENCODINGS: Final = frozenset({"", "identity", "gzip"})
@@ -22,8 +22,10 @@ ENCODINGS: Final = frozenset({"", "identity", "gzip"})
 class Upload:
     """A body that is read once, piece by piece.
 
-    Django offers a body of unknown length (chunked) as an empty one, and DRF would hold all of
-    any other; this reads what the web server offers. size_bytes: of what was yielded, unpacked.
+    This reads from the web server, because Django treats a body of unknown length (chunked) as
+    empty, and DRF would read any other body into memory.
+
+    size_bytes: the bytes that were yielded, unpacked.
     """
 
     def __init__(self, environ: Mapping[str, Any], *, limit_bytes: int) -> None:
@@ -37,7 +39,7 @@ class Upload:
         self.size_bytes = 0
 
     def pieces(self, transfer: Transfer) -> Iterator[bytes]:
-        """Yield the body, at most PIECE_BYTES at once.
+        """Yield the body in pieces of at most PIECE_BYTES.
 
         Raises UploadInterrupted (the client stopped early or was too slow), PayloadTooLarge, and
         InvalidRequest for gzip that cannot be unpacked.
@@ -57,7 +59,7 @@ class Upload:
                 with transfer.time_limit(size), waiting():
                     piece = self._stream.read(size)
             except OSError:
-                # Also what gunicorn raises for a chunk that is cut or malformed.
+                # gunicorn's errors for incomplete or malformed chunks are OSErrors, too.
                 raise _interrupted(transfer) from None
             if transfer.has_ended_late:
                 raise _interrupted(transfer)
@@ -75,16 +77,16 @@ def _interrupted(transfer: Transfer) -> UploadInterrupted:
 
 
 def _length(environ: Mapping[str, Any]) -> int | None:
-    """Return the bytes of the body; None if they end with the stream (chunked)."""
+    """Return the length of the body; None if it is unknown (chunked)."""
     given = environ.get("CONTENT_LENGTH", "")
     if given:
         return int(given) if given.isascii() and given.isdecimal() else 0
-    # Without this sign of the web server a read past the body would wait for the next request.
+    # Unless the web server sets this, a read past the body would wait for the next request.
     return None if environ.get("wsgi.input_terminated") else 0
 
 
 def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield what gzip members hold; no piece of the input is unpacked to more than PIECE_BYTES."""
+    """Yield the contents of gzip members, in pieces of at most PIECE_BYTES."""
     unpacker = zlib.decompressobj(GZIP_WINDOW)
     members, size_bytes = 1, 0
     for piece in pieces:
@@ -102,7 +104,7 @@ def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
             size_bytes += len(unpacked)
             yield unpacked
             packed = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
-    # The last piece of input may have filled more than one piece of output.
+    # The last piece of input may contain more than one piece of output.
     while not unpacker.eof and (rest := unpacker.decompress(b"", PIECE_BYTES)):
         yield rest
     if not unpacker.eof:

@@ -9,4 +9,4 @@ verified_copy.py copies one database into another, and compares the two.
 
 
 class CopyFailed(Exception):
-    """A copy is incomplete or differs; the sentence is for operators, not for tenants."""
+    """A copy is incomplete or differs. The message is for administrators, not for tenants."""

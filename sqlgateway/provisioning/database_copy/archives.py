@@ -1,7 +1,7 @@
-"""A dump in pg_dump's custom format: writing one, and reading one that is treated as hostile.
+"""Read the contents of a dump in pg_dump's custom format.
 
-What is in a dump was written by a tenant, or by anyone. Its SQL runs as the tenant's own admin
-role, in a database that holds nothing else; what concerns the platform's objects is left out.
+A dump is hostile input: anybody may have written it. Its SQL runs as the tenant's own admin role,
+in a database of this tenant only. Entries about the platform's objects are left out.
 """
 
 import re
@@ -17,21 +17,21 @@ MAGIC: Final = b"PGDMP"
 # "217; 1259 16389 TABLE public items zr_abc", as pg_restore --list prints it.
 ENTRY: Final = re.compile(r"(?P<id>\d+); \d+ \d+ (?P<what>.*)")
 PRIVILEGES: Final = ("ACL ", "DEFAULT ACL ")
-# Of what is in a schema. pg_restore prints type, schema and name without quotes.
+# Types of objects in schemas. pg_restore prints type, schema and name without quotes.
 TYPES: Final = (
     r"(AGGREGATE|CHECK CONSTRAINT|COLLATION|CONSTRAINT|CONVERSION|DEFAULT|DOMAIN|FK CONSTRAINT"
     r"|FOREIGN TABLE|FUNCTION|INDEX( ATTACH)?|MATERIALIZED VIEW( DATA)?|OPERATOR( CLASS| FAMILY)?"
     r"|POLICY|PROCEDURE|ROW SECURITY|RULE|SEQUENCE( OWNED BY| SET)?|(SHELL )?TYPE|STATISTICS"
     r"|TABLE( ATTACH| DATA)?|TEXT SEARCH [A-Z]+|TRIGGER|VIEW|ACL|COMMENT|SECURITY LABEL)"
 )
-# What a tenant may have made, and no restore makes again.
+# Objects that a tenant may have created, but a restore does not create.
 NOT_RESTORED: Final = re.compile(r"(PUBLICATION|SUBSCRIPTION|EVENT TRIGGER) - (?P<name>.*) \S*$")
-# The platform made these already, or lets no tenant make them.
+# Objects that the platform has created already, or that no tenant may create.
 LEFT_OUT: Final = re.compile(
     r"(ACL|COMMENT|SECURITY LABEL) (pg_catalog|information_schema) "
     r"|(ACL|COMMENT|SECURITY LABEL) - (SCHEMA (public|zonal)|LANGUAGE|EXTENSION|DATABASE)\b"
-    # The platform's own schema: no tenant may own what is in it. A name and an owner follow: "TABLE
-    # DATA zonal zr_abc" is the table zonal of a tenant's schema DATA.
+    # Objects in the platform's own schema. A name and an owner must follow: "TABLE DATA zonal
+    # zr_abc" is the table zonal of a tenant's schema DATA.
     rf"|SCHEMA - (public|zonal) |{TYPES} zonal \S+ \S|DATABASE|EXTENSION - plpgsql"
     r"|SUBSCRIPTION|PUBLICATION|EVENT TRIGGER"
     rf"|TRIGGER \S+ .*{GUARD} "
@@ -40,9 +40,12 @@ LEFT_OUT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Numbers of a dump's entries. foreign: entries whose owner is not the admin role asked for.
+    """The entries of a dump, by number.
 
-    left_out: what the tenant made and a restore does not, such as ``PUBLICATION p``.
+    objects: entries that create objects or restore data.
+    privileges: entries that restore privileges.
+    foreign: entries of objects that the given admin role does not own.
+    left_out: objects of the tenant that a restore does not create, such as ``PUBLICATION p``.
     """
 
     objects: Sequence[str]
@@ -52,9 +55,9 @@ class Contents:
 
 
 def read_contents(file: Path, admin_role: str, *, major: int) -> Contents:
-    """Return what a dump holds that can be restored.
+    """Return the contents of a dump.
 
-    Raises CopyFailed if the file is no dump in custom format.
+    Raises CopyFailed if the file is not a dump in custom format.
     """
     try:
         with file.open("rb") as opened:
@@ -77,7 +80,7 @@ def read_contents(file: Path, admin_role: str, *, major: int) -> Contents:
                 left_out.append(f"{made[1]} {made['name']}")
             continue
         (privileges if what.startswith(PRIVILEGES) else objects).append(entry["id"])
-        # An extension, and what belongs to it, has no owner in the list.
+        # Extensions and their objects have no owner in the list.
         if not what.endswith((f" {admin_role}", " ")):
             foreign.append(entry["id"])
     return Contents(objects, privileges, foreign, left_out)

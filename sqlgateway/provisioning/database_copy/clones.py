@@ -1,4 +1,4 @@
-"""A new environment's database with a copy of another one's data."""
+"""Create an environment's database as a copy of another environment's."""
 
 from typing import Final
 
@@ -21,17 +21,17 @@ from sqlgateway.provisioning.locks import Busy, exclusive
 from sqlgateway.provisioning.placements import CACHE
 
 MAX_ATTEMPTS: Final = 5
-# What can be copied, if not this moment.
+# The states of databases that can be copied, now or soon.
 SOURCES: Final = frozenset({Database.State.ACTIVE, Database.State.MOVING})
 
 log = structlog.get_logger(__name__)
 
 
 def prepare(organization_id: int, source_pk: int, environment_pk: int) -> Database | None:
-    """Add the row of a new environment's database, to be filled from another environment's.
+    """Add the row of a new environment's database, which ``run`` will create as a copy.
 
-    Both environments are the organization's. None if the source has no database, and so no data:
-    the new one gets an empty database at its first query.
+    Both environments belong to the organization. None if the source has no database: the new
+    environment gets an empty one at its first query.
     Raises EnvironmentNotReady, QuotaExceeded.
     """
     source = (
@@ -46,7 +46,7 @@ def prepare(organization_id: int, source_pk: int, environment_pk: int) -> Databa
         raise EnvironmentNotReady
     if source.is_over_quota:
         raise QuotaExceeded("The environment to copy from is over its disk quota.")
-    # Which cluster it will be is decided when it is filled.
+    # ``run`` decides about the cluster.
     row = stock.new_row(source.cluster)
     row.organization_id = organization_id
     row.environment_id = environment_pk
@@ -57,10 +57,10 @@ def prepare(organization_id: int, source_pk: int, environment_pk: int) -> Databa
 
 
 def run(database_pk: int) -> None:
-    """Copy the data of a row that ``prepare`` added; does nothing if that is done or under way.
+    """Create and fill the database of a row that ``prepare`` added, unless that is done or running.
 
     After MAX_ATTEMPTS the row is FAILED.
-    Raises DatabaseNotReady, EngineUnavailable: try again later.
+    Raises DatabaseNotReady, EngineUnavailable; the caller should try again later.
     """
     row = (
         Database.unscoped.select_related("cluster")  # unscoped: a job, by key
@@ -77,13 +77,13 @@ def run(database_pk: int) -> None:
 
 
 def unfinished() -> list[tuple[int, int]]:
-    """Return the rows that are yet to be filled: their keys, and whose they are."""
+    """Return the key and the organization's id of each row that has not been filled."""
     rows = Database.unscoped.filter(state=Database.State.COPYING)  # unscoped: for all tenants
     return list(rows.values_list("pk", "organization_id"))
 
 
 def _takes_databases(cluster: Cluster) -> bool:
-    # The row itself is counted already.
+    # The row itself is included in the count.
     return cluster.state == Cluster.State.OPEN and cluster.databases.count() <= cluster.capacity
 
 
@@ -105,7 +105,7 @@ def _attempt(row: Database) -> None:
 
 
 def _end_sessions(row: Database) -> None:
-    """End what an attempt has left at work: a server goes on without its client."""
+    """End the statements of a failed attempt: the server continues them without a client."""
     try:
         tenant_databases.set_login(row, allowed=False)
     except (EngineUnavailable, psycopg.Error) as exc:
@@ -118,7 +118,7 @@ def _fill(row: Database) -> None:
         raise DatabaseNotReady
     if not _takes_databases(row.cluster):
         _place_elsewhere(row, major=source.cluster.server_version // 10_000)
-    # Triggers that a lock kept from being dropped.
+    # Drops triggers of the quota guard that could not be dropped before because of a lock.
     quotas.release(source)
     tenant_databases.create(row)
     copy_database(source, row)
@@ -142,7 +142,7 @@ def _fill(row: Database) -> None:
 
 
 def _place_elsewhere(row: Database, *, major: int) -> None:
-    """Choose another cluster; what an earlier attempt has left at the former one is dropped."""
+    """Choose another cluster; the database of an earlier attempt is dropped later."""
     target = capacity.emptiest(major=major)
     with transaction.atomic():
         if row.copy_attempts > 1:
@@ -152,6 +152,6 @@ def _place_elsewhere(row: Database, *, major: int) -> None:
 
 
 def _own(row: Database) -> QuerySet[Database]:
-    """Return the row while it is to be filled: its environment may be deleted meanwhile."""
+    """Return the row if it is still being filled: its environment may have been deleted."""
     # unscoped: by key
     return Database.unscoped.filter(pk=row.pk, state=Database.State.COPYING)

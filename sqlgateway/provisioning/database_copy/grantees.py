@@ -1,7 +1,8 @@
-"""Roles that a dump grants something to, and that are no more.
+"""Create the roles that a dump grants privileges to, but that do not exist.
 
-While a database is read, its reader may be granted what the admin took away from itself
-(``reading``). Another dump of that moment names it, and its privileges could not be restored.
+While a database is copied, the role that reads it may be granted privileges that the admin revoked
+from itself (reading.py). Another dump that is made at that time contains this grant, which cannot
+be restored after the role was dropped.
 """
 
 import re
@@ -19,7 +20,7 @@ from sqlgateway.provisioning.database_copy import programs
 from sqlgateway.provisioning.database_copy.archives import Contents
 
 NAME: Final = re.compile(rf"\b{names.ROLE_PREFIX}[{names.ALPHABET}]{{{names.LENGTH}}}\b")
-# A dump may be hostile.
+# The maximum number of roles, because a dump may be hostile.
 MAX_GRANTEES: Final = 100
 
 
@@ -27,7 +28,7 @@ MAX_GRANTEES: Final = 100
 def stand_ins(
     address: Address, dbname: str, file: Path, contents: Contents, *, major: int
 ) -> Iterator[None]:
-    """Have roles of these names, that may do nothing, while a dump's privileges are restored.
+    """Create missing roles without any rights, while a dump's privileges are restored.
 
     Raises CopyFailed, EngineUnavailable.
     """
@@ -38,10 +39,10 @@ def stand_ins(
     finally:
         with administer(address, dbname) as inside:
             for name in made:
-                # Another restore of the same dump may be at it; then its end drops the role.
+                # Another restore of the same dump may use the role, and then drops it at its end.
                 with suppress(psycopg.errors.DependentObjectsStillExist):
                     role = sql.Identifier(name)
-                    # It owns nothing; this revokes.
+                    # Revokes privileges: the role owns nothing.
                     inside.execute(sql.SQL("DROP OWNED BY {role}").format(role=role))
                     inside.execute(sql.SQL("DROP ROLE {role}").format(role=role))
 

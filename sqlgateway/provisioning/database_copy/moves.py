@@ -1,7 +1,7 @@
 """Move an environment's database to another cluster.
 
-The target is created with the same names and passwords while requests run as before. Then they
-wait, the data is copied and compared, and the placement is switched.
+The target is created with the same names and passwords while requests continue. Then requests wait
+until the data was copied and compared, and the placement switched.
 """
 
 import copy
@@ -21,18 +21,18 @@ from sqlgateway.provisioning.locks import Busy, exclusive
 
 @dataclass(frozen=True, slots=True)
 class MoveResult:
-    """What a move took. stopped_ms: how long requests waited; 0 if there was nothing to do."""
+    """Durations of a move. stopped_ms: how long requests waited; 0 if nothing was moved."""
 
     stopped_ms: int
     elapsed_ms: int
 
 
 def move(database: Database, target: Cluster) -> MoveResult:
-    """Move a database; nothing is done if it is there already.
+    """Move a database to another cluster, unless it is there already.
 
-    A move that was interrupted is undone first. On every error the database stays where it is.
+        An interrupted move is undone first. After an error the database is still in its old place.
     Raises CommandRefused, EngineUnavailable.
-    """
+        """
     started = time.monotonic()
     try:
         with exclusive(database):
@@ -50,9 +50,9 @@ def move(database: Database, target: Cluster) -> MoveResult:
 
 
 def _check(database: Database, target: Cluster) -> None:
-    """Refuse what cannot end well.
+    """Refuse a move that cannot succeed.
 
-    The servers are asked: on the same one, creating the target would drop the source.
+    The servers are compared: if they are the same one, creating the target would drop the source.
     """
     if database.state != Database.State.ACTIVE:
         raise CommandRefused("database_not_active", f"The database is {database.state}.")
@@ -73,7 +73,7 @@ def _move(database: Database, target: Cluster) -> int:
     arrival.cluster = target
     switching.begin(database, arrival)
     try:
-        # It may have been there before.
+        # The target may have the database from an earlier move.
         retirement.drop_at(target, database.dbname)
         tenant_databases.create(arrival)
         stopped_at = switching.stop(database)

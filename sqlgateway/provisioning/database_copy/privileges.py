@@ -1,8 +1,8 @@
-"""Owners and privileges of a tenant's objects, from one database to another.
+"""Copy owners and privileges of a tenant's objects from one database to another.
 
-They are read from the catalogues, with the three roles by their kind, since the roles of the
-target may have other names. Left to pg_restore, the target's default privileges would open what
-the source's admin had closed, and a function of an operator would run as the admin.
+They are read from the catalogues. The three roles are represented by their kind, because the roles
+of the target may have other names. pg_restore cannot do this: the target's default privileges would
+grant what the source's admin had revoked, and a function of an operator would run as the admin.
 """
 
 from collections import defaultdict
@@ -99,8 +99,7 @@ WHERE deptype = 'o' AND refclassid = 'pg_authid'::regclass AND rolname = ANY(%(r
     AND classid <> 'pg_default_acl'::regclass
     AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
-# The platform's own schema, in the databases that have it: restored as the admin's, and it must not
-# remain so.
+# The platform's own schema and tables, which pg_restore creates as the admin's.
 OF_PLATFORM: Final = """
 SELECT 'SCHEMA', quote_ident(nspname) FROM pg_namespace JOIN pg_roles ON pg_roles.oid = nspowner
 WHERE nspname = 'zonal' AND rolname <> ALL(%(roles)s)
@@ -109,14 +108,15 @@ SELECT 'TABLE', relation.oid::regclass::text FROM pg_class AS relation
 JOIN pg_namespace AS own ON own.oid = relnamespace JOIN pg_roles ON pg_roles.oid = relowner
 WHERE nspname = 'zonal' AND relkind = 'r' AND rolname <> ALL(%(roles)s)
 """
-# Where the words of pg_identify_object are not those of ALTER.
+# Types for which pg_identify_object and ALTER have different words.
 STATEMENT_WORDS: Final = {"composite type": "TYPE", "statistics object": "STATISTICS"}
 
 
 class Object(NamedTuple):
-    """What privileges are on: an object, or the future ones of an owner.
+    """An object with privileges, or future objects of an owner (default privileges).
 
-    owner, schema: of future objects; '' for an object. name: as ``TABLE public.t`` or ``TABLES``.
+    owner, schema: of future objects; empty for an object.
+    name: such as ``TABLE public.t`` or ``TABLES``.
     """
 
     owner: str
@@ -125,7 +125,7 @@ class Object(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """One privilege; who: a kind of role, or PUBLIC."""
+    """One privilege. who: a kind of role, or PUBLIC."""
 
     on: Object
     column: str
@@ -136,10 +136,10 @@ class Grant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Privileges:
-    """All of a database.
+    """All owners and privileges in a database.
 
-    owners: (type, identity, kind of role) of what is not the admin's. of_platform: (type, identity)
-    of what is no tenant's.
+    owners: (type, identity, kind of role) of objects that are not the admin's.
+    of_platform: (type, identity) of the platform's objects.
     """
 
     objects: frozenset[Object]
@@ -149,7 +149,7 @@ class Privileges:
 
 
 def read(inside: psycopg.Connection, roles: Mapping[Role, str]) -> Privileges:
-    """Return owners and privileges of the administrator's present database."""
+    """Return owners and privileges in the database of the administrator's connection."""
     kinds = {name: str(kind) for kind, name in roles.items()} | {PUBLIC: PUBLIC}
     values = {
         "roles": list(roles.values()),
@@ -181,9 +181,9 @@ def read(inside: psycopg.Connection, roles: Mapping[Role, str]) -> Privileges:
 
 
 def apply(inside: psycopg.Connection, roles: Mapping[Role, str], wanted: Privileges) -> None:
-    """Set these owners and privileges of the objects of the administrator's database.
+    """Set owners and privileges in the database of the administrator's connection.
 
-    What could not be set is found by reading them again.
+    Owners that cannot be set are skipped: the caller reads the privileges again and compares them.
     """
     identifiers = {
         str(kind): sql.Identifier(name).as_string(inside) for kind, name in roles.items()
@@ -193,7 +193,7 @@ def apply(inside: psycopg.Connection, roles: Mapping[Role, str], wanted: Privile
         inside.execute(f"ALTER {kind} {name} OWNER TO CURRENT_USER".encode())
     for kind, name, who in wanted.owners:
         words = STATEMENT_WORDS.get(kind, kind.upper())
-        # A sequence follows its table, and cannot be changed by itself.
+        # The owner of a sequence is that of its table, and cannot be changed alone.
         _attempt(inside, f"ALTER {words} {name} OWNER TO {identifiers[who]}")
     statements = list(_statements(identifiers, wanted))
     with inside.transaction():
@@ -202,7 +202,7 @@ def apply(inside: psycopg.Connection, roles: Mapping[Role, str], wanted: Privile
 
 
 def forget_defaults(inside: psycopg.Connection, roles: Mapping[Role, str]) -> None:
-    """Remove what the platform grants by default on objects of the database that are yet to be."""
+    """Remove the platform's default privileges on future objects of the database."""
     admin = sql.Identifier(roles["admin"])
     others = sql.SQL(", ").join(
         [sql.SQL(PUBLIC), sql.Identifier(roles["operator"]), sql.Identifier(roles["reader"])]
@@ -228,7 +228,7 @@ def _grants(
     everything: Mapping[str, frozenset[str]],
 ) -> Iterator[Grant]:
     for (on, column, who, is_grantable, letter), privileges in held.items():
-        # All of them stay all of them where the other server's version has one more.
+        # ALL, because a newer server may have more privileges.
         is_all = not column and privileges == everything[letter]
         for privilege in [ALL] if is_all else privileges:
             yield Grant(on, column, who, privilege, is_grantable)

@@ -1,7 +1,7 @@
-"""``pg_dump`` and ``pg_restore``: custom format, straight into a database.
+"""Run ``pg_dump`` and ``pg_restore``, in custom format.
 
-Never psql: a dump as plain text can hold its meta-commands, which run programs on this machine
-(CVE-2025-8714). What pg_restore sends is SQL, run as the tenant's own role.
+psql is never used: a dump in plain text can contain its meta-commands, which run programs on this
+machine (CVE-2025-8714). pg_restore only sends SQL, which runs as the tenant's own role.
 """
 
 import os
@@ -32,7 +32,7 @@ DUMP: Final = (
 )
 RESTORE: Final = ("--no-password", "--no-owner", "--exit-on-error")
 WITHOUT_OWNERS: Final = ("--no-owner", "--no-privileges")
-# The platform's own schema is none of the tenant's data.
+# The platform's own schema does not contain data of the tenant.
 OWN_ONLY: Final = ("--exclude-schema=zonal",)
 PIECE_BYTES: Final = 2**16
 LAST_WORDS_CHARS: Final = 300
@@ -48,7 +48,7 @@ class ProgramLogin:
     password: str = field(repr=False)
 
     def conninfo(self) -> str:
-        """Return libpq's words without the password: other users can see a program's arguments."""
+        """Return a connection string without the password: other users can see arguments."""
         network: dict[str, Any] = dict(self.address.network)
         return make_conninfo("", **network, user=self.user, dbname=self.dbname)
 
@@ -65,7 +65,7 @@ def transfer(source: ProgramLogin, target: ProgramLogin, *, snapshot: str, major
         writing = [*_restore(target, major), "--no-privileges"]
         restore = _start(writing, target, words, stdin=dump.stdout)
         if dump.stdout is not None:
-            # Only the programs hold the pipe now: when one of them ends, so does the other.
+            # Only the programs have the pipe open now: when one of them ends, the other one ends.
             dump.stdout.close()
         _finish([dump, restore], words)
 
@@ -88,9 +88,9 @@ def dump_into(
     major: int,
     timeout_s: float,
 ) -> None:
-    """Write a database in custom format piece by piece, without owners and privileges.
+    """Pass a dump in custom format, without owners and privileges, to ``write`` in pieces.
 
-    What ``write`` raises ends the program. Raises CopyFailed.
+    An exception of ``write`` ends the program. Raises CopyFailed.
     """
     with tempfile.TemporaryFile() as words:
         command = [*_dump(source, snapshot, major), *WITHOUT_OWNERS, *OWN_ONLY, "--compress=6"]
@@ -119,7 +119,7 @@ def restore_from(file: Path, target: ProgramLogin, entries: Sequence[str], *, ma
 
 
 def print_entries(file: Path, entries: Sequence[str], *, major: int) -> str:
-    """Return the SQL of entries of a dump, which may be hostile: to look at. Raises CopyFailed."""
+    """Return the SQL of entries of a dump, to be searched, not run. Raises CopyFailed."""
     with _listed(entries) as listed:
         return _printed([f"--use-list={listed}", "--file=-", str(file)], major)
 
@@ -210,7 +210,7 @@ def folder(major: int) -> Path:
     for candidate in _candidates():
         if not (candidate / "pg_dump").is_file() or not (candidate / "pg_restore").is_file():
             continue
-        # Where only the clients are installed there is no `postgres` to ask.
+        # Asks pg_dump, because `postgres` may not be installed.
         found, minor = read_version(candidate, "pg_dump")
         is_safe = minor >= MINOR_FLOOR.get(found, 0) or not settings.IS_PRODUCTION
         if found >= major and is_safe:

@@ -16,18 +16,19 @@ from sqlgateway.provisioning import names
 from sqlgateway.provisioning.clusters import ADMIN_SETTINGS, Address, administer, connect_with
 from sqlgateway.provisioning.database_copy.programs import ProgramLogin
 
-# It inherits what the three roles may do in this database and nowhere else, and reads rows that
-# policies hide. It expires, should a crash leave it.
+# The reading role inherits the privileges of the three roles, which are limited to this database,
+# and reads rows that policies hide. It expires, because a crash may leave it behind.
 READER: Final = sql.SQL(
     "ALTER ROLE {role} INHERIT BYPASSRLS CONNECTION LIMIT 4 VALID UNTIL {until};"
     "GRANT {admin}, {operator}, {reader} TO {role}"
 )
-# What pg_dump reads of the server; names there are opaque. pg_read_all_data would open pg_authid.
+# Catalogues that pg_dump reads; names of other tenants in them are opaque. pg_read_all_data would
+# also permit pg_authid.
 CATALOGS: Final = sql.SQL(
     "GRANT SELECT ON pg_catalog.pg_roles, pg_catalog.pg_database, pg_catalog.pg_tablespace,"
     " pg_catalog.pg_shdescription, pg_catalog.pg_db_role_setting TO {}"
 )
-# An admin can take its own privileges away, and must not make its database unreadable by that.
+# Objects that the reading role cannot read because the admin revoked its own privileges.
 UNREADABLE: Final = """
 WITH own AS (
     SELECT oid, nspname FROM pg_namespace
@@ -51,7 +52,7 @@ TABLES: Final = (
 
 @contextmanager
 def reading_role(address: Address, database: Database) -> Iterator[ProgramLogin]:
-    """Make a role that may read all of a tenant's database; it is dropped afterwards.
+    """Create a role that can read all of a tenant's database, and drop it afterwards.
 
     Raises EngineUnavailable.
     """
@@ -70,13 +71,13 @@ def reading_role(address: Address, database: Database) -> Iterator[ProgramLogin]
         yield ProgramLogin(address, database.dbname, name, password)
     finally:
         with administer(address, database.dbname) as inside:
-            # It owns nothing; this revokes.
+            # Revokes privileges: the role owns nothing.
             inside.execute(sql.SQL("DROP OWNED BY {role}; DROP ROLE {role}").format(role=role))
 
 
 @contextmanager
 def exported_snapshot(inside: psycopg.Connection) -> Iterator[str]:
-    """Hold a snapshot of the database in the administrator's connection while the block runs."""
+    """Yield the name of a snapshot, which the administrator's connection holds in the block."""
     inside.execute("SET idle_in_transaction_session_timeout = 0")
     with inside.transaction():
         inside.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")

@@ -1,7 +1,7 @@
-"""One environment's database to a file and back.
+"""Dump an environment's database to a file, and restore it from a file.
 
-A restore fills a new database beside the present one, with the same roles, while requests run as
-before; then the placement is switched, and the old database is kept for a while.
+A restore fills a new database with the same roles while requests continue in the present one. Then
+the placement is switched, and the old database is kept for some time.
 """
 
 import copy
@@ -33,7 +33,11 @@ from sqlgateway.provisioning.locks import Busy, exclusive
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """What a restore took. stopped_ms: how long requests waited. left_out: of the dump."""
+    """The result of a restore.
+
+    stopped_ms: how long requests waited.
+    left_out: objects in the dump that were not restored.
+    """
 
     stopped_ms: int
     elapsed_ms: int
@@ -41,16 +45,17 @@ class RestoreResult:
 
 
 def dump(database: Database, file: Path) -> int:
-    """Write a database to a new file of this user alone, in custom format; return its size.
+    """Write a database in custom format to a new file, which only this user can read.
 
-    The file is complete or absent. Requests go on; the dump is of one moment.
+        Returns the file's size. The file is complete or absent. The dump is a snapshot, and requests
+    continue.
     Raises CommandRefused, EngineUnavailable.
-    """
+        """
     unfinished = file.with_name(f"{file.name}.unfinished")
     if file.exists():
         raise CommandRefused("file_unwritable", f"{file} exists.")
     try:
-        # Made by us: pg_dump would let the group read it, where the umask does.
+        # Created here, because pg_dump's file may be readable by the group.
         unfinished.touch(mode=0o600, exist_ok=False)
     except OSError as exc:
         raise CommandRefused(
@@ -68,13 +73,13 @@ def dump(database: Database, file: Path) -> int:
 
 
 def restore(database: Database, file: Path, *, all_to_admin: bool) -> RestoreResult:
-    """Replace an environment's data by that of a dump in custom format, which may be hostile.
+    """Replace an environment's data by a dump in custom format, which may be hostile.
 
-    all_to_admin: for a dump of another environment or server; every object becomes the admin's,
-    with the privileges of a new object. Without it, roles that are not this environment's are
-    refused. On every error the present data stays.
+        all_to_admin: for a dump of another environment or server; the admin owns every object, with the
+    privileges of a new object. Otherwise a dump with roles of others is refused.
+    After an error the present data is unchanged.
     Raises CommandRefused, EngineUnavailable.
-    """
+        """
     started = time.monotonic()
     try:
         with exclusive(database):
@@ -93,11 +98,11 @@ def restore(database: Database, file: Path, *, all_to_admin: bool) -> RestoreRes
 
 
 def fill_new(database: Database, file: Path) -> None:
-    """Fill a database that was just made, and that nothing logs in to, from its former self's dump.
+    """Fill a new, unused database from a dump of its previous version.
 
-    The row has the roles of the dump. The dump may be hostile, as that of ``restore``.
-    Raises CommandRefused, EngineUnavailable; the database is then to be made anew.
-    """
+        The row has the roles of the dump. The dump may be hostile, as in ``restore``.
+    Raises CommandRefused, EngineUnavailable; the caller must then create the database again.
+        """
     try:
         contents = archives.read_contents(file, database.admin_role, major=_major(database))
         if contents.foreign:
@@ -115,7 +120,7 @@ def _dump(database: Database, file: Path) -> None:
     address = address_of(database.cluster)
     with (
         administer(address, database.dbname) as inside,
-        # First: what the reader is granted for the dump must not be in it.
+        # First, so that the dump does not contain the privileges of the reading role.
         exported_snapshot(inside) as snapshot,
         reading_role(address, database) as reader,
     ):
@@ -146,7 +151,7 @@ def _restore(database: Database, file: Path, contents: Contents, *, all_to_admin
 def _fill(arrival: Database, file: Path, contents: Contents, *, all_to_admin: bool) -> None:
     address, major = address_of(arrival.cluster), _major(arrival)
     if not all_to_admin:
-        # Else the platform's defaults would open what the dump says is closed.
+        # Otherwise the platform's default privileges would apply in addition to the dump's.
         with administer(address, arrival.dbname) as inside:
             privileges.forget_defaults(inside, arrival.roles)
     admin = programs.ProgramLogin(

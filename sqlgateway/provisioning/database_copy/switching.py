@@ -1,8 +1,8 @@
-"""Change where an environment's data is: another cluster, or another database of the same one.
+"""Switch an environment to another database, on the same cluster or on another one.
 
 ``begin`` records the unfinished copy, ``stop`` ends the tenant's sessions, ``switch`` changes the
-row in one commit. A crash before that commit leaves the old place valid, and ``roll_back`` undoes
-the rest; after it the new place is valid, and the old database is only kept for a while.
+row in one commit. After a crash before that commit the old database is valid, and ``roll_back``
+undoes the rest. After the commit the new database is valid, and the old one is kept for some time.
 """
 
 import time
@@ -31,9 +31,9 @@ log = structlog.get_logger(__name__)
 
 
 def begin(database: Database, arrival: Database) -> None:
-    """Record that ``arrival``, the row as it is to become, is about to be created and filled.
+    """Record that a new database is about to be created and filled.
 
-    The caller holds the database's lock until the end.
+    arrival: the future row. The caller holds the database's lock until the switch or rollback.
     """
     database.moving_to = arrival.cluster
     database.moving_dbname = arrival.dbname
@@ -42,10 +42,10 @@ def begin(database: Database, arrival: Database) -> None:
 
 
 def stop(database: Database) -> float:
-    """Let requests wait and end the tenant's sessions; return when that began (time.monotonic).
+    """Make requests wait, and end the tenant's sessions; return the time.monotonic() at the start.
 
-    Raises CommandRefused if the row was changed meanwhile, EngineUnavailable.
-    """
+        Raises CommandRefused if another process has changed the row, EngineUnavailable.
+        """
     started = time.monotonic()
     rows = _same_row(database).filter(state=Database.State.ACTIVE)
     if not rows.update(state=Database.State.MOVING):
@@ -60,13 +60,13 @@ def stop(database: Database) -> float:
 
 
 def switch(database: Database, arrival: Database, tag: AuditTag, *, stopped_at: float) -> int:
-    """Make ``arrival`` the environment's database, retire the old one and let requests in.
+    """Make ``arrival`` the environment's database, retire the old one, and let requests continue.
 
-    Return for how long they waited, in milliseconds.
-    Raises CommandRefused if the row was changed meanwhile, EngineUnavailable.
-    """
+        Returns how long requests waited, in milliseconds.
+    Raises CommandRefused if another process has changed the row, EngineUnavailable.
+        """
     has_moved = arrival.cluster_id != database.cluster_id
-    # A process that does not know yet must not find its way into the old database.
+    # A process with a cached placement must not connect to the old database.
     tenant_databases.set_open(database, is_open=False)
     if not has_moved:
         tenant_databases.set_login(database, allowed=True)
@@ -92,17 +92,17 @@ def switch(database: Database, arrival: Database, tag: AuditTag, *, stopped_at: 
 
 
 def roll_back(database: Database) -> None:
-    """Undo what ``begin`` began: let requests in again, and drop the unfinished copy.
+    """Undo ``begin`` and ``stop``: let requests continue, and drop the unfinished copy.
 
-    Reads the row anew; does nothing after a switch. The caller holds the database's lock.
-    Raises EngineUnavailable; repeat it then.
+    Reads the row again; does nothing after a switch. The caller holds the database's lock.
+    Raises EngineUnavailable; the caller should try again.
     """
     database.refresh_from_db()
     cluster, dbname = database.moving_to, database.moving_dbname
     if cluster is None:
         return
     undone_since = timezone.now()
-    # From here on a process that lost its lock, with its connection, cannot switch any more.
+    # From here on a process that lost its lock together with its connection cannot switch.
     if not _same_row(database).update(moving_since=undone_since):
         database.refresh_from_db()
         return
@@ -123,7 +123,7 @@ def roll_back(database: Database) -> None:
 
 
 def try_roll_back(database: Database) -> None:
-    """Undo it if the servers answer; otherwise ``recover`` does."""
+    """Roll back if the servers answer; otherwise ``recover`` does it later."""
     try:
         roll_back(database)
     except (EngineUnavailable, psycopg.Error):
@@ -131,18 +131,21 @@ def try_roll_back(database: Database) -> None:
 
 
 def recover() -> None:
-    """Undo all whose process was killed."""
+    """Roll back moves and restores whose process was killed."""
     for database in Database.unscoped.exclude(moving_to=None):  # unscoped: housekeeping
         try:
             with exclusive(database):
                 roll_back(database)
         except (Busy, EngineUnavailable, psycopg.Error) as exc:
-            # It is under way, or a server does not play along and the next call tries again.
+            # Its process still runs, or a server does not answer; the next call tries again.
             log.info("sql_switch_not_recovered", database=database.pk, kind=type(exc).__name__)
 
 
 def _settle_commits(database: Database) -> None:
-    """Find out how commits ended whose answer was lost: elsewhere their numbers mean nothing."""
+    """Record the outcome of commits whose answer was lost.
+
+    The new server does not know the transactions' ids.
+    """
     # unscoped: of the database's own environment
     rows = InteractiveTransaction.unscoped.filter(
         environment_id=database.environment_id, state=InteractiveTransaction.State.COMMITTING
@@ -162,7 +165,7 @@ def _settle_commits(database: Database) -> None:
 
 
 def _same_row(database: Database) -> QuerySet[Database]:
-    """Return the row as long as nothing else was begun."""
+    """Return the row, unless another move or restore has begun."""
     # unscoped: by key
     return Database.unscoped.filter(pk=database.pk, moving_since=database.moving_since)
 

@@ -19,9 +19,9 @@ log = structlog.get_logger(__name__)
 
 
 def copy_database(source: Database, target: Database) -> None:
-    """Fill a new target with what the source held at one moment, and compare the two.
+    """Copy a snapshot of the source into a new database, and compare the two.
 
-    The source may be in use. The target was just created, and nothing logs in to it.
+    The source may be in use. The target must be new and not in use.
     Raises CopyFailed, EngineUnavailable.
     """
     started = time.monotonic()
@@ -55,7 +55,7 @@ def _transfer(source: Database, target: Database) -> tuple[Privileges, dict[str,
         exported_snapshot(inside) as snapshot,
     ):
         with administer(destination, target.dbname) as fresh:
-            # The platform's own schema: it comes with the copy.
+            # The platform's own schema, which is part of the copy.
             fresh.execute("DROP SCHEMA IF EXISTS zonal")
         wanted = privileges.read(inside, source.roles)
         admin = programs.ProgramLogin(
@@ -70,7 +70,7 @@ def _set_privileges(target: Database, wanted: Privileges) -> None:
         privileges.apply(inside, target.roles, wanted)
         if privileges.read(inside, target.roles) != wanted:
             raise CopyFailed("Owners or privileges of the copy differ.")
-        # A source that was made before it had to be there.
+        # Old sources do not have the platform's own schema.
         inside.execute("CREATE SCHEMA IF NOT EXISTS zonal")
 
 
