@@ -30,9 +30,9 @@ class MoveResult:
 def move(database: Database, target: Cluster) -> MoveResult:
     """Move a database to another cluster, unless it is there already.
 
-        An interrupted move is undone first. After an error the database is still in its old place.
+    An interrupted move is undone first. After an error the database is still in its old place.
     Raises CommandRefused, EngineUnavailable.
-        """
+    """
     started = time.monotonic()
     try:
         with exclusive(database):

@@ -47,10 +47,10 @@ class RestoreResult:
 def dump(database: Database, file: Path) -> int:
     """Write a database in custom format to a new file, which only this user can read.
 
-        Returns the file's size. The file is complete or absent. The dump is a snapshot, and requests
+    Returns the file's size. The file is complete or absent. The dump is a snapshot, and requests
     continue.
     Raises CommandRefused, EngineUnavailable.
-        """
+    """
     unfinished = file.with_name(f"{file.name}.unfinished")
     if file.exists():
         raise CommandRefused("file_unwritable", f"{file} exists.")
@@ -75,11 +75,11 @@ def dump(database: Database, file: Path) -> int:
 def restore(database: Database, file: Path, *, all_to_admin: bool) -> RestoreResult:
     """Replace an environment's data by a dump in custom format, which may be hostile.
 
-        all_to_admin: for a dump of another environment or server; the admin owns every object, with the
+    all_to_admin: for a dump of another environment or server; the admin owns every object, with the
     privileges of a new object. Otherwise a dump with roles of others is refused.
     After an error the present data is unchanged.
     Raises CommandRefused, EngineUnavailable.
-        """
+    """
     started = time.monotonic()
     try:
         with exclusive(database):
@@ -100,9 +100,9 @@ def restore(database: Database, file: Path, *, all_to_admin: bool) -> RestoreRes
 def fill_new(database: Database, file: Path) -> None:
     """Fill a new, unused database from a dump of its previous version.
 
-        The row has the roles of the dump. The dump may be hostile, as in ``restore``.
+    The row has the roles of the dump. The dump may be hostile, as in ``restore``.
     Raises CommandRefused, EngineUnavailable; the caller must then create the database again.
-        """
+    """
     try:
         contents = archives.read_contents(file, database.admin_role, major=_major(database))
         if contents.foreign:

@@ -44,8 +44,8 @@ def begin(database: Database, arrival: Database) -> None:
 def stop(database: Database) -> float:
     """Make requests wait, and end the tenant's sessions; return the time.monotonic() at the start.
 
-        Raises CommandRefused if another process has changed the row, EngineUnavailable.
-        """
+    Raises CommandRefused if another process has changed the row, EngineUnavailable.
+    """
     started = time.monotonic()
     rows = _same_row(database).filter(state=Database.State.ACTIVE)
     if not rows.update(state=Database.State.MOVING):
@@ -62,9 +62,9 @@ def stop(database: Database) -> float:
 def switch(database: Database, arrival: Database, tag: AuditTag, *, stopped_at: float) -> int:
     """Make ``arrival`` the environment's database, retire the old one, and let requests continue.
 
-        Returns how long requests waited, in milliseconds.
+    Returns how long requests waited, in milliseconds.
     Raises CommandRefused if another process has changed the row, EngineUnavailable.
-        """
+    """
     has_moved = arrival.cluster_id != database.cluster_id
     # A process with a cached placement must not connect to the old database.
     tenant_databases.set_open(database, is_open=False)
