@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from django.contrib import messages
 from django.core.paginator import Paginator
+from django.db import DataError
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.functional import cached_property
 from unfold.admin import ModelAdmin
 
@@ -53,6 +55,17 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         columns = {field.name for field in self.opts.concrete_fields}
         hidden = {*(self.exclude or ())} | (columns - {*self.fields} if self.fields else set())
         return name not in hidden and bool(super().lookup_allowed(lookup, value, request))
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """Show the list without a filter that has an impossible value, such as the year 99999."""
+        try:
+            page: HttpResponse = super().changelist_view(request, extra_context)
+        except (ValueError, DataError):
+            if not request.GET or request.method != "GET":
+                raise
+            messages.error(request, "The list cannot be filtered by this value.")
+            return HttpResponseRedirect(request.path)
+        return page
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return False: rows are not added here."""

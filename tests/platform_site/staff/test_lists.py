@@ -67,6 +67,17 @@ def test_no_filter_tells_what_a_column_that_is_not_shown_holds(inside: Client, q
 
 
 @pytest.mark.parametrize(
+    "query", ["billing/payout/?created_at__year=99999", "accounts/user/?email__contains=%00"]
+)
+def test_an_impossible_value_of_a_filter_is_refused_in_a_sentence(
+    inside: Client, query: str
+) -> None:
+    page = inside.get(f"/admin/{query}", follow=True)
+    assert page.status_code == 200
+    assert "The list cannot be filtered by this value." in page.content.decode()
+
+
+@pytest.mark.parametrize(
     "query",
     ["accounts/user/?is_staff__exact=1&email=x", "sqlgateway/database/?cluster__id__exact=1"],
 )
