@@ -1,4 +1,4 @@
-"""The cache in the admin: metrics over time. staff_pages.py has what the brain is asked for."""
+"""The cache in the admin: metrics over time. Pages with data of the brain are in staff_pages.py."""
 
 from django.contrib import admin
 

@@ -43,7 +43,7 @@ class CacheSettings:
         int,
         Integer(
             "ZCACHE_TIMEOUT",
-            "Longest call to the brain.",
+            "Time limit of a call to the brain.",
             default=10,
             unit="seconds",
             minimum=1,

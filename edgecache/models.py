@@ -50,7 +50,7 @@ class CacheSample(models.Model):
 class NodeState(ModelWithoutLabel):
     """The state of a node at its last check, to detect changes.
 
-    node_id: the brain's id of the node, since the brain may have a database of its own.
+    node_id: the brain's id of the node, since the brain may have its own database.
     status, health: as in the API.
     """
 

@@ -84,7 +84,7 @@ class HostNotFound(NotFound):
 
 
 class HostTaken(Conflict):
-    """Another bucket has the host, and the record that proves so is still in its DNS."""
+    """Another bucket has the host, and its TXT record is still in the host's DNS."""
 
     code = "host_taken"
     title = "Another bucket has this host."

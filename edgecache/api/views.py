@@ -43,8 +43,7 @@ class CacheResource(PlatformViewSet):
     """A resource of the cache; while the cache is switched off its operations do nothing.
 
     They validate the request and return empty values. Lists are not paginated, because the limits
-    of an
-    environment and the number of nodes keep them short.
+    of an environment and the number of nodes keep them short.
     """
 
     pagination_class = None

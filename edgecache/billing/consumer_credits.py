@@ -87,8 +87,7 @@ def charge_back(
     total_ucr: the sum reversed so far, by default all; earlier reversals are not booked again.
 
     Remaining credits are taken first. For the rest the newest paid lines become debts again, and
-    their
-    operators' shares are reversed, even after the hold.
+    their operators' shares are reversed, even after the hold.
 
     Raises JournalRefused without such a payment.
     """

@@ -190,7 +190,7 @@ def _post(journal: Journal, organization_id: int) -> int | None:
         Posting(AccountKind.GRANTED, organization_id, -granted),
         Posting(AccountKind.PAID, organization_id, -paid),
         Posting(AccountKind.DEBT, organization_id, -unpaid),
-        # Nothing of a late payment: a debt was the platform's fee already.
+        # Late payments add nothing here: a debt was the platform's fee already.
         Posting(AccountKind.FEES, None, granted + paid + unpaid),
         *_shares(journal),
     ]

@@ -60,7 +60,7 @@ class QuarantineNotFound(NotFound):
 
 
 class AppealRefused(Conflict):
-    """There is an appeal already, or a decision, or nothing to decide."""
+    """There is already an appeal or a decision, or nothing to decide."""
 
     code = "appeal_refused"
     title = "An appeal is not possible now."

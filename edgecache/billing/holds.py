@@ -79,8 +79,8 @@ def forfeit(
 ) -> int:
     """Take an operator's earnings that are not paid out; return the sum in µcr, 0 if done before.
 
-    max_ucr: no more than that, held ones first.
-    They stay in an account of their own, so that an appeal can give them back.
+    max_ucr: no more than that, held ones first. They stay in an account of their own, so that an
+    appeal can give them back.
     """
     with transaction.atomic():
         kinds = (AccountKind.HELD, AccountKind.PAYABLE)
@@ -114,8 +114,7 @@ def reinstate(
     forfeit_key: of the one journal that is undone; all of them without it.
 
     Held earnings return to their hold with the remaining time. The amount returned to ``payable``
-    is at
-    most what was forfeited from ``payable``.
+    is at most what was forfeited from ``payable``.
     """
     with transaction.atomic():
         forfeited = (AccountKind.FORFEITED, organization_id)

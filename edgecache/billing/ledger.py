@@ -191,7 +191,7 @@ def verify() -> Verification:
     Every journal balances, every balance is the sum of its entries, the fees of every journal and
     the debt of every consumer are those of the usage lines, and every settled line has a charge.
     """
-    # Each statement has a snapshot of its own, in which the ledger has to add up.
+    # Each statement has its own snapshot, in which the ledger has to add up.
     with connection.cursor() as cursor:
         fault = ""
         for statement, sentence in (

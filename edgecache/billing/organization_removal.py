@@ -14,7 +14,7 @@ from edgecache.billing.payouts.payouts import OPEN
 
 
 def obstacles_of(organization_id: int) -> list[str]:
-    """Return what has to be settled before the organization is deleted, as sentences."""
+    """Return what must be settled before the organization is deleted, as sentences."""
     found = []
     if Payout.objects.filter(organization_id=organization_id, state__in=OPEN).exists():
         found.append("A payout is on its way: wait until it is confirmed, or cancel it.")

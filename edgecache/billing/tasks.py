@@ -28,7 +28,7 @@ def settle(timestamp: int) -> None:
     except CacheUnavailable:
         log.info("billing_usage_not_imported")
     finally:
-        # A page that is refused holds up nothing that was imported before.
+        # Earlier imports are settled even if a page was refused.
         settlement.settle()
         states.refresh_all(now=timezone.now())
     with contextlib.suppress(CacheUnavailable):

@@ -24,7 +24,7 @@ BlockCheck = Callable[[int, bytes], bool]
 
 
 def entry(block_sha256: bytes, block_crc32c: int) -> bytes:
-    """Return what a manifest has of one block."""
+    """Return a block's entry in a manifest."""
     return block_sha256 + block_crc32c.to_bytes(CRC32C_BYTES, "big")
 
 

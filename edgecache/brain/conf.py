@@ -27,7 +27,7 @@ from platform_site.settings_table import (
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 SECRET_CHARS: Final = 32
-# As nginx reads it after `unix:`, and with room for a temporary name in what the kernel takes.
+# Characters that nginx accepts after `unix:`; its length leaves room for a temporary name.
 SOCKET_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
 SOCKET_PATH_LIMIT: Final = 90
 _URL: Final = re.compile(r"https?://[^\s/?#@]+")
@@ -123,7 +123,7 @@ class Geography:
         str,
         Text(
             "ZCACHE_REGION",
-            "The brain's own region, and that of a client who cannot be located.",
+            "The brain's own region, and that of clients that cannot be located.",
             default="eu-central",
             parse=_region,
         ),

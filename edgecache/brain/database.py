@@ -44,7 +44,7 @@ QUEUE_S: Final = 2.0
 LONG_SHARE: Final = 2
 LONG_SPARE: Final = 1
 LONG_QUEUE_S: Final = 10.0
-# More than there can be: what has begun to wait without a timeout is not refused.
+# More than there can be: a caller that waits without a timeout is not refused.
 QUEUE_WITHOUT_TIMEOUT: Final = 2**30
 UNREACHABLE: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed)
 
@@ -210,7 +210,7 @@ class Database:
     async def _from_pool(self) -> AsyncIterator[RawConnection]:
         connection = await self._pool.getconn()
         while _is_dead(connection):
-            # The pool makes a new one for it.
+            # The pool replaces it by a new one.
             await self._give_back(connection, is_dead=True)
             connection = await self._pool.getconn()
         try:
@@ -244,9 +244,9 @@ async def _configure(connection: RawConnection) -> None:
 
 
 def _is_dead(connection: RawConnection) -> bool:
-    """True if a kept connection has died: an idle one has nothing to say but that.
+    """True if a kept connection was closed: only then is an idle one readable.
 
-    Without a question to the server, which every use would have to wait for.
+    Does not ask the server, because every use would have to wait for the answer.
     """
     if connection.closed:
         return True

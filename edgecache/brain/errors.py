@@ -1,23 +1,16 @@
 """The errors of the brain's parts; each API renders them in its own format.
 
-BrainError
-├── Unavailable            503  DatabaseUnavailable (DatabaseBusy), StoreUnavailable,
-│                               StorageFull, Overloaded
-├── NoSuchBucket           404
-├── NoSuchOrigin           404
-├── BucketExists           409
-├── BucketNotEmpty         409
-├── LimitReached           409  the environment has the maximum number of these
-├── KeyRefused             400  an invalid key (NUL, too long, not representable at its origin)
-├── PreconditionFailed     412
-├── UploadMissing          404  a multipart upload that was completed or aborted
-├── UploadBusy             409  one that is being completed at the bucket's origin
-├── TooManyParts           403  an organization's unfinished uploads have reached their limit
-├── ServiceStopped         402  the bytes are on other operators' nodes, and there are no credits
-├── Invalid                400  with errors[]: wrong fields of a bucket or an origin
-├── InUse                  409  an origin that buckets use
-├── VariantChanged              within the brain only: ask again for another variant
-└── OriginError            502
+BrainError ├── Unavailable            503  DatabaseUnavailable (DatabaseBusy), StoreUnavailable, │
+StorageFull, Overloaded ├── NoSuchBucket           404 ├── NoSuchOrigin           404 ├──
+BucketExists           409 ├── BucketNotEmpty         409 ├── LimitReached           409  the
+environment has the maximum number of these ├── KeyRefused             400  an invalid key (NUL, too
+long, not representable at its origin) ├── PreconditionFailed     412 ├── UploadMissing          404
+a multipart upload that was completed or aborted ├── UploadBusy             409  one that is being
+completed at the bucket's origin ├── TooManyParts           403  an organization's unfinished
+uploads have reached their limit ├── ServiceStopped         402  the bytes are on other operators'
+nodes, and there are no credits ├── Invalid                400  with errors[]: wrong fields of a
+bucket or an origin ├── InUse                  409  an origin that buckets use ├── VariantChanged
+within the brain only: ask again for another variant └── OriginError            502
     ├── OriginMissing      404  the origin has no such object
     ├── OriginDenied       502  it refuses the bucket's credentials
     ├── OriginForbidden    502  the egress guard refuses its address
@@ -106,8 +99,8 @@ class StorageFull(Unavailable):
         if limit_bytes and not detail:
             whose = "Your organization's share" if pool == "organization" else "All"
             detail = (
-                f"{whose} of the {limit_bytes:,} bytes that the cache has for bodies on their way "
-                "to a store and parts of uploads (ZBRAIN_STAGING_MIB) is in use; nothing was "
+                f"{whose} of the {limit_bytes:,} bytes that the cache has for unfinished bodies "
+                "and parts of uploads (ZBRAIN_STAGING_MIB) is in use; nothing was "
                 "stored. Try again later."
             )
         super().__init__(detail)
@@ -172,7 +165,7 @@ class NoSuchHost(BrainError):
 
 
 class HostTaken(BrainError):
-    """Another bucket has it, and the record that proves so is still there."""
+    """Another bucket has it, and its TXT record still exists."""
 
     code = "host_taken"
     status = 409

@@ -24,7 +24,7 @@ GROUP_KEYS: Final = 64
 
 
 class GroupedCalls(Generic[K, V]):
-    """A call for many keys, by callers with one each. call: returns what it has, by key."""
+    """One call for the keys of many callers. call: returns the results by key."""
 
     def __init__(self, call: Callable[[list[K]], Awaitable[Mapping[K, V]]]) -> None:
         self._call = call

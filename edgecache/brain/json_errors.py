@@ -32,7 +32,7 @@ class NotAuthenticated(BrainError):
 
 
 class NotFound(BrainError):
-    """Nothing of that name that the caller may see."""
+    """No such thing that the caller may see."""
 
     code = "not_found"
     status = 404

@@ -23,9 +23,9 @@ _TURNS: Final = Shares(1, refusal=Overloaded, spare=0, queue=ENDLESS, wait_s=Non
 
 
 async def in_steps(work: Callable[[T], R], items: Iterable[T], *, step: int = STEP) -> list[R]:
-    """Return what ``work`` returns for each item. step: how many items are worked off together.
+    """Return the results of ``work`` for each item. step: how many items run together.
 
-    Raises what the work raises.
+    Raises what ``work`` raises.
     """
     loop, share_key = asyncio.get_running_loop(), SHARE_KEY.get()
     left, results = iter(items), list[R]()

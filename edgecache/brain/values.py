@@ -18,7 +18,7 @@ OBJECT_HEADERS: Final = (
     "content-language",
     "expires",
 )
-# Kept among an object's headers, but never sent with it: its tags, as a query has them.
+# Stored among an object's headers, but never sent with it: its tags, in the form of a query.
 TAGGING_HEADER: Final = "x-amz-tagging"
 METADATA_PREFIX: Final = "x-amz-meta-"
 DEFAULT_CONTENT_TYPE: Final = "binary/octet-stream"

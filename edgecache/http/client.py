@@ -106,11 +106,13 @@ class HttpClient:
         stall_s: float | None = None,
         has_no_timeout: bool = False,
     ) -> OutgoingConnection:
-        """Send a request that can be repeated; return when the response's head has come.
+        """Send a request that can be repeated; return when the response's head has arrived.
 
-        waits_for_all: wait for the body, too, which is small. stall_s: until the response, if not
-        as usual. has_no_timeout: wait for a place without a limit. The caller must ``release`` the
-        connection. Raises RequestFailed.
+        waits_for_all: wait for the body, too, which is small.
+        stall_s: until the response, if different from the client's.
+        has_no_timeout: wait for a place without a limit.
+
+        The caller must ``release`` the connection. Raises RequestFailed.
         """
         share_key = self._share_key()
         wait_s = self._stall_s if stall_s is None else stall_s
@@ -158,7 +160,7 @@ class HttpClient:
         limit_bytes: int,
         timeout_s: float,
     ) -> Response:
-        """Send a request with a long body, on a connection of its own; as ``fetch`` otherwise.
+        """Send a request with a long body, on its own connection; otherwise as ``fetch``.
 
         An early response, such as an error, ends the upload.
         """

@@ -108,7 +108,7 @@ class Exchange:
         wake(self._waiter)
 
     def lose(self, unsent_bytes: int = 0) -> None:
-        """Note that the client is gone. unsent_bytes: written, but not taken by the kernel."""
+        """Note that the client disconnected. unsent_bytes: written, but not taken by the kernel."""
         self.is_gone = True
         self.sent_bytes = max(0, self.sent_bytes - unsent_bytes)
         wake(self._waiter)
@@ -185,8 +185,7 @@ class Exchange:
         """Begin a response whose body follows, in chunks if the headers do not give its length.
 
         ``send_bytes`` sends it; the response to a HEAD has none. It ends when the application
-        returns, and
-        is complete unless that raises or ``cut`` was called.
+        returns, and is complete unless that raises or ``cut`` was called.
         """
         length = next((value for name, value in headers if name.lower() == "content-length"), "")
         if self._is_bodyless(status):

@@ -28,7 +28,7 @@ T = TypeVar("T")
 # What a thread sends before the next client has its turn.
 TURN_BYTES: Final = 8 << 20
 STALL_MS: Final = 5
-# What the loop sends by itself, in some 0.25 ms; share keys take turns (``FairThreads.on_loop``).
+# The loop itself sends this much, in some 0.25 ms; share keys take turns (``FairThreads.on_loop``).
 AT_ONCE_BYTES: Final = 1 << 20
 # A file is in memory if a byte in each stretch of this length is: the kernel reads ahead, and
 # forgets, many pages together.
@@ -39,7 +39,7 @@ HELD_BACK_BYTES: Final = 1 << 10
 
 
 class FileCutShort(Exception):
-    """A file ended before the bytes that were promised of it."""
+    """A file is shorter than the response's promised length."""
 
 
 class FileAltered(Exception):
@@ -49,8 +49,8 @@ class FileAltered(Exception):
 class FileBody:
     """Bytes ``start`` to ``start + length - 1`` of an open file, which is closed with it.
 
-    One thread at a time uses it; a close waits for that thread, so that neither the file's nor a
-    socket's number is another's while it is in use.
+    One thread at a time uses it; a close waits for that thread, so that the descriptors of the file
+    and the socket are not reused while it runs.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class FileBody:
             raise FileAltered
 
     async def finish_turn(self) -> None:
-        """Wait until no thread uses it: what the kernel took is counted then."""
+        """Wait until no thread uses it: then the bytes that the kernel took are counted."""
         if self._running is not None:
             await asyncio.wait((self._running,))
             retrieve(self._running)
@@ -165,7 +165,7 @@ class FileTransfer:
     async def run(self, wait: Callable[[bool], None]) -> None:
         """Send everything. wait: called with True while the client takes nothing.
 
-        Raises OSError for a client that is gone, FileCutShort, FileAltered.
+        Raises OSError for a disconnected client, FileCutShort, FileAltered.
         """
         loop = asyncio.get_running_loop()
         while self._head or self._body.sent < self._body.length:

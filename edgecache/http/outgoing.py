@@ -111,7 +111,7 @@ class OutgoingConnection(asyncio.Protocol):
         self._transport.write(request)
 
     async def send_piece(self, data: bytes) -> bool:
-        """Send a piece of a body; return False if the response has begun, so that none is needed.
+        """Send a piece of a body; return False if the response has begun: no more is needed.
 
         Raises RequestFailed.
         """

@@ -17,7 +17,7 @@ _BEARER: Final = re.compile(
 
 
 def secret_hash(secret: str) -> bytes:
-    """Return what the brain keeps of a node's secret (which is random: no slow hash is needed)."""
+    """Return the hash of a node's secret. The secret is random, so a fast hash will do."""
     return hashlib.sha256(secret.encode()).digest()
 
 

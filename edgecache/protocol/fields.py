@@ -134,7 +134,7 @@ class Fields:
         return list(self.values(name, read, message, limit=limit))
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """Take an object as it is; absent and null are an empty one."""
+        """Return an object unchanged; absent and null are an empty one."""
         value = self._take(name) if self.is_given(name) else {}
         return value if isinstance(value, dict) else self.wrong(name, "must be an object", {})
 
@@ -144,7 +144,7 @@ class Fields:
         try:
             return choices(value)
         except ValueError:
-            return self.wrong(name, "is none of the known values", None)  # type: ignore[return-value] # unused after finish
+            return self.wrong(name, "is not a known value", None)  # type: ignore[return-value] # unused after finish
 
     def uuid(self, name: str) -> UUID:
         """Take a UUID in its usual form."""
@@ -237,9 +237,9 @@ def read_sha256(value: Any) -> bytes | None:
 
 
 class Message:
-    """A frozen dataclass with slots that goes as a JSON object.
+    """A frozen dataclass with slots that is sent as a JSON object.
 
-    Each field is annotated with the function that takes it, as ``Annotated[int, Fields.integer]``.
+    Each field is annotated with the function that reads it, as ``Annotated[int, Fields.integer]``.
     ALLOWS_UNKNOWN: answers of the brain may have fields that an older worker does not know;
     requests may not, so that a typo never changes meaning.
     """
@@ -256,7 +256,7 @@ class Message:
 
     @classmethod
     def take(cls, fields: Fields) -> Self:
-        """Take what ``read`` does; nothing of it may be used before the fields were checked."""
+        """Read as ``read`` does; the result must not be used before the fields were checked."""
         takes = _takes_of(cls)  # type: ignore[arg-type] # mypy takes no class for Hashable
         taken = {name: take(fields, name) for name, take in takes.items()}
         if not cls.ALLOWS_UNKNOWN:

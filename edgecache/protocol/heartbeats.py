@@ -51,10 +51,8 @@ class Heartbeat(Message):
 
     incarnation: new at each start.
     sequence: rises with each heartbeat and inventory of an incarnation, which a worker sends one
-    after
-    another. A message that is not above the last one is late and must change nothing: its sender
-    has
-    given up on it, and sends everything again.
+    after another. A message that is not above the last one is late and must change nothing: its
+    sender has given up on it, and sends everything again.
     used_bytes, capacity_bytes: of the disk, in whole blocks.
     evictions: since the store was created.
     load: from 0, idle, to 1, fully loaded.
@@ -69,7 +67,7 @@ class Heartbeat(Message):
     evictions: Annotated[int, Fields.integer]
     load: Annotated[float, Fields.number]
     endpoint: Annotated[str | None, _take_endpoint]
-    # One that this side does not know is kept as it is.
+    # A problem that this side does not know is kept unchanged.
     problems: Annotated[
         tuple[str, ...],
         partial(Fields.values, read=_read_problem, message="must be a word", limit=PROBLEM_LIMIT),

@@ -1,4 +1,4 @@
-"""Work that the brain has for a worker, which asks for it."""
+"""Work that the brain has for a worker, which polls for it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,7 +24,7 @@ class JobKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobSource(Message):
-    """Where to fetch a blob: a worker's base URL, and a ticket of kind ``replicate`` for it."""
+    """Where to fetch a blob: a worker's base URL, and a ticket of kind ``replicate``."""
 
     ALLOWS_UNKNOWN: ClassVar = True
     url: Annotated[str, partial(Fields.text, limit=URL_LIMIT)]
@@ -55,7 +55,7 @@ class Jobs(Message):
 
 @dataclass(frozen=True, slots=True)
 class JobDone(Message):
-    """How a job ended; error: a short code, empty when it went well."""
+    """How a job ended; error: a short code, or '' for success."""
 
     id: Annotated[int, Fields.integer]
     ok: Annotated[bool, Fields.boolean]

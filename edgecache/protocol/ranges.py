@@ -17,8 +17,7 @@ def requested(header: str | None, size: int) -> tuple[int, int] | None:
     """Return the start and the length that a Range header requests of ``size`` bytes.
 
     None: answer the whole (no header, another unit, several ranges, or an invalid range, which RFC
-    9110
-    lets a server ignore). Raises RangeNotSatisfiable.
+    9110 lets a server ignore). Raises RangeNotSatisfiable.
     """
     match = _RANGE.fullmatch(header) if header else None
     if match is None:

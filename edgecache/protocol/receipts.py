@@ -1,7 +1,7 @@
-"""Receipts of direct-mode tickets: what a worker claims, and what of it counts.
+"""Receipts of direct-mode tickets: what a worker reports, and what of it counts.
 
-Receipts of one hour count together or not at all: one that is refused keeps the others of its hour
-from counting until they are sent without it.
+Receipts of one hour count together or not at all: if one is refused, the others of its hour count
+when they are sent without it.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,10 @@ UNREAD: Final = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class ReceiptLine(Message):
-    """A direct-mode ticket that was redeemed, once and for all.
+    """A direct-mode ticket that was redeemed; its line is final.
 
-    ticket: its text, signature included. bytes_served: of all reads with it, at most its length.
+    ticket: its text, signature included.
+    bytes_served: of all reads with it, at most its length.
     served_at: Unix seconds of the first read, by the brain's clock as the worker knows it.
     """
 

@@ -16,10 +16,8 @@ class FairCache(Generic[K, V]):
     """Values by key, each with an owner. limit: of their costs.
 
     When it is full, the owner with the most loses its least recently used value. So a single owner
-    may
-    use all of the cache, several active ones converge to equal parts, and one that needs less than
-    its
-    part keeps it. Not thread-safe.
+    may use all of the cache, several active ones converge to equal parts, and one that needs less
+    than its part keeps it. Not thread-safe.
     """
 
     def __init__(self, limit: int, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -79,9 +77,9 @@ class FairCache(Generic[K, V]):
         if held.used_at < self._clock() - IDLE_S:
             return held
         self._owners.move_to_end(owner)
-        # Only a put makes an owner larger, so the largest is known until it has lost all that is
-        # more than an equal part. Then another one with more than that comes next: there is one,
-        # and to look for the largest of thousands would take a millisecond.
+        # Only a put makes an owner larger, so the largest stays known until it has lost everything
+        # above an equal part. Then the next owner above an equal part replaces it; there is one,
+        # and to find the largest of thousands would take a millisecond.
         while self._largest.cost * len(self._owners) <= self._limit:
             owner, self._largest = next(iter(self._owners.items()))
             self._owners.move_to_end(owner)

@@ -10,7 +10,7 @@ LIMIT_BYTES: Final = 64 << 20
 OBJECT_LIMIT_BYTES: Final = 128 << 10
 # Memory of an entry in addition to its bytes, so that many tiny objects cannot exceed the limit.
 ENTRY_BYTES: Final = 352
-# Hashes of recent reads: an object is taken in when it is read a second time.
+# Hashes of recent reads: an object is stored when it is read a second time.
 SEEN_LIMIT: Final = 16_384
 
 
@@ -49,8 +49,7 @@ class HotCache:
 
         organization_id: the object counts in its part of the memory, whoever reads it later.
         drops: the value before the read, if objects are dropped concurrently: an object that was
-        removed in
-        between must not return.
+        removed in between must not return.
         """
         if len(data) > OBJECT_LIMIT_BYTES or not self._is_wanted(sha256, organization_id):
             return

@@ -28,8 +28,8 @@ class Busy(Exception):
 class FairThreads:
     """Some threads, and a queue for them.
 
-    A thread that is free goes to the waiting organizations in turn, then to their buckets in turn,
-    and so on; so one that has much to do delays others by a piece or two of its work.
+    A free thread goes to the waiting organizations in turn, then to their buckets in turn, and so
+    on; so a busy organization delays others by a piece or two of its work.
     """
 
     def __init__(
@@ -88,8 +88,7 @@ class FairThreads:
         """Hold the turn on the event loop while the block runs, for some tenths of a millisecond.
 
         The next block begins after everything else that is ready, so that a hundred of them delay a
-        short
-        request by two of them.
+        short request by two of them.
         """
         await self._on_loop.take(share_key)
         try:

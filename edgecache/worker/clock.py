@@ -12,7 +12,7 @@ MAX_ROUND_TRIP_S: Final = 5.0
 
 
 def uptime() -> float:
-    """Return seconds since some point in the past; goes on while the machine sleeps."""
+    """Return seconds since some point in the past, including time in which the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -28,12 +28,11 @@ class BrainClock:
     """Estimates the brain's clock from its answers to heartbeats.
 
     The fastest of the last few answers is used: the error is at most half its round trip. Errors
-    and
-    adjustments of this machine's clock make no difference.
+    and adjustments of this machine's clock make no difference.
     """
 
     def __init__(self, tick: Callable[[], float] = uptime) -> None:
-        """Know nothing yet. tick: a clock that only ever goes forward."""
+        """tick: a monotonic clock."""
         self._tick = tick
         self._samples: deque[Sample] = deque(maxlen=SAMPLES)
         self._offset_s: float | None = None

@@ -14,7 +14,7 @@ HELP: Final = {
     "stored_bytes": "Their bytes.",
     "misses": "Reads of objects that were not held.",
     "wrong_bytes": "Objects that were refused since they did not hash to their name.",
-    "tickets_refused": "Requests whose ticket was refused.",
+    "tickets_refused": "Requests with a refused ticket.",
     "corrupted_files": "Files that were found to be wrong, and removed.",
     "scrubbed_files": "Files that were hashed again.",
     "heartbeats": "Heartbeats that the brain answered.",

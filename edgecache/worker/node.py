@@ -1,4 +1,4 @@
-"""A running worker: what every part of it may use."""
+"""The parts of a running worker."""
 
 import asyncio
 import logging
@@ -184,7 +184,7 @@ class Node:
         files = self.store.files
         found = files.state(sha256)
         try:
-            # In the share of an organization, not of a bucket of it: there are few threads.
+            # In the share of an organization, not of its bucket, because there are few threads.
             state = await self.threads.verifying.run(share_key[:1], partial(files.verify, sha256))
         finally:
             del self.verifications[sha256]

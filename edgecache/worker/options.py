@@ -191,8 +191,8 @@ def _add_network(group: "argparse._ArgumentGroup") -> None:
         type=_timeout,
         default=15.0,
         metavar="SECONDS",
-        help="cut clients that send nothing of a request for so long, or take nothing of an answer "
-        "for four times as long (default: 15)",
+        help="cut clients that send nothing of a request for this time, or take nothing of an "
+        "answer for four times this time (default: 15)",
     )
 
 
@@ -203,29 +203,29 @@ def _add_limits(group: "argparse._ArgumentGroup") -> None:
         type=_count,
         default=60,
         metavar="N",
-        help="hash so many files again each hour; 0 never does (default: 60)",
+        help="hash this many files again each hour; 0: none (default: 60)",
     )
     add(
         "--scrub-rate",
         type=size,
         default=16 * MIB,
         metavar="SIZE",
-        help="read at most so many bytes a second for it (default: 16MiB)",
+        help="maximum bytes that this reads in a second (default: 16MiB)",
     )
     add(
         "--drain",
         type=_seconds,
         default=30.0,
         metavar="SECONDS",
-        help="how long to wait for what runs when asked to stop (default: 30)",
+        help="how long to wait for running requests when asked to stop (default: 30)",
     )
     add(
         "--linger",
         type=_seconds,
         default=0.0,
         metavar="SECONDS",
-        help="when asked to stop, serve on for so long after telling the brain, so that tickets "
-        "that clients hold still work; 30 covers all (default: 0)",
+        help="when asked to stop, serve for this time after telling the brain, so that clients' "
+        "tickets still work; 30 covers all (default: 0)",
     )
 
 

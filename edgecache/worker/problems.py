@@ -24,7 +24,7 @@ class Problems:
         self._now: set[Problem] = set()
 
     def report(self, problem: Problem) -> None:
-        """Note a problem; say so when it is new."""
+        """Note a problem; log it when it is new."""
         with self._lock:
             is_new = problem not in self._now
             self._now.add(problem)
@@ -32,7 +32,7 @@ class Problems:
             log.error("problem", extra={"problem": str(problem)})
 
     def report_disk(self, error: OSError | sqlite3.Error) -> Problem | None:
-        """Note what an error of the disk means; return it, None when it is not the disk's fault."""
+        """Note what an error of the disk means; return it, None for an error with another cause."""
         problem = of_disk(error)
         if problem is not None:
             self.report(problem)
@@ -56,7 +56,7 @@ class Problems:
 
 
 def of_disk(error: OSError | sqlite3.Error) -> Problem | None:
-    """Return what an error of a write means; None when it is not the disk's fault."""
+    """Return what an error of a write means; None for an error with another cause."""
     if isinstance(error, sqlite3.Error):
         is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
         return Problem.DISK_FULL if is_full else Problem.DISK_FAILING

@@ -28,7 +28,7 @@ async def receive(node: Node, pieces: AsyncIterator[bytes], sha256: bytes, size:
             gathered += piece
         is_new = await node.run_on_disk(incoming.finish, gathered)
     except BaseException:
-        # When cancelled here, too: no room may stay reserved.
+        # Even if this is cancelled, too, no room may stay reserved.
         await asyncio.shield(node.run_on_disk(incoming.discard))
         raise
     node.problems.clear(Problem.DISK_FULL, Problem.DISK_FAILING)

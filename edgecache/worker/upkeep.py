@@ -28,7 +28,7 @@ async def watch_answers(node: Node) -> None:
 
 
 async def every(node: Node, period_s: float, do: Callable[[Node], Awaitable[object]]) -> None:
-    """Do something again and again; an error of the disk is noted, and it goes on."""
+    """Repeat an action; an error of the disk is noted, and the action is repeated."""
     while True:
         await asyncio.sleep(period_s)
         try:

@@ -119,9 +119,9 @@ class BucketViewSet(CacheResource):
     @extend_schema(operation_id="cache_hosts_retrieve", summary="Read a host")
     @action(detail=True, url_path="hosts/<str:host>")
     def host(self, request: Request, bucket_name: str, host: str) -> Response:
-        """Return a host with its DNS records, before it is proved as well.
+        """Return a host with its DNS records, even before it is proven.
 
-        Of a host that is not the bucket's, `proved_at` is null. Nothing is looked up.
+        If the host is not the bucket's, `proved_at` is null. Nothing is looked up.
         """
         return self.respond(hosts.find(self.principal.scope, bucket_name, host))
 

@@ -29,7 +29,7 @@ def on_environment_dropped(environment_pk: int) -> None:
 def on_organization_erased(organization_id: int) -> None:
     """Deregister the organization's nodes; their objects are moved in the background.
 
-    Raises CacheUnavailable, so that the deletion goes on later.
+    Raises CacheUnavailable, so that the deletion continues later.
     """
     for node in nodes.all_seen_by(organization_id):
         if node["is_own"]:

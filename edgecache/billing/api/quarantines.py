@@ -46,7 +46,7 @@ class QuarantineViewSet(ListAction, RetrieveAction, BillingResource):
     @extend_schema(summary="Appeal against a quarantine")
     @action(detail=True, methods=["post"])
     def appeal(self, request: Request, quarantine_id: str) -> Response:
-        """Appeal against a quarantine and what was forfeited with it, once; staff decides."""
+        """Appeal once against a quarantine and its forfeiture; staff decides."""
         known: Quarantine = self.get_object()
         text = self.read()["text"]
         row = quarantines.appeal(

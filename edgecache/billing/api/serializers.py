@@ -62,7 +62,7 @@ class SpendCapRequestSerializer(StrictSerializer):
 class SpendCapSerializer(serializers.Serializer[Any]):
     """The spend cap, and what this month's usage cost by now."""
 
-    cap_cents = serializers.IntegerField(allow_null=True, help_text="Null: there is none.")
+    cap_cents = serializers.IntegerField(allow_null=True, help_text="Null: there is no cap.")
     spent_ucr = serializers.IntegerField(help_text="Of this month (UTC), as far as it is charged.")
     is_reached = serializers.BooleanField()
 
@@ -92,7 +92,7 @@ class PlainRows(serializers.ListSerializer[Any]):
     """
 
     def to_representation(self, data: Any) -> list[Any]:
-        """Return the fields of each row as they are."""
+        """Return the fields of each row unchanged."""
         child: Any = self.child
         names = list(child.fields)
         return [{name: row[name] for name in names} for row in data]
@@ -288,7 +288,7 @@ class PayoutSerializer(serializers.Serializer[Any]):
 
 
 class QuarantineSerializer(serializers.Serializer[Any]):
-    """A time in which a node gets no traffic, and what came of it."""
+    """A time in which a node gets no traffic, and its result."""
 
     id = serializers.UUIDField()
     node_id = serializers.UUIDField()

@@ -1,4 +1,4 @@
-"""The ledger: double entry, append-only, in µcr. The database refuses what does not balance.
+"""The ledger: double entry, append-only, in µcr. The database refuses unbalanced journals.
 
 A positive entry raises what the account's owner has; all entries of a journal add up to zero.
 """
@@ -15,9 +15,8 @@ class AccountKind(models.TextChoices):
     """What an account counts.
 
     An organization has granted, paid (credits), debt (zero or less: charges that nothing covers
-    yet),
-    held and payable (earnings before and after the hold; a chargeback of paid-out earnings makes
-    payable negative), and forfeited. The platform has grants, cash, fees and sent (payouts in
+    yet), held and payable (earnings before and after the hold; a chargeback of paid-out earnings
+    makes payable negative), and forfeited. The platform has grants, cash, fees and sent (payouts in
     progress).
     """
 

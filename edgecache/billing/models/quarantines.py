@@ -9,8 +9,8 @@ from platform_site.lib.ids import uuid7
 class Quarantine(models.Model):
     """A quarantine of an operator's node, which serves nothing until it is approved again.
 
-    event: the brain's number of it; a brain restored from a backup may reuse it.
-    node and began_at: unique.
+    event: the brain's number of it; a brain restored from a backup may reuse it. node and began_at:
+    unique.
     organization_id: the operator's.
     ended_at: when the node was approved again; empty if the node was removed.
     forfeited_ucr: how much of the node's earnings staff took.

@@ -68,8 +68,7 @@ class SpendCap(ModelWithoutLabel):
     """The maximum cost of an organization's usage in a month.
 
     warned_month, reached_month: the first day of the month in which the mail at 80 % and at 100 %
-    was
-    queued.
+    was queued.
     """
 
     organization_id = models.BigIntegerField(primary_key=True)

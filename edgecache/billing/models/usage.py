@@ -1,4 +1,4 @@
-"""Usage as the brain metered it, and what was charged for it. Both are append-only (triggers)."""
+"""Usage as the brain metered it, and its charges. Both are append-only (triggers)."""
 
 from django.db import models
 from django.db.models.functions import Now

@@ -34,7 +34,7 @@ def settle(payout_id: UUID, answer: ProviderAnswer, *, now: datetime) -> Payout:
 
 
 class Manual:
-    """The details are one field, ``account``: where the money goes, such as an IBAN."""
+    """The details have one field, ``account``: where the money is sent, such as an IBAN."""
 
     def checked(self, details: Mapping[str, Any], organization_id: int) -> dict[str, Any]:
         """Return the account without surrounding blanks."""

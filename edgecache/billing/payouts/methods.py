@@ -27,7 +27,7 @@ def current(organization_id: int) -> PayoutMethod:
 def replace(
     organization_id: int, kind: str, details: Mapping[str, Any], *, by: str, now: datetime
 ) -> PayoutMethod:
-    """Set the method; the same one again changes nothing, another one rests before it is used.
+    """Set the method; an unchanged one has no effect, another one is usable after a waiting period.
 
     Raises InvalidRequest, PayoutMethodUnchecked.
     """
@@ -36,7 +36,7 @@ def replace(
     except ProviderUnavailable as exc:
         raise PayoutMethodUnchecked from exc
     with transaction.atomic():
-        # Of two concurrent changes the second one waits here, and replaces the first one's method.
+        # The second of two concurrent changes waits here, and replaces the first one's method.
         ledger.locked([(AccountKind.PAYABLE, organization_id)])
         rows = PayoutMethod.objects.filter(organization_id=organization_id, removed_at=None)
         known = rows.first()
@@ -57,7 +57,7 @@ def replace(
 
 
 def remove(organization_id: int, *, now: datetime) -> None:
-    """Remove the method; a payout that was debited still goes to it.
+    """Remove the method; a payout that was debited is still sent to it.
 
     Raises PayoutMethodNotFound.
     """

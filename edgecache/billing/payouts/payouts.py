@@ -46,7 +46,7 @@ def request(organization_id: int, *, by: str, now: datetime) -> Payout:
         if Progress.objects.filter(pk=RECONCILING).exists():
             raise PayoutRefused("Payouts wait until staff has compared them with the provider.")
         payable = (AccountKind.PAYABLE, organization_id)
-        # Of two concurrent requests the second one waits here, and finds the first one's payout.
+        # The second of two concurrent requests waits here, and finds the first one's payout.
         ledger.locked([payable])
         method = methods.current(organization_id)
         if not methods.is_offered(method):
@@ -74,9 +74,9 @@ def request(organization_id: int, *, by: str, now: datetime) -> Payout:
 def record(organization_id: int, cents: int, *, reference: str, by: str, now: datetime) -> Payout:
     """Record a payment that the provider made and that is missing after a restore from backup.
 
-    At most once for each reference.
+    Once for each reference.
 
-    Raises PayoutMethodNotFound, and PayoutRefused while another payout of it is open.
+    Raises PayoutMethodNotFound, and PayoutRefused while another payout to the method is open.
     """
     with transaction.atomic():
         ledger.locked([(AccountKind.PAYABLE, organization_id)])
@@ -109,7 +109,7 @@ def cancel(organization_id: int, payout_id: UUID, *, by: str, now: datetime) -> 
 
 
 def send(payout_id: UUID, *, now: datetime) -> Payout:
-    """Send a payout, or find out what became of it; safe to repeat at any point.
+    """Send a payout, or ask for its state; safe to repeat at any point.
 
     Raises ProviderUnavailable, so that the job runs again, and PayoutNotFound.
     """
@@ -186,7 +186,7 @@ def hold(payout_id: UUID, *, reason: str) -> Payout:
 
 
 def hold_unsent(organization_id: int) -> None:
-    """Hold an operator's payouts for a quarantine; what a provider has cannot be stopped."""
+    """Hold an operator's payouts for a quarantine; those that a provider has cannot be stopped."""
     with transaction.atomic():
         rows = Payout.objects.select_for_update(of=("self",)).select_related("method")
         for payout in rows.filter(organization_id=organization_id, state__in=OPEN, hold_reason=""):

@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 ACCOUNT: Final = re.compile(r"acct_[A-Za-z0-9]{8,64}")
 KIND: Final = "stripe"
 SHOWN: Final = 4
-# A payout has one transfer; more are somebody's doing at Stripe.
+# A payout has one transfer; more were made by hand at Stripe.
 MAX_TRANSFERS: Final = 100
 REVERSED: Final = "Stripe reversed the transfer."
 REFUSALS: Final[Mapping[str, str]] = {

@@ -102,7 +102,7 @@ def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Q
 
 
 def forfeitable_ucr(row: Quarantine) -> int:
-    """Return what a node earned and was neither paid out nor forfeited before."""
+    """Return a node's earnings that were neither paid out nor forfeited."""
     same = Quarantine.objects.filter(node_id=row.node_id, organization_id=row.organization_id)
     taken = same.exclude(decision=Quarantine.Decision.GRANTED).values_list("pk", flat=True)
     forfeits = Journal.objects.filter(key__in=[f"forfeit:{pk}" for pk in taken])

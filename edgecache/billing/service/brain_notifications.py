@@ -41,7 +41,7 @@ def notify(organization_id: int) -> None:
 
 
 def send_unconfirmed() -> None:
-    """Send what the brain has not confirmed. Raises CacheUnavailable."""
+    """Send unconfirmed decisions to the brain. Raises CacheUnavailable."""
     unconfirmed = ServiceState.objects.exclude(decided_at=None).exclude(
         Q(notified_at__isnull=False) & Q(notified_at=F("decided_at"))
     )

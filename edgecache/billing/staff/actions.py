@@ -51,7 +51,7 @@ def mark_failed(confirmed: ConfirmedAction, payout: Payout) -> bool:
 
 
 def refund(confirmed: ConfirmedAction, line: UsageLine) -> bool:
-    """Refund what a usage line cost; its operator's share is taken back."""
+    """Refund a usage line's cost; its operator's share is taken back."""
     with transaction.atomic():
         journal = debts.refund(
             line.organization_id,
@@ -61,7 +61,7 @@ def refund(confirmed: ConfirmedAction, line: UsageLine) -> bool:
             actor=confirmed.actor,
         )
         if journal is None or not journal.entries.exists():
-            # No journal without entries stays, nor an event about nothing.
+            # Without entries, neither the journal nor its event is kept.
             transaction.set_rollback(True)
             return False
         audit.record_staff(

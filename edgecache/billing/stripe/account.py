@@ -40,7 +40,7 @@ class StripeRefusal(Exception):
 def client() -> stripe.StripeClient:
     """Return the client of the platform's account.
 
-    It repeats nothing by itself: jobs do, which look first what became of their request.
+    It does not retry: jobs do, which first ask for the result of their request.
     """
     return _client(settings.STRIPE)
 
@@ -50,8 +50,7 @@ def calls() -> Iterator[None]:
     """Turn Stripe's errors into the two that callers distinguish; neither shows Stripe's text.
 
     Raises StripeRefusal, and ProviderUnavailable if the request may have been carried out, should
-    be
-    repeated, or was refused because of the platform's key, which is not the payee's fault.
+    be repeated, or was refused because of the platform's key, which is not the payee's fault.
     """
     try:
         yield

@@ -48,9 +48,9 @@ def receive(body: bytes, signature: str) -> None:
 
 
 def _is_ours(event: Facts) -> bool:
-    """True for an event of the platform's own account, with real money where its key is live.
+    """True for an event of the platform's own account, with real money if its key is live.
 
-    What connected accounts do is theirs: they may name any of the platform's ids in it.
+    Events of connected accounts may contain any of the platform's ids.
     """
     is_live = settings.STRIPE.secret_key.startswith(("sk_live_", "rk_live_"))
     return not event.get("account") and event["livemode"] is is_live

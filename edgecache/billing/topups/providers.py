@@ -11,7 +11,7 @@ from edgecache.billing.errors import TopUpsUnavailable
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A page where a top-up is paid. session: the provider's id of it."""
+    """A page where a top-up is paid. session: its id at the provider."""
 
     session: str
     url: str

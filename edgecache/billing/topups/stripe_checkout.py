@@ -32,7 +32,7 @@ def checkout(top_up: TopUp, *, paid_url: str, left_url: str) -> Checkout:
                             },
                         }
                     ],
-                    # In the payer's own currency the amount would be another one.
+                    # A conversion to the payer's own currency would change the amount.
                     "adaptive_pricing": {"enabled": False},
                     "success_url": paid_url,
                     "cancel_url": left_url,
@@ -40,7 +40,7 @@ def checkout(top_up: TopUp, *, paid_url: str, left_url: str) -> Checkout:
                 {"idempotency_key": str(top_up.pk)},
             )
     except StripeRefusal:
-        # All of it is the platform's own: the caller can do nothing about a refusal.
+        # The platform's own request: the caller cannot act on a refusal.
         raise ProviderUnavailable from None
     name, url = getattr(session, "id", ""), getattr(session, "url", None) or ""
     if not name or not url.startswith("https://"):

@@ -108,7 +108,7 @@ class SettlementResult:
 def settle() -> SettlementResult:
     """Charge every line that was imported and not charged yet; a second run changes nothing.
 
-    Each batch is a transaction of its own: after a crash the next run goes on.
+    Each batch is a separate transaction: after a crash the next run continues.
     """
     done = SettlementResult()
     while (batch := settle_batch()).lines:

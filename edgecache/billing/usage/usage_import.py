@@ -54,12 +54,12 @@ class ImportResult:
 
 
 def import_usage(*, now: datetime, is_complete: bool = False) -> ImportResult:
-    """Import every line that the brain has and this platform has not, and usage of SQL.
+    """Import all new lines of the brain, and usage of SQL.
 
-    is_complete: with what was used in the running hour; otherwise little of it waits for the hour's
-    end, and makes one line.
-    Raises CacheUnavailable, and ValueError for an inconsistent page. What was imported before
-    stays.
+    is_complete: include all usage of the running hour; otherwise small amounts become one line when
+    the hour ends.
+
+    Raises CacheUnavailable, and ValueError for an inconsistent page. Earlier pages stay imported.
     """
     done = import_other(now=now, is_complete=is_complete)
     while True:
@@ -126,8 +126,7 @@ def _counted_again(good: Mapping[UUID, list[UsageLine]], *, now: datetime) -> se
     """Return the lines of hours, buckets and nodes that were charged before the brain was restored.
 
     Its counters from the backup become lines again, with other ids, and so does the storage of an
-    hour.
-    Usage after the restore in the same hour is not charged, either.
+    hour. Usage after the restore in the same hour is not charged, either.
     """
     row = Progress.objects.filter(pk=WENT_BACK, updated_at__gt=now - OLDEST).first()
     lines = [one for parts in good.values() for one in parts]
@@ -155,8 +154,7 @@ def _next_page(*, now: datetime, is_complete: bool) -> tuple[int, Mapping[str, A
     page = _page_after(max(position - 1, 0), is_complete=is_complete)
     if position and settings.CACHE.is_enabled and not _begins_with(page, position):
         # A brain restored from a backup reuses numbers, which may never pass the old position.
-        # Known lines
-        # change nothing.
+        # Known lines change nothing.
         log.error("billing_brain_counts_lines_anew", position=position)
         Progress.objects.filter(pk="import", position=position).update(position=0)
         Progress.objects.update_or_create(name=WENT_BACK, defaults={"updated_at": now})

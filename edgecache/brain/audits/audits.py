@@ -36,7 +36,7 @@ HASH_BYTES: Final = 32
 # Between two questions which nodes are due; checks themselves come at random times.
 MIN_PAUSE_S: Final = 1.0
 MAX_PAUSE_S: Final = 5.0
-# Few: what the brain forwards is checked anyway, every byte of it.
+# Few, because the brain checks every byte that it forwards anyway.
 FORWARDED_SHARE: Final = 1 / 16
 RECHECKED: Final = "quarantined"
 CHECKED_HEALTH: Final = frozenset((Health.ONLINE, Health.SUSPECT))

@@ -29,14 +29,14 @@ from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import TicketKind
 from platform_site.lib.ids import uuid7
 
-# Of a larger blob a check reads some blocks only.
+# A check reads only some blocks of a larger blob.
 MAX_CHECK_BYTES: Final = 2 * 2**20
 TIMEOUT_S: Final = 30.0
 NOT_FOUND: Final = 404
-# The bytes came, but not as many or not those that were asked for.
+# Reasons of failures in which bytes arrived, but too few, too many or wrong ones.
 ALTERED: Final = frozenset(("wrong_length", "wrong_range", "too_long", "refused"))
 SUCCESSES: Final = frozenset((200, 206))
-# As these clients send them after a redirect, in their order and their letters.
+# Headers exactly as these clients send them after a redirect.
 CLIENTS: Final = (
     "{host}User-Agent: curl/8.5.0\r\nAccept: */*\r\n{range}",
     "{host}User-Agent: Go-http-client/1.1\r\n{range}Accept-Encoding: gzip\r\n",
@@ -53,7 +53,7 @@ class Path(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What came: the bytes, other bytes, a 404, or nothing of use."""
+    """The result: the bytes, other bytes, a 404, or no usable response."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -104,7 +104,7 @@ class CheckTarget:
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """A check that is about to be made. id: of its ticket, if it has one of its own."""
+    """A check that is about to be made. id: its ticket's, if it has its own ticket."""
 
     id: UUID
     route: CheckRoute
@@ -123,12 +123,12 @@ def span_of(manifest: Manifest) -> Span:
 
 
 class NodeChecker:
-    """Makes looks, from each of some addresses."""
+    """Checks nodes from several addresses."""
 
     def __init__(
         self, tickets: TicketSigner, client: WorkerClient, vantages: tuple[Vantage, ...]
     ) -> None:
-        """client: the brain's own, for forwarded looks."""
+        """client: the brain's own, for forwarded checks."""
         self._tickets = tickets
         self._client = client
         places: tuple[Vantage | None, ...] = vantages or (None,)
@@ -232,6 +232,6 @@ async def _seen_by(address: Address) -> str:
 def _route_to(host: str) -> str:
     family, _, _, _, place = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        # Nothing is sent: connecting a datagram socket only chooses the route.
+        # Sends nothing: connecting a datagram socket only chooses the route.
         probe.connect(place)
         return str(probe.getsockname()[0])

@@ -7,9 +7,9 @@ from edgecache.brain.audits.node_checks import CheckRequest, Outcome
 from edgecache.brain.database import Database
 
 KEPT_DAYS: Final = 90
-# Fewer looks are planned than the limit allows, since their times are random: the limit then hardly
-# ever cuts a day off. Of 440, 374 are planned; with one in 16 forwarded, 299 direct ones come on
-# 997 days of 1,000.
+# Fewer checks are planned than the limit allows: their times are random, and the limit should
+# rarely cut a day off. Of 440, 374 are planned; with one in 16 forwarded, 299 direct ones are made
+# on 997 days of 1,000.
 PLANNED_SHARE: Final = 0.85
 DAY_S: Final = 86_400
 # One of this many adjacent blobs is chosen at random. A node knows the gaps between the hashes that
@@ -124,7 +124,7 @@ async def draw(database: Database, node_id: UUID, operator: int | None, at: byte
 
 
 async def begin(database: Database, request: CheckRequest, *, is_recheck: bool) -> None:
-    """Record a look before it is made: its receipt may come even if this brain is killed."""
+    """Record a check before it is made: its receipt may come even if this brain is killed."""
     target, route = request.target, request.route
     values = (
         *(request.id, target.node_id, target.manifest.sha256, str(route.path)),
@@ -139,7 +139,7 @@ async def end(database: Database, look_id: UUID, outcome: Outcome) -> None:
 
 
 async def judge(database: Database, node_id: UUID) -> tuple[int, int]:
-    """Return the number of wrong blobs, and of looks, among a node's latest looks."""
+    """Return the number of wrong blobs, and of checks, among a node's latest checks."""
     row = await database.one(JUDGE, [node_id, LATEST])
     return (row.bad, row.looked) if row else (0, 0)
 
@@ -150,9 +150,9 @@ async def failed_ways(database: Database, node_id: UUID) -> set[tuple[str, str]]
 
 
 async def summary(database: Database, node_id: UUID) -> dict[str, Any]:
-    """Return what a node's operator is shown: numbers by day, and each wrong blob.
+    """Return the operator's view of its node: numbers by day, and each wrong blob.
 
-    Neither the minute of a look nor where it came from: that would announce later ones.
+    It has neither the minute nor the address of a check, which would reveal later ones.
     """
     days = [row._asdict() for row in await database.all(DAYS, [node_id])]
     failures = [row._asdict() for row in await database.all(FAILURES, [node_id])]
@@ -160,5 +160,5 @@ async def summary(database: Database, node_id: UUID) -> dict[str, Any]:
 
 
 async def forget(database: Database) -> None:
-    """Delete old looks."""
+    """Delete old checks."""
     await database.run(FORGET, [KEPT_DAYS])

@@ -41,13 +41,13 @@ def _vantages(words: tuple[str, ...]) -> tuple[Vantage, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings:
-    """Audits of delivery. failed_share: of the latest looks, above which a node is quarantined."""
+    """Audits of delivery. failed_share: of the latest checks, above which a node is quarantined."""
 
     looks: Annotated[
         int,
         Integer(
             "ZCACHE_AUDIT_LOOKS",
-            "Most looks at what an operator's node delivers, for each node and day; 0: none.",
+            "Maximum looks at what an operator's node delivers, for each node and day; 0: none.",
             default=440,
             maximum=1_000_000,
         ),
@@ -56,7 +56,7 @@ class AuditSettings:
         int,
         Integer(
             "ZCACHE_AUDIT_MIB",
-            "Most bytes that these looks read, for each node and day.",
+            "Maximum bytes that these looks read, for each node and day.",
             default=1024,
             unit="MiB",
             minimum=1,

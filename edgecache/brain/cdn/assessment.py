@@ -19,11 +19,13 @@ PARTIAL: Final = 206
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
-    """Decides about the response to one request, once its headers are there.
+    """Decides about the response to one request when its headers have arrived.
 
-    sent: the client's headers that went to the origin. known: the names that Vary of the URL was
-    known to have. stale: the version that a 304 confirms. stored: the response that is stored,
-    stale or not to be confirmed. learn: called with the names that the response depends on.
+    sent: the client's headers that went to the origin.
+    known: the names that the URL's Vary was known to have.
+    stale: the version that a 304 confirms.
+    stored: the stored response if it may be used without confirmation, even a stale one.
+    learn: called with the names that the response depends on.
     """
 
     policy: KeyPolicy
@@ -39,8 +41,7 @@ class Assessment:
         """Return the decision.
 
         Raises OriginFailed for an unusable response, and for an error that the stored response
-        replaces;
-        OriginChanged for a 304 that confirms another response.
+        replaces; OriginChanged for a 304 that confirms another response.
         """
         if response.status == CONFIRMED and self.stale is not None and self.stored is not None:
             return self._confirmed(response, self.stale, self.stored)

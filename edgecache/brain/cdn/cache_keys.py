@@ -121,7 +121,7 @@ class KeyPolicy:
         named = sorted((self.listed | frozenset(learned)) - {AUTHORIZATION})
         digest = ""
         if named:
-            # As they are sent: what the origin can tell apart has two keys.
+            # As they are sent: two spellings that the origin can distinguish have two keys.
             lines = (f"{name}:{sent.get(name, '')}" for name in named)
             digest = digest_of("\n".join(lines))
         return f"{query_name(target.query)}#{digest}#{target.spelling}"

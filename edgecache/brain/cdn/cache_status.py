@@ -13,8 +13,9 @@ def hit(*, ttl_s: int) -> str:
 def forwarded(why: str, *, stored: bool, status: int | None = None, collapsed: bool = False) -> str:
     """The request was forwarded to the origin.
 
-    why: ``uri-miss``, ``vary-miss``, ``stale`` … (RFC 9211 §2.2). status: the origin's, if
-    the client gets another one. collapsed: together with another request.
+    why: ``uri-miss``, ``vary-miss``, ``stale`` … (RFC 9211 §2.2).
+    status: the origin's, if the client gets another one.
+    collapsed: together with another request.
     """
     parts = [NAME, f"fwd={why}"]
     if status is not None:

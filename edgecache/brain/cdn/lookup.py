@@ -41,9 +41,10 @@ STORING_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """A response, and where it comes from.
+    """A response, and its source.
 
-    stored: its HTTP head, kept or not; None for an object. small: its body, if that is in memory.
+    stored: its HTTP head, even if it is not kept; None for an object.
+    small: its body, if that is in memory.
     """
 
     version: ObjectVersion
@@ -255,7 +256,7 @@ class Lookup:
         )
 
     def _learn(self, request: CdnRequest, fetch: SharedFetch, attempt: Attempt) -> bool:
-        """Learn what a response varies on; True if the attempt did not know all of it."""
+        """Learn what a response varies on; True if the attempt did not know all names."""
         names = tuple(fetch.cacheability.http.get("vary", ()))
         is_news = not set(names) <= set(attempt.known)
         if is_news:

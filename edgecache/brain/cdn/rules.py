@@ -163,7 +163,7 @@ def judge(
 def described(
     headers: Pairs, *, asked_at: float, answered_at: float, status: int = 200
 ) -> StoredResponse:
-    """Return a response as it is, whether it may be stored or not."""
+    """Return a response with its freshness, even if it may not be stored."""
     control, is_targeted = controls(headers)
     fields = fields_of(headers)
     must_revalidate = bool(control.keys() & {"must-revalidate", "proxy-revalidate"})

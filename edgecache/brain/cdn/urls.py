@@ -53,7 +53,7 @@ class CacheUrl:
         return [
             self._located(pair)
             for pair in headers
-            # What is stored may have come before these were taken out.
+            # The stored response may be older than their removal on arrival.
             if pair[0] not in refused and not pair[0].startswith(rules.NGINX)
         ]
 

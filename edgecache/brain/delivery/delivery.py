@@ -1,7 +1,7 @@
-"""A decision how a request is answered, apart from its execution (``streaming``).
+"""A decision how a request is answered; ``streaming`` carries it out.
 
-Named tuples, here and in what a request is parsed into: several are made for each request, and a
-frozen dataclass takes twice as long.
+Named tuples, here and in the parsed request: several are made for each request, and a frozen
+dataclass takes twice as long.
 """
 
 from typing import NamedTuple

@@ -11,8 +11,8 @@ class WrongBytes(Exception):
 class BlockChecks:
     """Checks each block that a span touches against its own digest, and returns the span's part.
 
-    Takes the bytes from ``position`` to ``end``. After a source broke off, ``change_source`` is
-    called and another one goes on at ``position``.
+    Takes the bytes from ``position`` to ``end``. After a source failed, ``change_source`` is called
+    and another one continues at ``position``.
     """
 
     def __init__(self, matches: BlockCheck, block_bytes: int, span: Span, size: int) -> None:

@@ -1,4 +1,4 @@
-"""Files on the brain's machine, workers' ones too, that are sent once they were verified."""
+"""Files on the brain's machine, workers' included, that are sent after a verification."""
 
 import time
 from functools import partial
@@ -19,7 +19,7 @@ from edgecache.runtime.verified_files import (
 
 log = structlog.get_logger(__name__)
 
-# An organization verifies one file at a time, however large; another one has the other thread.
+# An organization verifies one file at a time, however large; the other thread is for others.
 THREADS: Final = 2
 SPARE: Final = 1.0
 # Files that wait to be verified, half of them of one organization at most; of others it begins when
@@ -61,7 +61,7 @@ class LocalFiles:
         return False
 
     async def _verify(self, sha256: bytes, path: str, state: FileState) -> None:
-        # In the share of an organization, not of a bucket of it: there are few threads.
+        # In the share of an organization, not of its bucket, because there are few threads.
         work = partial(self._verified.verify_path, sha256, path)
         try:
             found = await self._threads.run(SHARE_KEY.get()[:1], work)

@@ -28,7 +28,7 @@ CLIENT_HEADER: Final = "x-zonal-client"
 STORES_HEADER: Final = "x-zonal-stores"
 STORE_PATH: Final = "/.zonal-store"
 PURPOSE: Final = b"zonal edge cache: gateway, 1"
-# nginx would apply these to the file by itself.
+# nginx would apply these to the file itself.
 JUDGED_BY_NGINX: Final = frozenset(
     ("range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
 )
@@ -89,7 +89,7 @@ _store_name: Final = Memo(store_name)
 
 
 class NginxOffload:
-    """Decides what an nginx in front of the brain may send by itself."""
+    """Decides what an nginx in front of the brain may send itself."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         """secrets: the brain's current secret and the previous ones."""

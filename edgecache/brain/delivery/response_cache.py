@@ -1,9 +1,9 @@
 """Decisions how GETs of popular objects are answered, reused while they are valid.
 
 A request is parsed, authenticated and authorized first. Then the response to a plain GET of a whole
-object depends only on the bucket, the version in the directory and the nodes that hold it. An
-entry is used while all of these are the same. Requests with ranges, conditions or headers that
-override the object's are not cached.
+object depends only on the bucket, the version in the directory and the nodes that hold it. An entry
+is used while all of these are the same. Requests with ranges, conditions or headers that override
+the object's are not cached.
 """
 
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class ResponseCache:
         bucket: as this request's authorization found it.
         """
         entry = self._entries.get(key)
-        # While a fetch runs, requests wait for what it brings.
+        # While a fetch is running, requests wait for its result.
         if entry is None or not self._coherence.is_current or _name(entry) in self._flights:
             return None
         stamp = self._stamp()

@@ -1,8 +1,8 @@
 """Sends a delivery's bytes to the client: all of them correct, or the connection is cut.
 
-A worker that fails, stalls, dies or sends wrong bytes is followed by the next one, then by the
-brain's own copy or the origin, from the block where it broke off; the client sees one response.
-When no source is left the connection is cut: every client treats a short body as an error.
+If a worker fails, stalls or sends wrong bytes, the next one continues from the same block, then the
+brain's own copy or the origin; the client sees one response. Without another source the connection
+is cut: every client treats a short body as an error.
 """
 
 import hashlib
@@ -157,8 +157,7 @@ class Streamer:
         """Return how a delivery's blocks are checked.
 
         With SHA-256 if a node does not belong to the platform, otherwise with a CRC, which finds
-        accidental
-        damage. Raises DatabaseUnavailable, OriginChanged.
+        accidental damage. Raises DatabaseUnavailable, OriginChanged.
         """
         span, size, sha256 = delivery.span, delivery.size, delivery.sha256
         is_trusted = not (delivery.is_verified or self._worker_reads.is_foreign(delivery))
@@ -285,7 +284,7 @@ class Streamer:
 
 
 def _only_block(sha256: bytes, crc32: int | None) -> BlockCheck:
-    """Return the check of a blob that is one block. crc32: enough for it, if it is not None."""
+    """Return the check of a blob of one block. crc32: used for it, unless it is None."""
     if crc32 is None:
         return lambda _, block: hashlib.sha256(block).digest() == sha256
     return lambda _, block: bool(crt.crc32(block) == crc32)

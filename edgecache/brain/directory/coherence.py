@@ -195,8 +195,7 @@ class Coherence:
                 if payloads:
                     await change.run(NOTIFY, [CHANNEL, payloads])
             # A brain that starts later reads the committed state; and while the lease is valid no
-            # brain has
-            # started without a handshake.
+            # brain has started without a handshake.
             pending.peers = frozenset(self._peers)
             pending.since = _clock()
             pending.peers_unknown = pending.since >= self._lease_until
@@ -291,8 +290,7 @@ class Coherence:
             living = await (await connection.execute(LIVING, [self._id])).fetchall()
         self._peers = {row[0] for row in living}
         # Announcements before the renewal have arrived with its result; they are processed before
-        # the
-        # renewal counts, and may include a new brain's handshake.
+        # the renewal counts, and may include a new brain's handshake.
         await self._take_in(connection, 0)
         self._lease_until = begun + LEASE_S - MARGIN_S
         await self._wake()

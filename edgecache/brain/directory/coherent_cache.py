@@ -59,7 +59,7 @@ class CoherentCache(Generic[K, V]):
         load: reads the value from the database. Raises what it raises.
         """
         if not self._coherence.is_current:
-            # A read that has begun may be outdated, and no announcement would say so.
+            # A running read may be outdated, and no announcement would say so.
             return await self._joined.get(key, load)
         known = self._known.get(key)
         if known is not None:

@@ -29,7 +29,7 @@ LOCK_KEYS: Final = (
     " SELECT pg_advisory_xact_lock(lock) FROM (SELECT DISTINCT hashtextextended(key, id) AS lock"
     " FROM bucket, unnest(%s::text[]) key ORDER BY lock) locks"
 )
-# As LOCK_KEYS, for keys of several buckets, without waiting. Lists in binary form: text takes
+# Like LOCK_KEYS, for keys of several buckets, without waiting. Lists in binary form: text takes
 # several times as long to write.
 TRY_LOCK_KEYS: Final = (
     "WITH bucket AS MATERIALIZED (SELECT id FROM brain_bucket WHERE id = ANY(%b)"
@@ -95,11 +95,11 @@ FORGET_QUERIES: Final = (
 FORGET_KEYS: Final = (
     "DELETE FROM brain_cachedobject WHERE bucket_id = %s AND key = ANY(%s) RETURNING blob_id"
 )
-# First the locks; another statement reads the references, with a snapshot of its own: otherwise
-# two transactions that release the same blob would each see the other's object. If the lock is not
-# free, garbage collection releases the blob later. So this never waits, and transactions that
-# release several times cannot deadlock.
-# Hashes in binary form: a purge has tens of thousands, and text takes five times as long.
+# First the locks; another statement then reads the references with its own snapshot. Otherwise two
+# transactions that release the same blob would each see the other's object. If the lock is taken,
+# garbage collection releases the blob later, so this never waits, and transactions that release
+# several times cannot deadlock. Hashes are in binary form: a purge has tens of thousands, and text
+# takes five times as long.
 LOCK_BLOBS: Final = (
     "WITH given AS (SELECT DISTINCT unnest(%b::bytea[]) AS sha256),"
     " locked AS MATERIALIZED (SELECT sha256 FROM brain_blob"

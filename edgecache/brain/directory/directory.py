@@ -51,8 +51,8 @@ FIND: Final = (
     " AND p.generation > o.generation"
     " AND CASE WHEN p.is_prefix THEN starts_with(o.key, p.pattern) ELSE o.key = p.pattern END)"
 )
-# A variant begins with the query and "#"; "$" comes after that. A URL may have very many: any one
-# will do, for that of an earlier Vary only costs a fetch, which says what holds now.
+# A variant begins with the query and "#"; "$" comes after that. A URL may have very many variants,
+# and any one will do: one with an earlier Vary only costs a fetch, which returns the current names.
 VARY: Final = (
     "SELECT given.bucket_id, given.key, given.query, stored.names"
     " FROM unnest(%b::bigint[], %b::text[], %b::text[]) given (bucket_id, key, query)"
@@ -129,7 +129,7 @@ class Directory:
         """Return the current version, None if the cache has none. Raises DatabaseUnavailable."""
         name = (bucket_id, key, variant)
         if not self.coherence.is_current:
-            # A read that has begun may be outdated, and no announcement would say so.
+            # A running read may be outdated, and no announcement would say so.
             return await self._finds.get(name, lambda: self._load(KeyWatch(name)))
         found = self.index.get(name)
         if found is not None:
@@ -148,7 +148,7 @@ class Directory:
     async def vary_names(self, bucket_id: int, key: str, query: str) -> tuple[str, ...]:
         """Return the names of the headers that the responses of a URL vary on.
 
-        query: as variants begin with it. Raises DatabaseUnavailable.
+        query: as in the beginning of variants. Raises DatabaseUnavailable.
         """
         return await self._vary_names.get((bucket_id, key, query)) or ()
 

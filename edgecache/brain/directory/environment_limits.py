@@ -14,7 +14,7 @@ NAMES: Final[dict[Table, str]] = {
     "brain_origin": "origins",
     "brain_accesskey": "access keys",
 }
-# A statement of its own: the count then sees what was committed while this one waited.
+# A separate statement, so that the count sees what was committed while this one waited.
 LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 COUNT: Final = (
     "SELECT count(*) AS rows FROM {table} WHERE organization_id = %s AND environment_pk = %s"

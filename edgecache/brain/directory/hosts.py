@@ -161,8 +161,7 @@ class Hosts:
         """Add a host to a bucket whose token was seen in the DNS.
 
         seen: all tokens in the DNS. If another bucket has the host and its token is not among them,
-        it
-        loses the host; that loss is returned, too.
+        it loses the host; that loss is returned, too.
 
         Raises NoSuchBucket, HostTaken, StateConflict, DatabaseUnavailable.
         """

@@ -13,8 +13,9 @@ from edgecache.brain.origins.driver import OriginResponse
 class Cacheability:
     """The caching decision for one response.
 
-    is_stored: the directory may keep it, under this variant. is_shared: other requests that wait
-    for the same fetch may have it. http: what RFC 9111 needs to know of it later.
+    is_stored: the directory may keep it, under this variant.
+    is_shared: other requests that wait for the same fetch may get it.
+    http: what RFC 9111 needs to know about it later.
     """
 
     is_stored: bool = True

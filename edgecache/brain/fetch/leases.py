@@ -19,7 +19,7 @@ from edgecache.brain.grouped_calls import GroupedCalls
 
 # Longer than any fetch: a lease ends when it is released, or when its brain ends.
 LEASE_S: Final = 7 * 3600
-# A lost announcement, or a brain that died, delays a waiter by no more than this.
+# A lost announcement, or a crashed brain, delays a waiting fetch by this much at most.
 POLL_S: Final = 1.0
 
 LIVES: Final = (

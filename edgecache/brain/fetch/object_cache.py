@@ -254,7 +254,7 @@ class ObjectCache:
         *,
         conditions: Conditions = ALWAYS,
     ) -> ObjectVersion:
-        """Write a long object to the managed store as it comes, and nothing to this disk.
+        """Write a long object to the managed store as it arrives, without using the disk.
 
         Raises what ``put`` and the pieces raise.
         """
@@ -298,8 +298,7 @@ class ObjectCache:
         """Delete objects at their origin and from the directory, ignoring absent ones.
 
         Continues when the caller is cancelled. Raises KeyRefused, OriginError, NoSuchBucket,
-        Overloaded,
-        DatabaseUnavailable.
+        Overloaded, DatabaseUnavailable.
         """
         wanted = list(dict.fromkeys(check_key(key) for key in keys))
         await self._uncancelled(self._delete(bucket, wanted))

@@ -19,8 +19,9 @@ class Source(Protocol):
 class OpenObject:
     """A version opened for reading, complete or still being fetched.
 
-    version: its ``sha256`` is empty while it is being fetched. is_hit: no origin was asked.
-    fetch: the fetch that it comes from; None for a hit.
+    version: its ``sha256`` is empty while it is being fetched.
+    is_hit: no origin was asked.
+    fetch: the source of its bytes; None for a hit.
     """
 
     def __init__(

@@ -237,7 +237,7 @@ class SharedFetch:
         """Return the version that a 304 confirms."""
         if self.cacheability.is_stored:
             return await writer.refresh(stale, self.cacheability)
-        # For the requests that wait now; it was deleted.
+        # The version was deleted, but the waiting requests may have it.
         return replace(stale, http=self.cacheability.http)
 
     async def _receive(self, response: OriginResponse, found: ObjectVersion) -> None:
@@ -290,7 +290,7 @@ class SharedFetch:
             self._abandon_timer = None
 
     def _remove_reader(self, patience_s: float) -> None:
-        """Count a reader out. patience_s: how long the fetch goes on without any."""
+        """Count a reader out. patience_s: how long the fetch continues without readers."""
         self._readers -= 1
         if not self._readers:
             self._set_abandon_timer(patience_s, self._abandon)

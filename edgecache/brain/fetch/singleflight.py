@@ -39,7 +39,7 @@ from edgecache.runtime.shares import ShareKey, Shares
 SPARE: Final = 1
 # How long a fetch waits for its turn.
 QUEUE_S: Final = 5.0
-# While a body comes or goes, it has two files more and takes no more memory than this.
+# While a body is transferred, it needs two more files and at most this much memory.
 BODY_BYTES: Final = 2**19
 MIN_BODIES: Final = 64
 # More than this one process could not serve.
@@ -167,7 +167,7 @@ class Singleflight:
         return None if is_late or fetch.failure is not None else fetch
 
     def is_known_missing(self, name: Name) -> bool:
-        """True if the origin answered 404 for it a moment ago."""
+        """True if the origin has just answered 404 for it."""
         return self._coherence.is_current and self.negative_cache.contains(name)
 
     @property
@@ -254,7 +254,7 @@ class Singleflight:
         return {} if row is None else dict.fromkeys(names, row.generation)
 
     def _end(self, bucket: BucketInfo, fetch: SharedFetch) -> None:
-        # Whatever went wrong, no waiter is left waiting.
+        # After any error, no request may be left waiting.
         fetch.close()
         for name in {fetch.name, (*fetch.name[:2], fetch.cacheability.variant)}:
             if self.running.get(name) is fetch:

@@ -18,7 +18,7 @@ PAGE: Final = 100
 # Maximum length of an access key's id, and of a host.
 ID_CHARS: Final = 253
 SEARCH_CHARS: Final = 253
-# Case does not count; a name is searched in each part of it.
+# Case-insensitive; a name is searched in each of its parts.
 WANTED: Final[LiteralString] = (
     " AND (%s::bigint IS NULL OR organization_id = %s)"
     " AND (%s = '' OR position(lower(%s) in lower({name})) > 0)"
@@ -47,7 +47,7 @@ class Listing:
         return self.statement + self.id + " > %s" + wanted + " ORDER BY " + self.id + " LIMIT %s"
 
 
-# As directory.BUCKET, with the origin's name.
+# Like directory.BUCKET, with the origin's name.
 BUCKETS: Final[LiteralString] = (
     "SELECT * FROM (SELECT b.id, b.organization_id, b.environment_pk, b.name, b.public_name,"
     " b.origin_id, b.origin_prefix, b.is_public, b.allows_redirect, b.verifies_reads,"

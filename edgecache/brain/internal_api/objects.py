@@ -50,7 +50,7 @@ OF_UPLOADS: Final = frozenset((Step.PART, Step.COMPLETE, Step.ABORT))
 
 
 class ObjectsApi:
-    """The handlers. Each call names its tenant and a bucket of it."""
+    """The handlers. Each call names its tenant and one of its buckets."""
 
     def __init__(self, parts: InternalApiParts) -> None:
         self._directory = parts.directory

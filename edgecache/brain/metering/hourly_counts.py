@@ -24,9 +24,8 @@ class HourlyCounts:
 
     A count-min sketch: a little too high, and too low only if two processes update one cell in the
     same instant, which does not justify a lock. Its hash has a secret key, so that an operator
-    cannot
-    make others' keys collide. Source: Cormode & Muthukrishnan, "An improved data stream summary"
-    (2005).
+    cannot make others' keys collide. Source: Cormode & Muthukrishnan, "An improved data stream
+    summary" (2005).
     """
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ US_PER_MS: Final = 1000
 
 
 def bucket_of(us: int) -> int:
-    """Return the bucket of a duration in microseconds, 0 to MAX_LATENCY_US; they rise with it."""
+    """Return the bucket of a duration in microseconds, 0 to MAX_LATENCY_US, in ascending order."""
     shift = us.bit_length() - SUB_BITS - 1
     if shift <= 0:
         return us
@@ -48,7 +48,7 @@ class Latencies:
         us = int(seconds * 1_000_000)
         if not 0 <= us <= MAX_LATENCY_US:
             us = 0 if us < 0 else MAX_LATENCY_US
-        # As ``bucket_of`` has it, without a call for each response.
+        # The same as ``bucket_of``, without a call for each response.
         shift = us.bit_length() - SUB_BITS - 1
         bucket = us if shift <= 0 else (shift << SUB_BITS) + (us >> shift)
         counts = self.counts

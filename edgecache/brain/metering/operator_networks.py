@@ -74,5 +74,5 @@ class OperatorNetworks(PeriodicTask):
 
 
 async def forget(database: Database) -> None:
-    """Delete networks that were not seen for long. Raises DatabaseUnavailable."""
+    """Delete networks that were not seen for a long time. Raises DatabaseUnavailable."""
     await database.run(FORGET, [KEPT_DAYS])

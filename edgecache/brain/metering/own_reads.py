@@ -81,9 +81,9 @@ class OwnReads:
         size: int,
         served_at: float,
     ) -> bool:
-        """Count a read, and return True if its node's operator is credited for it.
+        """Count a read; return True if its node's operator is credited.
 
-        client: an address, or a network as tickets have it. served_at: Unix seconds.
+        client: an address, or a network as in tickets. served_at: Unix seconds.
         """
         node = self._nodes.get(node_id)
         if node is None or node.organization_id in {None, tenant.organization_id}:

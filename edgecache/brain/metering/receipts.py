@@ -30,7 +30,7 @@ from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.protocol.receipts import ReceiptLine, ReceiptsAnswer, RefusedReceipt
 from edgecache.protocol.tickets import Ticket, TicketRefused
 
-# Receipts are kept for longer than this, so that none counts twice.
+# Receipts are kept longer than this, so that none counts twice.
 OLDEST_S: Final = 30 * 86_400
 KEPT_DAYS: Final = 35
 # Tolerated difference between a worker's clock and the brain's.
@@ -53,8 +53,8 @@ MEASURE: Final[LiteralString] = """
         hits = brain_measurement.hits + excluded.hits,
         bytes_served = brain_measurement.bytes_served + excluded.bytes_served
 """
-# The platform's own looks are not billed. A copy that a look found wrong pays nothing for what was
-# read of it before, and until it was taken out of use everywhere.
+# The platform's own checks are not billed. If a check found a copy wrong, reads of it earn nothing,
+# neither earlier ones nor those until all brains stopped using it.
 LOOKS: Final[LiteralString] = "SELECT id FROM brain_look WHERE id = ANY(%s)"
 WRONG_COPIES: Final[LiteralString] = """
     SELECT sha256, max(began_at) + interval '5 minutes' AS until FROM brain_look

@@ -130,7 +130,7 @@ class Statistics:
         if now >= self._counted_until:
             row = await self._database.one(OBJECTS)
             taken_s = time.monotonic() - now
-            # A count of a few milliseconds is made each time, and so is never old.
+            # A count that takes a few milliseconds is made each time, so it is never old.
             kept_s = taken_s * COUNT_KEPT if taken_s > 0.02 else 0.0
             self._object_count = row.objects if row else 0
             self._counted_until = now + kept_s

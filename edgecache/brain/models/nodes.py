@@ -74,9 +74,9 @@ class Location(ModelWithoutLabel):
 
 
 class NodeJob(ModelWithoutLabel):
-    """Work for a node, which asks for it: delete or verify a blob, or fetch one from another.
+    """Work for a node, which polls for it: delete or verify a blob, or fetch one from another node.
 
-    attempts: how often it was handed out; after each failure it waits longer.
+    attempts: how often it was given to the node; after each failure the delay is longer.
     """
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, db_index=False)

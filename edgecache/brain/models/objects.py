@@ -28,8 +28,7 @@ class Release(ModelWithoutLabel):
     """Blobs that may be unreferenced since a cached object was deleted, for garbage collection.
 
     blobs: some tens of SHA-256s. A purge releases many together: a row for each would take longer
-    than
-    the rest of the purge.
+    than the rest of the purge.
     """
 
     blobs = ArrayField(models.BinaryField(max_length=32))

@@ -40,8 +40,9 @@ class UsageCounter(ModelWithoutLabel):
 class UsageLine(ModelWithoutLabel):
     """Usage as it is billed: of one bucket through one node, in one hour. Append-only.
 
-    A line has either the counts or storage_byte_hours. operator_id: the organization that runs the
-    node. is_creditable: False for traffic that earns the operator nothing.
+    A line has either the counts or storage_byte_hours.
+    operator_id: the organization that runs the node.
+    is_creditable: False for traffic that earns the operator nothing.
     """
 
     line_id = models.UUIDField(unique=True)

@@ -27,7 +27,7 @@ class Locator:
         self._region_map = region_map
         self._networks = _by_prefix(geography.networks)
         self._geoip = _open_geoip(geography)
-        # By address: the same clients come again and again.
+        # By address, because the same clients send many requests.
         self._looked_up: Callable[[str], str] = lru_cache(MAX_LOOKUPS_CACHED)(self._look_up)
 
     def region_of(self, client: str, headers: Any, *, peer: str = "") -> str:

@@ -23,7 +23,7 @@ INSERT: Final[LiteralString] = """
 # The bucket is one of those that refer to the bytes: a ticket names a tenant.
 TAKE: Final[LiteralString] = """
     WITH taken AS (
-        -- Counted here, since a node may never say what came of it.
+        -- Counted here, because a node may never report the result.
         UPDATE brain_nodejob SET attempts = least(attempts + 1, 1000),
             not_before = clock_timestamp() + make_interval(secs => %s)
         WHERE id IN (SELECT id FROM brain_nodejob

@@ -11,7 +11,7 @@ from edgecache.brain.nodes.health import by_heartbeat, offline_after_s
 from edgecache.protocol.heartbeats import Heartbeat, Problem
 
 TOPIC: Final = "node"
-# What a node's status may be when another one is decided.
+# The statuses from which a node may change to another one.
 MAY_FOLLOW: Final = {
     "active": ("pending", "quarantined", "draining"),
     "quarantined": ("pending", "active", "draining"),
@@ -30,10 +30,10 @@ BEAT: Final = """
     UPDATE brain_node AS node SET
         incarnation = beat.incarnation, sequence = beat.sequence, used_bytes = beat.used_bytes,
         object_count = beat.object_count, evictions = beat.evictions, load = beat.load,
-        -- A stranger's word on its size only makes it smaller: placement weighs by it.
+        -- An operator's node may only report less: placement weighs by its capacity.
         capacity_bytes = CASE WHEN node.organization_id IS NULL THEN beat.capacity_bytes
                               ELSE least(node.capacity_bytes, beat.capacity_bytes) END,
-        -- A worker that says goodbye counts as silent from now on.
+        -- A worker that stops counts as silent from now on.
         last_seen_at = clock_timestamp() - make_interval(secs => beat.silence_s)
     FROM (VALUES (%s::uuid, %s::text, %s::bigint, %s::bigint, %s::bigint, %s::bigint, %s::float8,
                   %s::bigint, %s::float8))

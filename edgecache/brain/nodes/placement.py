@@ -1,6 +1,6 @@
 """Placement: which workers hold an object, by weighted rendezvous hashing with bounded load.
 
-Every brain computes the same result from the same nodes, and a node that comes or goes moves only
+Every brain computes the same result from the same nodes, and an added or removed node moves only
 its own share. Sources: Thaler & Ravishankar, "Using name-based mappings to increase hit rates"
 (1998); Schindelhauer & Schomaker, "Weighted distributed hash tables" (2005), the logarithm;
 Mirrokni, Thorup & Zadimoghaddam, "Consistent hashing with bounded loads" (2018), the bound.
@@ -34,8 +34,7 @@ def choose(
     operator and region.
 
     Overloaded nodes come last but are not excluded: compared with a large empty node, all others
-    may
-    count as overloaded.
+    may count as overloaded.
     """
     known = list(candidates)
     holders = [row for row in known if row.id in held_by]

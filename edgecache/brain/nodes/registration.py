@@ -98,8 +98,9 @@ def _read(body: Fields, credential: bytes, *, is_production: bool) -> NodeRow:
 async def decide(coherence: Coherence, node_id: UUID, status: str, *, reason: str = "") -> NodeRow:
     """Make a node active, draining or quarantined.
 
-    A pending one becomes active only with a proved endpoint. Nothing new is stored on a draining
-    one, and what it holds is replicated elsewhere; a quarantined one is asked for nothing any more.
+    A pending node becomes active only with a proven endpoint. A draining one gets no new objects,
+    and its objects are replicated elsewhere; a quarantined one is not used.
+
     Raises NodeNotFound, StateConflict.
     """
     async with coherence.transaction() as change:

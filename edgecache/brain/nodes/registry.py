@@ -106,7 +106,7 @@ class Nodes:
         return bucket.is_public and bucket.tenant.organization_id not in self.stopped
 
     def get(self, node_id: UUID) -> NodeRow | None:
-        """Return one node, None when it is gone."""
+        """Return one node, None after its removal."""
         return self._rows.get(node_id)
 
     def nodes(self) -> list[NodeRow]:
@@ -152,8 +152,7 @@ class Nodes:
         holders: ``directory.locations``. region: the client's.
 
         Suspect nodes, and those that failed recently or have corrupt files, come last, because
-        there may
-        be no others.
+        there may be no others.
         """
         good: list[NodeRow] = []
         poor: list[NodeRow] = []

@@ -220,8 +220,7 @@ class Repair(PeriodicTask):
         """Remove drained nodes; return True if no drain is left.
 
         is_quiet: the walk found nothing to do. A drain that takes an hour is ended; objects lost
-        with it
-        are fetched from the origin again.
+        with it are fetched from the origin again.
         """
         leaving = [
             row for row in self._nodes.nodes_including_removed() if row.removed_at is not None

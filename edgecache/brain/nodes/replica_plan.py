@@ -33,9 +33,11 @@ class ReplicaCounts:
 class BlobReplicas:
     """One blob with its replicas.
 
-    coming: nodes that were asked to fetch it. bucket_id: one that refers to it, None if none does.
-    organizations: owners of the buckets that refer to it. is_public: one of these buckets is.
-    failing: nodes that were asked to fetch it again and again, and have not: others are asked.
+    coming: nodes that were asked to fetch it.
+    bucket_id: a bucket that refers to it, or None.
+    organizations: owners of the buckets that refer to it.
+    is_public: one of these buckets is public.
+    failing: nodes that have repeatedly failed to fetch it; others are asked.
     """
 
     sha256: bytes

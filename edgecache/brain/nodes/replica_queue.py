@@ -12,7 +12,7 @@ from edgecache.runtime.shares import ShareKey, Shares
 
 # Objects waiting for replication; further ones are found by repair.
 WAITING: Final = 20_000
-# One organization gets two thirds of the room and of the uploads, one bucket half of the room.
+# One organization gets two thirds of the queue and of the uploads, one bucket half of the queue.
 SPARE: Final = 0.5
 
 ByHash = OrderedDict[bytes, ReplicaRequest]
@@ -21,7 +21,7 @@ ByHash = OrderedDict[bytes, ReplicaRequest]
 class ReplicaQueue:
     """Requests by organization and bucket. Several tasks may take from it.
 
-    An organization's uploads may be slow, because they may go to a node of its own.
+    An organization's uploads may be slow, because they may go to its own node.
     """
 
     def __init__(self, *, uploads: int) -> None:

@@ -147,7 +147,7 @@ class Replication:
                 request_check(change, few)
 
     def _bodies(self, requests: Sequence[ReplicaRequest]) -> dict[bytes, Path | bytes]:
-        """Return the bytes of small blobs, and the files of others; not of those that are gone."""
+        """Return the bytes of small blobs, and the files of others; missing ones are left out."""
         found: dict[bytes, Path | bytes] = {}
         for request in requests:
             path = self._staging.find(request.sha256)
@@ -217,9 +217,9 @@ class Replication:
         requests: Sequence[ReplicaRequest],
         bodies: Mapping[bytes, Path | bytes],
     ) -> AsyncIterator[bytes]:
-        """Upload blobs to one node: small ones together, others one after the other.
+        """Upload blobs to one node: small ones together, others one after another.
 
-        Yields those that it has. Raises RequestFailed.
+        Yields those that the node has. Raises RequestFailed.
         """
         small: dict[bytes, bytes] = {}
         for request in requests:
@@ -243,7 +243,7 @@ class Replication:
 
 
 def _small_body(path: Path | None, request: ReplicaRequest) -> bytes | None:
-    """Return the bytes of a file; None if it is gone, or altered: a batch has no wrong bytes."""
+    """Return the bytes of a file; None if it is missing or altered: a batch has no wrong bytes."""
     if path is None:
         return None
     try:

@@ -55,7 +55,7 @@ class TicketGrant:
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """The keys of one secret. mac: what the nodes' MAC keys are derived from."""
+    """The keys of one secret. mac: the nodes' MAC keys are derived from it."""
 
     signing: Ed25519PrivateKey
     public: Ed25519PublicKey

@@ -125,5 +125,5 @@ class Catalog:
 
 
 def _kept(parsed: OriginConfig) -> str:
-    """Return the credentials as they are stored, '' for none."""
+    """Return the credentials as they are stored, or ''."""
     return encrypt(orjson.dumps(dict(parsed.secret)).decode()) if parsed.secret else ""

@@ -43,7 +43,7 @@ ADDRESSING: Final = re.compile(r"path|virtual")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: what it looks like, and whether it has to be there."""
+    """One field: its format, and whether it is required."""
 
     form: re.Pattern[str] | None
     is_required: bool = False
@@ -94,9 +94,10 @@ def parse(
     *,
     allows_private: bool = False,
 ) -> OriginConfig:
-    """Return the description that a caller's words make.
+    """Return the description from the fields of a request.
 
-    allows_private: plain HTTP and local addresses, too, for development and tests.
+    allows_private: allow plain HTTP and local addresses, for development and tests.
+
     Raises Invalid with the fields.
     """
     if kind not in CONFIG:

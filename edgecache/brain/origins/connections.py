@@ -20,7 +20,8 @@ from edgecache.brain.origins.headers import Pairs, pairs_of
 CONNECT_TIMEOUT_S: Final = 5.0
 # For the first byte of the headers, and for each piece of a body.
 STALL_TIMEOUT_S: Final = 30.0
-# In units of that: for all headers. An origin could send interim responses for ever.
+# The limit for all headers, in units of STALL_TIMEOUT_S, because an origin could send interim
+# responses forever.
 HEAD_STALLS: Final = 2
 # An idempotent request is repeated once.
 ATTEMPTS: Final = 2
@@ -71,8 +72,7 @@ class OriginConnections:
         """Send a request; a cancelled one does not cost the pool a connection.
 
         If it is cancelled while it gets its connection, it continues up to the event SENDING;
-        otherwise it
-        would keep the connection forever. Raises OriginTimeout, httpcore's errors.
+        otherwise it would keep the connection forever. Raises OriginTimeout, httpcore's errors.
         """
         if len(self._abandoned) >= ABANDONED_LIMIT:
             raise OriginTimeout
@@ -226,7 +226,7 @@ async def _send(connections: OriginConnections, request: Request) -> httpcore.Re
 
 
 def _url(url: str) -> httpcore.URL:
-    """Return the URL with its target as it is; httpcore's own parser drops what follows a ';'."""
+    """Return the URL with its target unchanged; httpcore's own parser drops what follows a ';'."""
     parts = urlsplit(url)
     target = "/" + url.partition("://")[2].partition("/")[2]
     return httpcore.URL(

@@ -1,4 +1,4 @@
-"""Origins that speak plain HTTP: the cache reads from them, and writes nothing of its own."""
+"""Origins that speak plain HTTP: the cache reads from them, and only forwards clients' writes."""
 
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -32,7 +32,7 @@ REDIRECTS: Final = 5
 REDIRECT: Final = frozenset({301, 302, 303, 307, 308})
 GONE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 DENIED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
-# What a path may hold as it is (RFC 3986, pchar), and the slash.
+# Characters that a path may contain unencoded (RFC 3986, pchar), and the slash.
 SAFE: Final = "/-._~!$&'()*+,;=:@"
 # ... a path that is encoded already, and a query.
 SAFE_ENCODED: Final = SAFE + "%"
@@ -141,7 +141,7 @@ class HttpDriver:
         if self._authorization and has_rights:
             headers = [pair for pair in headers if pair[0] != "authorization"]
             headers.append(("authorization", self._authorization))
-        # A response that is handed on is handed on as it is: 503 is one as well.
+        # Every response is passed on, 503 included.
         try_again = frozenset() if request.takes_any_status else TRY_AGAIN
         asking = exchange(self._connections, Request(method, url, headers), try_again=try_again)
         async with asking as reply:

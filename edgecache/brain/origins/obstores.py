@@ -148,7 +148,7 @@ class ObstoreDriver:
     async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
         whole = self.prefix + prefix
         await self._check_address()
-        # obstore's prefixes end at a slash: what begins otherwise is looked for among more.
+        # obstore's prefixes end at a slash: other prefixes are searched within a longer list.
         folder = whole[: whole.rfind("/") + 1] or None
         border = after(prefix, start_after, delimiter)
         rows: list[ListedObject] = []
@@ -189,7 +189,7 @@ class ObstoreDriver:
         return {"e_tag": meta["e_tag"], "version": meta["version"]}
 
     async def _check_address(self) -> None:
-        # The proxy looks itself; but obstore would tell its refusal as any other failure.
+        # The proxy checks, too; but obstore reports its refusal like any other failure.
         port = self._site.port or HTTPS_PORT
         await self._resolve(self._site.hostname or "", port)
 

@@ -48,8 +48,8 @@ Opener = Callable[[str], Driver]
 class OpenOrigin:
     """An origin that is in use.
 
-    row: what it is made from.
-    connections: None where obstore has its own.
+    row: its configuration in the database.
+    connections: None if obstore has its own.
     """
 
     row: Row
@@ -201,8 +201,8 @@ def _trusting(pem: str) -> ssl.SSLContext:
 def forget_ambient_identity() -> None:
     """Remove the clouds' variables from this process's environment.
 
-    obstore adds them to its configuration by itself: the machine's key would be used for a tenant
-    that gave none, or sent to an endpoint that a tenant chose.
+    obstore adds them to its configuration: the machine's key would be used for a tenant that gave
+    none, or sent to an endpoint that a tenant chose.
     """
     for name in tuple(os.environ):
         if name.upper().startswith(AMBIENT):

@@ -154,7 +154,7 @@ class S3Driver:
         """Write an object; its hash is signed, so the origin takes these bytes or none."""
         manifest = staged.manifest
         if manifest.size > PUT_LIMIT_BYTES:
-            raise OriginFailed("The origin takes no object that is larger than 5 GiB at once.")
+            raise OriginFailed("The origin does not accept more than 5 GiB in one request.")
         headers = [
             *_object_headers(fields),
             *_conditions(conditions),

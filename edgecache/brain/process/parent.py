@@ -121,9 +121,9 @@ class Parent:
             report_ready()
 
     def _kill_hanging(self) -> None:
-        """Kill processes that hang: their clients would wait for ever, and others' writes often.
+        """Kill hanging processes: their clients would wait forever, and others' writes often.
 
-        None after a pause of this one: all were paused with it, as a machine can be.
+        Kill none after a pause of the parent: a paused machine pauses all processes.
         """
         now = time.monotonic()
         if now - self._checked_at > 2 * POLL_S:
@@ -183,7 +183,7 @@ class Parent:
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
-            # Not `sys.exit`: what the parent has begun is the parent's to end.
+            # Not `sys.exit`: only the parent may clean up what it has created.
             os._exit(status)
 
     def _stop(self) -> int:

@@ -14,7 +14,7 @@ from edgecache.brain.process.listeners import Listeners
 log = structlog.get_logger(__name__)
 
 STOP_TIMEOUT_S: Final = 12.0
-# When another brain has taken over: for long bodies, and for what clients send at that moment.
+# After a takeover: for long bodies, and for requests that clients are sending.
 HANDED_OVER_S: Final = 300.0
 IDLE_S: Final = 2.0
 STOP: Final = signal.SIGTERM
@@ -86,7 +86,7 @@ class BrainProcess:
         await self._listeners.start(sockets)
         log.info("brain_process_started", **self._listeners.ports())
         on_ready()
-        # Objects made during the start live as long as the process: keep them out of collections.
+        # Objects made during the start exist as long as the process: exclude them from collections.
         gc.collect()
         gc.freeze()
         halting = asyncio.create_task(halt.wait())

@@ -47,8 +47,7 @@ def bind_unix_socket(path: Path) -> socket.socket:
     """Return a socket that listens on a path; it replaces the socket of a server that has ended.
 
     Every local user who can reach the path may connect, as with the port. A proxy on the same
-    machine
-    needs less processor time with it than with TCP. Raises StartError.
+    machine needs less processor time with it than with TCP. Raises StartError.
     """
     if path.exists() and not path.is_socket():
         sentence = f"{path} exists and is no socket. Choose another path: ZBRAIN_S3_SOCKET."

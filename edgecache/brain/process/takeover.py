@@ -70,7 +70,7 @@ class Successor:
             self._process.kill()
 
     def note_end(self) -> None:
-        """Log it if the successor has ended: this brain goes on."""
+        """Log the end of the successor, after which this brain continues."""
         if self._process is not None and self._process.poll() is not None:
             log.error("brain_successor_ended", status=self._process.returncode)
             self._process = None

@@ -33,7 +33,7 @@ REQUEST_ID_BITS: Final = 64
 RESOURCE_CHARS: Final = 2048
 SLOW_DOWN_S: Final = "1"
 PUBLIC_NAME_CHARS: Final = 32
-# A link of the platform's may be opened by anyone: a stored page must not run as this host's.
+# Anyone may open a platform's link, so a stored page must not run on this host.
 HARMLESS: Final = (
     ("content-security-policy", "sandbox"),
     ("x-content-type-options", "nosniff"),

@@ -20,7 +20,7 @@ Body = TypeVar("Body")
 UPLOAD_LIMIT_BYTES: Final = 5 * 2**30
 XML_LIMIT_BYTES: Final = 2**22
 _DIGITS: Final = 19
-# Digests of more would hold up the other requests for longer than a hand-over to a thread takes.
+# Hashing more would delay other requests for longer than passing it to a thread.
 IN_PLACE_BYTES: Final = 2**17
 IN_MANIFEST: Final = frozenset(("sha256", "crc32"))
 

@@ -253,7 +253,7 @@ def headers(checksums: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def of_part(checksums: Mapping[str, str], number: int) -> Mapping[str, str]:
-    """Return the checksums of one part of an object, as they are stored; empty if unknown."""
+    """Return the stored checksums of one part of an object; empty if unknown."""
     values = checksums.get(PARTS, "").split(",")
     name = next((name for name in checksums if name in SIZES), "")
     if not name or number > len(values) or not values[number - 1]:

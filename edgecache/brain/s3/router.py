@@ -101,7 +101,7 @@ _OF_OBJECTS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
     ("DELETE", "uploadId", "AbortMultipartUpload", abort_multipart_upload),
     ("DELETE", "", "DeleteObject", delete_object),
 )
-# What a request for an object may be about, and what these operations take of it.
+# Parameters that select a part of an object, and those that each operation supports.
 SELECTING: Final = frozenset(("partNumber", "uploadId", "uploads", "versionId", "versions"))
 _SELECTIONS: Final = {
     "PutObject": frozenset[str](),

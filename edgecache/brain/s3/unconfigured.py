@@ -31,7 +31,7 @@ _DOCUMENTS: Final[dict[str, tuple[str, str, tuple[Node, ...]]]] = {
     "versioning": ("GetBucketVersioning", "VersioningConfiguration", ()),
 }
 _ERRORS: Final[dict[str, tuple[str, str]]] = {
-    # AWS encrypts every bucket by default; to say so here would not be true.
+    # AWS encrypts every bucket by default; the same answer would be wrong here.
     "encryption": ("GetBucketEncryption", "ServerSideEncryptionConfigurationNotFoundError"),
     "lifecycle": ("GetBucketLifecycleConfiguration", "NoSuchLifecycleConfiguration"),
     "object-lock": ("GetObjectLockConfiguration", "ObjectLockConfigurationNotFoundError"),

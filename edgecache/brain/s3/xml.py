@@ -26,7 +26,7 @@ TOKEN_LIMIT_BYTES: Final = 2**15
 # Not allowed in XML 1.0: written as AWS does; clients avoid it with encoding-type=url.
 _INVALID: Final = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 _QUOTE: Final = {'"': "&quot;"}
-# Most texts have nothing of it, and a page of a listing has 5,000 texts.
+# Most texts contain none of these, and a page of a listing has 5,000 texts.
 _ESCAPED: Final = re.compile('[&<>"\x00-\x08\x0b-\x1f\ufffe\uffff]')
 
 # A name with text, or with elements, or None to leave out. Attributes may follow the name of one

@@ -1,7 +1,7 @@
 """Short requests of one process of a brain to the others: a datagram socket for each of them.
 
-A request is answered when it was carried out. A process that hangs is not waited for long: what it
-was asked to do it does by itself in time.
+A request is answered after it was carried out. A hanging process is waited for one second; it does
+the work later by itself.
 """
 
 import asyncio
@@ -85,7 +85,7 @@ class Mailbox:
         await self._tasks.stop()
 
     async def ask_all(self) -> None:
-        """Return when all other processes have done it, or have had a second for it."""
+        """Return when all other processes have answered, or after a second."""
         number = next(self._numbers)
         missing = {
             place

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Self
 from edgecache.runtime.resource_limits import processors
 from platform_site.settings_table import Integer
 
-# Each keeps a directory and caches of its own: more do not help a usual brain.
+# Each has its own directory and caches: more do not help a usual brain.
 MAX_DEFAULT_PROCESSES: Final = 4
 MIN_CONNECTIONS: Final = 4
 
@@ -57,7 +57,7 @@ class ProcessSettings:
         int,
         Integer(
             "ZBRAIN_FILLS",
-            "Requests to origins at once, shared by the brain's processes; 0 chooses by the "
+            "Concurrent requests to origins, shared by the brain's processes; 0 chooses by the "
             "machine's memory and open files.",
             default=0,
             maximum=100_000,

@@ -53,8 +53,7 @@ async def copy(
     describe: returns the copy's fields for a version.
 
     Returns None if the source was overwritten concurrently. Raises OriginMissing,
-    PreconditionFailed,
-    NoSuchBucket, DatabaseUnavailable, and what ``describe`` raises.
+    PreconditionFailed, NoSuchBucket, DatabaseUnavailable, and what ``describe`` raises.
     """
     async with coherence.transaction() as change:
         await commits.lock_keys(change, bucket.id, [key])

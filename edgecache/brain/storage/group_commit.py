@@ -1,8 +1,7 @@
 """Group commit: PUTs that wait together (``group_queue``) are written together.
 
-A group has at most one write of each key, and writes of different tenants in turn. One that needs
-a lock that is taken goes on alone, so that a purge of one tenant does not hold up the writes of
-the others.
+A group has at most one write of each key, and writes of different tenants in turn. One whose lock
+is taken is written alone, so that a purge of one tenant does not delay the writes of the others.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion
 from edgecache.runtime.futures import retrieve
 from edgecache.runtime.shares import Shares
 
-# Writes that wait for a lock, each with a connection of its own. One organization gets three.
+# Writes that wait for a lock, each with its own connection. One organization gets three.
 ALONE: Final = 4
 ALONE_SPARE: Final = 0.5
 # More than there can be: a write that has begun is not refused.
@@ -147,10 +146,10 @@ class GroupCommit:
         self._end([write])
 
     async def _write_files(self, group: Sequence[Write]) -> list[Write]:
-        """Write large bodies that are in memory; return the writes that can go on.
+        """Write large bodies that are in memory; return the writes that can continue.
 
-        Small ones are written in the transaction, if the journal has room. What a store has needs
-        no file, only a copy for the workers, which may be lost.
+        Small ones are written in the transaction, if the journal has room. A body in a store needs
+        no file except a copy for the workers, which may be lost.
         """
         small = [write for write in group if write.is_journaled]
         bodies = [write.body for write in small if isinstance(write.body, BufferedBody)]

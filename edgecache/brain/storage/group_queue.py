@@ -9,9 +9,9 @@ from edgecache.brain.directory.index import Name
 from edgecache.brain.storage.disk.buffers import BufferedBody
 from edgecache.brain.storage.stored_writes import Write
 
-# While one group waits for the disk another one may use the database, if that many writes wait:
-# a group costs about the same for one write as for many. Of all queues together: with one more, the
-# first of another queue, they leave one of four connections to the database.
+# While one group waits for the disk another one may use the database, if this many writes wait: a
+# group costs about the same for one write as for many. A limit of all queues: with one more group
+# of another queue, they leave one of four connections to the database.
 GROUPS: Final = 2
 WORTH_ANOTHER: Final = 16
 # ... or if it takes this long, for another transaction may have what it waits for.
@@ -19,7 +19,7 @@ SLOW_S: Final = 0.1
 # How long a group waits for the clients of the last one: at most this share of its duration.
 GATHER_SHARE: Final = 0.5
 GATHER_S: Final = 0.01
-# As many locks as one transaction may take, see ``commits.KEYS_LOCKED``.
+# The locks that one transaction may take, see ``commits.KEYS_LOCKED``.
 GROUP_WRITES: Final = 64
 # So that large bodies are not held up by too many others.
 GROUP_BYTES: Final = 8 * 2**20
@@ -29,20 +29,17 @@ class GroupQueue:
     """Writes that wait for a group, by organization and name, in the order of their arrival.
 
     While one group is written the next one collects, so groups grow with the load. Clients that
-    write
-    one object after another send their next ones when a group ends. The next group therefore waits
-    a
-    moment for as many writes as the last one had; otherwise two halves of the clients would
-    alternate,
-    each with its own transaction. A single client never waits.
+    write one object after another send their next ones when a group ends. The next group therefore
+    waits a moment for as many writes as the last one had; otherwise two halves of the clients would
+    alternate, each with its own transaction. A single client never waits.
     """
 
     def __init__(self, on_due: Callable[[], None]) -> None:
         """on_due: called when a group may begin that could not before."""
         self._on_due = on_due
         self._groups = 0
-        # How many writes the next group waits for. The timers that end these states say so by
-        # themselves: by the loop's clock they may come a little early, and they come once.
+        # How many writes the next group waits for. The timers that end these states set flags,
+        # because they may fire a little early by the loop's clock, and only once.
         self._expected = 0
         self._is_gathering = False
         self._is_slow = False

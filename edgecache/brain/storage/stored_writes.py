@@ -125,8 +125,7 @@ async def write_all(
     """Write objects of distinct keys. Their bytes are small, or in temporary files.
 
     wait_for_locks: for a single write. Otherwise writes whose locks are taken are left out, so that
-    no
-    write waits for another tenant's lock.
+    no write waits for another tenant's lock.
 
     Raises NoSuchBucket (with wait_for_locks), DatabaseUnavailable, psycopg.Error: nothing is
     written.

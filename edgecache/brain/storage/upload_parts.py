@@ -18,8 +18,8 @@ from edgecache.runtime.shares import Shares
 
 # Absent, unreadable, too short.
 DAMAGED: Final = frozenset({errno.ENOENT, errno.EIO})
-# Shorter ones are joined on this machine, so that workers get copies of the file immediately. These
-# do not, as a read would not bring them back either, or as they would take much of the room.
+# Shorter ones are joined on this machine, so that workers get copies of the file immediately.
+# Longer ones are not: a read would not restore them either, or they would take much of the room.
 STREAMED_BYTES: Final = RESTORED_BYTES
 STREAMED_SHARE: Final = 8
 # Concurrent completions of multipart uploads; each takes disk and processor time.
@@ -56,9 +56,9 @@ class UploadParts:
 
     @asynccontextmanager
     async def completing(self, bucket: BucketInfo) -> AsyncIterator[None]:
-        """Hold one of an organization's places for making an object of parts.
+        """Hold one of an organization's places for completing an upload.
 
-        A completion goes on without its client. Raises Overloaded.
+        A completion continues without its client. Raises Overloaded.
         """
         async with self._completing.place((bucket.tenant.organization_id, bucket.id)):
             yield
@@ -106,7 +106,7 @@ class UploadParts:
             await delete_quietly(self._stores.known(part.store_id), part.name)
 
     def is_streamed(self, bucket: BucketInfo, size: int) -> bool:
-        """True if parts go to the store as they are joined, and need no room on this machine."""
+        """True if parts go to the store as they are joined, without using this machine's disk."""
         is_long = size > min(STREAMED_BYTES, self._staging.limit_bytes // STREAMED_SHARE)
         return is_long and bucket.origin_id is None and self._stores.active_store is not None
 

@@ -12,7 +12,7 @@ from edgecache.brain.storage.stores import stored_blobs
 # Waits for the parts that are being written, which hold the row.
 LOCK: Final = "SELECT 1 FROM brain_upload WHERE id = %s FOR UPDATE"
 TRY_LOCK: Final = LOCK + " SKIP LOCKED"
-# A statement of its own: it sees what was committed while the other one waited.
+# A separate statement: it sees what was committed while the other one waited.
 IS_WRITTEN: Final = "SELECT 1 FROM brain_pendingwrite WHERE write_id = %s"
 DELETE: Final = "DELETE FROM brain_upload WHERE id = %s"
 EXPIRED: Final = "SELECT id FROM brain_upload WHERE created_at < now() - interval '7 days' LIMIT %s"
@@ -64,7 +64,7 @@ async def remove(
 async def remove_expired(database: Database, staging: Staging) -> None:
     """Delete some of the uploads that were not completed in a week. Raises DatabaseUnavailable."""
     for row in await database.all(EXPIRED, [MAX_EXPIRED]):
-        # Its client may have ended it, complete it now or write parts: garbage collection, which is
-        # everybody's, does not wait for that.
+        # Its client may be ending it, completing it or writing parts; garbage collection for all
+        # tenants does not wait for that.
         with suppress(UploadMissing, UploadBusy):
             await remove(database, staging, row.id, waits=False)

@@ -34,7 +34,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
         if row is None:
             raise NodeRemoved
         if Problem.DRAINING in beat.problems or parts.nodes.health(node) != Health.ONLINE:
-            # It comes or goes: use that immediately.
+            # A node has been added or removed: use that immediately.
             await parts.nodes.refresh()
         parts.proofs.ask_for(row)
         return JsonResponse((await _answer(parts, row, beat)).as_json())

@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 # while despite the counts, because the other one may hang.
 LEAVE_S: Final = 0.05
 DISTRUST_S: Final = 1.0
-# When it looks again whether the connection and the difference are still there.
+# When it checks again whether the connection and the difference still exist.
 PAUSE_S: Final = 0.001
 # Without memory or open files accepting fails until something is closed.
 EXHAUSTED_S: Final = 1.0
-# What concerns one connection alone, which is gone.
+# Errors of a single connection that has ended.
 GONE: Final = frozenset(
     {
         *(errno.ECONNABORTED, errno.EPROTO, errno.ENETDOWN, errno.ENOPROTOOPT, errno.EHOSTDOWN),
@@ -43,7 +43,7 @@ PeerAddress = Any
 class Balance:
     """How many connections each process has that accepts from the same socket.
 
-    This one is of a process that shares its sockets with no other: what it publishes is not read.
+    This one is for a process that does not share its sockets: the counts are not read.
     """
 
     def set(self, count: int) -> None:

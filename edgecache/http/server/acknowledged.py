@@ -59,7 +59,7 @@ class WatchedConnection:
 
 
 class AcknowledgementWatch:
-    """Watches answers until their client has them, or is gone. For the event loop's thread."""
+    """Watches responses until the client has them or disconnects. Not thread-safe."""
 
     def __init__(self, tick: Callable[[], float] = time.monotonic) -> None:
         self._tick = tick
@@ -136,9 +136,9 @@ class AcknowledgementWatch:
 
 
 def taken_by_kernel(sock: socket.socket) -> int | None:
-    """Return the bytes that a connection's kernel has taken in all; None if it is no TCP.
+    """Return the total bytes that a connection's kernel has taken; None if it is not TCP.
 
-    That is known after the connection was reset, too, when what the transport held is not.
+    That is known even after a reset, when the transport's buffer is not.
     """
     try:
         raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)

@@ -18,7 +18,7 @@ class Clients:
     """Connections from the moment they are accepted. A client is named by its network at first."""
 
     def __init__(self, limit: int, balance: Balance) -> None:
-        """limit: of all clients together. balance: is told how many there are."""
+        """limit: of all clients together. balance: gets their number."""
         self.limit = limit
         self._balance = balance
         self._open: set[Client] = set()
@@ -46,9 +46,9 @@ class Clients:
         self._changed()
 
     async def admit(self, network: str) -> bool:
-        """Take a place for a client; an idle connection is closed for it when there are too many.
+        """Take a place for a client; if there are too many, close an idle connection.
 
-        False: all of them are at work, or all of its address, and this one is counted out.
+        False: all connections, or all of its address, are busy; then this client is not counted.
         """
         if not self._take_place(network):
             # Others may have been closed by their clients, and be about to be noted.
@@ -87,7 +87,7 @@ class Clients:
         self._balance.close()
 
     async def wait_until_none(self, timeout_s: float) -> None:
-        """Return when all are gone, or after a while."""
+        """Return when all are closed, or after a while."""
         if not len(self) or not timeout_s:
             return
         self._emptied.clear()
@@ -114,7 +114,7 @@ class Clients:
         return True
 
     def _is_fair(self, network: str) -> bool:
-        """True if an address holds no more connections than it leaves for others, with a new one.
+        """True if an address, with a new connection, holds no more than it leaves for others.
 
         An idle one of its own is closed for the new one. A proxy on this machine has many clients.
         """

@@ -115,7 +115,7 @@ class Connection(ResponseWriter):
             self._body_bounds.receive(0 if self._is_in_head else len(data))
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # Upgrades are not offered: the request is answered as it is, and nothing follows.
+            # Upgrades are not offered: the request is answered normally, and the connection ends.
             self._stop_parsing()
         except (httptools.HttpParserError, HeadRefused) as exc:
             cause = exc.__context__ if isinstance(exc, httptools.HttpParserCallbackError) else exc
@@ -128,7 +128,8 @@ class Connection(ResponseWriter):
     def resume_writing(self) -> None:
         super().resume_writing()
         if self._transport.is_closing():
-            # Nothing is sent any more: this is heard once, and the rest has to be taken as well.
+            # Nothing is sent any more. This is called once, and the remaining bytes must be taken,
+            # too.
             self._end_by = self._loop.time() + self._limits.take_timeout_s
         elif self._is_held:
             self._is_held = False
@@ -173,7 +174,7 @@ class Connection(ResponseWriter):
             if exchange.owes_continue:
                 self._deadline = NEVER
         else:
-            # Known before the parser says so: an answer that is given now keeps the connection.
+            # Known before the parser reports it: an answer that is given now keeps the connection.
             exchange.end()
         self._incoming = exchange
         if self._is_free:
@@ -212,7 +213,7 @@ class Connection(ResponseWriter):
     # --- the exchange's side ------------------------------------------------------------------
 
     def ask_for_body(self) -> None:
-        """Send 100 Continue to a client that waits for it, and read on."""
+        """Send 100 Continue to a client that waits for it, and continue to read."""
         running = self._running
         if running is not None and running.owes_continue:
             running.owes_continue = False

@@ -43,10 +43,10 @@ class RequestHead:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def scope(self, method: bytes, version: str, client: str) -> Scope:
-        """Return what the head says.
+        """Return the parsed head.
 
-        Raises HeadRefused: too long; no host, more than one, or another one in its target; a
-        version of HTTP that is not served.
+        Raises HeadRefused: too long; no host, several, or another one in the target; an unsupported
+        version of HTTP.
         """
         sizes = [len(name) + len(value) for name, value in self.fields]
         if len(self.target) + sum(sizes) > self._limit_bytes:
@@ -109,7 +109,7 @@ class BodyBounds:
         self._silent_bytes = 0
 
     def receive(self, count: int) -> None:
-        """Count what a read brought, before it is parsed. Raises HeadRefused."""
+        """Count the bytes of a read before they are parsed. Raises HeadRefused."""
         self._chunks = self._bytes = 0
         if self._silent_bytes > self._limits.head_bytes:
             raise HeadRefused(431)

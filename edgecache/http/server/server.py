@@ -1,8 +1,8 @@
 """HTTP/1.1 for untrusted clients: bounded in connections, time and memory.
 
 Available servers keep what a slow client does not take in memory, and provide neither the raw path
-nor header values beyond ASCII, which signatures cover. Applications have RSGI's shape:
-``app(scope, exchange)``.
+nor header values beyond ASCII, which signatures cover. Applications have RSGI's shape: ``app(scope,
+exchange)``.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class Server:
         self._address = (address, port)
         self._tls = tls
         self._stop_timeout_s = stop_timeout_s
-        # A client, and a worker or a file for it.
+        # Files for a client, and for its worker connection or file.
         allowed = (files_allowed() - FILES_RESERVED) // 2
         self._balance = balance or Balance()
         self._clients = Clients(min(self.limits.connections, allowed), self._balance)

@@ -12,7 +12,7 @@ class Command(OpsCommand):
 
     help = (
         "Take a node out of service: it gets no new objects, and objects that only it holds are "
-        "copied to other nodes. With --remove it leaves the list at once and is deleted once "
+        "copied to other nodes. With --remove it leaves the list immediately and is deleted once "
         "that is done; without, `cachenodes --approve` brings it back."
     )
 

@@ -31,7 +31,7 @@ class App:
         self._traced = traced
 
     def __call__(self, scope: Scope, exchange: Exchange) -> Awaitable[None] | None:
-        """Answer one request; what has to wait is returned as an awaitable."""
+        """Answer one request; return an awaitable if that has to wait."""
         if self._traced is None:
             return self._answer(scope, exchange)
         return self._answer_traced(scope, exchange, self._traced)

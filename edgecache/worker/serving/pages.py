@@ -49,10 +49,10 @@ def metrics_text(node: Node) -> str:
         "evictions": ("Objects evicted since the store was made.", held.evictions),
         "brain_up": ("Whether the last heartbeat was answered.", int(node.is_brain_up)),
         "direct_answers": (
-            "Answers to clients that are on their way.",
+            "Responses to clients that are being sent.",
             node.acknowledged.transfers,
         ),
-        "tickets_in_use": ("Clients' tickets whose use is not written.", len(node.receipts)),
+        "tickets_in_use": ("Clients' tickets with unwritten use.", len(node.receipts)),
         "problems": ("Problems there are now.", len(node.problems.now())),
     }
     return node.counters.text(gauges)

@@ -1,7 +1,7 @@
 """``GET`` and ``HEAD /o/{sha256}``: bytes of an object for a ticket.
 
-A file is sent while it is what it was when it was verified; otherwise it is verified first. Only
-large files go to the brain, which checks every block, while they are being verified.
+A file is sent if it is unchanged since its verification; otherwise it is verified first. Only large
+files go to the brain during their verification, because the brain checks every block.
 """
 
 from collections.abc import Awaitable
@@ -128,7 +128,7 @@ def _send(
 
 
 async def _verify_and_send(node: Node, read: _Read, status: int, headers: HeaderPairs) -> None:
-    """Verify a file, then send of it. Raises Refused."""
+    """Verify a file, then send its bytes. Raises Refused."""
     verified = await node.verify(read.sha256, share_key_of(read.ticket))
     if verified is None:
         raise not_held()
@@ -175,7 +175,7 @@ def _at_hand(node: Node, read: _Read) -> Body | None:
 
 
 def _open(node: Node, read: _Read) -> tuple[FileBody, FileState]:
-    """Open a file, which must stay as it is while it is sent; return its state, too.
+    """Open a file, which must not change while it is sent; return its state, too.
 
     Raises Refused.
     """

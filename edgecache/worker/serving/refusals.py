@@ -57,7 +57,7 @@ def method_not_allowed(allowed: str) -> Refused:
 
 
 def ticket_refused(refused: TicketRefused) -> Refused:
-    """Refuse a ticket, and say why: it tells its holder nothing that the brain did not."""
+    """Refuse a ticket with the reason, which tells its holder nothing new."""
     return Refused(HTTPStatus.FORBIDDEN, refused.code, TICKET_DETAILS[refused.code])
 
 

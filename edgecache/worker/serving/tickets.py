@@ -38,7 +38,7 @@ class Verifier:
 
     @property
     def is_ready(self) -> bool:
-        """True if a ticket could be admitted at all."""
+        """True if tickets can be checked."""
         return bool(self._keys) and self._clock.is_known
 
     def trust(self, keys: Iterable[TicketKey]) -> None:

@@ -41,7 +41,9 @@ async def store_batch(node: Node, scope: Scope, exchange: Exchange) -> None:
     ticket = admit(node, ticket_text(scope), sha256=None, kind=TicketKind.STORE_BATCH)
     if _content_length(scope) > batches.MESSAGE_BYTES:
         raise Refused(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "batch_too_large", "Send fewer bytes at once."
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            "batch_too_large",
+            "Send fewer bytes in one request.",
         )
     status = await _answered(node, _store_batch(node, exchange, ticket))
     exchange.response_empty(status, [("content-length", "0")])

@@ -44,7 +44,7 @@ class Totals:
         return self.small_bytes + self.main_bytes
 
     def count(self, queue: int, change_bytes: int, objects: int) -> None:
-        """Note that objects came, went or changed their queue."""
+        """Note that objects were added, removed or moved to another queue."""
         if queue == SMALL:
             self.small_bytes += change_bytes
         else:
@@ -97,7 +97,7 @@ def next_victim(db: sqlite3.Connection, totals: Totals, capacity_bytes: int) -> 
 
 
 def evict(db: sqlite3.Connection, totals: Totals, victim: Row) -> None:
-    """Take a victim out of the inventory; its hash stays as a ghost if it left the small queue."""
+    """Remove a victim from the inventory; its hash stays as a ghost if it left the small queue."""
     inventory.remove(db, victim.sha256, is_reported=victim.is_unlink_scheduled)
     totals.count(victim.queue, -footprint(victim.size), -1)
     if victim.is_unlink_scheduled:

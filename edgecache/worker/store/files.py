@@ -25,7 +25,7 @@ INCOMING: Final = "incoming"
 LOCK: Final = "lock"
 FOLDER_MODE: Final = 0o750
 
-# No room: the disk's, the quota's, or the greatest size of a file.
+# No room: the disk is full, the quota is used, or the file has the maximum size.
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -37,7 +37,7 @@ class Files:
     """The files of one store."""
 
     def __init__(self, folder: Path) -> None:
-        """Make the folders, take the lock, remove what a dead worker left half written.
+        """Make the folders, take the lock, remove unfinished files of a worker that crashed.
 
         Raises FolderInUse, OSError.
         """
@@ -72,8 +72,7 @@ class Files:
         """Return bytes of a blob that are in memory; None if its file must be read or verified.
 
         size: the whole blob's. organization_id: the reader's. It never blocks; only for the event
-        loop's
-        thread.
+        loop's thread.
         """
         whole = self.hot.get(sha256)
         if whole is not None:
@@ -89,7 +88,7 @@ class Files:
         return os.open(self.path(sha256), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
     def state(self, sha256: bytes) -> FileState | None:
-        """Return the state of a blob's file, None if it is gone."""
+        """Return the state of a blob's file, None if it is missing."""
         try:
             return state_of(self.path(sha256))
         except FileNotFoundError:

@@ -11,7 +11,7 @@ from edgecache.worker.store.store import IncomingFile, Store
 
 
 class WrongBytes(Exception):
-    """What came is not what its name says; nothing of it was kept."""
+    """The received bytes do not match their name; nothing was stored."""
 
 
 class Incoming:

@@ -1,8 +1,8 @@
 """The inventory: an SQLite file with the objects held, their queues, and unreported changes.
 
-The disk is the truth for bytes: after a crash a scan corrects the rows (``recovery``).
-Calls are short, and callers hold the store's lock (one connection writes), except for
-``InventoryReader``, which has its own connection.
+The disk is the truth for bytes: after a crash a scan corrects the rows (``recovery``). Calls are
+short, and callers hold the store's lock (one connection writes), except for ``InventoryReader``,
+which has its own connection.
 """
 
 import sqlite3
@@ -37,7 +37,7 @@ _SCHEMA: Final = (
     # Hashes evicted from the small queue without a read: if one returns it was worth keeping.
     "CREATE TABLE ghosts (sha256 BLOB PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE INDEX ghosts_place ON ghosts (place)",
-    # Changes not reported to the brain yet. size: NULL when it is gone.
+    # Changes that are not reported to the brain yet. size: NULL for a removed object.
     """CREATE TABLE changes (
         id INTEGER PRIMARY KEY AUTOINCREMENT, sha256 BLOB NOT NULL, size INTEGER)""",
     # Files that were found without a row, and are not verified yet.
@@ -120,7 +120,7 @@ def remove_inventory(folder: Path) -> None:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Commit what happens inside, or none of it."""
+    """Commit the block's changes, or none of them."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -195,14 +195,14 @@ def add(db: sqlite3.Connection, row: Row, *, verified_at: int) -> None:
 
 
 def remove(db: sqlite3.Connection, sha256: bytes, *, is_reported: bool) -> None:
-    """Note that an object is gone. is_reported: the brain heard of it before."""
+    """Note that an object was removed. is_reported: the brain knows it already."""
     db.execute("DELETE FROM objects WHERE sha256 = ?", (sha256,))
     if not is_reported:
         note_change(db, sha256, None)
 
 
 def note_change(db: sqlite3.Connection, sha256: bytes, size: int | None) -> None:
-    """Remember to tell the brain. size: None when it is gone."""
+    """Record a change for the brain. size: None for a removed object."""
     db.execute("INSERT INTO changes (sha256, size) VALUES (?, ?)", (sha256, size))
 
 

@@ -30,7 +30,7 @@ def open_store(folder: Path, capacity_bytes: int) -> Store:
     try:
         db = open_inventory(folder)
     except InventoryUnusable:
-        log.warning("inventory_unusable", extra={"action": "made anew from the disk"})
+        log.warning("inventory_unusable", extra={"action": "recreated from the disk"})
         inventory.remove_inventory(folder)
         db = open_inventory(folder)
     if not inventory.get_meta(db, CLEAN):

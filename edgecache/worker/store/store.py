@@ -106,10 +106,10 @@ class Store:
             self._reserved -= room
 
     def keep(self, arrived: Sequence[IncomingFile], *, room: int) -> list[bytes]:
-        """Take whole files, verified and synced, into the room they were promised; all or none.
+        """Move complete files, verified and synced, into their reserved room; all or none.
 
-        Returns the objects that are new: the files of those that were held already are gone then.
-        The room is released in every case. Raises OSError or sqlite3.Error; then nothing was kept.
+        Returns the new objects; the files of those that were held before are deleted. The room is
+        released in every case. Raises OSError or sqlite3.Error; then nothing was stored.
         """
         new: list[bytes] = []
         with self._lock:
@@ -177,8 +177,7 @@ class Store:
         """Remove an object immediately: its bytes are wrong or missing.
 
         wrong: the state of its file when that was noticed. If the file was stored or altered since,
-        it
-        stays, and the result is False.
+        it stays, and the result is False.
         """
         with self._writing():
             if self.files.state(sha256) != wrong:

@@ -77,9 +77,10 @@ async def _do_some(node: Node) -> bool:
 
 
 async def _report(node: Node, doing: asyncio.Future[list[None]], ended: list[JobDone]) -> bool:
-    """Report jobs until all have ended; return whether all went well.
+    """Report jobs until all have ended; return whether all succeeded.
 
-    The quick ones of a batch go in one message; a slow one holds up no other for long.
+    The quick ones of a batch are reported in one message; a slow one delays the others only
+    briefly.
     """
     are_well = True
     try:
@@ -139,7 +140,7 @@ async def replicate(node: Node, job: Job) -> None:
 
 
 async def _fetch(node: Node, job: Job, source: JobSource) -> None:
-    """Read the blob off another worker; an error of the disk passes through as it is."""
+    """Read the blob from another worker; an error of the disk is raised unchanged."""
     address, fields = Address(source.url), {TICKET_HEADER: source.ticket}
     head = request_head(address, "GET", object_path(job.sha256), fields)
     try:

@@ -94,8 +94,7 @@ class Receipts:
         share_key: the share of the open receipts in which the ticket counts.
 
         Raises TicketRefused when the ticket was used for too much (replays are for retries only),
-        and
-        TooManyTickets.
+        and TooManyTickets.
         """
         use = self._uses.get(ticket.id) or self._load(ticket, share_key, text, int(now))
         if use.reserved + length > ticket.length * REPLAY_FACTOR:

@@ -76,7 +76,7 @@ async def send_inventory(node: Node) -> None:
 async def send_changes(node: Node) -> bool:
     """Send the oldest changes; return whether there were any.
 
-    An object that came and went is reported as gone.
+    An object that was added and removed is reported as removed.
     """
     changes = await node.run_with_inventory(inventory.changes, INVENTORY_PAGE)
     if not changes:
@@ -90,9 +90,9 @@ async def send_changes(node: Node) -> bool:
 
 
 async def send_receipts(node: Node) -> bool:
-    """Send the oldest receipts that are final, of one hour; return whether more may wait.
+    """Send the oldest final receipts, of one hour; return whether more may wait.
 
-    What the brain neither accepts nor refuses stays, and goes again without what it refused.
+    Receipts that the brain neither accepts nor refuses are sent again without the refused ones.
     """
     now, without = node.clock.now(), node.receipts.open()
     lines = await node.run_with_inventory(

@@ -44,7 +44,7 @@ class Command(OpsCommand):
             if options[decision]:
                 self._decide(decision, options[decision], options)
         rows = [_row(row) for row in Quarantine.objects.order_by("-id")[:200]]
-        return Outcome({"quarantines": rows}, table(rows, COLUMNS) if rows else "There is none.")
+        return Outcome({"quarantines": rows}, table(rows, COLUMNS) if rows else "There are none.")
 
     def _decide(self, decision: str, quarantine_id: UUID, options: dict[str, Any]) -> None:
         reason = options["reason"].strip()

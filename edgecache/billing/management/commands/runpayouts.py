@@ -31,8 +31,8 @@ STOPPED: Final = "stopped by staff"
 
 class Command(OpsCommand):
     help = (
-        "Release earnings whose hold is over, send the payouts that are due, ask providers about "
-        "those that are on their way, and list what is open. Payouts by hand are listed with "
+        "Release earnings after their hold, send the payouts that are due, ask providers about "
+        "those that were sent, and list what is open. Payouts by hand are listed with "
         "--csv, and marked with --paid or --failed once the bank has carried them out or refused "
         "them; what becomes of others, their provider reports. Repeating any of it pays "
         "nothing twice."
@@ -49,7 +49,7 @@ class Command(OpsCommand):
         choice.add_argument(
             "--reconcile",
             action="store_true",
-            help="After a restore: ask providers about the payouts that were on their way; "
+            help="After a restore: ask providers about the payouts that were sent; "
             "what they do not know is payable again.",
         )
         choice.add_argument(

@@ -83,7 +83,7 @@ def _own_brain(brain: BrainSettings) -> str:
 
 
 def _store(text: str) -> tuple[UUID, Path]:
-    """Parse ``NODE_ID=FOLDER``. The brain never names a node that is gone, so it is not checked."""
+    """Parse ``NODE_ID=FOLDER``. The id is not checked: the brain never names a removed node."""
     node_id, _, folder = text.partition("=")
     try:
         node = UUID(node_id)

@@ -27,7 +27,7 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the folder and what the node is."""
+        """Add the folder and the node's properties."""
         parser.add_argument(
             "folder", type=Path, metavar="FOLDER", help="Where its id and secret are kept."
         )

@@ -53,10 +53,8 @@ class ConnectionPool:
     """Connections for one origin and those that it redirects to, kept for a while after use.
 
     It has no limit, because callers limit an origin's concurrent requests. The work of httpcore's
-    own
-    pool for each request grows with its connections: with 3,000 that wait for a slow origin it
-    blocked
-    the brain.
+    own pool for each request grows with its connections: with 3,000 that wait for a slow origin it
+    blocked the brain.
     """
 
     def __init__(self, resolve: Resolve, trust: ssl.SSLContext) -> None:

@@ -65,8 +65,7 @@ def _check_platform_use(claims: SignatureClaims) -> None:
     """Refuse a platform's key for anything but a short-lived URL.
 
     Only the brain knows its secret, so nothing else can be signed with it. This limits the damage
-    if
-    the secret leaks.
+    if the secret leaks.
 
     Raises S3Error AccessDenied.
     """

@@ -30,7 +30,7 @@ _DOTS: Final = frozenset((".", ".."))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlRequest:
-    """What a URL permits. parameters: of its query. headers: to be sent as they are here."""
+    """What a URL permits. parameters: in its query. headers: must be sent with these values."""
 
     method: str
     parameters: Mapping[str, str]
@@ -72,7 +72,7 @@ def presigned_url(
 
 
 def _path(bucket: str, key: str) -> str:
-    """Return the path of a key, which no client may take for another one's."""
+    """Return the path of a key, which no client may confuse with another key's."""
     segments = key.split("/")
     if key in _DOTS:
         raise KeyRefused("No URL can name this key.")

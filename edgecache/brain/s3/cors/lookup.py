@@ -1,8 +1,8 @@
 """Which CORS rules apply to a request, before its signature is checked.
 
-A browser sends its preflight without credentials, and scripts can read an error only if it has
-CORS headers, too. So the bucket is found by the request's claims: the access key in a presigned
-URL or in its Authorization header names the environment, a public name the bucket itself.
+A browser sends its preflight without credentials, and scripts can read an error only if it has CORS
+headers, too. So the bucket is found by the request's claims: the access key in a presigned URL or
+in its Authorization header names the environment, a public name the bucket itself.
 
 The preflight of a request that will be signed in its header has neither, and bucket names are
 unique within an environment only: it is allowed if any bucket of that name allows it. That reveals

@@ -43,7 +43,7 @@ async def complete_multipart_upload(context: RequestContext) -> S3Response | Non
 async def _complete(
     context: RequestContext, bucket: BucketInfo, listed: list[ListedPart]
 ) -> ObjectVersion:
-    """Write the object once; answer a request that comes again with what it has become."""
+    """Write the object once; answer a repeated request with the existing object."""
     key, upload_id = context.request.key, context.request.query("uploadId")
     find = partial(uploads.find, context.parts.database, bucket, key, upload_id)
     try:

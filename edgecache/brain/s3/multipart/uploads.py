@@ -58,7 +58,7 @@ _FIRST: Final = (
     ' AND u.key >= %(key)s AND (u.key > %(key)s OR u.id > %(id)s COLLATE "C")'
     " ORDER BY u.key LIMIT 1"
 )
-# One index step for each key or group, however many uploads there are of it; then those of keys.
+# One index step for each key or group, however many uploads it has; then the uploads of these keys.
 PAGE: Final = (
     "WITH RECURSIVE walk AS (SELECT found.*, 1 AS place FROM ("  # noqa: S608 - literals alone
     + _NEXT

@@ -79,7 +79,8 @@ def _check(header: Callable[[str], str], prefix: str, etag: str, last_modified: 
             raise NotModified
         return
     since = parse_http_date(header(prefix + "modified-since"))
-    # An HTTP origin's response without an ETag that is not kept: nothing tells its versions apart.
+    # Versions of an HTTP origin's response without an ETag cannot be distinguished if it is not
+    # stored.
     if since is not None and modified <= since and etag:
         raise NotModified
 

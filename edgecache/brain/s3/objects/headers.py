@@ -126,7 +126,7 @@ def overrides_of(request: S3Request) -> dict[str, str]:
 def response_headers(
     found: ObjectVersion, *, overrides: Mapping[str, str], shown: Mapping[str, str]
 ) -> Sequence[tuple[str, str]]:
-    """Return the headers that describe an object; not its length, which a range changes.
+    """Return the headers that describe an object, without its length, which a range changes.
 
     shown: checksums, as they are stored.
     """

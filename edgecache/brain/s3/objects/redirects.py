@@ -34,7 +34,7 @@ def redirect(
     if not sources or version.size == 0 or not is_possible(request, bucket):
         return None
     if context.exchange.added:
-        # A browser follows it only to where CORS headers are, too, and workers send none.
+        # A browser follows it only to a server with CORS headers, which workers do not send.
         return None
     source = sources[0]
     grant = TicketGrant(

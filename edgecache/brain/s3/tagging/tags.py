@@ -28,10 +28,10 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def of_upload(request: S3Request, bucket: BucketInfo) -> str:
-    """Return the tags in an upload's headers, encoded; empty for none.
+    """Return the tags in an upload's headers, encoded; '' without tags.
 
-    Raises S3Error: InvalidArgument, InvalidTag, BadRequest; NotImplemented for a bucket with an
-    origin of its own.
+    Raises S3Error: InvalidArgument, InvalidTag, BadRequest; NotImplemented for a bucket with its
+    own origin.
     """
     text = request.header(TAGGING_HEADER)
     if not text:
@@ -94,7 +94,7 @@ async def read_tags(context: RequestContext, *, limit: int) -> dict[str, str]:
 
 
 def encoded(tags: Mapping[str, str]) -> str:
-    """Return tags as a header has them, and as they are stored with an object."""
+    """Return tags in the form of headers, which is also the stored form."""
     return urlencode(tags, quote_via=quote, safe="")
 
 

@@ -11,7 +11,7 @@ from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.brain.storage.disk.buffers import Buffers
 from edgecache.runtime.shares import ShareKey, Shares
 
-# An organization gets two thirds of it at most, one of its buckets half.
+# An organization gets two thirds of the disk at most, one of its buckets half.
 SPARE: Final = 0.5
 PARTS: Final = "parts"
 OTHER_PROCESSES: Final = "other processes"
@@ -57,7 +57,7 @@ class Budget:
         self._shares = Shares(limit_bytes, refusal=StorageFull, spare=SPARE)
         # What this process may take until it knows what the others have taken.
         self.allowance = float("inf")
-        # What each organization has taken of it.
+        # What each organization has taken of the allowance.
         self._of_allowance: Counter[Hashable] = Counter()
         # Bytes of parts that this process has taken, in all.
         self.parts_taken = 0
@@ -92,9 +92,8 @@ class Budget:
     def max_multipart_object_bytes(self, *, parts_are_local: bool) -> int:
         """Return the largest body of a bucket that can be made of parts.
 
-        parts_are_local: they are files of the data directory, and so take as much room again. By
-        the rule of the shares, what an organization and its bucket hold together, times SPARE, is
-        left free.
+        parts_are_local: they are files of the data directory, and so need the same room again. The
+        shares' rule leaves free SPARE times what an organization and its bucket hold together.
         """
         taken, counted = (2, 3) if parts_are_local else (1, 2)
         return int(self.limit_bytes / (taken + SPARE * counted))
@@ -173,8 +172,7 @@ class Budget:
         """Limit this process to its part of the free bytes until the next call.
 
         Otherwise processes that do not know of each other's bytes yet could together take more than
-        is
-        free, and an organization what the others could take.
+        is free, and an organization what the others could take.
         allowances: what the other processes may take.
         """
         free = self.limit_bytes - self._shares.taken - self._buffers.used_bytes - allowances

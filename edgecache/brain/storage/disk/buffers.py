@@ -8,7 +8,7 @@ from edgecache.brain.errors import Overloaded
 from edgecache.brain.values import Manifest
 from edgecache.runtime.shares import Shares
 
-# A larger body goes through a file: it would be in memory for as long as its client takes.
+# A larger body goes through a file; otherwise it would be in memory while its client sends it.
 BUFFERED_BYTES: Final = 2**20
 LIMIT_BYTES: Final = 64 * 2**20
 # A tenant that sends slowly may fill a quarter; the others' bodies have the rest.

@@ -30,9 +30,9 @@ class DurableBytes:
     async def stage(
         self, bodies: Sequence[StagedFile | BufferedBody], *, is_durable: bool = True
     ) -> list[StagedFile | Exception]:
-        """Return the bodies as files, or why one could not be written.
+        """Return the bodies as files, or the errors of those that could not be written.
 
-        is_durable: False for copies of what a store has.
+        is_durable: False for copies of a store's bytes.
         """
         buffered = [body for body in bodies if isinstance(body, BufferedBody)]
         if not buffered:
@@ -84,7 +84,7 @@ class DurableBytes:
         try:
             has_room = self._staging.journal.append(_journaled(bodies))
         except OSError:
-            # There may be room for some of them.
+            # Some of them may have been written.
             has_room = False
         if has_room:
             return [None] * len(bodies)

@@ -226,5 +226,5 @@ def _try_each(work: Callable[[T], None], items: Iterable[T]) -> None:
 
 
 def _begin_sync(file: int) -> None:
-    # Linux starts to write out what it is told to drop.
+    # Advising Linux to drop pages makes it write them.
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)

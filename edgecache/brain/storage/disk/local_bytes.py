@@ -1,4 +1,4 @@
-"""Verified bytes from a brain's own files; a copy that is wrong is dropped."""
+"""Verified bytes from a brain's own files; a wrong copy is deleted."""
 
 from collections.abc import AsyncIterator
 from functools import partial

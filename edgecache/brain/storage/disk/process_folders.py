@@ -1,4 +1,4 @@
-"""Folders of one process each: its lock shows that it lives, and another one ends what it left."""
+"""Folders of one process each. A free lock shows that it has ended: another one ends its folder."""
 
 import fcntl
 import os
@@ -36,7 +36,7 @@ class ProcessFolders:
         self._locks: list[int] = []
 
     def start(self) -> None:
-        """Make the folders; finish what dead processes have left, and remove their files.
+        """Make the folders; end the folders of processes that have ended.
 
         Raises OSError.
         """
@@ -45,7 +45,7 @@ class ProcessFolders:
         self._end_dead()
 
     def keep(self) -> None:
-        """Sync the journal, and end the folders of processes that have died since.
+        """Sync the journal, and end the folders of processes that have ended since.
 
         Raises OSError.
         """
@@ -77,7 +77,7 @@ def make_locked(folder: Path) -> int:
     """
     lock = _take_lock(folder)
     while not _is_at(lock, folder / LOCK):
-        # Before it was locked another process took it for a dead one's, and removed it.
+        # Before it was locked another process considered its owner dead, and removed it.
         os.close(lock)
         lock = _take_lock(folder)
     try:
@@ -105,7 +105,7 @@ def end_dead(own: Path, end: Callable[[Path], None], *, silent_s: float = 0) -> 
 
 
 def _empty(folder: Path) -> None:
-    """Remove the files in a folder but its lock, which goes with the folder (``_remove``).
+    """Remove the files in a folder except its lock, which is removed with the folder (``_remove``).
 
     Raises OSError.
     """
@@ -125,7 +125,7 @@ def _remove(folder: Path) -> None:
 
 def _end_if_dead(folder: Path, end: Callable[[Path], None], silent_s: float) -> None:
     try:
-        # Made if it is missing: its owner has died, or waits for it (``make_locked``).
+        # Created if it is missing: its owner has ended, or waits for it (``make_locked``).
         lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
         # Another process has ended it.

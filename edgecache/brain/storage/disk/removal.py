@@ -1,8 +1,8 @@
 """Removal of blobs' files while the blobs' rows are locked, but not of files written since then.
 
-A lock ends with its connection. This process notices that late: in the middle of its work, or
-while a thread continues that cannot be stopped. Other processes may then write the same bytes and
-have them acknowledged. Their file is another one, so a file is removed only if it is the one that
+A lock ends with its connection. This process notices that late: in the middle of its work, or while
+a thread continues that cannot be stopped. Other processes may then write the same bytes and have
+them acknowledged. Their file is another one, so a file is removed only if it is the one that
 existed while the rows were certainly locked.
 """
 
@@ -15,7 +15,7 @@ from edgecache.brain.database import Connection
 from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.storage.disk.syncing import sync_file, sync_folder
 
-# A thread goes on for this many files after the locks are lost.
+# A thread continues for this many files after the locks are lost.
 STEP: Final = 100
 
 

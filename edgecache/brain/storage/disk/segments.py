@@ -1,8 +1,8 @@
-"""Segments of the journal: files of records that are used again and again.
+"""Segments of the journal: files of records that are reused.
 
-fsync of already allocated blocks is several times cheaper. Each record carries the random mark of
-the segment's current use, so that a reader stops at records of an earlier use. A body is read back
-only if it has its hash.
+fsync of already allocated blocks is several times cheaper. Each record has the random mark of the
+segment's current use, so that a reader stops at records of an earlier use. A body is read back only
+if it matches its hash.
 """
 
 import contextlib

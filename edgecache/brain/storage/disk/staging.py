@@ -88,7 +88,7 @@ class Staging:
         return self.received_bytes + self.buffers.used_bytes + self.budget.other_processes_bytes
 
     async def start(self) -> None:
-        """Create the folders; finish what dead processes have left, and remove their files."""
+        """Create the folders; end the folders of processes that have ended."""
         await self.run(self._start)
         await self._rounds.start()
 
@@ -99,7 +99,7 @@ class Staging:
         self._threads.stop(waits=True)
 
     def sync_soon(self) -> None:
-        """Make room in the journal without waiting for its time."""
+        """Sync the journal before its time, to make room."""
         self._wakeup.set()
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

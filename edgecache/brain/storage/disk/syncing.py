@@ -46,7 +46,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folders(folders: Iterable[Path]) -> None:
-    """Make folders durable, those of other processes too, which may not have synced them yet."""
+    """Create folders durably, also other processes' folders, which may not have been synced yet."""
     parents = set()
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

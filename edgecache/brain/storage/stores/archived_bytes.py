@@ -80,7 +80,7 @@ class Sources:
         self._stores = {each.name: open_store(each) for each in configured}
 
     async def copy(self, wanted: Bytes, place: BytesLocation | None, target: Path) -> bool:
-        """Write bytes to a file; False if they are gone, or are not what they should be.
+        """Write bytes to a file; False if they are missing or wrong.
 
         Raises StoreUnavailable.
         """

@@ -92,7 +92,7 @@ class FolderStore:
             yield found[start : start + LISTED_AT_ONCE]
 
     async def abort_unfinished(self, folder: str, before: datetime) -> int:
-        """Delete what a brain was writing when it died."""
+        """Delete what a brain was writing when it ended."""
         aborted = f"{folder}-{UNFINISHED}"
         return await self._run(self._others, self._abort_unfinished, aborted, before)
 

@@ -101,10 +101,8 @@ class ManagedStore:
         """Write a long body to the store as it arrives, without using this machine's disk.
 
         The block commits its row. The body that it gets has no file: workers have no copy until it
-        is
-        read. Raises StoreUnavailable, also if the only store is the data directory, and what the
-        pieces
-        and the block raise.
+        is read. Raises StoreUnavailable, also if the only store is the data directory, and what the
+        pieces and the block raise.
         """
         with self._stores.open_write() as target:
             if target.store is None:

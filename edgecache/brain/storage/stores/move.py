@@ -30,7 +30,7 @@ COMMIT_TIMEOUT_S: Final = 60.0
 COUNT_TIMEOUT_S: Final = 600.0
 POLL_S: Final = 0.2
 
-# True: moved; False: there was nothing to move any more.
+# True: moved; False: there was nothing left to move.
 MoveOne = Callable[[Row], Awaitable[bool]]
 
 
@@ -121,9 +121,9 @@ class Move:
         return True
 
     async def run(self) -> None:
-        """Move everything; what fails is counted and stays where it is.
+        """Move everything; what fails is counted and stays in its store.
 
-        Raises StoreUnavailable when a store fails again and again, DatabaseUnavailable.
+        Raises StoreUnavailable after consecutive failures of a store, DatabaseUnavailable.
         """
         if self.target.store is not None:
             await self._each(queries.FILES, (), self._move_blob)

@@ -153,7 +153,7 @@ class ObjectStore:
             ]
 
     async def abort_unfinished(self, folder: str, before: datetime) -> int:
-        """Abort them at S3; Azure drops blocks by itself, and Google has rules of the bucket."""
+        """Abort them at S3; Azure drops unused blocks, and Google has rules of the bucket."""
         if self._uploads is None:
             return 0
         return await self._uploads.abort(folder, before)

@@ -134,9 +134,9 @@ class Stores(PeriodicTask):
 
     @contextmanager
     def open_write(self) -> Iterator[KnownStore]:
-        """Return the store that a write goes to; the write ends with the block.
+        """Return the store of a write; the write ends with the block.
 
-        Raises StoreUnavailable while it is not known.
+        Raises StoreUnavailable while the store is not known.
         """
         target = self._active
         if target is None:

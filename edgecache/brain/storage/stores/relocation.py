@@ -1,4 +1,4 @@
-"""One run of ``manage.py movestore`` in a process of its own, beside the brains."""
+"""One run of ``manage.py movestore``, in its own process next to the brains."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,7 @@
 """Settings of the managed store, and of the one that ``manage.py movestore`` moves to.
 
-A store is named by its URL, and by its endpoint where it has one; credentials are never part of
-it. Nothing of the machine's own identity is used.
+A store is named by its URL, and by its endpoint if it has one, without credentials. The machine's
+own identity is not used.
 """
 
 import re
@@ -101,7 +101,7 @@ def _secret_key_row(name: str, url: str) -> Secret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSettings:
-    """A store and how it is reached. name: what it is called in the database."""
+    """A store and how it is reached. name: its name in the database."""
 
     url: Annotated[
         str,

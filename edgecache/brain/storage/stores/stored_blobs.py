@@ -74,7 +74,7 @@ class NewBlob(NamedTuple):
 
 
 def new_name(tag: str, tenant: Tenant, kind: str) -> str:
-    """Return a name of its own for bytes of an environment. kind: OBJECTS or PARTS."""
+    """Return a new name for bytes of an environment. kind: OBJECTS or PARTS."""
     name = secrets.token_hex(NAME_BYTES)
     return f"{tag}/{tenant.organization_id}/{tenant.environment_pk}/{kind}/{name[:2]}/{name}"
 

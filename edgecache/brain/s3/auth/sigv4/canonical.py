@@ -67,7 +67,7 @@ def signature(key: bytes, text: str) -> str:
 
 
 def canonical_query(parameters: Iterable[tuple[str, str]]) -> str:
-    """Return the query as it is signed: all parameters but the signature itself."""
+    """Return the query as it is signed: all parameters except the signature itself."""
     pairs = sorted(
         (encoded(name), encoded(value)) for name, value in parameters if name != SIGNATURE_PARAMETER
     )
