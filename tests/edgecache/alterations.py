@@ -1,4 +1,4 @@
-"""What may happen to a file behind the back of its owner."""
+"""What may happen to a file without its owner's knowledge."""
 
 import os
 from pathlib import Path

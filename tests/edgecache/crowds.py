@@ -12,10 +12,12 @@ FEW: Final = CROWD // 2
 
 
 def answered_before(port: int, request: bytes, *, crowd: bytes, source: str = "127.0.0.1") -> int:
-    """Return how many of a crowd's requests are answered before one that comes after them.
+    """Return how many of a crowd's requests are answered before a later request.
 
-    crowd: what each of its connections sends. source: its address. The fewest of some tries: a test
-    that is not run for a while counts those meanwhile as well.
+    crowd: what each of its connections sends.
+    source: its address.
+
+    The minimum of some tries, because a test process that was paused counts later answers, too.
     """
     with ExitStack() as stack:
         last = _connect(port, request, "127.0.0.1", stack)

@@ -49,7 +49,7 @@ def test_a_wrong_secret_is_unavailable_and_not_a_401_for_the_caller(brain: Scrip
         client.call("GET", "/v1/status")
 
 
-def test_calls_to_a_dead_brain_fail_at_once_after_the_first(brain: ScriptedBrain) -> None:
+def test_calls_to_a_dead_brain_fail_immediately_after_the_first(brain: ScriptedBrain) -> None:
     brain.gate.clear()
     with pytest.raises(CacheUnavailable):
         client.call("POST", "/v1/purge", body={})

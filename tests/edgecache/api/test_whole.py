@@ -175,8 +175,8 @@ def test_a_deleted_environment_is_disabled(alice: User) -> None:
     store.close()
 
 
-def test_access_keys_of_a_stranger_end_when_the_owner_of_the_address_comes(alice: User) -> None:
-    """The stranger has signed up with the owner's address; a colleague's key goes on."""
+def test_access_keys_of_an_attacker_end_when_the_address_owner_signs_in(alice: User) -> None:
+    """The attacker has signed up with the owner's address; a colleague's key stays valid."""
     colleague = member(alice.organization, "dora@example.com")
     signed_in(alice).post("/v1/cache/buckets", {"name": "media"})
     strangers, colleagues = s3(signed_in(alice)), s3(signed_in(colleague))
@@ -255,9 +255,9 @@ def test_without_credits_only_other_operators_nodes_stop_serving(
         call_command("settle", "--json")
         tasks.notify_brain(organization_id=alice.organization_id)
         assert caller.get("/v1/balance").body["service"] == "stopped"
-        # Once the brain has noticed whose nodes these are.
+        # Once the brain knows the owners of these nodes.
         until(is_refused)
-        # Whatever has another place to come from stays readable, and can be changed.
+        # Objects that are available elsewhere stay readable, and can be changed.
         assert read("a") == body
         public_name = caller.get("/v1/cache/buckets/media").body["public_name"]
         plain = requests.get(f"{cluster.url}/p/{public_name}/lost", timeout=10)

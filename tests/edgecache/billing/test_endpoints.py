@@ -98,7 +98,7 @@ def test_a_day_far_from_now_is_refused(alice: User, path: str, until: str) -> No
     assert signed_in(alice).get(f"{path}?until={until}").status == 400
 
 
-def test_earnings_do_not_go_to_a_stranger_who_used_the_owners_address(
+def test_earnings_do_not_go_to_an_attacker_who_used_the_owners_address(
     alice: User, charlie: User
 ) -> None:
     for user in (alice, charlie):

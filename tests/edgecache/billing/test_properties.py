@@ -1,6 +1,6 @@
-"""Whatever happens in whatever order: the ledger adds up, and each µcr has a line.
+"""With any events in any order the ledger adds up, and each µcr has a line.
 
-The model knows what was used, paid, taken back and refunded; the ledger must say the same.
+The model knows what was used, paid, taken back and refunded; the ledger must match it.
 """
 
 import contextlib
@@ -106,7 +106,7 @@ class Ledger(RuleBasedStateMachine):
     def carry_out(self, work: Callable[[], Any], *, crashes: bool) -> Any:
         """Run some work and return its result. crashes: lose it at its end once, and run it again.
 
-        Work that is refused raises the same the second time: the crash left nothing behind.
+        Work that is refused raises the same the second time: the crash left no traces.
         """
 
         def crash() -> None:
@@ -154,7 +154,7 @@ class Ledger(RuleBasedStateMachine):
         )
         self.lines.append(made)
         self.carry_out(lambda: store(made), crashes=crashes)
-        # Often at once, so that money moves in short runs as well.
+        # Often immediately, so that money moves in short runs as well.
         if hits % 3:
             settlement.settle()
 

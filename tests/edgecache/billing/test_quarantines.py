@@ -127,7 +127,7 @@ def test_the_operator_is_mailed_once_and_sees_why(
 
 
 @pytest.mark.parametrize("count", [1, 3], ids=["fewer events", "more events"])
-def test_a_brain_from_a_backup_that_numbers_events_anew_is_followed(
+def test_a_restored_brain_that_reuses_numbers_of_events_is_followed(
     brain: ScriptedBrain, alice: User, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     place = alice.organization_id

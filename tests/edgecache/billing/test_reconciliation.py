@@ -13,7 +13,7 @@ __all__ = ["bank"]
 
 
 def _restored(payout: Payout) -> Payout:
-    """Bring a payout back as it was when it was requested."""
+    """Restore a payout to its state at the request."""
     fields = {"state": Payout.State.DEBITED, "attempts": 0, "reference": ""}
     Payout.objects.filter(pk=payout.pk).update(**fields)
     assert reconciliation.begin() == 1

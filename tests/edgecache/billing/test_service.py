@@ -1,4 +1,4 @@
-"""Credits that run out: notices, a grace, a stop that the brain hears of, and a way back."""
+"""Credits that run out: notices, a grace, a stop that reaches the brain, and a way back."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -84,13 +84,13 @@ def test_a_grace_begins_with_the_first_debt_and_ends_with_a_stop(alice: User, bo
     for after in (7 * DAY, 8 * DAY):
         states.refresh_all(now=NOW + after)
     assert mails(alice) == ["credits_ran_out", "service_stops_soon", "service_stopped"]
-    # Members who cannot buy credits get no mails.
+    # Members that cannot buy credits get no mails.
     assert mails(bob) == []
     shown = signed_in(alice).get("/v1/balance").body
     assert (shown["service"], shown["grace_until"]) == ("stopped", None)
 
 
-def test_only_a_payment_of_all_debts_ends_the_stop_and_does_so_at_once(
+def test_only_a_payment_of_all_debts_ends_the_stop_and_does_so_immediately(
     alice: User, decisions: list[Any]
 ) -> None:
     use(alice)
@@ -125,7 +125,7 @@ def test_a_brain_that_was_away_hears_it_later_and_once(
     ((path, sent),) = decisions
     assert path == f"/v1/organizations/{alice.organization_id}/service"
     assert sent["is_stopped"]
-    # It may have lost its database since: each night it hears all again, as a newer decision.
+    # It may have lost its database since: each night it gets all decisions again, as newer ones.
     tasks.decide_again(timestamp=0)
     brain_notifications.send_unconfirmed()
     assert decisions[1][1]["is_stopped"]

@@ -1,4 +1,4 @@
-"""A month of three consumers and five operators, with everything that goes wrong in one.
+"""A month of three consumers and five operators, with everything that can go wrong.
 
 Dora's node alters files and is quarantined, Simon reads through his own node, and Leo leaves in the
 middle. A rate changes, lines come twice and in any order, a payment is charged back, lines are
@@ -276,7 +276,7 @@ def assert_each_party_got_what_was_due() -> None:
         (9, False),
         (11, True),
     }
-    # Dora loses what was not paid; the two who were paid have less than a cent left.
+    # Dora loses the unpaid earnings; the two paid operators have less than a cent left.
     held, payable, forfeited = amounts(DORA, ("held", "payable", "forfeited"))
     assert (held, payable) == (0, 0)
     assert forfeited == shares(DORA) > 0
@@ -291,7 +291,7 @@ def assert_each_party_got_what_was_due() -> None:
     ]
     # Leo left, and was paid for the days before.
     assert not UsageLine.objects.filter(operator_id=LEO, used_at__gte=moment(LEFT_ON)).exists()
-    # Simon paid more for reading through his own node than it earned by that: nothing.
+    # Simon paid more for reading through his own node than it earned: nothing.
     own = UsageLine.objects.filter(organization_id=SIMON, operator_id=SIMON)
     assert not any(row.charge.share_ucr for row in own.select_related("charge"))
     assert amounts(SIMON, ("paid",))[0] < 2000 * UCR_PER_CENT
@@ -304,7 +304,7 @@ def assert_every_entry_is_traced() -> None:
         *(kinds.SETTLEMENT, kinds.LATE_PAYMENT, kinds.REFUND, kinds.CHARGEBACK),
     }
     with connection.cursor() as cursor:
-        # Of each journal that moves fees: what its lines say, operator by operator.
+        # Each journal that moves fees matches its lines, operator by operator.
         cursor.execute(
             """
             WITH claimed AS (

@@ -1,4 +1,4 @@
-"""Google Cloud Storage and Azure Blob Storage, as far as the drivers use them."""
+"""The parts of Google Cloud Storage and Azure Blob Storage that the drivers use."""
 
 import base64
 import hmac
@@ -43,7 +43,7 @@ class Google(S3Origin):
 
 
 class Azure(S3Origin):
-    """Azure Blob Storage, as far as the driver uses it."""
+    """The part of Azure Blob Storage that the driver uses."""
 
     def _refusal(self, asked: Asked, path: str, query: str) -> str:
         given = asked.headers.get("authorization", "")

@@ -1,4 +1,4 @@
-"""An HTTP origin whose behaviour a test can change."""
+"""An HTTP origin; a test can change its behaviour."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ Handler = Callable[[Asked], Awaitable[None]]
 class HttpOrigin:
     """A server of ``objects`` by path, or with ``handler`` if it is set.
 
-    connections: that its clients have open, also after a response that says they are to close it.
+    connections: the open ones, even after a response with ``Connection: close``.
     """
 
     objects: dict[str, bytes] = field(default_factory=dict)

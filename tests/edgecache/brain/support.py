@@ -71,7 +71,7 @@ class Internal:
 
 
 class FakeWorker:
-    """A node whose messages to the brain are sent by the test."""
+    """A node; the test sends its messages to the brain."""
 
     def __init__(self, cluster: Cluster, node: dict[str, Any]) -> None:
         self.id = UUID(node["node_id"])

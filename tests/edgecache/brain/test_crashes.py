@@ -138,7 +138,7 @@ async def test_a_suspended_brain_returns_nothing_stale_when_it_resumes(
     assert 2 < waited < 10
 
 
-async def test_two_processes_see_each_other_s_writes_at_once(brain: Brain, rows: Rows) -> None:
+async def test_two_processes_see_each_other_s_writes_immediately(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
     async with child(rows.url, brain.staging.root) as other:
         for n in range(20):

@@ -1,4 +1,4 @@
-"""A crowd of small requests, and another organization's, which is not behind all of them."""
+"""A crowd of small requests does not delay another organization's until all are answered."""
 
 from collections.abc import Callable
 

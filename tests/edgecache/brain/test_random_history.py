@@ -51,7 +51,7 @@ from tests.edgecache.conftest import HAS_CEPH, connect
 
 pytestmark = pytest.mark.slow
 
-# Of long histories; without it there is one short history.
+# Number of long histories; without it there is one short history.
 EXAMPLES = int(os.environ.get("ZFUZZ_EXAMPLES", "0"))
 SHORT = 18
 STEPS = 150 if EXAMPLES else 60
@@ -112,7 +112,7 @@ class History(RuleBasedStateMachine):
 
     @rule(operations=bursts)
     def at_once(self, operations: list[Operation]) -> None:
-        """Send several requests at once."""
+        """Send several requests concurrently."""
         self._run(operations)
 
     @precondition(lambda self: not self.machines.full)
@@ -158,7 +158,7 @@ class History(RuleBasedStateMachine):
 
     @rule(number=st.integers(1, WORKERS))
     def lose_worker(self, number: int) -> None:
-        """Kill a worker, which stays away for a while."""
+        """Kill a worker for a while."""
         self._note(f"killed worker {number}")
         self.machines.kill({number})
 
@@ -189,7 +189,7 @@ class History(RuleBasedStateMachine):
         how=st.sampled_from([flip, flip, replace, cut, grow]),
     )
     def alter(self, key: str, places: set[int], how: Any) -> None:
-        """Alter an object's files behind the back of their owners."""
+        """Alter an object's files without their owners' knowledge."""
         for state in self.model.states[key]:
             if state is None or not state.body:
                 continue
@@ -233,7 +233,7 @@ class History(RuleBasedStateMachine):
     def _run(
         self, operations: list[Operation], killed: set[int] | None = None, delay_ms: int = 0
     ) -> None:
-        """Send requests together, kill something meanwhile, and hold the answers to the model."""
+        """Send requests concurrently, kill a process, and compare the answers with the model."""
         try:
             self._run_judged(operations, killed, delay_ms)
         except Exception as exc:
@@ -341,10 +341,10 @@ def test_no_byte_is_wrong_and_no_acknowledgement_is_lost(machines: Machines) -> 
 
 
 def run_history(machines: Machines, number: int) -> None:
-    """Run the history of this number, as far as the same requests get the same answers.
+    """Run the history of this number until the same requests get different answers.
 
-    Each is a run of its own, for Hypothesis expects that what begins alike goes on alike. If it
-    adds another one that does not, the first has run to its end.
+    Each history is a separate run, because Hypothesis expects the same continuation after the same
+    beginning.
     """
 
     @seed(number)

@@ -1,4 +1,4 @@
-"""One tenant fills a pool of the brain; another one reads and writes meanwhile."""
+"""One tenant fills a pool of the brain; another one reads and writes at the same time."""
 
 import asyncio
 import socket

@@ -107,7 +107,7 @@ def fill(bucket: CdnBucket, method: str, stack: ExitStack) -> int:
 
 
 def waits_at_origin(origin: Origin, client: socket.socket, count: int) -> bool:
-    """Return whether a request reached the origin, behind others, before it was answered."""
+    """Return whether a request reached the origin, after others, before it was answered."""
     until(lambda: len(origin.asked) > count or bool(select.select([client], [], [], 0)[0]))
     return len(origin.asked) > count
 

@@ -118,7 +118,7 @@ def test_the_second_brain_repairs_after_the_first_one_died(start: Start, databas
     first.brain.send_signal(signal.SIGKILL)
     first.brain.wait(10)
 
-    # One job is left to issue: this node is to be removed.
+    # One job is left to issue: this node will be removed.
     Internal(second)("DELETE", f"/v1/nodes/{worker.id}")
 
     wait_until(

@@ -53,7 +53,7 @@ class Writers:
             thread.join()
 
     def wait_for(self, count: int) -> None:
-        """Wait until so many more writes are acknowledged."""
+        """Wait until this many more writes are acknowledged."""
         wanted = len(self.acknowledged) + count
         end = time.monotonic() + 60
         while len(self.acknowledged) < wanted:

@@ -1,4 +1,4 @@
-"""Batches: one encoding, and nothing else is taken for one."""
+"""Batches: there is one encoding, and nothing else is accepted."""
 
 import hashlib
 

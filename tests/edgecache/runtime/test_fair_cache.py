@@ -1,4 +1,4 @@
-"""A cache that organizations share: each keeps its part, and nobody more while others want it."""
+"""A cache that organizations share: each keeps its part, and gets more only while it is unused."""
 
 from edgecache.runtime.fair_cache import IDLE_S, FairCache
 

@@ -17,7 +17,7 @@ def fill(pool: Shares, path: ShareKey, *, most: int = 10_000) -> int:
 
 
 def filled_by_bob(*, queue: int = 12, wait_s: float = 60.0) -> Shares:
-    """Return a pool of 12 places in which Bob has all that he may have."""
+    """Return a pool of 12 places, with Bob's maximum in use."""
     pool = Shares(12, refusal=Full, queue=queue, wait_s=wait_s)
     assert fill(pool, ("bob",)) == 6
     return pool

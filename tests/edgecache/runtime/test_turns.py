@@ -16,7 +16,7 @@ from edgecache.runtime.turns import BEGUN_PER_ITERATION_ALONE, LoopTurns
 from tests.edgecache.http.support import run, serving
 
 CROWD = 100
-# Those that have begun when a request comes, and those that are begun with it.
+# Requests that have begun when another one arrives, and those that are begun with it.
 FEW = 2 * BEGUN_PER_ITERATION_ALONE
 
 
@@ -26,7 +26,7 @@ def claimed(scope: Scope) -> ShareKey:
 
 
 def is_idle(turns: LoopTurns) -> bool:
-    """True if no request waits, and none has begun since the last look at the network."""
+    """True if no request waits, and none has begun since the last poll of the network."""
     return not turns._begun and turns._waiting.is_empty
 
 
@@ -46,7 +46,7 @@ class Begun:
 async def begun_of(
     *waves: Iterable[str], share_key: Callable[[Scope], ShareKey] = claimed
 ) -> list[str]:
-    """Send the requests of each wave before any is looked at; return the order of their begins."""
+    """Send the requests of each wave before any is read; return the order in which they begin."""
     app = Begun()
     loop = asyncio.get_running_loop()
     async with serving(app, share_key=share_key) as port:
@@ -54,7 +54,7 @@ async def begun_of(
             with ExitStack() as stack:
                 clients = [(path, await open_client(port, stack)) for path in wave]
                 for path, client in clients:
-                    # The loop does not run meanwhile: all of them are there when it looks.
+                    # The loop does not run during this: it finds all of them together.
                     client.send(f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
                 for path, client in clients:
                     said = await asyncio.wait_for(loop.sock_recv(client, 2**16), 20)
@@ -85,7 +85,7 @@ def test_the_clients_of_an_organization_take_turns() -> None:
     assert len(begun) == CROWD + 1
 
 
-def test_after_another_organization_came_fewer_begin_at_once() -> None:
+def test_after_requests_of_another_organization_fewer_begin_together() -> None:
     greedy = ["/greedy/client"] * CROWD
     begun = run(begun_of([*greedy, "/modest/1"], [*greedy, "/modest/2"]))
 
@@ -114,7 +114,7 @@ async def test_what_leaves_the_queue_is_forgotten() -> None:
     assert is_idle(turns)
 
 
-def test_a_request_whose_payer_cannot_be_told_is_answered() -> None:
+def test_a_request_without_a_share_key_is_answered() -> None:
     def fail(_scope: Scope) -> ShareKey:
         raise RuntimeError("no share key")
 

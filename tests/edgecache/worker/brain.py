@@ -139,7 +139,7 @@ class FakeBrain:
             assert self.changed.wait_for(true, timeout_s), "the worker did not say it in time"
 
     def wait_for_beat(self) -> Heartbeat:
-        """Wait for a heartbeat that begins after now (the first may be on its way)."""
+        """Wait for a heartbeat that begins after now (the first may have been sent before)."""
         seen = len(self.beats)
         self.wait_for(lambda: len(self.beats) >= seen + 2)
         return self.beats[-1]
@@ -197,7 +197,7 @@ class FakeBrain:
 class _Server(ThreadingHTTPServer):
     """A server that does not log connections broken by killed workers."""
 
-    # Of connections that wait to be accepted: beyond it the kernel drops them for a second or more.
+    # Connections that wait to be accepted; the kernel drops more of them for a second or longer.
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -29,7 +29,7 @@ def gate() -> Iterator[threading.Event]:
 
 
 def node() -> Node:
-    """Return a worker with threads, and nothing else."""
+    """Return a worker with threads only."""
     return Node(*(Mock() for _ in range(8)))
 
 

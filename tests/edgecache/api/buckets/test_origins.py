@@ -23,7 +23,7 @@ OLD, NEW = "Bearer the-old-one", "Bearer the-new-one"
 
 @pytest.fixture
 def web() -> Iterator[Origin]:
-    """Return an origin whose answers nobody may keep."""
+    """Return an origin whose responses must not be stored."""
     server = Origin()
     server.said["/a"] = OriginAnswer(200, {"Cache-Control": "no-store"})
     yield server
@@ -33,7 +33,7 @@ def web() -> Iterator[Origin]:
 
 @pytest.fixture
 def owner(alice: User, web: Origin) -> Caller:
-    """Return Alice, whose bucket reads through the origin with the old credentials."""
+    """Return Alice; her bucket reads through the origin with the old credentials."""
     caller = signed_in(alice)
     body = {"name": "web", "kind": "http", "config": {"url": web.url}}
     made = caller.post("/v1/cache/origins", body | {"secret": {"authorization": OLD}})
@@ -71,7 +71,7 @@ def test_credentials_are_replaced_while_a_bucket_uses_them(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_replacements_at_once_one_counts_and_none_is_shown(
+def test_one_of_concurrent_replacements_counts_and_none_is_shown(
     owner: Caller, cluster: Cluster, web: Origin, caplog: pytest.LogCaptureFixture
 ) -> None:
     secrets = [f"Bearer the-new-one-{number}" for number in range(4)]

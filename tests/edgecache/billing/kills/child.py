@@ -28,7 +28,7 @@ TIMEOUT_S: Final = 180
 
 
 def halting(module: str, name: str, moment: str, *, from_call: int = 1) -> None:
-    """Make a function halt at its end, in whose transaction its work is not committed yet.
+    """Make a function halt at its end, when its transaction is not committed yet.
 
     from_call: the first of its calls that does.
     """
@@ -58,7 +58,7 @@ def prepare() -> None:
     # Not the first time: some of the work is committed.
     halting("edgecache.billing.usage.usage_import", "store", "importing", from_call=2)
     halting("edgecache.billing.usage.settlement", "_charge", "settling", from_call=2)
-    # The last step of the transactions that debit a payout, and that record its confirmation.
+    # The last steps of the transactions that debit a payout, and that record its confirmation.
     halting("edgecache.billing.payouts.payouts", "_emit", "booking")
 
 
@@ -94,7 +94,7 @@ def fork(name: str, *words: str) -> int:
     if pid:
         return pid
     code = 1
-    # However a test ends, nothing stays behind.
+    # However a test ends, no process stays.
     signal.alarm(TIMEOUT_S)
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

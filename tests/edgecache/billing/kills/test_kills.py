@@ -321,7 +321,7 @@ def test_a_brain_or_worker_that_is_killed_loses_no_count_beyond_the_promise(
     platform.brain.restart(1)
     read(10)
     platform.settle()
-    # What the brain had counted in its last ten seconds may be lost.
+    # The brain may lose the counts of its last ten seconds.
     assert 70 <= counted() <= 90
     platform.check()
 
@@ -359,11 +359,11 @@ def test_a_kill_while_a_payout_is_debited_moves_nothing(platform: Platform, vict
         strike(platform, victim, process)
     if victim == "PostgreSQL":
         process.kill()
-    # What had been earned is payable; there is no payout, no journal of one, and no job.
+    # Earlier earnings are payable; there is no payout, no journal of one, and no job.
     payable, *others = booked(platform)
     assert (payable, others) == (before[0] + EARNED_UCR, before[1:])
     platform.check()
-    # The next request pays it, with what was earned meanwhile.
+    # The next request pays it, with the earnings since then.
     platform.run("request payout")
     assert booked(platform)[0] == before[0]
     for _ in range(2):
@@ -393,7 +393,7 @@ def test_a_kill_while_a_confirmation_is_recorded_pays_once(
 
 
 def booked(platform: Platform) -> list[int]:
-    """Return what is payable in µcr, and how many payouts, journals of payouts and jobs there are.
+    """Return what is payable in µcr, and the numbers of payouts, journals of payouts and jobs.
 
     Jobs: those that wait to send a payout.
     """

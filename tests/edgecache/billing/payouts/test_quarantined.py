@@ -1,4 +1,4 @@
-"""Payouts of an operator whose node is quarantined: they wait, and escape no forfeiture."""
+"""Payouts of an operator with a quarantined node: they wait, and do not escape a forfeiture."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -81,7 +81,7 @@ def test_a_requested_payout_does_not_escape_a_forfeiture(
     case = quarantined(brain, place)
     assert take(case).forfeited_ucr == earned
     assert (state_of(payout), operator(place)) == ("reversed", (0, earned, earned))
-    # What the other node earned can be requested anew.
+    # The other node's earnings can be requested again.
     assert requested(place).amount_cents == earned // CENT
 
 
@@ -181,7 +181,7 @@ def test_a_payout_waits_for_all_quarantines(brain: ScriptedBrain, place: int) ->
 
 @pytest.fixture
 def by_hand(place: int) -> Payout:
-    """Return a payout that staff has to pay: it is ``sent`` at once."""
+    """Return a payout that staff has to pay: it is ``sent`` immediately."""
     methods.replace(place, "manual", ACCOUNT, by="x", now=NOW)
     return payouts.send(requested(place).pk, now=RESTED)
 

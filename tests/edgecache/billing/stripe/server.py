@@ -1,7 +1,7 @@
-"""Stripe on loopback, as far as its documentation describes what billing uses.
+"""Stripe on loopback, with the documented behaviour that billing uses.
 
-Results are kept by idempotency key, failures of the executed request included; a key that comes
-again with other parameters is refused.
+Results are kept by idempotency key, failures of the executed request included; a repeated key with
+other parameters is refused.
 """
 
 import hashlib
@@ -56,9 +56,9 @@ FAULTS: dict[str, Result] = {
 
 @dataclass
 class Stripe:
-    """The state. plan: what happens to the next POSTs, else they are carried out.
+    """The state. plan: what happens to the next POSTs; the others are carried out.
 
-    Besides FAULTS: ``lost`` (the connection ends before), ``unanswered`` (it ends after).
+    In addition to FAULTS: ``lost`` (the connection ends before), ``unanswered`` (it ends after).
     """
 
     accounts: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -70,7 +70,7 @@ def test_another_organizations_account_is_refused(
     stripe: Stripe, alice: User, charlie: User
 ) -> None:
     account = completed(stripe, alice)
-    # Known at Stripe, able to be paid, and not Charlie's, before and after he has his own.
+    # Known at Stripe, able to be paid, and not Charlie's, before and after Charlie has an account.
     for _ in range(2):
         before = len(stripe.requests)
         for named in (account, ACCOUNT):

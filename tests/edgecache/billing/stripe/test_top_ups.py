@@ -1,4 +1,4 @@
-"""Credits are booked once for what was really paid, and taken back in whatever order it is said."""
+"""Credits are booked once for the paid amount, and taken back in any order of events."""
 
 from itertools import permutations
 from typing import Any
@@ -96,7 +96,9 @@ def test_money_that_is_on_its_way_is_booked_when_it_arrives(
     assert paid_cents(alice) == 2000
 
 
-def test_a_payment_is_booked_whose_session_was_never_answered(stripe: Stripe, alice: User) -> None:
+def test_a_payment_is_booked_although_its_session_was_never_answered(
+    stripe: Stripe, alice: User
+) -> None:
     stripe.plan[:] = ["unanswered"]
     assert begin(alice).status == 503
     session = stripe.sessions[0] | {"payment_intent": "pi_1", "payment_status": "paid"}

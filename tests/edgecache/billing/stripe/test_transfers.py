@@ -1,4 +1,4 @@
-"""Payouts by Stripe: once, to an account that Stripe vouches for, whatever Stripe answers."""
+"""Payouts by Stripe: once, to a verified account, whatever Stripe answers."""
 
 import traceback
 from dataclasses import replace
@@ -39,7 +39,7 @@ def payout(stripe: Stripe) -> Payout:
 
 
 def sent_until_settled(payout: Payout) -> tuple[Payout, int]:
-    """Send as the queue does; return the payout and how often Stripe was away."""
+    """Send as the queue does; return the payout and how often Stripe was unreachable."""
     for away in range(20):
         try:
             return payouts.send(payout.pk, now=RESTED), away

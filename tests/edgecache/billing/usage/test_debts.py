@@ -82,7 +82,7 @@ def test_a_chargeback_of_many_lines_goes_back_batch_by_batch(
     use(ALICE, 10)
     pay(ALICE, 650, "second")
     assert consumer() == (0, 50, 0)
-    # Lines that were paid at once, and lines that were paid late: the newest ones of both.
+    # Lines that were paid immediately, and lines that were paid late: the newest of both.
     consumer_credits.charge_back("second", **STAFF)
     assert consumer() == (0, 0, -600)
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Pages of the brain: whatever they are, each line counts once and none holds up the others."""
+"""Any pages of the brain: each line counts once and none delays the others."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -44,7 +44,7 @@ def imported() -> int:
     return usage_import.import_usage(now=timezone.now()).lines
 
 
-def test_lines_that_come_meanwhile_wait_for_the_next_run(
+def test_lines_that_arrive_during_a_run_wait_for_the_next_run(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(usage_import, "PAGE_LINES", 3)
@@ -55,7 +55,7 @@ def test_lines_that_come_meanwhile_wait_for_the_next_run(
 
 
 @pytest.mark.parametrize("is_ahead", [False, True], ids=["fewer lines", "more lines"])
-def test_a_brain_that_numbers_its_lines_anew_is_read_from_the_start(
+def test_a_brain_that_reuses_numbers_of_lines_is_read_from_the_start(
     brain: Brain, is_ahead: bool
 ) -> None:
     for _ in range(5):
@@ -85,11 +85,11 @@ def test_a_brain_from_a_backup_charges_nothing_again(brain: Brain) -> None:
     count(hits=250, misses=2)
     count(storage_byte_hours="7", node_id=None)
     assert imported() == 5
-    # Of these the backup has the first, and what was counted of the second by then.
+    # The backup has the first of these, and the counts of the second at that time.
     del brain.lines[1:]
     count(hits=100)
     count(storage_byte_hours="7", node_id=None)
-    # What was not charged, it charges, and what is used from then on.
+    # It charges what was not charged, and all later usage.
     count(hits=3, node_id=str(UUID(int=78)))
     count(misses=4, node_id=None)
     imported()

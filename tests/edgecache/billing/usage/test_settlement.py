@@ -282,7 +282,7 @@ def test_earnings_are_forfeited_and_given_back() -> None:
     assert holds.forfeit(OLGA, key="case 1", **STAFF) == 70
     assert operator() == (0, 0, 70)
     assert holds.reinstate(OLGA, key="appeal 1", **STAFF) == 70
-    # Neither payable at once nor held longer than they would have been.
+    # Neither payable immediately nor held for longer than before.
     assert operator() == (70, 0, 0)
     posted_at = Journal.objects.get(kind="settlement").posted_at
     assert holds.release(OLGA, now=posted_at + timedelta(days=29)) == 0

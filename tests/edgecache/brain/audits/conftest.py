@@ -37,7 +37,7 @@ HOLD_ALL = (
 
 @dataclass
 class AuditedCluster:
-    """A cluster whose one worker is an operator's, and holds public objects."""
+    """A cluster with one worker, which is an operator's and holds public objects."""
 
     cluster: Cluster
     proxy: Proxy
@@ -62,7 +62,7 @@ class AuditedCluster:
 
 @pytest.fixture(scope="session")
 def shared_audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedCluster]:
-    """Return a cluster to look at; its own brain makes no looks."""
+    """Return a cluster to check; its own brain makes no checks."""
     with brain_database() as url:
         cluster = Cluster(
             tmp_path_factory.mktemp("audited"),
@@ -88,7 +88,7 @@ def _filled(cluster: Cluster) -> AuditedCluster:
     cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": "docs", "is_public": True})
     s3 = connect(keys, cluster.url)
     for number in range(OBJECTS):
-        # The last one is longer than a look.
+        # The last one is longer than a check reads.
         body = os.urandom(1000 if number < OBJECTS - 1 else 5 * 2**20 + 7)
         s3.put_object(Bucket="docs", Key=str(number), Body=body)
         made.hashes.append(hashlib.sha256(body).digest())

@@ -66,7 +66,7 @@ async def test_looks_and_bytes_of_a_day_are_limited_for_each_node(brain: Brain, 
     assert await taken() == set()
     # Planned now; the platform's own node is not.
     assert await taken() == {node, other}
-    # Not at once again: the next time is drawn anew.
+    # Not again immediately: the next time is random.
     assert await records.take_due(brain.database, looks=2, limit_bytes=1000) == []
     looked(rows, node, 400)
     assert await taken() == {node, other}
@@ -146,7 +146,7 @@ class Redeemer:
         return [str(one) for one in said.body["accepted"]]
 
     def lines(self) -> list[tuple[int, bool]]:
-        """Return hits and creditability of what is billed."""
+        """Return hits and creditability of the billed usage."""
         lines = Internal(self.cluster)("GET", "/v1/usage").body["lines"]
         return [(line["hits"], line["is_creditable"]) for line in lines]
 

@@ -43,7 +43,7 @@ async def test_a_look_at_a_large_object_reads_some_of_its_blocks(
     # Objects are drawn by chance: only this one is left to draw.
     audited.rows.run("DELETE FROM brain_location WHERE blob_id <> %s", audited.hashes[-1])
     assert await look(audits, audited) is Outcome.RIGHT
-    # 16 blocks, of which the object's last may be a shorter one.
+    # 16 blocks; the last one of the object may be shorter.
     assert 15 * 2**17 < audited.rows.value("SELECT max(size) FROM brain_look") <= 16 * 2**17
 
 
@@ -115,7 +115,7 @@ async def test_a_node_that_alters_too_much_is_quarantined_and_checked_over_anoth
     assert await audits.check(audited.node_id) is None
     await audits._nodes._background.finish()
     assert audited.status == "quarantined"
-    # What the platform hears of, even if the operator removes the node.
+    # The platform gets the event, even if the operator removes the node.
     event = audited.cluster.call("GET", "/v1/quarantines")["quarantines"][-1]
     assert (event["node_id"], event["organization_id"]) == (str(audited.node_id), OPERATOR)
     assert event["reason"].startswith("wrong bytes for 3 blobs")

@@ -106,7 +106,7 @@ class RawClient:
 
 
 class RawBucket(PublicBucket):
-    """A bucket whose answers are seen as bytes."""
+    """A bucket; its responses are read as bytes."""
 
     @contextlib.contextmanager
     def opened(self, path: str, *fields: str) -> Iterator[RawClient]:

@@ -302,7 +302,7 @@ async def test_a_client_that_does_not_read_its_response_is_cut_at_the_limit() ->
         forwarding._running[Mock()] = running
         return exchange
 
-    # Those wait for their origin.
+    # These wait for their origin.
     reading = [place(unread_bytes=0) for _ in range(FORWARD_LIMIT - 1)]
     stalled = place(unread_bytes=10**6)
     forwarding._make_room(1)

@@ -201,7 +201,7 @@ def test_a_response_that_ends_with_its_connection_may_be_kept(
             until(bucket.says("hit", "/a"))
             assert len(origin.requests) == 1
         else:
-            # A request that comes at once may join the fetch before it has ended.
+            # An immediate request may join the fetch before it has ended.
             until(lambda: bucket.get("/a").body == b"all of it" and len(origin.requests) > 1)
 
 

@@ -1,4 +1,4 @@
-"""Responses stored by S3, and stored responses whose bytes are lost, are still correct."""
+"""Responses stored by S3, and stored responses with lost bytes, are still correct."""
 
 import hashlib
 

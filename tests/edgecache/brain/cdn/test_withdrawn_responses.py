@@ -19,7 +19,7 @@ def store(bucket: CdnBucket, control: str) -> None:
 
 @pytest.fixture
 def withdrawn(cdn_bucket: CdnBucket) -> Iterator[CdnBucket]:
-    """Return a bucket whose origin fails in the end."""
+    """Return a bucket with an origin that fails in the end."""
     store(cdn_bucket, "stale-if-error=600")
     yield cdn_bucket
     cdn_bucket.origin.said["/a"] = OriginAnswer(503, {}, b"down")

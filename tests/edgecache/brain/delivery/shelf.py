@@ -1,4 +1,4 @@
-"""A public bucket, whose responses the brain decides once and then repeats."""
+"""A public bucket; the brain decides its responses once and then repeats them."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Clients get correct bytes, all of them, whatever the sources send."""
+"""Clients get correct and complete bytes, whatever the sources send."""
 
 import asyncio
 import hashlib
@@ -28,10 +28,11 @@ DIGESTS = [
 
 
 def sent(check: BlockChecks, plan: list[tuple[int, int, int]]) -> bytes:
-    """Send a blob from sources that break off or alter a byte; the last one is correct.
+    """Send a blob from sources that fail or alter a byte; the last one is correct.
 
     plan: how many bytes a source sends, which byte it alters (-1: none), in pieces of which size.
-    Returns what was let through.
+
+    Returns the bytes that passed.
     """
     out = b""
     for length, altered, step in [*plan, (len(BLOB), -1, 50)]:

@@ -28,7 +28,7 @@ def direct(cluster: Cluster, keys: Keys) -> Shelf:
 
 @pytest.fixture
 def shelf(cluster: Cluster, keys: Keys) -> Shelf:
-    """Return a bucket with one cached object, whose file nginx may send."""
+    """Return a bucket with one cached object; nginx may send its file."""
     row = cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": "shelf", "is_public": True})
     stores = [
         nginx_offload.store_entry(UUID(node["node_id"]), cluster.folder / f"worker{number}")
@@ -134,7 +134,7 @@ def test_an_entry_ends_with_what_another_brain_announces(shelf: Shelf) -> None:
     assert "x-accel-redirect" not in shelf.get().headers
 
 
-def test_a_name_that_becomes_a_bucket_s_host_is_one_at_once(shelf: Shelf) -> None:
+def test_a_name_that_becomes_a_bucket_s_host_is_one_immediately(shelf: Shelf) -> None:
     host = f"static-{shelf.row['id']}.example.com"
     shelf.headers["host"] = host
     shelf.warm()
@@ -166,7 +166,7 @@ def test_a_name_that_becomes_a_bucket_s_host_is_one_at_once(shelf: Shelf) -> Non
         ({"x-zonal-redirect": "1"}, lambda said: said.status == 307),
     ],
 )
-def test_a_request_with_more_headers_is_decided_anew(
+def test_a_request_with_more_headers_is_decided_again(
     direct: Shelf, headers: dict[str, str], is_right: Callable[[Answer], bool], *, signs: bool
 ) -> None:
     before = direct.hits
@@ -249,7 +249,7 @@ def test_an_object_larger_than_a_packet_arrives_whole(direct: Shelf) -> None:
         ("?acl", 403, 200),
     ],
 )
-def test_a_query_that_changes_the_response_is_decided_anew(
+def test_a_query_that_changes_the_response_is_decided_again(
     direct: Shelf, query: str, anonymous: int, signed: int
 ) -> None:
     before = direct.hits

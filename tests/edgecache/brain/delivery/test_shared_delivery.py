@@ -67,7 +67,7 @@ def delivery_of(body: bytes, node_id: UUID | None = None) -> Delivery:
 
 
 class SlowReads:
-    """Reads of a large object whose client takes nothing after the first bytes."""
+    """Reads of a large object by a client that takes nothing after the first bytes."""
 
     def __init__(self, url: str, client: WorkerClient) -> None:
         self.node_id = uuid4()
@@ -183,7 +183,7 @@ async def test_large_files_are_sent_in_turn(
 async def verifying(
     monkeypatch: pytest.MonkeyPatch, gate: threading.Event
 ) -> AsyncIterator[LocalFiles]:
-    """Return files whose verification waits at the gate, if they are called ``large…``."""
+    """Return files; the verification of those called ``large…`` waits at the gate."""
     verify = VerifiedFiles.verify_path
 
     def held(files: VerifiedFiles, sha256: bytes, path: str) -> object:
@@ -222,7 +222,7 @@ async def test_files_of_one_organization_do_not_delay_the_verification_of_anothe
     await until(lambda: verifying._verified.knows(sha256, state_of(str(small))))
     assert not await asked(GREEDY, large[0])
 
-    # What there was no room for is verified when it is read again.
+    # Files without a free thread are verified when they are read again.
     gate.set()
     await until(lambda: not len(verifying._tasks))
     assert not await asked(GREEDY, large[-1])

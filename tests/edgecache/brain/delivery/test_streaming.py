@@ -133,7 +133,7 @@ class FaultyCluster:
 
 @pytest.fixture(scope="module")
 def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyCluster]:
-    """Run a separate brain, whose nodes may be barred."""
+    """Run a separate brain with nodes that may be barred."""
     proxies: list[Proxy] = []
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(brain_database())

@@ -119,7 +119,7 @@ def test_a_large_object_is_sent_from_the_file_of_the_brain_itself(stored: Stored
         assert stored.read(1, 300_000) == stored.body[1:300_000]
         return stored.worker_reads() == before
 
-    # Its last change has to be a second ago.
+    # Its last change must be older than a second.
     until(is_own)
     used = stored.bytes_served()
     leave_early(stored)

@@ -1,4 +1,4 @@
-"""Rows in memory: what is announced about one of them concerns no other."""
+"""Rows in memory: an announcement about one of them does not affect the others."""
 
 import asyncio
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class Rows:
         self.gate.set()
 
     async def get(self, key: str) -> Row | None:
-        """Return a row from memory, else from the table."""
+        """Return a row from memory or from the table."""
 
         async def load() -> Row | None:
             self.reads.append(key)
@@ -100,7 +100,7 @@ async def test_who_asks_after_an_announcement_gets_nothing_that_was_read_before(
 async def test_a_name_that_another_row_has_now_is_forgotten_with_that_row() -> None:
     rows = Rows()
     earlier = await rows.begin("a")
-    # Of a third row: later callers read again.
+    # An announcement of a third row: later callers read again.
     rows.announcements.announce(3)
     rows.stored["a"] = (2, "made anew")
     later = await rows.begin("a")

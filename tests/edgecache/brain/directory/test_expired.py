@@ -1,4 +1,4 @@
-"""Responses of the CDN that are of no use, or too many, are forgotten, and nothing else."""
+"""Useless or too many responses of the CDN are forgotten, and nothing else."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

@@ -78,7 +78,7 @@ def test_dropping_a_key_drops_only_its_variants() -> None:
     assert index.get((8, "k", "")) is not None
 
 
-def test_a_hidden_prefix_is_hidden_at_once_and_then_swept() -> None:
+def test_a_hidden_prefix_is_hidden_immediately_and_then_swept() -> None:
     index = Index(100_000)
     for key in ("a/1", "a/2", "b"):
         index.put(of(key, 5))

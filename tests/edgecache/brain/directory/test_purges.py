@@ -1,4 +1,4 @@
-"""Purges: purged objects are gone and do not come back, and the counts are exact."""
+"""Purges: purged objects are deleted and do not return, and the counts are exact."""
 
 import asyncio
 from pathlib import Path

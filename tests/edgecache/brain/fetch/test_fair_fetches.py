@@ -38,7 +38,7 @@ async def small(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
 
 @pytest.fixture
 async def slow(small: Brain, origin: HttpOrigin) -> AsyncIterator[tuple[BucketInfo, Gate]]:
-    """Return Charlie's bucket, whose origin answers when the gate is opened."""
+    """Return Charlie's bucket; its origin answers when the gate is opened."""
     gate = Gate()
 
     async def held(asked: Asked) -> None:
@@ -52,7 +52,7 @@ async def slow(small: Brain, origin: HttpOrigin) -> AsyncIterator[tuple[BucketIn
 
 @pytest.fixture
 async def quick(small: Brain) -> AsyncIterator[BucketInfo]:
-    """Return Alice's bucket, whose origin answers immediately."""
+    """Return Alice's bucket; its origin answers immediately."""
     async with HttpOrigin({f"/k{n}": b"quick" for n in range(10)}) as server:
         yield await small.origin_bucket("http", {"url": server.url}, tenant=ALICE)
 
@@ -144,7 +144,7 @@ async def test_one_anonymous_client_leaves_room_for_others_of_the_same_bucket(
     await leave([*flood, *neighbours])
 
 
-async def test_a_client_in_the_queue_does_not_delay_those_who_join_his_fetch(
+async def test_a_client_in_the_queue_does_not_delay_others_that_join_its_fetch(
     small: Brain, slow: tuple[BucketInfo, Gate], origin: HttpOrigin
 ) -> None:
     shares = small.objects.singleflight.shares
@@ -211,7 +211,7 @@ async def test_a_crowd_at_a_slow_origin_needs_no_crowd_of_database_connections(
     monkeypatch: pytest.MonkeyPatch,
     brains: int,
 ) -> None:
-    # Who does not get a connection of its share immediately is refused.
+    # A request that does not get a connection of its share immediately is refused.
     monkeypatch.setattr("edgecache.brain.database.QUEUE_S", 0.0)
     gate = Gate()
 

@@ -185,7 +185,7 @@ async def test_over_tls_a_body_without_length_is_stored_only_after_a_proper_clos
         if is_proper:
             asked.writer.close()
         else:
-            # Somebody in between may close the connection below TLS.
+            # A middlebox may close the connection below TLS.
             asked.writer.transport.abort()
 
     async with (
@@ -290,7 +290,7 @@ async def test_bytes_changed_at_the_origin_are_not_served_as_the_old_version(
         await anext(body)
 
 
-async def test_an_altered_copy_is_dropped_and_fetched_anew(
+async def test_an_altered_copy_is_dropped_and_fetched_again(
     brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo
 ) -> None:
     data = bytes(range(256)) * 4096 * 3

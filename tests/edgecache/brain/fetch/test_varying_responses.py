@@ -1,4 +1,4 @@
-"""Two brains ask an origin once for each variant of a URL that nobody knows yet."""
+"""Two brains ask an origin once for each variant of an unknown URL."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -20,7 +20,7 @@ OPEN = KeyPolicy(frozenset())
 
 
 class Clients:
-    """A brain's clients, who ask for one URL."""
+    """A brain's clients, which request one URL."""
 
     def __init__(self, brain: Brain, cache_url: CacheUrl) -> None:
         self.brain, self.cache_url = brain, cache_url
@@ -41,7 +41,7 @@ class Clients:
 
 
 async def clients_of(brain: Brain, origin: HttpOrigin) -> Clients:
-    """Return clients who ask for a URL of a new bucket."""
+    """Return clients that request a URL of a new bucket."""
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     driver = await brain.origins.driver(bucket)
     assert isinstance(driver, HttpDriver)
@@ -51,7 +51,8 @@ async def clients_of(brain: Brain, origin: HttpOrigin) -> Clients:
 class EncodingOrigin:
     """Responds in the coding that a client accepts, once ``go_on`` is set.
 
-    slow: a coding whose responses wait for ``go_on_slow``, too. body: set for the body to follow.
+    slow: a coding with responses that wait for ``go_on_slow``, too.
+    body: set for the body to follow.
     """
 
     def __init__(self, control: str = "max-age=600", vary: str = "Accept-Encoding") -> None:
@@ -117,7 +118,7 @@ async def test_each_variant_is_fetched_once(
     assert sorted(encoding.accepted) == ["br", "gzip", "identity"]
 
 
-async def test_a_variant_that_another_brain_fetches_meanwhile_is_waited_for(
+async def test_a_variant_that_another_brain_is_fetching_is_waited_for(
     both: tuple[Clients, Clients], origin: HttpOrigin
 ) -> None:
     origin.handler = encoding = EncodingOrigin()

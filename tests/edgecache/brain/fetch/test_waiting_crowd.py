@@ -21,7 +21,7 @@ from tests.edgecache.new_cluster import new_cluster
 WAITING = 1000
 # Fewer connect together than fit into an origin's backlog.
 CONCURRENT = 50
-# Of the brain, for each: about 50 were measured.
+# Memory of the brain for each; about 50 were measured.
 WAITER_KIB = 256
 
 
@@ -49,7 +49,7 @@ async def slow() -> AsyncIterator[tuple[HttpOrigin, Gate]]:
 
 
 def bucket_at(cluster: Cluster, origin: HttpOrigin) -> Keys:
-    """Return a new organization, whose bucket ``docs`` has the origin."""
+    """Return a new organization; its bucket ``docs`` has the origin."""
     keys = cluster.tenant()
     described = {"name": "o", "kind": "http", "config": {"url": origin.url}}
     made = cluster.call("POST", f"/v1/origins?{keys.scope}", described)

@@ -10,7 +10,7 @@ from tests.edgecache.cluster import Cluster, until
 
 SIZE = "2g"
 WORKERS = 2
-# The place of the store behind the brain; the brain is place 0, the workers follow.
+# The place of the store; the brain is place 0, the workers follow.
 STORE = WORKERS + 1
 BLOCK = 4096
 
@@ -19,7 +19,7 @@ BLOCK = 4096
 class Machines:
     """disks: by the number of the process. store: the folder of the brain that is the store.
 
-    durable: the place whose files are the only durable bytes, None if these cannot be altered.
+    durable: the place with the only durable bytes, None if these cannot be altered.
     """
 
     cluster: Cluster
@@ -59,7 +59,7 @@ class Machines:
         try:
             _mount("-o", f"remount,size={size}", self.disk(number))
         except subprocess.CalledProcessError:
-            # More was written meanwhile.
+            # More was written by then.
             return
         self.full.add(number)
 
@@ -83,7 +83,7 @@ class Machines:
         until(self._serves, seconds=60)
 
     def files(self, sha256: str, place: int) -> list[Path]:
-        """Return a place's files of some bytes. place: a process, or the store behind the brain."""
+        """Return a place's files with some bytes. place: a process, or the store."""
         if place == STORE:
             folders = [self.store / "brain" / "origin"] if self.store else []
         elif place:

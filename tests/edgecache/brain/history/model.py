@@ -26,7 +26,7 @@ class Version:
         return self.etag in {"", etag}
 
 
-# None: there is no object.
+# None: the object does not exist.
 State = Version | None
 States = dict[str, frozenset[State]]
 

@@ -71,8 +71,8 @@ def _outcome(answer: Answer, *done: int, refused: tuple[int, ...] = ()) -> Outco
 class Operation(ABC):
     """A request.
 
-    needs_room: on the brain's disk. key: what it writes, "" if nothing: a reader or a change of
-    something else writes nothing.
+    needs_room: on the brain's disk.
+    key: the key that it writes, "" if none.
     """
 
     needs_room: ClassVar[bool] = False
@@ -96,12 +96,12 @@ class Operation(ABC):
         """
 
     def decide(self, model: Model) -> None:  # noqa: B027 - most answers decide nothing
-        """Take over what the answer says, when nothing else ran meanwhile."""
+        """Apply the answer to the model, if no other request was running."""
 
     def may_fail(self, model: Model, *, is_cut: bool, is_full: bool) -> bool:
         """Return True if an error has a reason.
 
-        is_cut: the brain was killed meanwhile. is_full: its disk is full.
+        is_cut: the brain was killed during the request. is_full: its disk is full.
         """
         if self.answer.status == 0:
             return is_cut or self.is_harmed(model)
@@ -114,7 +114,7 @@ class Operation(ABC):
 
 @dataclass
 class Put(Operation):
-    """A PUT. is_new: only if there is no object."""
+    """A PUT. is_new: only if the object does not exist."""
 
     needs_room = True
 

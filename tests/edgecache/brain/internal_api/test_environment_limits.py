@@ -1,4 +1,4 @@
-"""An environment has at most 1,000 buckets, origins and access keys, whatever is sent at once."""
+"""Limits of an environment: 1,000 buckets, origins and access keys, also for concurrent requests."""
 
 import secrets
 from collections import Counter
@@ -30,7 +30,7 @@ BODIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("resource", TABLES)
-def test_requests_at_once_do_not_pass_the_limit(bare_cluster: Cluster, resource: str) -> None:
+def test_concurrent_requests_do_not_pass_the_limit(bare_cluster: Cluster, resource: str) -> None:
     call, organization = Internal(bare_cluster), secrets.randbits(40)
     ClusterRows(bare_cluster.database_url).run(TABLES[resource], organization)
 

@@ -178,7 +178,7 @@ def test_lines_are_made_of_all_counts_and_no_reader_misses_one(database_url: str
     assert asyncio.run(play()) == 80
 
 
-def test_an_hour_makes_one_line_and_much_of_the_running_one_is_cut_at_once(
+def test_an_hour_makes_one_line_and_large_amounts_of_the_running_one_are_cut(
     database_url: str,
 ) -> None:
     async def play() -> list[tuple[int, int]]:

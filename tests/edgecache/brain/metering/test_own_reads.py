@@ -1,4 +1,4 @@
-"""An operator reads others' public objects through his own node, to be paid for it."""
+"""An operator reads others' public objects through its own node, to be paid for it."""
 
 import http.client
 import time
@@ -84,11 +84,11 @@ def test_a_rented_network_earns_up_to_a_limit_for_each_bucket_and_hour() -> None
     assert earned("192.0.2.1", 2) + earned("192.0.2.254", 4) == 3
     assert earned("192.0.3.1") == earned("192.0.2.1", bucket=2) == 3
     assert earned("192.0.4.1", size=500) == 2
-    # Clients who hide their address share one limit with all who do.
+    # Clients that hide their address share one limit.
     assert earned("", 2) + earned("unknown", 4) == 3
     clock.now += 3600
     assert earned("192.0.2.1") == 3
-    # The platform's own nodes, and the operator's own buckets, are not counted at all.
+    # Reads from the platform's own nodes, and of the operator's own buckets, are not counted.
     for tenant, node in ((Tenant(OPERATOR, 1), NODE), (ALICE, UUID(int=6))):
         read = (tenant, 1, node, "192.0.2.1", 1, clock.now)
         assert all(reads.is_creditable(*read) for _ in range(9))
@@ -101,7 +101,7 @@ def test_the_limit_is_of_the_hour_of_the_reads_whenever_they_are_redeemed() -> N
         late = [reads.is_creditable(ALICE, 1, NODE, "192.0.2.1", 10, read_at) for _ in range(2)]
         earned.append(sum(late))
         clock.now += 3600
-        # What is read meanwhile has a limit of its own.
+        # Reads since then have their own limit.
         assert reads.is_creditable(ALICE, 1, NODE, "192.0.2.1", 10, clock.now)
     assert earned == [2, 1, 0, 0, 0, 0, 0, 0]
 
@@ -202,10 +202,10 @@ def read_from(cluster: Cluster, source: str, path: str) -> None:
     connection.close()
 
 
-def test_a_presigned_address_read_from_his_own_network_earns_nothing(
+def test_a_presigned_address_read_from_its_own_network_earns_nothing(
     bare_cluster: Cluster, keys: Keys, public: str
 ) -> None:
-    """Whoever signed it: where it is read from decides, and the consumer pays all the same."""
+    """Whoever signed it: the reader's network decides, and the consumer pays in any case."""
     internal = Internal(bare_cluster)
     body = {"networks": ["127.0.5.0/24"]}
     assert internal("PUT", f"/v1/operators/{OPERATOR}/networks", body).status == 204
@@ -218,7 +218,7 @@ def test_a_presigned_address_read_from_his_own_network_earns_nothing(
     assert credited(bare_cluster, keys.organization_id) == [(False, 2, 2000), (True, 1, 1000)]
 
 
-def test_direct_reads_from_his_own_network_and_beyond_the_limit_earn_nothing(
+def test_direct_reads_from_its_own_network_and_beyond_the_limit_earn_nothing(
     bare_cluster: Cluster,
 ) -> None:
     node = register(bare_cluster, organization_id=OPERATOR)
@@ -295,7 +295,7 @@ def credited(cluster: Cluster, organization_id: int) -> list[tuple[bool, int, in
     )
 
 
-def test_the_attack_from_his_own_networks_is_charged_and_earns_nothing(
+def test_the_attack_from_its_own_networks_is_charged_and_earns_nothing(
     bare_cluster: Cluster, cluster_rows: ClusterRows, keys: Keys, public: str
 ) -> None:
     internal = Internal(bare_cluster)

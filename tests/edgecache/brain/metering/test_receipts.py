@@ -133,7 +133,7 @@ def test_one_refused_ticket_keeps_its_hour_from_counting_until_it_is_left_out(
     bare_cluster: Cluster, direct: Direct
 ) -> None:
     hour = int(time.time()) // 3600 * 3600
-    # Two hours that are over, so that none ends meanwhile.
+    # Two past hours, so that none ends during the test.
     early, late = (
         [(direct.ticket(now=moment), 10, moment) for _ in range(2)]
         for moment in (hour - 7200, hour - 3600)

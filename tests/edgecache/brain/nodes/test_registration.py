@@ -33,7 +33,7 @@ def test_an_organization_has_a_limited_number_of_nodes_that_wait_for_approval(
     assert last.status == 201
     assert (beyond.status, beyond.code) == (409, "not_possible")
     assert registered(call, 3, organization_id=6).status == 201
-    # Neither what is in service nor what was removed counts.
+    # Neither nodes in service nor removed ones count.
     cluster_rows.run("UPDATE brain_node SET status = 'active' WHERE id = %s", last.body["node_id"])
     another = registered(call, 4)
     assert another.status == 201

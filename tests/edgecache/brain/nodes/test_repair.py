@@ -1,4 +1,4 @@
-"""Repair with real workers that die, stall, send wrong bytes, drain and come back."""
+"""Repair with real workers that crash, stall, send wrong bytes, drain and return."""
 
 import hashlib
 import secrets
@@ -172,7 +172,7 @@ def test_a_stalled_worker_delays_clients_only_briefly_and_may_return(lasting_sit
         stalled.send(signal.SIGCONT)
 
     wait_until(lambda: health_of(lasting_site.brain, stalled) == "online")
-    # It comes back with its objects: the third copies are deleted.
+    # It returns with its objects: the third copies are deleted.
     lasting_site.settle(2)
     lasting_site.read_all()
 
@@ -181,7 +181,7 @@ def test_the_inventory_of_a_returning_worker_is_accepted(lasting_site: Site) -> 
     node = lasting_site.busiest()
     held = [key for key, nodes in lasting_site.holders().items() if node.id in nodes]
     node.kill()
-    # Its files were deleted meanwhile.
+    # Its files were deleted in the meantime.
     gone = lasting_site.objects[held[0]]
     name = hashlib.sha256(gone).hexdigest()
     store = lasting_site.brain.folder / f"worker{lasting_site.workers.index(node)}"

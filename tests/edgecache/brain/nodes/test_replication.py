@@ -20,7 +20,7 @@ NODE = node(1)
 
 
 class Directory:
-    """A directory that counts its questions. asked: blobs of each; added: what is held where."""
+    """A directory that counts its queries. asked: blobs of each; added: what is held where."""
 
     def __init__(self) -> None:
         self.asked: list[list[bytes]] = []

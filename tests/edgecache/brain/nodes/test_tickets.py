@@ -1,4 +1,4 @@
-"""Tickets of all brains with one secret are alike; tickets of other secrets are refused."""
+"""Brains with the same secret accept each other's tickets; tickets of other secrets are refused."""
 
 from dataclasses import replace
 from uuid import UUID

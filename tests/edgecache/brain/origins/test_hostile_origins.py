@@ -12,7 +12,7 @@ from tests.edgecache.brain.brains import Brain, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
 PIECE_BYTES: Final = 2**16
-# What the kernel's buffers take besides.
+# The kernel's buffers take this in addition.
 MAX_BYTES: Final = 2**26
 
 

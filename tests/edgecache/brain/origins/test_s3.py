@@ -224,7 +224,7 @@ async def test_overlapping_writes_end_in_the_origin_s_state(
         if asked.body == b"first":
             origin.store["k"] = Stored(b"first")
             first_is_in.set()
-            # The response is late: another write has completed meanwhile.
+            # The response is late: another write has completed before it.
             await second_is_done.wait()
             await asked.answer(b"", 'ETag: "first"')
         else:

@@ -1,4 +1,4 @@
-"""Two tenants at a brain of two processes: whatever one process knows, no other tenant gets."""
+"""Two tenants at a brain of two processes: no process gives a tenant another one's data."""
 
 import http.client
 from collections.abc import Callable, Iterator
@@ -108,7 +108,7 @@ def test_every_process_refuses_another_tenants_uploads_copies_and_deletes(
         assert client.get_object(Bucket="secrets", Key="k")["Body"].read() == BODIES["alice"]
 
 
-def test_every_process_refuses_a_deleted_key_and_a_private_bucket_at_once(
+def test_every_process_refuses_a_deleted_key_and_a_private_bucket_immediately(
     cluster: Cluster, connected: Callable[[Keys], list[Any]]
 ) -> None:
     keys = cluster.tenant()

@@ -68,7 +68,7 @@ def test_connections_are_shared_equally_and_every_process_answers(
         assert [connections_of(pid, cluster.port) for pid in processes] == [4, 4]
 
 
-def test_what_one_process_writes_all_read_at_once(start: Callable[..., Cluster]) -> None:
+def test_what_one_process_writes_all_read_immediately(start: Callable[..., Cluster]) -> None:
     cluster = two_processes(start)
     tenant = cluster.tenant()
     # Each has a connection of its own, and they belong to both processes.
@@ -207,7 +207,7 @@ def test_no_process_outlives_the_brain(start: Callable[..., Cluster], how: signa
 def test_parts_of_uploads_do_not_exceed_the_budget_through_several_processes(
     start: Callable[..., Cluster],
 ) -> None:
-    """An organization's parts may have half of it, however many connections bring them at once."""
+    """An organization's parts may have half of it, with any number of concurrent connections."""
     cluster = two_processes(start, ZBRAIN_STAGING_MIB="64")
     tenant = cluster.tenant()
     with closing(connect(tenant, cluster.url)) as client:
@@ -254,7 +254,7 @@ def test_processes_share_one_budget_of_the_disk(start: Callable[..., Cluster]) -
     def held() -> int:
         size = 0
         for file in (cluster.folder / "brain" / "temp").glob("*/*"):
-            # One that is removed meanwhile is not counted.
+            # A file that is removed during the count is not counted.
             with suppress(FileNotFoundError):
                 size += file.stat().st_size
         return size
@@ -264,7 +264,7 @@ def test_processes_share_one_budget_of_the_disk(start: Callable[..., Cluster]) -
 
         def is_taken() -> bool:
             """True if one more body has room: what each process may take changes every second."""
-            # The last piece of it waits in memory.
+            # Its last piece waits in memory.
             wanted = held() + 2 * MIB
             sock = stack.enter_context(unfinished(3 * MIB))
             sock.settimeout(0.05)

@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-# A successor takes its time; the times of a stop, and until a process hangs, are short.
+# A successor needs time; the times of a stop, and until a process counts as hanging, are short.
 PATIENT = """
 import os, runpy, time
 if "ZONAL_BRAIN_FORMER" in os.environ and "SLOW" in os.environ:

@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-# A brain starts beside the load, and whatever else this machine does.
+# A brain starts while this machine runs the load and other programs.
 START_S = 120.0
 BODY = os.urandom(300_000)
 

@@ -11,7 +11,7 @@ import pytest
 
 
 def program(name: str) -> str:
-    """Return the path of a tool: of this environment, else of the machine."""
+    """Return the path of a tool: of this environment, or of the machine."""
     own = Path(sys.executable).parent / name
     found = str(own) if own.exists() else shutil.which(name)
     assert found, f"{name} is not installed"

@@ -1,4 +1,4 @@
-"""A full disk behind the object API: what is full is named, and nothing is lost or left half."""
+"""A full disk behind the object API: the error names it, and no data is lost or half written."""
 
 import hashlib
 import os
@@ -38,7 +38,7 @@ BODIES = {"small": os.urandom(10), "middle": os.urandom(300_000), "large": os.ur
 
 @dataclass
 class SmallDisk(Cluster):
-    """A brain without nodes, whose disks can be full."""
+    """A brain without nodes; its disks can be full."""
 
     workers: int = 0
 

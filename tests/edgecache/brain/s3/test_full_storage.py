@@ -1,4 +1,4 @@
-"""A write for which there is no room: refused with what is full, and nothing stored."""
+"""A write without room: refused with the full resource, and nothing stored."""
 
 from collections.abc import Callable
 

@@ -37,7 +37,7 @@ async def test_bytes_are_deleted_with_the_last_object_that_references_them(
     assert len(files(brain, "origin")) == 1
 
 
-async def test_a_blob_that_two_release_at_once_holds_up_neither_and_is_deleted(
+async def test_a_blob_that_two_release_concurrently_delays_neither_and_is_deleted(
     brain: Brain, rows: Rows
 ) -> None:
     bucket = await brain.bucket()

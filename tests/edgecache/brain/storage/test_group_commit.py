@@ -49,7 +49,7 @@ END_CONNECTIONS = (
 CREATE = Conditions(if_none_match=True)
 
 
-async def test_objects_written_at_once_are_all_there(brain: Brain, other: Brain) -> None:
+async def test_objects_written_concurrently_are_all_stored(brain: Brain, other: Brain) -> None:
     mine, theirs = await brain.bucket(), await brain.bucket("docs", CHARLIE)
     wanted = {f"k{n}": b"body %d" % (n // 2) for n in range(90)}
 
@@ -112,7 +112,7 @@ async def test_writes_read_no_whole_table_although_it_was_small(brain: Brain, ro
     # A connection that ends reports what it has counted.
     rows.value(END_CONNECTIONS)
 
-    # Not one for each write; others read some meanwhile.
+    # Not one for each write; other tests read some at the same time.
     assert rows.value(WHOLE_READS) - before < 40
 
 
@@ -257,7 +257,7 @@ async def churn(one: Brain, bucket: BucketInfo, number: int) -> None:
 
 
 async def hash_of(one: Brain, bucket: BucketInfo, key: str) -> bytes | None:
-    """Return the hash of an object's bytes, None if there is no object."""
+    """Return the hash of an object's bytes, None if it does not exist."""
     try:
         return (await one.objects.open(bucket, key)).version.sha256
     except OriginMissing:

@@ -26,7 +26,7 @@ async def test_a_crowd_that_empties_a_bucket_waits_for_one_connection(
     with locked(rows, mine):
         crowd = [asyncio.create_task(brain.objects.delete(mine, [key])) for key in [*keys, *keys]]
         await until(lambda: rows.value(WAITING))
-        # Another bucket's goes on meanwhile.
+        # Another bucket's writes continue.
         await brain.objects.delete(theirs, ["k0"])
         assert rows.value(WAITING) == 1
     await asyncio.gather(*crowd)

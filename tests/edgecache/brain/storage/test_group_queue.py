@@ -31,7 +31,7 @@ async def test_clients_that_write_one_after_the_other_share_transactions(
     await asyncio.gather(*clients)
 
     statement = "SELECT count(DISTINCT xmin::text) FROM brain_storedobject WHERE bucket_id = %s"
-    # Of four writes and of eight; twelve in turns.
+    # Four writes and eight; twelve in turns.
     assert rows.value(statement, [bucket.id]) <= 8
 
 

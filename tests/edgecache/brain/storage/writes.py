@@ -1,4 +1,4 @@
-"""Writes to the built-in origin, for tests: bodies in memory, at once, held or locked out."""
+"""Writes to the built-in origin, for tests: bodies in memory, concurrent, held or locked out."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ async def put(
 
 
 async def outcomes(*writes: Coroutine[Any, Any, Any]) -> list[object]:
-    """Run writes at once; return their results and failures."""
+    """Run writes concurrently; return their results and failures."""
     return list(await asyncio.gather(*writes, return_exceptions=True))
 
 

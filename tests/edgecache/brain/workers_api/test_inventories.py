@@ -48,7 +48,7 @@ def test_a_full_inventory_removes_locations_that_it_does_not_name(
     node.beat()
     node.hold((first, 1), (second, 1))
 
-    # In two pages, with a change in between.
+    # In two pages, with a change between them.
     node.hold((second, 1), page=0, last=False)
     node.hold((third, 1), full=False)
     node.hold(page=1)
@@ -92,7 +92,7 @@ def test_an_excess_copy_that_is_reported_late_is_deleted(
         node.hold((blob, 11))
     _wait_for_repair(cluster_rows, nodes)
 
-    # As after a fetch whose completion was not reported.
+    # As after a fetch with an unreported completion.
     nodes[2].hold((blob, 11), full=False)
 
     wait_until(lambda: [node.beat() for node in nodes] and len(cluster_rows.holders(blob)) == 2)

@@ -133,7 +133,7 @@ def test_a_foreign_node_cannot_claim_more_capacity_than_it_registered(
     assert call("GET", f"/v1/nodes/{node.id}").body["capacity_bytes"] == 1000
 
 
-def test_a_worker_that_signs_off_is_offline_at_once(bare_cluster: Cluster) -> None:
+def test_a_worker_that_signs_off_is_offline_immediately(bare_cluster: Cluster) -> None:
     node = register(bare_cluster)
     node.beat()
     assert Internal(bare_cluster)("GET", f"/v1/nodes/{node.id}").body["health"] == "online"

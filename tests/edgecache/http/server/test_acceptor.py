@@ -71,7 +71,7 @@ async def connect(port: int, stack: contextlib.ExitStack) -> None:
 
 
 async def all_accepted(*sides: Side, count: int) -> None:
-    """Wait until so many connections were accepted."""
+    """Wait until this many connections were accepted."""
     async with asyncio.timeout(10):
         while sum(len(side.accepted) for side in sides) < count:  # noqa: ASYNC110 - no event tells
             await asyncio.sleep(0.001)

@@ -1,4 +1,4 @@
-"""Which requests of a connection are served, one behind another, and when it ends."""
+"""Which requests of a connection are served, one after another, and when it ends."""
 
 import asyncio
 

@@ -137,7 +137,7 @@ def test_a_body_of_very_many_tiny_chunks_is_cut_off() -> None:
     async def main() -> None:
         async with serving(read) as port:
             head = b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
-            # What it had not read is lost, so the client may hear a reset.
+            # Unread bytes are lost, so the client may get a reset.
             with contextlib.suppress(ConnectionResetError):
                 assert await ask(port, head + b"1\r\nx\r\n" * 100_000) == b""
             await asyncio.wait_for(heard.wait(), 10)

@@ -116,7 +116,7 @@ async def reset(port: int, address: str, data: bytes = b"") -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def test_connections_that_were_reset_at_once_keep_no_place() -> None:
+def test_connections_that_were_reset_immediately_keep_no_place() -> None:
     async def main() -> None:
         async with serving(echo, limits=Limits(connections=8)) as port:
             for number in range(40):

@@ -18,7 +18,7 @@ CONTENT = b"what is held" * 1000
 
 @pytest.fixture(scope="module")
 def holder(lasting: Worker) -> Worker:
-    """Return a worker that holds CONTENT and whose brain does not change."""
+    """Return a worker that holds CONTENT, with a brain that does not change."""
     assert lasting.put(CONTENT).status == 201
     return lasting
 

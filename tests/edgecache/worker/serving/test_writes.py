@@ -153,7 +153,7 @@ def test_an_object_larger_than_the_budget_is_refused(worker: Worker) -> None:
     assert worker.metric("evictions") == 0
 
 
-def test_a_deleted_object_is_reported_at_once_and_readable_until_its_lease_ends(
+def test_a_deleted_object_is_reported_immediately_and_readable_until_its_lease_ends(
     lasting: Worker,
     content: bytes,
 ) -> None:
@@ -225,7 +225,7 @@ def test_slow_writes_of_one_organization_leave_places_to_another(worker: Worker)
         assert worker.get(content).body == content
 
 
-def test_batches_of_strangers_take_no_place(lasting: Worker) -> None:
+def test_unauthenticated_batches_take_no_place(lasting: Worker) -> None:
     forger = Signer(mac_key=os.urandom(MAC_KEY_BYTES), key=lasting.brain.signer.key)
     ticket = forger.ticket(sha256=bytes(32), length=1, kind=TicketKind.STORE_BATCH)
     head = (

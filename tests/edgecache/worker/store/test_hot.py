@@ -12,7 +12,7 @@ CONTENT = b"hot" * 1000
 
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
-    """Return files, one of which is in memory."""
+    """Return files; one of them is in memory."""
     files = Files(tmp_path)
     keep(files)
     for _ in range(3):

@@ -283,7 +283,7 @@ def test_what_is_stored_again_outlives_the_removal_of_the_wrong_file(store: Stor
     path = Path(store.files.path(name(content)))
     path.chmod(0o600)
     path.write_bytes(b"wrong")
-    # Two readers noticed it at once.
+    # Two readers noticed it concurrently.
     wrong = store.files.state(name(content))
     assert store.discard(name(content), wrong)
     assert not path.exists()

@@ -181,7 +181,7 @@ def test_a_stopping_worker_notifies_the_brain_and_finishes_its_requests(
     assert "stopped" in worker.log
 
 
-def test_a_second_interrupt_stops_at_once_but_a_sigterm_does_not(
+def test_a_second_interrupt_stops_immediately_but_a_sigterm_does_not(
     brain: FakeBrain, workers: Callable[..., Worker]
 ) -> None:
     worker = workers("--linger", "600").start()

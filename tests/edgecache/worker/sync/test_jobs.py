@@ -35,9 +35,10 @@ def source(brain: FakeBrain, workers: Callable[..., Worker]) -> Iterator[Worker]
 
 
 class BadSource:
-    """A server in a worker's place that sends the same response on every connection.
+    """A server that replaces a worker and sends the same response on every connection.
 
-    gate: it does not respond before. drips: it sends a byte every second after that.
+    gate: it does not respond before.
+    drips: it sends a byte every second after that.
     """
 
     def __init__(
@@ -150,7 +151,7 @@ def test_a_job_without_a_source_or_space_reports_its_failure(
     assert worker.health() == 200
 
 
-def test_a_deletion_is_reported_at_once(worker: Worker) -> None:
+def test_a_deletion_is_reported_immediately(worker: Worker) -> None:
     worker.put(CONTENT)
     worker.brain.wait_for(lambda: name(CONTENT) in worker.brain.held())
     assert give(worker.brain, Job(9, JobKind.DELETE, name(CONTENT), 0)).ok

@@ -1,4 +1,4 @@
-"""Names of origins that cannot be resolved, or hang, hold up nothing else."""
+"""Names of origins that cannot be resolved, or hang, do not delay others."""
 
 import asyncio
 import contextlib

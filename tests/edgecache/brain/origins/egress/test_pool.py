@@ -1,4 +1,4 @@
-"""Connections for one origin: kept after use, and no more work for each the more there are."""
+"""Connections for one origin: kept after use; the work for each does not grow with their number."""
 
 import asyncio
 import ssl

@@ -134,7 +134,7 @@ def test_the_decoded_length_is_required(signer: Signer) -> None:
     assert (answer.status, answer.code) == (411, "MissingContentLength")
 
 
-def test_an_upload_beyond_five_gibibytes_is_refused_at_once(signer: Signer) -> None:
+def test_an_upload_beyond_five_gibibytes_is_refused_immediately(signer: Signer) -> None:
     headers = signer.sign("PUT", "/docs/k", {"content-length": str(5 * 2**30 + 1)}, payload=EMPTY)
     answer = send(signer.url, "PUT", "/docs/k", headers)
     assert (answer.status, answer.code) == (400, "EntityTooLarge")

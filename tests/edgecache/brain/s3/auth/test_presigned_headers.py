@@ -97,7 +97,7 @@ def test_headers_in_the_query_of_version_4_are_those_of_the_request(
     target = signer.presign("PUT", "/docs/k", query={"x-amz-meta-colour": "blue"})
     assert send(cluster.url, "PUT", target, body=b"by link").status == 200
     assert s3.head_object(Bucket=bucket, Key="k")["Metadata"] == {"colour": "blue"}
-    # Of an empty body, which the SDK for JavaScript takes for the upload's.
+    # The checksum of an empty body, which the SDK for JavaScript considers the upload's.
     empty = {"x-amz-checksum-crc32": "AAAAAA==", "x-amz-sdk-checksum-algorithm": "CRC32"}
     target = signer.presign("PUT", "/docs/k", query=empty)
     assert send(cluster.url, "PUT", target, body=b"other").status == 200

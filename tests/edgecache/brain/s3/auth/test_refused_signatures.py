@@ -67,7 +67,7 @@ def test_an_unknown_access_key_is_refused(signer: Signer) -> None:
         assert (answer.status, answer.code) == (403, "InvalidAccessKeyId")
 
 
-def test_a_deleted_access_key_is_refused_at_once(cluster: Cluster, signer: Signer) -> None:
+def test_a_deleted_access_key_is_refused_immediately(cluster: Cluster, signer: Signer) -> None:
     other = cluster.tenant(like=signer.keys)
     assert Signer(other, signer.url).send("GET", "/docs/a").status == 200
     cluster.call("DELETE", f"/v1/access-keys/{other.access_key}?{other.scope}")

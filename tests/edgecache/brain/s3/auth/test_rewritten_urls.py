@@ -1,4 +1,4 @@
-"""A holder of a presigned URL cannot make it mean something else: it covers what it names."""
+"""A holder of a presigned URL cannot change its meaning: the signature covers it."""
 
 import base64
 import hmac

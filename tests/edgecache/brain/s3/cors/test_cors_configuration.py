@@ -28,7 +28,7 @@ def signer(cluster: Cluster, keys: Keys, bucket: str) -> Signer:
 
 
 def rule(**changes: str) -> str:
-    """Return a rule's XML. changes: elements, instead of the usual ones or besides them."""
+    """Return a rule's XML. changes: elements that replace the usual ones or are added."""
     elements = {"AllowedOrigin": "https://a", "AllowedMethod": "GET", **changes}
     inner = "".join(f"<{name}>{text}</{name}>" for name, text in elements.items())
     return f"<CORSRule>{inner}</CORSRule>"

@@ -26,7 +26,7 @@ ALLOW_ORIGIN = "access-control-allow-origin"
 
 @pytest.fixture
 def name(s3: Any) -> str:
-    """Return a bucket with rules, whose name no other tenant has."""
+    """Return a bucket with rules and with a name that no other tenant has."""
     name = f"cors-{secrets.token_hex(8)}"
     s3.create_bucket(Bucket=name)
     s3.put_bucket_cors(Bucket=name, CORSConfiguration={"CORSRules": RULES})

@@ -1,4 +1,4 @@
-"""A multipart upload ends once: completed or aborted, whatever else comes at that time."""
+"""A multipart upload ends once: completed or aborted, whatever is requested concurrently."""
 
 import asyncio
 from collections.abc import AsyncIterator

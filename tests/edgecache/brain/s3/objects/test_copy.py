@@ -131,7 +131,7 @@ def test_a_copy_of_an_upload_in_parts_is_one_part(s3: Any, bucket: str) -> None:
     assert "-" not in s3.head_object(Bucket=bucket, Key="copy")["ETag"]
 
 
-def test_a_copy_of_what_is_overwritten_meanwhile_takes_one_of_its_versions(
+def test_a_copy_of_an_object_that_is_being_overwritten_has_one_of_its_versions(
     cluster: Cluster, keys: Keys, s3: Any, bucket: str
 ) -> None:
     signer = Signer(keys, cluster.url)

@@ -1,4 +1,4 @@
-"""What a request says besides: it is honoured or refused, and never breaks a later answer."""
+"""Additional parameters of requests: honoured or refused, without effect on later answers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The journal: what it has is mended, synced before it is let go, and not brought back later."""
+"""The journal: bodies are restored, synced before they are released, and do not return later."""
 
 import errno
 import os
@@ -55,7 +55,7 @@ def test_an_earlier_turn_s_bodies_are_not_brought_back(
     dead.sync()
     for data in BODIES:
         files(manifest_of(data).sha256).unlink()
-    # In the same file, before what is left of the others.
+    # In the same file, before the rest of the others.
     assert dead.append([body(b"x")])
     files(manifest_of(b"x").sha256).unlink()
 
@@ -118,7 +118,7 @@ def restored(files: Files) -> list[bool]:
 def syncs(
     monkeypatch: pytest.MonkeyPatch, failing: Callable[[Path], bool] = lambda _path: False
 ) -> Iterator[list[Path]]:
-    """Yield what is synced meanwhile; some of it fails."""
+    """Yield what is synced in the block; some of it fails."""
     synced: list[Path] = []
     real = os.fsync
 
@@ -134,7 +134,7 @@ def syncs(
         yield synced
 
 
-def test_files_of_a_dead_process_are_written_anew_for_its_syncs_may_have_failed(
+def test_files_of_a_dead_process_are_rewritten_because_its_syncs_may_have_failed(
     make: Make, files: Files, tmp_path: Path
 ) -> None:
     dead, next_one = make("dead"), make("next")
@@ -178,7 +178,7 @@ def test_a_file_that_cannot_be_read_is_replaced(make: Make, files: Files, tmp_pa
     assert unreadable.read_bytes() == BODIES[0]
 
 
-def test_a_file_that_cannot_be_mended_is_mended_another_time(
+def test_a_file_that_cannot_be_restored_is_restored_later(
     make: Make, files: Files, tmp_path: Path
 ) -> None:
     assert make("dead").append([body(data) for data in BODIES])

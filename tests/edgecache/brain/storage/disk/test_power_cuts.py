@@ -1,4 +1,4 @@
-"""Small bodies after a power cut: what was acknowledged is mended from the journal."""
+"""Small bodies after a power cut: acknowledged ones are restored from the journal."""
 
 import errno
 import os
@@ -19,9 +19,7 @@ BODIES = [b"first", b"second", b"third"]
 
 
 @pytest.mark.parametrize("damage", ["gone", "empty", "zeros"])
-async def test_what_a_power_cut_leaves_of_files_is_mended(
-    rows: Rows, brain: Brain, damage: str
-) -> None:
+async def test_files_are_restored_after_a_power_cut(rows: Rows, brain: Brain, damage: str) -> None:
     bucket = await brain.bucket()
     async with child(rows.url, brain.staging.root) as doomed:
         for number, data in enumerate(BODIES):
@@ -59,7 +57,9 @@ def make_old(brain: Brain) -> None:
         os.utime(lock, (0, lock.stat().st_mtime - 2 * STARTING_S))
 
 
-async def test_a_brain_starts_though_a_file_cannot_be_mended_yet(rows: Rows, brain: Brain) -> None:
+async def test_a_brain_starts_although_a_file_cannot_be_restored_yet(
+    rows: Rows, brain: Brain
+) -> None:
     bucket = await brain.bucket()
     async with child(rows.url, brain.staging.root) as doomed:
         for number, data in enumerate(BODIES):

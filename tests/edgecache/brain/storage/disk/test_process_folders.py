@@ -40,7 +40,7 @@ def test_only_the_folders_of_dead_processes_are_ended(own: Path) -> None:
     os.close(living)
 
 
-def test_two_that_start_at_once_end_what_is_dead(own: Path) -> None:
+def test_two_processes_that_start_together_end_the_folders_of_dead_ones(own: Path) -> None:
     dead(own, "a")
     dead(own, "b")
     other = make_locked(own.with_name("other"))

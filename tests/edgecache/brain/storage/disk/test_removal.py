@@ -1,4 +1,4 @@
-"""A file that was written after the locks were lost is not removed by who had them."""
+"""A file that was written after the locks were lost is not removed by their former holder."""
 
 import asyncio
 import os

@@ -41,7 +41,7 @@ async def test_a_file_is_not_closed_while_a_cancelled_writers_thread_writes_to_i
         try:
             write_all(file, data)
         except OSError:
-            # These bytes would go into another file that had been opened meanwhile.
+            # These bytes would go into another file that was opened since.
             outcomes.append("closed")
         else:
             outcomes.append("written")

@@ -1,6 +1,6 @@
 """Stores on this machine: folders, buckets of another brain's object API, and local servers.
 
-The last speak the protocols of Google Cloud Storage and of Azure, as far as small objects need.
+The servers speak the protocols of Google Cloud Storage and of Azure, as far as small objects need.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from tests.edgecache.brain.cloud_origins import ACCOUNT_KEY, Azure, Google, serv
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect
 
-# Those that take bodies of any size, and all.
+# Stores for bodies of any size, and all stores.
 COMPLETE = ("file", "s3")
 KINDS = (*COMPLETE, "gs", "az")
 

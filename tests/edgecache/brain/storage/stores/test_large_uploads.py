@@ -30,7 +30,7 @@ COUNT = 5
 
 @pytest.fixture
 async def small(rows: Rows, tmp_path: Path, chosen: StoreSettings) -> AsyncIterator[Brain]:
-    """Return a brain on a store of each kind, whose own disk takes two parts."""
+    """Return a brain on a store of each kind, with room for two parts on its own disk."""
     async with running(rows.url, tmp_path / "brain", stores=[chosen], limit_bytes=STAGING) as brain:
         yield brain
 

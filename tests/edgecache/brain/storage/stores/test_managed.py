@@ -38,7 +38,7 @@ def store_of(brain: Brain) -> Store:
 
 
 async def names(brain: Brain) -> set[str]:
-    """Return what is in the brain's store."""
+    """Return the names in the brain's store."""
     with brain.stores.open_write() as target:
         assert target.store is not None
         return {row.name async for page in target.store.list(target.tag) for row in page}

@@ -227,7 +227,7 @@ async def test_a_move_that_is_killed_is_continued_and_leaves_nothing_behind(
 
 
 def is_half_done(rows: Rows, folder: Path) -> bool:
-    """Return True if much has moved, and bytes are in the store whose row is not written."""
+    """Return True if much has moved, and the store has bytes without a row."""
     moved = places_of(rows)
     return len(moved) > 20 and len(stored_files(folder)) > len(moved)
 

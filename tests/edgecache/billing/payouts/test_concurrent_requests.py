@@ -32,7 +32,7 @@ def request(_number: int) -> str:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_several_requests_at_once_one_moves_money(settings: Settings) -> None:
+def test_one_of_several_concurrent_requests_moves_money(settings: Settings) -> None:
     settings.BILLING = replace(settings.BILLING, payout_minimum_cents=100)
     methods.replace(OLGA, "manual", ACCOUNT, by="user:olga", now=NOW)
     postings = [
