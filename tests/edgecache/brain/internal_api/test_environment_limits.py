@@ -1,4 +1,4 @@
-"""Limits of an environment: 1,000 buckets, origins and access keys, also for concurrent requests."""
+"""Limits of an environment: 1,000 buckets, origins and keys, also for concurrent requests."""
 
 import secrets
 from collections import Counter
