@@ -21,10 +21,10 @@ from edgecache.brain.directory.purges import Purges
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.internal_api.app import internal_api
+from edgecache.brain.metering.creditable_reads import CreditableReads
 from edgecache.brain.metering.hourly_counts import HourlyCounts
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.operator_networks import OperatorNetworks
-from edgecache.brain.metering.own_reads import OwnReads
 from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.client_region import Locator
@@ -126,14 +126,14 @@ class Wiring:
         self.audits = Audits(self.database, self.directory, self.nodes, checker, settings.audits)
         self.networks = OperatorNetworks(self.database)
         limits = settings.credit_limits
-        self.own_reads = OwnReads(self.nodes, self.networks, limits, credited)
+        self.creditable_reads = CreditableReads(self.nodes, self.networks, limits, credited)
 
     def _make_reads(self) -> None:
         self.hot_objects = HotObjects(
             self.database, self.repair, processes=self.settings.processes.count
         )
         self.meters = Meters(
-            self.database, self.brain_id, is_creditable=self.own_reads.is_creditable
+            self.database, self.brain_id, is_creditable=self.creditable_reads.is_creditable
         )
         self.statistics = Statistics(self.database, self.nodes, self.meters)
         self.worker_reads = WorkerReads(

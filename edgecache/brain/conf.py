@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from edgecache.brain.audits.settings import AuditSettings
-from edgecache.brain.metering.own_reads import CreditLimits
+from edgecache.brain.metering.creditable_reads import CreditLimits
 from edgecache.brain.siblings.settings import ProcessSettings
 from edgecache.brain.storage.stores.settings import NextStoreSettings, StoreSettings, read_stores
 from edgecache.brain.storage.upload_parts_limit import UploadSettings

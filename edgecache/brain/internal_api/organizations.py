@@ -8,8 +8,8 @@ from typing import Final
 
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.metering.creditable_reads import prefixes_of
 from edgecache.brain.metering.operator_networks import MAX_NETWORKS, OperatorNetworks
-from edgecache.brain.metering.own_reads import prefixes_of
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.protocol.fields import Fields
 

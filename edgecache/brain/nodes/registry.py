@@ -20,7 +20,7 @@ from edgecache.brain.nodes.health import Health, NodeStatistics
 from edgecache.brain.nodes.nearest import order
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.regions import RegionMap
-from edgecache.brain.nodes.stopped import StoppedOrganizations
+from edgecache.brain.nodes.stopped_organizations import StoppedOrganizations
 from edgecache.brain.values import BucketInfo
 from edgecache.http.client import Address
 

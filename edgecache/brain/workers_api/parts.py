@@ -6,8 +6,8 @@ from uuid import UUID
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.metering.creditable_reads import CreditableReads
 from edgecache.brain.metering.operator_networks import OperatorNetworks
-from edgecache.brain.metering.own_reads import OwnReads
 from edgecache.brain.nodes.endpoint_proofs import EndpointProofs
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.tickets import TicketSigner
@@ -24,4 +24,4 @@ class WorkersApiParts(Protocol):
     tickets: TicketSigner
     proofs: EndpointProofs
     networks: OperatorNetworks
-    own_reads: OwnReads
+    creditable_reads: CreditableReads

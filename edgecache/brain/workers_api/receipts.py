@@ -19,7 +19,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
             parts.tickets,
             node.id,
             message.receipts,
-            parts.own_reads.is_creditable,
+            parts.creditable_reads.is_creditable,
             now=time.time(),
         )
         return JsonResponse(answer.as_json())

@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 
 from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.metering.creditable_reads import CreditableReads, CreditLimits
 from edgecache.brain.metering.hourly_counts import HOURS_KEPT, HourlyCounts
-from edgecache.brain.metering.own_reads import CreditLimits, OwnReads
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.http.addresses import prefix_of
 from edgecache.protocol.tickets import TicketKind
@@ -53,9 +53,9 @@ class Clock:
         return self.now
 
 
-def judge(clock: Clock) -> OwnReads:
+def judge(clock: Clock) -> CreditableReads:
     known: Any = Operators()
-    return OwnReads(known, known, LIMITS, HourlyCounts(), clock=clock)
+    return CreditableReads(known, known, LIMITS, HourlyCounts(), clock=clock)
 
 
 @pytest.mark.parametrize(

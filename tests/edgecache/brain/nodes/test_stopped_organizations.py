@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.nodes.stopped import StoppedOrganizations
+from edgecache.brain.nodes.stopped_organizations import StoppedOrganizations
 from tests.edgecache.brain.brains import Brain, Rows, running, until
 
 pytestmark = pytest.mark.anyio

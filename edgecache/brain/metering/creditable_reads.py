@@ -51,8 +51,8 @@ class CreditLimits:
     ]
 
 
-class OwnReads:
-    """One brain's judgement what reads through operators' nodes earn.
+class CreditableReads:
+    """Decides for one brain which reads through operators' nodes are credited.
 
     counts: of all its processes.
     """

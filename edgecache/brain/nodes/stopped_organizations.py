@@ -1,4 +1,4 @@
-"""Organizations that other operators' nodes do not serve, because they have no credits.
+"""Organizations that other operators' nodes do not serve: no credits, or a spend cap reached.
 
 The platform decides and announces it (``PUT /v1/organizations/{id}/service``); a later decision
 has a higher version, so that calls may arrive twice and in any order.
