@@ -5,7 +5,7 @@ waits for the disk. Organizations take turns on the threads, 8 MiB each. If a cl
 for STALL_MS, the thread is released and the event loop waits until the socket is writable. So slow
 clients hold no threads, however many there are.
 
-What is at most AT_ONCE_BYTES and in the kernel's memory is sent by the loop itself: handing 1 MiB
+What is at most LOOP_BYTES and in the kernel's memory is sent by the loop itself: handing 1 MiB
 to a thread takes longer than sending it.
 """
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 TURN_BYTES: Final = 8 << 20
 STALL_MS: Final = 5
 # The loop itself sends this much, in some 0.25 ms; share keys take turns (``FairThreads.on_loop``).
-AT_ONCE_BYTES: Final = 1 << 20
+LOOP_BYTES: Final = 1 << 20
 # A file is in memory if a byte in each stretch of this length is: the kernel reads ahead, and
 # forgets, many pages together.
 PROBED_BYTES: Final = 256 << 10
@@ -105,7 +105,7 @@ class FileBody:
 
         File systems that cannot tell (EOPNOTSUPP) count as disks.
         """
-        if self.length > AT_ONCE_BYTES:
+        if self.length > LOOP_BYTES:
             return False
         byte, last = bytearray(1), self.start + self.length - 1
         try:

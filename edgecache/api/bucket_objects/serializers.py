@@ -10,8 +10,8 @@ from platform_site.lib.api import StrictSerializer
 
 KEY_BYTES: Final = 1024
 PAGE: Final = 1000
-DELETED_AT_ONCE: Final = 1000
-PARTS_AT_ONCE: Final = 100
+MAX_DELETED_KEYS: Final = 1000
+MAX_PARTS: Final = 100
 LAST_PART: Final = 10_000
 # What a header may hold: printable ASCII.
 HEADER: Final = r"\A[\x20-\x7e]*\Z"
@@ -84,7 +84,7 @@ class ObjectSerializer(ListedObjectSerializer):
 class ObjectKeysSerializer(StrictSerializer):
     """Names up to a thousand objects."""
 
-    keys = serializers.ListField(child=KeyField(), min_length=1, max_length=DELETED_AT_ONCE)
+    keys = serializers.ListField(child=KeyField(), min_length=1, max_length=MAX_DELETED_KEYS)
 
 
 class UrlRequestSerializer(ObjectKeySerializer):
@@ -119,7 +119,7 @@ class UploadUrlsRequestSerializer(UrlRequestSerializer):
     part_numbers = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=LAST_PART),
         min_length=1,
-        max_length=PARTS_AT_ONCE,
+        max_length=MAX_PARTS,
         required=False,
     )
     content_type = serializers.RegexField(HEADER, max_length=255, required=False)

@@ -24,7 +24,7 @@ class Assessment:
     sent: the client's headers that went to the origin.
     known: the names that the URL's Vary was known to have.
     stale: the version that a 304 confirms.
-    stored: the stored response if it may be used without confirmation, even a stale one.
+    stored: the stored response, fresh or stale.
     learn: called with the names that the response depends on.
     """
 

@@ -18,12 +18,12 @@ from edgecache.protocol.fields import Fields
 KEY_CHARS: Final = 1024
 DELIMITER_CHARS: Final = 16
 PAGE: Final = 1000
-DELETED_AT_ONCE: Final = 1000
+MAX_DELETED_KEYS: Final = 1000
 DELETE_BODY_BYTES: Final = 8 * 2**20
 UPLOAD_ID_CHARS: Final = 64
 TYPE_CHARS: Final = 255
 DISPOSITION_CHARS: Final = 4096
-PARTS_AT_ONCE: Final = 100
+MAX_PARTS: Final = 100
 LAST_PART: Final = 10_000
 
 
@@ -89,7 +89,7 @@ class ObjectsApi:
     async def _delete(self, call: JsonCall) -> JsonResponse:
         body = Fields(call.body)
         tenant, name = take_tenant(body), body.text("bucket")
-        keys = body.texts("keys", limit=DELETED_AT_ONCE, length=KEY_CHARS)
+        keys = body.texts("keys", limit=MAX_DELETED_KEYS, length=KEY_CHARS)
         body.finish()
         await self._objects.delete(await _bucket(self._directory, tenant, name), keys)
         return JsonResponse(status=204)
@@ -160,7 +160,7 @@ def _parameters(body: Fields, step: Step) -> dict[str, str]:
 
 def _part_numbers(body: Fields) -> list[str]:
     message = f"must be a number from 1 to {LAST_PART}"
-    return [*body.values("part_numbers", _part_number, message, limit=PARTS_AT_ONCE)]
+    return [*body.values("part_numbers", _part_number, message, limit=MAX_PARTS)]
 
 
 def _part_number(value: Any) -> str | None:

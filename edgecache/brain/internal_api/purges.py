@@ -14,7 +14,7 @@ from edgecache.protocol.names import OBJECT_NAME_CHARS
 BODY_LIMIT_BYTES: Final = 8 * 2**20
 KEYS: Final = 10_000
 WARM_KEYS: Final = 1000
-WARM_AT_ONCE: Final = 8
+CONCURRENT_WARMINGS: Final = 8
 
 
 def routes(parts: InternalApiParts) -> list[Route]:
@@ -38,7 +38,7 @@ def routes(parts: InternalApiParts) -> list[Route]:
         tenant = take_tenant(body)
         keys = body.texts("keys", limit=WARM_KEYS, length=OBJECT_NAME_CHARS)
         body.finish()
-        turns = asyncio.Semaphore(WARM_AT_ONCE)
+        turns = asyncio.Semaphore(CONCURRENT_WARMINGS)
         codes = await asyncio.gather(*(_warm(parts, tenant, key, turns) for key in keys))
         failed = [{"key": key, "code": code} for key, code in zip(keys, codes, strict=True) if code]
         return JsonResponse({"warmed": len(keys) - len(failed), "failed": failed})

@@ -41,7 +41,7 @@ LARGE_BLOBS: Final = 8
 LARGE_BYTES: Final = 8 << 20
 # Fewer of these, so that each has more in it, and a pause in which the next one collects: a batch
 # costs about the same for one object as for many.
-BATCHES_AT_ONCE: Final = 3
+CONCURRENT_BATCHES: Final = 3
 PAUSE_S: Final = 0.2
 ATTEMPTS: Final = 2
 RETRY_S: Final = 1.0
@@ -68,13 +68,13 @@ class Replication:
         self._tickets = tickets
         self._client = client
         self._large = ReplicaQueue(uploads=MAX_CONCURRENT_UPLOADS)
-        self._small = ReplicaQueue(uploads=BATCHES_AT_ONCE)
+        self._small = ReplicaQueue(uploads=CONCURRENT_BATCHES)
         self._tasks = BackgroundTasks()
 
     async def start(self) -> None:
         for _ in range(MAX_CONCURRENT_UPLOADS):
             self._tasks.add(self._work(self._large, LARGE_BLOBS, LARGE_BYTES))
-        for _ in range(BATCHES_AT_ONCE):
+        for _ in range(CONCURRENT_BATCHES):
             self._tasks.add(self._work(self._small, BATCH_BLOBS, BATCH_BYTES, pause_s=PAUSE_S))
 
     async def stop(self) -> None:

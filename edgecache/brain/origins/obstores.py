@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # obstore has these for type checkers alone
 
 PIECE_BYTES: Final = 256 * 1024
 PART_BYTES: Final = 16 * 2**20
-PARTS_AT_ONCE: Final = 3
+CONCURRENT_PARTS: Final = 3
 # Which headers obstore knows by a name of their own.
 NAMED: Final = {
     "cache-control": "Cache-Control",
@@ -130,7 +130,7 @@ class ObstoreDriver:
                 mode=mode,
                 use_multipart=staged.manifest.size > PART_BYTES and mode == "overwrite",
                 chunk_size=PART_BYTES,
-                max_concurrency=PARTS_AT_ONCE,
+                max_concurrency=CONCURRENT_PARTS,
             )
         etag = _unquoted(result["e_tag"])
         response = await self.head(key)

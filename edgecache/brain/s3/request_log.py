@@ -22,7 +22,7 @@ from edgecache.http.scope import Scope
 from platform_site.lib.logs import REDACTED, SECRET_SHAPE, SECRET_SIGNS
 
 FLUSH_S: Final = 0.05
-LINES_AT_ONCE: Final = 200
+MAX_WAITING_LINES: Final = 200
 EVENT: Final = "object_request"
 LOGGED_AT: Final = frozenset(("debug", "info"))
 _SECRET_SIGN: Final = re.compile("|".join(map(re.escape, SECRET_SIGNS)))
@@ -51,7 +51,7 @@ class RequestLog:
             fields["key"] = SECRET_SHAPE.sub(REDACTED, key)
         # Formatted now: to format some hundred lines together would delay all requests.
         self._lines.append(self._begin + self._line(fields))
-        if len(self._lines) >= LINES_AT_ONCE:
+        if len(self._lines) >= MAX_WAITING_LINES:
             self.flush()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self.flush)

@@ -13,8 +13,8 @@ HEADER_LIMIT: Final = 200
 VERSIONS: Final = frozenset(("1.0", "1.1"))
 # Maximum chunks in one read of at most 256 KiB. Each costs a microsecond, so very small ones would
 # use more time than their bytes justify.
-CHUNKS_AT_ONCE: Final = 8192
-TINY_CHUNKS_AT_ONCE: Final = 512
+MAX_CHUNKS: Final = 8192
+MAX_TINY_CHUNKS: Final = 512
 TINY_BYTES: Final = 16
 
 
@@ -121,7 +121,7 @@ class BodyBounds:
         self._chunks += 1
         self._bytes += size
         is_tiny = self._bytes < TINY_BYTES * self._chunks
-        if self._chunks > (TINY_CHUNKS_AT_ONCE if is_tiny else CHUNKS_AT_ONCE):
+        if self._chunks > (MAX_TINY_CHUNKS if is_tiny else MAX_CHUNKS):
             raise HeadRefused(400)
 
 

@@ -28,7 +28,7 @@ from edgecache.worker.serving.refusals import (
 from edgecache.worker.sync.receipts import TooManyTickets
 
 # Answered from memory in one write; more would be held for each client that takes nothing.
-AT_ONCE_BYTES: Final = 128 << 10
+LOOP_BYTES: Final = 128 << 10
 # Verified before they are sent to the brain; longer ones would keep it waiting.
 VERIFIED_FIRST_BYTES: Final = 64 << 20
 
@@ -157,7 +157,7 @@ def _at_hand(node: Node, read: _Read) -> Body | None:
     Raises Refused.
     """
     files = node.store.files
-    if read.length <= AT_ONCE_BYTES:
+    if read.length <= LOOP_BYTES:
         organization_id = read.ticket.organization_id
         piece = files.cached(
             read.sha256, read.start, read.length, read.size, organization_id=organization_id

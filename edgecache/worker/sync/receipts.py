@@ -22,7 +22,7 @@ from edgecache.worker.store.inventory import InventoryReader
 OPEN_LIMIT: Final = 20_000
 # One statement for many rows: between two of them a busy event loop may keep the interpreter to
 # itself for milliseconds, while the store's lock is held.
-WRITTEN_AT_ONCE: Final = 1000
+WRITE_STEP: Final = 1000
 _COLUMNS: Final = ("ticket_id", "ticket", "expires_at", "cap", "reserved", "served", "started_at")
 _VALUES: Final = ", ".join(f"json_extract(value, '$[{place}]')" for place in range(len(_COLUMNS)))
 _UPSERT: Final = (
@@ -143,8 +143,8 @@ class Receipts:
 
 def write(db: sqlite3.Connection, rows: list[Row]) -> None:
     """Write counts of tickets, inside the caller's transaction."""
-    for first in range(0, len(rows), WRITTEN_AT_ONCE):
-        db.execute(_UPSERT, (json.dumps(rows[first : first + WRITTEN_AT_ONCE]),))
+    for first in range(0, len(rows), WRITE_STEP):
+        db.execute(_UPSERT, (json.dumps(rows[first : first + WRITE_STEP]),))
 
 
 def due(

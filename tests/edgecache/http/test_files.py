@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.http.exchange import Exchange
-from edgecache.http.files import AT_ONCE_BYTES, FileBody
+from edgecache.http.files import LOOP_BYTES, FileBody
 from edgecache.http.scope import Scope
 from edgecache.http.server import server as servers
 from edgecache.http.server.limits import Limits
@@ -92,15 +92,15 @@ def test_a_small_file_in_memory_needs_no_thread(file: Path, pool: FairThreads) -
         release.wait(20)
 
     async def main() -> None:
-        app = sending(file, pool, 5, AT_ONCE_BYTES)
+        app = sending(file, pool, 5, LOOP_BYTES)
         holding = pool.begin((2,), hold)
         await asyncio.to_thread(started.wait, 20)
         async with serving(app) as port, connected(port) as (reader, writer):
             # More than the kernel takes for a client that does not read yet.
             writer.write(GET * 8)
             for _ in range(8):
-                answer = await read_answer(reader, AT_ONCE_BYTES)
-                assert answer == CONTENT[5 : 5 + AT_ONCE_BYTES]
+                answer = await read_answer(reader, LOOP_BYTES)
+                assert answer == CONTENT[5 : 5 + LOOP_BYTES]
             assert not holding.done()
             release.set()
             await holding
@@ -125,10 +125,10 @@ def test_a_file_that_may_have_to_come_from_the_disk_is_sent_by_a_thread(
     monkeypatch.setattr(os, "sendfile", noted)
 
     async def main() -> None:
-        app = sending(file, pool, 0, AT_ONCE_BYTES)
+        app = sending(file, pool, 0, LOOP_BYTES)
         async with serving(app) as port, connected(port) as (reader, writer):
             writer.write(GET)
-            assert await read_answer(reader, AT_ONCE_BYTES) == CONTENT[:AT_ONCE_BYTES]
+            assert await read_answer(reader, LOOP_BYTES) == CONTENT[:LOOP_BYTES]
 
     run(main())
     assert senders == {"sending"}

@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 PIECE_BYTES: Final = 2**20
-LISTED_AT_ONCE: Final = 1000
+LIST_STEP: Final = 1000
 UNFINISHED: Final = "unfinished"
 FULL: Final = "The store of this platform's objects is full; nothing was stored."
 # Threads that write whole bodies, and as many for the other, short operations.
@@ -88,8 +88,8 @@ class FolderStore:
     async def list(self, folder: str) -> AsyncIterator[Sequence[ListedFile]]:
         """Yield every complete file below a folder."""
         found = await self._run(self._others, lambda: [*self._walk(self._root / folder)])
-        for start in range(0, len(found), LISTED_AT_ONCE):
-            yield found[start : start + LISTED_AT_ONCE]
+        for start in range(0, len(found), LIST_STEP):
+            yield found[start : start + LIST_STEP]
 
     async def abort_unfinished(self, folder: str, before: datetime) -> int:
         """Delete what a brain was writing when it ended."""

@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 # Objects that reads restore to this disk concurrently, so that workers can get them; an
 # organization may have two of these.
-RESTORED_AT_ONCE: Final = 4
+CONCURRENT_RESTORES: Final = 4
 RESTORED_SPARE: Final = 1.0
 RESTORED_BYTES: Final = 2**30
 # After these the row was not written, so that the bytes can be deleted immediately.
@@ -58,7 +58,7 @@ class ManagedStore:
         self._stores = stores
         self._on_restored = on_restored
         self._restoring: set[bytes] = set()
-        self.restores = Shares(RESTORED_AT_ONCE, refusal=Overloaded, spare=RESTORED_SPARE)
+        self.restores = Shares(CONCURRENT_RESTORES, refusal=Overloaded, spare=RESTORED_SPARE)
         self._tasks = BackgroundTasks()
 
     async def stop(self) -> None:

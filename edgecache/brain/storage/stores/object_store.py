@@ -30,11 +30,11 @@ log = structlog.get_logger(__name__)
 PART_BYTES: Final = 16 * 2**20
 MAX_PART_BYTES: Final = 64 * 2**20
 PARTS: Final = 10_000
-PARTS_AT_ONCE: Final = 3
+CONCURRENT_PARTS: Final = 3
 # One request each, kept whole: a slow reader must not hold a response of the store's open.
 FIRST_WINDOW_BYTES: Final = 2**20
 WINDOW_BYTES: Final = 4 * 2**20
-LISTED_AT_ONCE: Final = 1000
+LIST_STEP: Final = 1000
 # Bodies that are written; as many requests that read.
 MAX_CONCURRENT_REQUESTS: Final = 64
 # One request moves at most a part.
@@ -68,10 +68,10 @@ class ObjectStore:
     async def put(self, name: str, body: Body, size: int) -> None:
         """Write bytes, in parts where they are many. Raises Overloaded."""
         part_bytes = max(PART_BYTES, -(-size // PARTS))
-        at_once = max(1, PARTS_AT_ONCE * PART_BYTES // part_bytes)
+        concurrency = max(1, CONCURRENT_PARTS * PART_BYTES // part_bytes)
         async with self.writes.place(SHARE_KEY.get()):
             if not isinstance(body, Path | bytes):
-                await self._put_pieces(name, body, part_bytes, at_once)
+                await self._put_pieces(name, body, part_bytes, concurrency)
                 return
             with self._named(name):
                 await obstore.put_async(
@@ -80,15 +80,15 @@ class ObjectStore:
                     body,
                     use_multipart=size > PART_BYTES,
                     chunk_size=part_bytes,
-                    max_concurrency=at_once,
+                    max_concurrency=concurrency,
                 )
 
     async def _put_pieces(
-        self, name: str, pieces: AsyncIterator[bytes], part_bytes: int, at_once: int
+        self, name: str, pieces: AsyncIterator[bytes], part_bytes: int, concurrency: int
     ) -> None:
         """Write pieces as they arrive; an incomplete upload is aborted later, as after a crash."""
         writer = obstore.open_writer_async(
-            self._store, name, buffer_size=part_bytes, max_concurrency=at_once
+            self._store, name, buffer_size=part_bytes, max_concurrency=concurrency
         )
         async for piece in pieces:
             with self._named(name):
@@ -141,7 +141,7 @@ class ObjectStore:
 
     async def list(self, folder: str) -> AsyncIterator[Sequence[ListedFile]]:
         """Yield everything below a folder."""
-        stream = obstore.list(self._store, folder, chunk_size=LISTED_AT_ONCE)
+        stream = obstore.list(self._store, folder, chunk_size=LIST_STEP)
         while True:
             with self._named(""):
                 try:

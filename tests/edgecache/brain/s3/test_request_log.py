@@ -35,9 +35,9 @@ async def test_lines_are_written_a_moment_later_in_their_order(
 
 async def test_many_lines_are_written_together(capsys: pytest.CaptureFixture[str]) -> None:
     requests = RequestLog("json", "debug")
-    for _ in range(request_log.LINES_AT_ONCE):
+    for _ in range(request_log.MAX_WAITING_LINES):
         requests.write(line())
-    assert len(capsys.readouterr().err.splitlines()) == request_log.LINES_AT_ONCE
+    assert len(capsys.readouterr().err.splitlines()) == request_log.MAX_WAITING_LINES
     await asyncio.sleep(2 * request_log.FLUSH_S)
     assert capsys.readouterr().err == ""
 

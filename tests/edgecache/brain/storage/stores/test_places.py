@@ -196,8 +196,8 @@ async def test_objects_that_are_brought_back_leave_places_for_another_organizati
                 assert await brain.get(bucket, f"{n}") == b"%d of %d" % (n, bucket.id)
 
         monkeypatch.setattr(brain.staging, "take", held)
-        await read_all(await brain.bucket(tenant=CHARLIE), managed.RESTORED_AT_ONCE)
-        assert restores.taken == managed.RESTORED_AT_ONCE / 2
+        await read_all(await brain.bucket(tenant=CHARLIE), managed.CONCURRENT_RESTORES)
+        assert restores.taken == managed.CONCURRENT_RESTORES / 2
         await read_all(await brain.bucket(tenant=ALICE), 1)
         await until(lambda: brain.kept)
         gate.set()
