@@ -34,7 +34,7 @@ class ClusterAdmin(ReadOnlyAdmin):
 
 @admin.register(Database)
 class DatabaseAdmin(ActionsAdmin):
-    """Which database holds which environment."""
+    """The databases of environments."""
 
     list_display = (
         *("id", "organization", "environment", "cluster", "state", "size_bytes"),
@@ -51,14 +51,14 @@ class DatabaseAdmin(ActionsAdmin):
     )
 
     def offered(self) -> Sequence[StaffAction]:
-        """Return the rotation, and the moves that are possible."""
+        """Return the rotation, and a move to each open cluster."""
         return (staff_actions.ROTATE, *staff_actions.moves())
 
 
 def _column(limit: OwnLimit, say: Callable[[OwnLimit, int | None], str]) -> Callable[[Any], str]:
     @admin.display(description=limit.label)
     def column(row: OrganizationLimits) -> str:
-        """Return what holds."""
+        """Return the effective limit."""
         return say(limit, own_of(getattr(row, "quota", None))[limit.name])
 
     return column
@@ -70,7 +70,7 @@ EXACT: Final = tuple(_column(limit, staff_limits.exact) for limit in LIMITS)
 
 @admin.register(OrganizationLimits)
 class OrganizationLimitsAdmin(ActionsAdmin):
-    """What each organization may use: its own limits, else the platform's."""
+    """The effective limits of each organization: its own, or the platform's."""
 
     list_display = ("id", "name", *SHORT)
     list_display_links = ("id", "name")
@@ -86,7 +86,7 @@ class OrganizationLimitsAdmin(ActionsAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Lead to the form, and back to the organization."""
+        """Show links to the form and to the organization."""
         path = reverse("admin:sqlgateway_organizationlimits_set_limits", args=[object_id])
         more = {
             "set_limits_path": path if self.has_act_permission(request) else "",

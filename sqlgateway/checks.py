@@ -8,9 +8,9 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-# The part of a process's threads that requests of SQL may hold, running and waiting.
+# The part of a process's threads that running and waiting SQL requests may occupy.
 SQL_SHARE: Final = Fraction(2, 3)
-# The rows, their parts, and the body made of them, beside what libpq holds.
+# An answer's rows are in memory several times: in libpq, encoded, in parts, and in the body.
 RESULT_COPIES: Final = 8
 
 
@@ -66,7 +66,7 @@ def check_limits(
 def check_memory(
     app_configs: Sequence[AppConfig] | None = None, **options: Any
 ) -> list[CheckMessage]:
-    """Check that what requests may hold suffices for them."""
+    """Check that the memory limits allow the largest answers."""
     found: list[CheckMessage] = []
     limits = settings.SQL
     if limits.request_bytes < RESULT_COPIES * limits.max_bytes:

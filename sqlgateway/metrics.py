@@ -45,7 +45,7 @@ def observe(outcome: str, elapsed_s: float, *, rows: int, size_bytes: int) -> No
 
 def _count(observations: Iterator[_Request]) -> None:
     requests = list(observations)
-    # Outcomes are codes of the errors' classes, so there are few.
+    # Outcomes are codes of error classes, so there are few of them.
     for outcome, number in collections.Counter(request.outcome for request in requests).items():
         REQUESTS.labels(outcome).inc(number)
     SECONDS.observe_all([request.elapsed_s for request in requests])

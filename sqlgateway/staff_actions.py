@@ -1,4 +1,4 @@
-"""What staff may do with databases in the admin: new passwords, another cluster."""
+"""Actions of staff on databases in the admin: rotate passwords, move to another cluster."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,7 +15,7 @@ from sqlgateway.models import Cluster, Database
 
 
 def moves() -> Sequence[StaffAction]:
-    """Return one action for each cluster that takes databases, where there are several."""
+    """Return an action for each open cluster, if there are several."""
     clusters = list(Cluster.objects.filter(state=Cluster.State.OPEN).order_by("name"))
     if len(clusters) < 2:
         return ()
@@ -32,9 +32,9 @@ def moves() -> Sequence[StaffAction]:
 
 
 def _rotate(confirmed: ConfirmedAction, database: Database) -> bool:
-    """Queue the rotation; False if one waits already.
+    """Queue the rotation; False if one is queued already.
 
-    Raises Conflict for a database without an environment, or in no state for it.
+    Raises Conflict for a database that is not active.
     """
     if database.state != Database.State.ACTIVE or database.organization_id is None:
         raise Conflict(f"The database is {database.state}: only an active one gets new passwords.")
@@ -61,9 +61,9 @@ ROTATE: Final = StaffAction(
 
 
 def _move(cluster: Cluster, confirmed: ConfirmedAction, database: Database) -> bool:
-    """Queue the move; False if the database is there, or its move waits already.
+    """Queue the move; False if the database is there already, or its move is queued already.
 
-    Raises Conflict for one that cannot be moved now.
+    Raises Conflict for a database that is not active.
     """
     if database.cluster_id == cluster.pk:
         return False

@@ -1,4 +1,4 @@
-"""How staff see an organization's limits in the admin, and set its own."""
+"""An organization's limits in the admin: how they are shown and set."""
 
 import json
 from functools import partial
@@ -23,7 +23,7 @@ WIDGET: Final = {"class": "staff-field", "inputmode": "numeric", "autocomplete":
 
 
 class LimitField(forms.CharField):
-    """One limit as ``setquota`` reads it; empty is the platform's default."""
+    """A limit, in the format of ``setquota``; empty for the platform's default."""
 
     def __init__(self, limit: OwnLimit) -> None:
         super().__init__(
@@ -45,7 +45,7 @@ class LimitField(forms.CharField):
 
 
 class LimitsFields(forms.Form):
-    """A field for each limit. seen: the own limits when the form was opened."""
+    """A field for each limit. seen: the own limits at the time when the form was opened."""
 
     seen = forms.CharField(max_length=1000, required=False, widget=forms.HiddenInput())
 
@@ -55,7 +55,10 @@ class LimitsFields(forms.Form):
             self.fields[limit.name] = LimitField(limit)
 
     def clean_seen(self) -> organization_limits.Values:
-        """Return them; what no form sent is none, which fits no organization."""
+        """Return the limits that the form showed; an empty dict if the value is not from a form.
+
+        An empty dict differs from the limits of any organization.
+        """
         try:
             seen = json.loads(self.cleaned_data["seen"])
         except (ValueError, RecursionError):
@@ -64,7 +67,7 @@ class LimitsFields(forms.Form):
 
 
 class OwnLimitsFilter(DropdownFilter):  # type: ignore[misc]  # unfold ships no types
-    """Organizations with limits of their own, or without."""
+    """Filter organizations by whether they have limits of their own."""
 
     title = "limits"
     parameter_name = "own"
@@ -74,7 +77,7 @@ class OwnLimitsFilter(DropdownFilter):  # type: ignore[misc]  # unfold ships no 
         return (("yes", "Some of its own"), ("no", "The platform's only"))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep what was chosen."""
+        """Apply the choice."""
         has_own = Q()
         for limit in LIMITS:
             has_own |= Q(**{f"quota__{limit.name}__isnull": False})
@@ -94,7 +97,7 @@ def form_of(organization: OrganizationLimits) -> StaffForm:
 
 
 def exact(limit: OwnLimit, own: int | None) -> str:
-    """Return what holds, in full, and whether it is the organization's own."""
+    """Return the effective limit in full, and whether it is the organization's own."""
     if own is None:
         return f"{_amount(limit, limit.default())}, the platform's default"
     if own > limit.max_value:
@@ -103,7 +106,7 @@ def exact(limit: OwnLimit, own: int | None) -> str:
 
 
 def short(limit: OwnLimit, own: int | None) -> str:
-    """Return what holds, as a list has room for it."""
+    """Return the effective limit in a short form for a list."""
     number = limit.default() if own is None else min(own, limit.max_value)
     is_own = own is not None and own <= limit.max_value
     amount = filesizeformat(number) if limit.unit == "bytes" else _amount(limit, number)
@@ -117,7 +120,7 @@ def _amount(limit: OwnLimit, number: int) -> str:
 def _describe(
     organization: OrganizationLimits, own: organization_limits.Values, values: Values
 ) -> str:
-    """Return what will change. Raises Conflict if the limits are not those that were shown."""
+    """Describe the changes. Raises Conflict if the limits have changed since they were shown."""
     changed = organization_limits.checked(own, _given(values), seen=values["seen"])
     said = [
         f"{limit.label}: {exact(limit, values[limit.name])}; "

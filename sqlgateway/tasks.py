@@ -46,7 +46,7 @@ def forget_transactions(timestamp: int) -> None:
 @app.periodic(cron="23 * * * *")
 @app.task(queueing_lock="sqlgateway_prune_history")
 def prune_history(timestamp: int) -> None:
-    """Delete what the history keeps no longer, and what processes that died left running."""
+    """Delete old rows of the history, and rows of running requests of processes that died."""
     retention.prune(now=timezone.now())
     running_requests.delete_expired()
 
@@ -58,7 +58,7 @@ def clone_database(database_pk: int) -> None:
 
 
 def queue_clone(database_pk: int, organization_id: int) -> None:
-    """Queue ``clone_database`` unless it waits already."""
+    """Queue ``clone_database`` unless it is queued already."""
     job = clone_database.configure(
         lock=long_job_lock(organization_id), queueing_lock=f"sqlgateway_clone:{database_pk}"
     )
@@ -72,7 +72,7 @@ def queue_clone(database_pk: int, organization_id: int) -> None:
 
 @app.task
 def move_database(database_pk: int, cluster_pk: int) -> None:
-    """Move a database to another cluster; one that cannot be moved stays, which is audited."""
+    """Move a database to another cluster. If that fails, it stays, and the refusal is audited."""
     # unscoped: staff move every tenant's
     rows = Database.unscoped.select_related("cluster", "environment").filter(pk=database_pk)
     database, cluster = rows.first(), Cluster.objects.filter(pk=cluster_pk).first()
@@ -85,7 +85,7 @@ def move_database(database_pk: int, cluster_pk: int) -> None:
 
 
 def queue_move(database: Database, cluster: Cluster) -> bool:
-    """Queue ``move_database``; False if a move of the database waits already."""
+    """Queue ``move_database``; False if a move of the database is queued already."""
     job = move_database.configure(
         lock=long_job_lock(database.organization_id or 0),
         queueing_lock=f"sqlgateway_move:{database.pk}",
@@ -95,7 +95,7 @@ def queue_move(database: Database, cluster: Cluster) -> bool:
 
 @app.task
 def rotate_passwords(database_pk: int) -> None:
-    """Replace the passwords of a database; if that is not possible now, they stay: audited."""
+    """Replace the passwords of a database. If that fails, the refusal is audited."""
     # unscoped: staff rotate every tenant's
     rows = Database.unscoped.select_related("cluster", "environment").filter(pk=database_pk)
     database = rows.first()
@@ -108,7 +108,7 @@ def rotate_passwords(database_pk: int) -> None:
 
 
 def queue_rotation(database_pk: int) -> bool:
-    """Queue ``rotate_passwords``; False if a rotation of the database waits already."""
+    """Queue ``rotate_passwords``; False if a rotation of the database is queued already."""
     job = rotate_passwords.configure(queueing_lock=f"sqlgateway_rotate:{database_pk}")
     return _queued(job, database_pk=database_pk)
 
@@ -126,7 +126,7 @@ def _audit_refusal(tag: SqlTag, database: Database, reason: Exception, **facts: 
 
 
 def _queued(job: JobDeferrer, **arguments: int) -> bool:
-    """Queue a job; False if one with its lock waits already."""
+    """Queue a job; False if one with the same queueing lock is queued already."""
     try:
         # A separate transaction: the refusal of a second job must not break the caller's.
         with transaction.atomic():
@@ -139,14 +139,14 @@ def _queued(job: JobDeferrer, **arguments: int) -> bool:
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="sqlgateway_end_old_sessions")
 def end_old_sessions(timestamp: int) -> None:
-    """End sessions that were opened with passwords that were rotated since."""
+    """End sessions that were opened with passwords that have been replaced."""
     password_rotation.end_old_sessions(now=timezone.now())
 
 
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="sqlgateway_recover_copies")
 def recover_copies(timestamp: int) -> None:
-    """Go on with clones, and undo moves, whose process was killed."""
+    """Continue clones, and roll back moves and restores, whose process was killed."""
     for database_pk, organization_id in clones.unfinished():
         queue_clone(database_pk, organization_id)
     switching.recover()
@@ -155,12 +155,12 @@ def recover_copies(timestamp: int) -> None:
 @app.periodic(cron="7 * * * *")
 @app.task(queueing_lock="sqlgateway_drop_retired")
 def drop_retired(timestamp: int) -> None:
-    """Drop databases that their environments left long enough ago."""
+    """Drop databases that were moved or replaced, when their time is over."""
     retirement.drop_due(now=timezone.now())
 
 
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="sqlgateway_measure_disk")
 def measure_disk(timestamp: int) -> None:
-    """Measure all databases; those over their quota may not grow, those below may again."""
+    """Measure all databases; stop the growth of those over their quota, permit it below."""
     quotas.measure_all(now=timezone.now())

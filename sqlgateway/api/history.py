@@ -53,13 +53,13 @@ class HistoryFilterSerializer(StrictSerializer):
 
 
 def readable_by(caller: Caller) -> QuerySet[SqlRecord]:
-    """Return the requests that a caller may read: its own; an admin all of the environment."""
+    """Return the requests that a caller may read: its own, or as an admin all."""
     rows: QuerySet[SqlRecord] = SqlRecord.scoped.within(caller.scope)
     return rows if caller.sees_all else rows.filter(user_id=caller.user_id)
 
 
 def matching(rows: QuerySet[SqlRecord], wanted: Mapping[str, Any]) -> QuerySet[SqlRecord]:
-    """Keep the requests that fit every filter given, named as in HistoryFilterSerializer."""
+    """Filter requests. wanted: values by the names of HistoryFilterSerializer."""
     lookups = {"user": "user_id", "query": "text__icontains", "since": "at__gte", "until": "at__lt"}
     given = {lookups.get(name, name): value for name, value in wanted.items()}
     if given.get("outcome") == "error":
@@ -84,5 +84,5 @@ class SqlHistoryViewSet(ListAction):
     query_serializers = {"list": HistoryFilterSerializer}
 
     def get_queryset(self) -> QuerySet[SqlRecord]:
-        """Return the requests that the caller may read and that fit the filters."""
+        """Return the requests that the caller may read, filtered."""
         return matching(readable_by(Caller.of(self.principal)), self.read_query())

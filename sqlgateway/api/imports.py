@@ -26,7 +26,7 @@ MAX_TABLE_NAMES: Final = 2
 
 
 class CsvParser(BaseParser):
-    """Declares the content type; the body is read by the import itself."""
+    """Declares the content type; the import itself reads the body."""
 
     media_type = CSV
 
@@ -75,7 +75,7 @@ class ImportViewSet(LimitedViewSet):
 
 
 def parsed(given: dict[str, Any]) -> ImportRequest:
-    """Return the import of a validated query string, or raise InvalidRequest naming a field."""
+    """Return the import of a validated query string. Raises InvalidRequest."""
     table = identifiers.parse(given["table"], separator=".", field="table")
     if len(table) > MAX_TABLE_NAMES:
         raise InvalidRequest.for_field("table", "A table's name has at most a schema before it.")

@@ -1,4 +1,4 @@
-"""Views whose requests have the limits of the caller's organization."""
+"""Views that apply the limits of the caller's organization."""
 
 from typing import Any
 
@@ -11,17 +11,17 @@ from sqlgateway.provisioning.limits.request_limits import NO_LIMITS
 
 
 class LimitedViewSet(PlatformViewSet):
-    """Actions of SQL. limits: the organization's own, in each action that reads a body."""
+    """The base of SQL's viewsets. limits: the organization's, in actions that read a body."""
 
     limits = NO_LIMITS
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Read the limits once the caller is known to be allowed, and before its body."""
+        """Read the limits after the permission check, and before the body."""
         super().initial(request, *args, **kwargs)
         if self.action in self.request_serializers:
             self.read_limits(self.principal)
 
     def read_limits(self, principal: Principal) -> None:
-        """Set the limits, that of the body too."""
+        """Set the limits, including the limit of the body."""
         self.limits = provisioning.limits_of(principal.scope)
         self.body_limit_bytes = self.limits.body_bytes(self.body_limit_bytes)

@@ -1,4 +1,4 @@
-"""Which form an answer of SQL has: JSON, or rows as a stream."""
+"""Choose the format of an answer: JSON, or rows as a stream."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal
@@ -43,7 +43,7 @@ FORMS: Final = (RENDERER, Ndjson(), Csv(), Arrow())
 
 
 def accepted(request: Request) -> AnswerFormat:
-    """Return the form that the request's Accept header asks for.
+    """Return the format that the request's Accept header selects.
 
     Raises rest_framework.exceptions.NotAcceptable (406).
     """
@@ -53,9 +53,9 @@ def accepted(request: Request) -> AnswerFormat:
 
 
 def chosen(given: Mapping[str, Any], accepted_format: AnswerFormat) -> AnswerFormat:
-    """Return the form of an answer: the body's ``format`` outranks the Accept header.
+    """Return the format of an answer: the body's ``format`` overrides the Accept header.
 
-    Raises NotAcceptable if it is Arrow and the extra is not installed.
+    Raises NotAcceptable for Arrow if the extra is not installed.
     """
     form: AnswerFormat = given.get("format") or accepted_format
     if form == "arrow" and not arrow_batches.is_available():
@@ -63,22 +63,22 @@ def chosen(given: Mapping[str, Any], accepted_format: AnswerFormat) -> AnswerFor
     return form
 
 
-def longest_ms(given: Mapping[str, Any], form: AnswerFormat, limits: RequestLimits) -> int:
-    """Return how long a request for this form may run: a stream as long as its client may read.
+def timeout_limit_ms(given: Mapping[str, Any], form: AnswerFormat, limits: RequestLimits) -> int:
+    """Return the time limit of a request for this format; that of a stream includes reading it.
 
-    limits: the organization's own, which are a stream's too.
-    Raises InvalidRequest if it asks for more.
+    limits: the organization's own, which also apply to streams.
+    Raises InvalidRequest if the request has a longer timeout.
     """
     is_json = form == "json"
-    longest: int = settings.SQL.timeout_ms if is_json else settings.SQL.export_timeout_s * 1000
-    limit_ms = limits.timeout_ms(longest)
+    setting_ms: int = settings.SQL.timeout_ms if is_json else settings.SQL.export_timeout_s * 1000
+    limit_ms = limits.timeout_ms(setting_ms)
     if given.get("timeout_ms", 0) > limit_ms:
         raise InvalidRequest.for_field("timeout_ms", f"At most {limit_ms}.")
     return limit_ms
 
 
 def check_streamable(given: Mapping[str, Any]) -> None:
-    """Raise InvalidRequest naming what a stream cannot do."""
+    """Raise InvalidRequest for options that a stream does not support."""
     if "queries" in given:
         raise InvalidRequest.for_field("queries", "A stream is the result of one statement.")
     if "max_rows" in given:
@@ -86,13 +86,13 @@ def check_streamable(given: Mapping[str, Any]) -> None:
 
 
 def refuse_repetition(environ: Mapping[str, Any]) -> None:
-    """Raise IdempotencyNotSupported if the request has a key: a body cannot be repeated."""
+    """Raise IdempotencyNotSupported if the request has a key: streams are not stored."""
     if "HTTP_IDEMPOTENCY_KEY" in environ:
         raise IdempotencyNotSupported("Streams and imports are not repeated.")
 
 
 def streamed(body: Body, form: StreamFormat) -> StreamingHttpResponse:
-    """Return the response whose body is a stream."""
-    # nginx would read as fast as PostgreSQL sends, into files.
+    """Return the response of a stream."""
+    # Without it, nginx would read as fast as PostgreSQL sends, and buffer in files.
     headers = NO_STORE | {"X-Accel-Buffering": "no"}
     return StreamingHttpResponse(body, content_type=MEDIA_TYPES[form], headers=headers)

@@ -53,7 +53,7 @@ class SqlCancelViewSet(PlatformViewSet):
 
     access = {"destroy": needs("sql", "read")}
     lookup_url_kwarg = "request_id"
-    # The query ends a moment later; its own request tells how.
+    # The query ends a moment later; its own request reports the outcome.
     success_statuses = {"destroy": status.HTTP_202_ACCEPTED}
 
     @extend_schema(operation_id="cancel_sql", summary="Cancel a running SQL request")

@@ -59,7 +59,7 @@ class SavedQueryUpdateSerializer(StrictSerializer):
 class SavedQueryViewSet(ListAction, RetrieveAction):
     """The saved queries of the caller's organization."""
 
-    # A key to one environment must not write what members run in another one, nor read it.
+    # Without API keys, which belong to one environment: saved queries are used in all of them.
     access = {
         "list": needs("sql", "read").without_keys(),
         "retrieve": needs("sql", "read").without_keys(),

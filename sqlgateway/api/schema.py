@@ -44,7 +44,7 @@ class SchemaViewSet(PlatformViewSet):
             schema=self.read_query().get("schema"),
             request_id=self.platform_request.request_id,
         )
-        # Thousands of tables: a serializer would take longer over them than PostgreSQL.
+        # A serializer would take longer than PostgreSQL if there are thousands of tables.
         return HttpResponse(orjson.dumps(found), content_type="application/json", headers=NO_STORE)
 
 
@@ -95,7 +95,7 @@ class ExtensionViewSet(PlatformViewSet):
         return self.no_content()
 
     def _scope(self, environment_id: str) -> Scope:
-        """Return the scope of the path's environment, which is one of the caller's organization."""
+        """Return the scope of the path's environment, which the caller's organization owns."""
         organization_id = self.principal.organization_id
         return Scope(organization_id, environments.by_slug(organization_id, environment_id).pk)
 

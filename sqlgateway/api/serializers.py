@@ -11,7 +11,7 @@ from platform_site.lib.api import StrictSerializer
 from sqlgateway.execution.requests import ISOLATIONS
 
 FORMATS: Final = ("json", "ndjson", "csv", "arrow")
-# By far the most frequent bodies; DRF would validate them for longer than PostgreSQL runs.
+# The most frequent bodies. For these, DRF's validation would take longer than PostgreSQL.
 PLAIN: Final = (frozenset({"query"}), frozenset({"query", "params"}))
 
 
@@ -86,7 +86,7 @@ class FormatSerializer(StrictSerializer):
     )
 
     def validate_max_rows(self, value: int) -> int:
-        """Refuse more rows than the limit, which would be cut without a word."""
+        """Refuse a number of rows above the limit: the result would be truncated at the limit."""
         if value > settings.SQL.max_rows:
             raise serializers.ValidationError(f"At most {settings.SQL.max_rows}.")
         return value
@@ -217,7 +217,7 @@ class ImportSerializer(serializers.Serializer[Any]):
 
 
 def is_plain(body: Mapping[str, Any]) -> bool:
-    """True if a body is only a text with optional parameters, which needs no serializer."""
+    """True if a body has only a text and optional parameters, and so needs no serializer."""
     if body.keys() not in PLAIN or not isinstance(body.get("params", []), list):
         return False
     return isinstance(body["query"], str) and body["query"] != ""

@@ -37,7 +37,7 @@ class SqlViewSet(LimitedViewSet):
     access = {"create": needs("sql", "read")}
     request_serializers = {"create": SqlSerializer}
     serializer_class = SqlAnswerSerializer
-    # Nothing is created: the answer is the statements' result.
+    # Not 201: nothing is created, the answer is the statements' result.
     success_statuses = {"create": status.HTTP_200_OK}
     body_limit_bytes = settings.SQL.body_limit_bytes
     accepted_format: AnswerFormat = "json"
@@ -66,9 +66,9 @@ class SqlViewSet(LimitedViewSet):
         return self._answer(self.platform_request, self.principal, request.data)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Handle the usual request without DRF, which takes longer over it than PostgreSQL.
+        """Handle usual requests without DRF, which would take longer than PostgreSQL.
 
-        Authorization is the same function on both paths.
+        The same function authorizes requests on both paths.
         """
         given = cast(PlatformRequest, request)
         principal = given.principal
@@ -88,7 +88,7 @@ class SqlViewSet(LimitedViewSet):
     def perform_content_negotiation(
         self, request: Request, force: bool = False
     ) -> tuple[BaseRenderer, str]:
-        """Choose the answer's form; problem documents are JSON whatever it is."""
+        """Choose the format of the answer; problem documents are always JSON."""
         if not force and self.accept_header not in JSON_ACCEPTED:
             self.accepted_format = negotiation.accepted(request)
         return RENDERER, RENDERER.media_type
@@ -98,8 +98,8 @@ class SqlViewSet(LimitedViewSet):
     ) -> HttpResponseBase:
         given = body if is_plain(body) else self.validated(SqlSerializer, body)
         form = negotiation.chosen(given, self.accepted_format)
-        longest_ms = negotiation.longest_ms(given, form, self.limits)
-        wanted = parsed(given, limits=self.limits, longest_ms=longest_ms)
+        limit_ms = negotiation.timeout_limit_ms(given, form, self.limits)
+        wanted = parsed(given, limits=self.limits, limit_ms=limit_ms)
         caller = Caller.of(principal)
         if form == "json":
             return _collected(request, caller, wanted, body)
@@ -115,7 +115,7 @@ def _collected(
     headers = dict(NO_STORE)
     key_text = request.META.get("HTTP_IDEMPOTENCY_KEY")
     key = None if key_text is None else Key.of(caller, key_text, body)
-    # A reader's request changes nothing when it runs again, and cannot write a record.
+    # A reader cannot write a record, and its request can run again because it changes nothing.
     if key is None or wanted.read_only or caller.role == "reader":
         answer = gateway.answer(caller, wanted, request_id=request.request_id)
     else:
@@ -137,43 +137,44 @@ def _is_usual(request: PlatformRequest) -> bool:
 
 
 def parsed(
-    given: dict[str, Any], *, limits: RequestLimits, longest_ms: int | None = None
+    given: dict[str, Any], *, limits: RequestLimits, limit_ms: int | None = None
 ) -> SqlRequest:
     """Return the request of a validated body.
 
-    limits: the organization's own. longest_ms: what a request without a timeout gets, and none may
-    exceed; that of an answer in JSON if None.
-    Raises InvalidRequest naming what exceeds the limits, or cannot be sent to PostgreSQL.
+    limits: the organization's own.
+    limit_ms: the default and the maximum of the timeout; None for that of an answer in JSON.
+    Raises InvalidRequest with the name of a field that exceeds the limits, or cannot be sent to
+    PostgreSQL.
     """
     is_batch = "queries" in given
-    longest_ms = longest_ms or limits.timeout_ms(settings.SQL.timeout_ms)
+    limit_ms = limit_ms or limits.timeout_ms(settings.SQL.timeout_ms)
     items = given["queries"] if is_batch else [given]
     _check_rows(given, "", limits)
     texts = []
     for index, item in enumerate(items):
         path = f"queries.{index}." if is_batch else ""
         _check_rows(item, path, limits)
-        # An item's own options outrank the request's.
+        # An item's own options override the request's.
         texts.append(_sql_text({**given, **item}, path, limits))
     return SqlRequest(
         texts=tuple(texts),
         is_batch=is_batch,
         read_only=bool(given.get("read_only")),
         isolation=given.get("isolation"),
-        timeout_ms=min(given.get("timeout_ms") or longest_ms, longest_ms),
+        timeout_ms=min(given.get("timeout_ms") or limit_ms, limit_ms),
         max_bytes=limits.max_bytes,
     )
 
 
 def _check_rows(options: dict[str, Any], path: str, limits: RequestLimits) -> None:
-    """Refuse more rows than the limit, which would be cut without a word."""
+    """Refuse a number of rows above the limit: the result would be truncated at the limit."""
     if options.get("max_rows", 0) > limits.max_rows:
         raise InvalidRequest.for_field(f"{path}max_rows", f"At most {limits.max_rows}.")
 
 
 def _sql_text(item: dict[str, Any], path: str, limits: RequestLimits) -> SqlText:
     text = item["query"]
-    # libpq reads a text up to its first NUL; the rest would be silently lost.
+    # libpq reads a text up to its first NUL, and would silently ignore the rest.
     if "\0" in text:
         raise InvalidRequest.for_field(f"{path}query", "SQL holds no NUL character.", code="nul")
     params = item.get("params")
@@ -187,5 +188,5 @@ def _sql_text(item: dict[str, Any], path: str, limits: RequestLimits) -> SqlText
     if not how:
         return SqlText(text, encoded, form)
     text, offset = explained(text, how)
-    # By the extended protocol: with the simple one a second statement would run unexplained.
+    # By the extended protocol: with the simple one a second statement would run without EXPLAIN.
     return SqlText(text, encoded or [], form, offset, is_explained=True)

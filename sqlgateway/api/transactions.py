@@ -109,7 +109,7 @@ class TransactionViewSet(LimitedViewSet):
     def statements(self, request: Request, transaction_id: str) -> HttpResponse:
         """Run one statement. One that fails leaves the transaction to be rolled back."""
         body = self.read()
-        negotiation.longest_ms(body, "json", self.limits)
+        negotiation.timeout_limit_ms(body, "json", self.limits)
         answer, is_repeated = transactions.run(
             self.principal,
             _id(transaction_id),

@@ -1,8 +1,8 @@
-"""Arrays from PostgreSQL's text to JSON, in bounded memory.
+"""Convert arrays from PostgreSQL's text to JSON, in bounded memory.
 
-An array of 8 MiB has up to four million elements: as Python objects they would take a hundred
-times its length. Most arrays are converted by replacing characters in the whole text; all others
-element by element in small groups, each followed by a look at the clock.
+An array of 8 MiB has up to four million elements; as Python objects they would take a hundred times
+this size. Most arrays are converted by replacing characters in the whole text. Others are converted
+in small groups of elements; size and deadline are checked after each group.
 """
 
 import re
@@ -13,14 +13,14 @@ from typing import Final
 from sqlgateway.formats import encoders
 from sqlgateway.formats.encoders import ESCAPED, NULL, Check, Encoded, Encoder, Values
 
-# Structure, a quoted element, or a bare one; PostgreSQL quotes everything ambiguous. Possessive:
-# a long element must not fill the regular expression's stack.
+# Structure, a quoted element, or an unquoted one; PostgreSQL quotes ambiguous elements. Possessive,
+# because a long element must not fill the stack of the regular expression.
 TOKEN: Final = re.compile(rb'[{},]|"(?:[^"\\]++|\\.)*+"|[^{},"]++', re.DOTALL)
 GROUP_TOKENS: Final = 4096
 BOUNDS: Final = re.compile(rb"(?:\[-?\d+:-?\d+\])+=")
 STRUCTURE: Final = {b"{": b"[", b"}": b"]", b",": b","}
 BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
-# Neighbours that no array has; ``x`` is an element.
+# Pairs of tokens that are not valid in an array; ``x`` is an element.
 IMPOSSIBLE: Final = (b"xx", b"x{", b"{,", b",,", b",}", b"}x", b"}{")
 NUMBERS: Final = b"0123456789+-.e,{}NUL"
 BOOLEANS: Final = b"tf,{}NUL"
@@ -31,13 +31,13 @@ Whole = Callable[[bytes, Check], bytes | None]
 
 
 class MalformedArray(Exception):
-    """A text that is no array, such as one in a foreign client encoding."""
+    """The text is not an array, for example because of another client encoding."""
 
 
 def array_of(encoder: Encoder, check: Check) -> Encoder:
-    """Return the encoder of arrays whose elements the encoder takes.
+    """Return the encoder of arrays. encoder: of their elements.
 
-    check: called now and then while one array is converted.
+    check: called repeatedly during the conversion of an array.
     """
     whole = WHOLE.get(encoder, _strings)
 
@@ -63,7 +63,7 @@ def _array(value: bytes, encoder: Encoder, whole: Whole, check: Check) -> bytes:
         return encoders.quote(value, check)
 
 
-# --- the whole text at once -----------------------------------------------------------------------
+# --- the whole text -------------------------------------------------------------------------------
 
 
 def _numbers(value: bytes, _check: Check) -> bytes | None:
@@ -103,7 +103,7 @@ def _with_nulls(elements: bytes) -> bytes:
     return (b'["%b"]' % elements).replace(b'"NULL"', NULL)
 
 
-# By the encoder of elements; those of timestamps and JSON are nearly always quoted.
+# By the encoder of elements; elements of arrays of timestamps are nearly always quoted.
 WHOLE: Final[dict[Encoder, Whole]] = {
     encoders.literal: _numbers,
     encoders.number: _floats,
@@ -119,7 +119,7 @@ WHOLE: Final[dict[Encoder, Whole]] = {
 
 
 def _groups(value: bytes, encoder: Encoder, check: Check) -> Iterator[bytes]:
-    """Yield the JSON of an array, some thousand elements at a time.
+    """Yield the JSON of an array in pieces of some thousand elements.
 
     Raises MalformedArray, SizeLimitExceeded by ``check``.
     """
@@ -151,12 +151,12 @@ def _leaf(token: bytes) -> bytes | None:
     inside = token[1:-1]
     if b"\\" not in inside:
         return inside
-    # PostgreSQL's text holds no NUL, so it can stand for an escaped backslash meanwhile.
+    # PostgreSQL's text does not contain NUL, which replaces escaped backslashes here.
     return inside.replace(b"\\\\", b"\0").replace(b"\\", b"").replace(b"\0", b"\\")
 
 
 class _Shape:
-    """Follows the brackets of an array."""
+    """Checks the brackets of an array."""
 
     def __init__(self) -> None:
         self._last = b""
@@ -169,9 +169,9 @@ class _Shape:
         return self._last == b"}" and self._depth == 0
 
     def add(self, group: list[bytes]) -> None:
-        """Follow the next tokens.
+        """Check the next tokens.
 
-        Raises MalformedArray for neighbours that no array has, and for tokens after its end.
+        Raises MalformedArray for invalid pairs of tokens, and for tokens after the end.
         """
         if not self._has_begun and group[0] != b"{":
             raise MalformedArray

@@ -18,7 +18,7 @@ END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 class ArrowWriter:
-    """A schema, then a record batch for each call. Only where ``is_available``."""
+    """A schema, then a record batch for each call. Requires ``is_available``."""
 
     def __init__(self) -> None:
         self._columns: Sequence[Column] = ()
@@ -55,7 +55,7 @@ class ArrowWriter:
         return bytes(arrow.record_batch(arrays, schema=self._schema).serialize())
 
     def end(self) -> bytes:
-        """Return the mark of the end, without which a stream is incomplete."""
+        """Return the end mark, without which a stream is incomplete."""
         return END
 
 
@@ -66,7 +66,7 @@ def is_available() -> bool:
 
 @cache
 def _arrow() -> Any:
-    """Return pyarrow, loaded at its first use: it takes 50 MB."""
+    """Return pyarrow, which is imported at the first use because it takes 50 MB."""
     return import_module("pyarrow")
 
 
@@ -88,7 +88,7 @@ def _types() -> dict[str, Any]:
 
 
 def _type(kind: ColumnType) -> Any:
-    """Return the Arrow type; text for numeric, whose precision no Arrow type has, and the rest."""
+    """Return the Arrow type; text for numeric, which no Arrow type can represent, and others."""
     text = _arrow().string()
     return text if kind.is_array else _types().get(kind.encoder, text)
 
@@ -96,7 +96,7 @@ def _type(kind: ColumnType) -> Any:
 def _array(kind: ColumnType, values: Values) -> Any:
     """Return a column's values.
 
-    Raises UnicodeDecodeError; ValueError, of which ArrowInvalid is one, for a text of another form.
+    Raises UnicodeDecodeError, and ValueError (such as ArrowInvalid) for text in another format.
     """
     arrow, wanted = _arrow(), _type(kind)
     b"\n".join([value for value in values if value is not None]).decode()

@@ -23,7 +23,7 @@ ENCODERS: Final[Mapping[str, Encoder]] = {
     "timestamp": encoders.timestamp,
     "timestamptz": encoders.timestamptz,
 }
-# From this oid on, types are users' own (FirstNormalObjectId); their names are looked up.
+# Types from this oid on were created by users (FirstNormalObjectId); their names are looked up.
 FIRST_USER_OID: Final = 16384
 # The elements of its arrays are separated by semicolons.
 BOX_ARRAY: Final = 1020
@@ -32,8 +32,8 @@ BOX_ARRAY: Final = 1020
 class ColumnType(NamedTuple):
     """A type.
 
-    name: ``int8``, ``int8[]``. encoder: the key in ENCODERS of its values or, with is_array, of
-    their elements; users' own types have none, whatever their names.
+    name: such as ``int8`` or ``int8[]``.
+    encoder: the key in ENCODERS for values, or for elements of an array; empty for users' types.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Rows as CSV, written as PostgreSQL's own COPY writes them.
 
-One form whether the server wrote the lines or this module did: PostgreSQL's text of each value,
-NULL empty, an empty text ``""``, lines that end with LF (RFC 4180 but for its CR).
+The format is the same whether the server or this module writes the lines: PostgreSQL's text of each
+value, nothing for NULL, ``""`` for an empty text, lines that end with LF (RFC 4180 without CR).
 """
 
 import re
@@ -14,7 +14,7 @@ from sqlgateway.formats.results import Column
 from sqlgateway.formats.row_writer import ColumnTypes
 
 SPECIAL: Final = re.compile(rb'[",\r\n]')
-# Alone on its line it ends a file of COPY.
+# A line with only this text ends the input of COPY.
 END_OF_DATA: Final = b"\\."
 
 
@@ -46,7 +46,7 @@ class CsvWriter:
 
 
 def _fields(values: Values, *, is_single: bool) -> Sequence[bytes]:
-    # Most columns need no quotes, which one search over all of their values shows.
+    # One search over all values shows that most columns need no quotes.
     if None not in values and b"" not in values and not is_single:
         texts: Sequence[bytes] = values  # type: ignore[assignment]  # no None among them
         if SPECIAL.search(b"".join(texts)) is None:

@@ -1,13 +1,13 @@
-"""From PostgreSQL's text to JSON, one column at a time and never through Python's values.
+"""Convert PostgreSQL's text to JSON, one column at a time, without Python objects for values.
 
-An encoder takes a column's values (None is NULL) and returns ``(fragments, before, after)``: a
-JSON value is a fragment between these bytes, which are the same for the whole column, such as
-quotes, and so a part of the row's constant text. Whole columns are checked with one call of C where
-possible, which is much faster than a loop over the values.
+An encoder gets a column's values (None is NULL) and returns ``(fragments, before, after)``. A JSON
+value is a fragment between ``before`` and ``after``, which are the same for the whole column, such
+as quotes. Where possible, a whole column is checked by one call of a function in C, which is much
+faster than a loop over the values.
 
-The form of a value is never assumed: a text can change DateStyle or client_encoding before its
-first row. A value that does not have the expected form is returned as PostgreSQL's text; bytes
-that are not UTF-8 raise UnicodeDecodeError here, or are found in the rows (results.py).
+The format of a value is never assumed, because a text can change DateStyle or client_encoding
+before its first row. A value in another format than expected is returned as PostgreSQL's text. For
+bytes that are not UTF-8, an encoder raises UnicodeDecodeError, or results.py finds them.
 """
 
 import codecs
@@ -37,7 +37,7 @@ PIECE_BYTES: Final = 64 * 1024
 TIMESTAMP: Final = re.compile(
     rb"(\d{4,}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)(?:([+-]\d\d)(:[\d:]+)?)?( BC)?"
 )
-# In some client encodings a backslash can be the second byte of a character.
+# In some client encodings a backslash can be the last byte of a character.
 DOUBTFUL: Final = re.compile(rb"[\x80-\xff]\\")
 
 
@@ -50,7 +50,7 @@ def unlimited(_size_bytes: int) -> None:
 
 
 def has_null(values: Values) -> bool:
-    """True if a value is NULL; most columns have no false value, which is seen much faster."""
+    """True if a value is NULL. ``all`` is much faster than ``in``, and true for most columns."""
     return not all(values) and None in values
 
 
@@ -90,14 +90,14 @@ def quote(value: bytes, check: Check = unlimited) -> bytes:
 
 
 def literal(values: Values) -> Encoded:
-    """Values whose text is JSON already: int2, int4."""
+    """Encode values whose text is JSON: int2, int4."""
     if not has_null(values):
         return values, b"", b""  # type: ignore[return-value]  # no None among them
     return [NULL if value is None else value for value in values], b"", b""
 
 
 def json(values: Values) -> Encoded:
-    """JSON as it is, on one line: outside strings a line's end is only a blank."""
+    """Encode JSON unchanged, but on one line: line breaks outside of strings are whitespace."""
     given = [NULL if value is None else value for value in values]
     blob = b"".join(given)
     if b"\n" in blob or b"\r" in blob:
@@ -117,12 +117,12 @@ def _json(value: bytes) -> bytes:
 
 
 def boolean(values: Values) -> Encoded:
-    """True and false."""
+    """Encode booleans."""
     return list(map(BOOLS.__getitem__, values)), b"", b""
 
 
 def int8(values: Values) -> Encoded:
-    """Numbers while a double holds them, else strings."""
+    """Encode integers as numbers if a double can represent them, otherwise as strings."""
     if not has_null(values) and max(map(len, values), default=0) <= SAFE_DIGITS:  # type: ignore[arg-type]  # no None
         return values, b"", b""  # type: ignore[return-value]  # no None among them
     return [_int8(value) for value in values], b"", b""
@@ -137,7 +137,7 @@ def _int8(value: bytes | None) -> bytes:
 
 
 def number(values: Values) -> Encoded:
-    """Floats, and numeric when asked for: numbers, but NaN and the infinities as strings."""
+    """Encode floats, and numeric if requested, as numbers; NaN and infinities as strings."""
     if not has_null(values):
         blob = b"".join(values)  # type: ignore[arg-type]  # no None among them
         if b"N" not in blob and b"I" not in blob and MINUS_ZERO not in values:
@@ -149,13 +149,13 @@ def _number(value: bytes | None) -> bytes:
     if value is None:
         return NULL
     if value == MINUS_ZERO:
-        # Without a fraction many readers take it for an integer, which has no sign.
+        # Many parsers read -0 as an integer, which loses the sign.
         return b"-0.0"
     return b'"%b"' % value if value[-1:] in b"Ny" else value
 
 
 def timestamp(values: Values) -> Encoded:
-    """ISO 8601 with ``T``; infinities and BC as PostgreSQL's own to_json writes them."""
+    """Encode timestamps in ISO 8601 with ``T``; infinities and BC as PostgreSQL's to_json does."""
     if not has_null(values):
         blob = b"\n".join(values)  # type: ignore[arg-type]  # no None among them
         if _is_iso(blob, len(values)) and b"\\" not in blob:
@@ -164,7 +164,7 @@ def timestamp(values: Values) -> Encoded:
 
 
 def timestamptz(values: Values) -> Encoded:
-    """ISO 8601 with ``T`` and an offset in hours and minutes."""
+    """Encode timestamps in ISO 8601 with ``T`` and an offset in hours and minutes."""
     if not has_null(values):
         blob = b"\n".join([*values, b""])  # type: ignore[list-item]  # no None among them
         if _is_iso(blob, len(values)):
@@ -175,10 +175,10 @@ def timestamptz(values: Values) -> Encoded:
 
 
 def _is_iso(blob: bytes, count: int) -> bool:
-    """True if each of the timestamps has the ISO form (of this era).
+    """True if all of the timestamps have the ISO format, without BC.
 
-    Only that form has one blank and two hyphens: SQL and German have no hyphen, Postgres has more
-    blanks, infinities have no blank.
+    Only this format has one blank and two hyphens: the SQL and German formats have no hyphens, the
+    Postgres format has more blanks, infinities have no blanks.
     """
     return blob.count(b" ") == count and blob.count(b"-") == 2 * count and b"B" not in blob
 

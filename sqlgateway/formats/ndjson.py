@@ -33,7 +33,7 @@ class NdjsonWriter:
         return self._encoder.joined(values, count, b"\n") + b"\n"
 
     def end(self) -> bytes:
-        """Return nothing: the stream's last record tells how it ended."""
+        """Return nothing: the export writes the last record."""
         return b""
 
 

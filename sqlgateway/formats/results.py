@@ -1,4 +1,4 @@
-"""The rows of a statement as JSON, collected piece by piece up to the caps."""
+"""Collect the rows of a statement as JSON, up to the limits of an answer."""
 
 import math
 import time
@@ -18,22 +18,22 @@ from sqlgateway.formats.values import values_of
 
 RowsAs = Literal["objects", "arrays"]
 
-# Rows are encoded in batches: long enough for C to do the work, short enough to hold little.
+# Rows are encoded in batches: large enough for fast code in C, small enough to use little memory.
 BATCH_ROWS: Final = 512
 BATCH_BYTES: Final = 2**20
-# The JSON of a row is at least as long as its values' text, but for the bounds of arrays.
+# The JSON of a row may be this much shorter than its values' text, because of bounds of arrays.
 SHORTER_BYTES: Final = 4096
-# What a value costs in Python beside its bytes.
+# The memory of a value in Python, in addition to its bytes.
 VALUE_BYTES: Final = 40
-# Values of unknown types are kept until their types are known; they may hold this multiple of what
-# is left of the answer.
+# Values of unknown types are kept until their types are known. They may take this multiple of the
+# bytes left in the answer.
 UNKNOWN_FACTOR: Final = 4
 CHANGES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 
 
 @dataclass(frozen=True, slots=True)
 class RowFormat:
-    """How a statement's rows are written, and how many of them."""
+    """The format of a statement's rows, and their maximum number."""
 
     max_rows: int = 10_000
     rows_as: RowsAs = "objects"
@@ -42,9 +42,9 @@ class RowFormat:
 
 @dataclass(slots=True)
 class Budget:
-    """What one answer may still hold, over all its results.
+    """The bytes that are left in an answer, for all of its results.
 
-    deadline: time.monotonic; conversion stops there, and the result is cut.
+    deadline: a time.monotonic(), at which the conversion stops and the result is truncated.
     """
 
     bytes_left: int
@@ -64,8 +64,10 @@ class Column:
 class Statement:
     """The result of one statement.
 
-    batches: rows as JSON, joined by commas. kept: rows in them. row_count: these, or rows changed.
-    plan: JSON of an explained statement, else empty.
+    batches: rows as JSON, joined by commas.
+    kept: the number of rows in the batches.
+    row_count: the number of rows returned or changed.
+    plan: the JSON of an explained statement, otherwise empty.
     """
 
     columns: list[Column] = field(default_factory=list)
@@ -79,9 +81,9 @@ class Statement:
     truncated: bool = False
 
     def members(self, *, is_whole: bool = True) -> list[bytes]:
-        """Return ``"columns": …, "rows": …`` and the rest, in parts, without the outer braces.
+        """Return the members ``"columns": …, "rows": …`` and so on, in parts, without braces.
 
-        is_whole: False if something else of the answer is truncated.
+        is_whole: False if another part of the answer is truncated.
         """
         rows = [part for batch in self.batches for part in (b",", batch)]
         return [
@@ -116,14 +118,14 @@ class RowEncoder:
     def joined(
         self, values: Sequence[Values], count: int, between: bytes, *, check: Check = unlimited
     ) -> bytes:
-        """Return the rows' JSON with some bytes between each two; values are by column.
+        """Return the rows' JSON, joined by ``between``. values: by column.
 
         Raises ResultNotText, SizeLimitExceeded by ``check``.
         """
         encoders = [encoder_for(kind, self._numeric, check=check) for kind in self._column_types]
         try:
             encoded = [encode(column) for encode, column in zip(encoders, values, strict=True)]
-            # The constant parts of all rows, then the values between them, column by column.
+            # The constant parts of all rows, into which the values are inserted by column.
             parts = self._constants(encoded, between) * count
             for number, (fragments, _, _) in enumerate(encoded):
                 parts[2 * number + 1 :: 2 * len(encoded) + 1] = fragments
@@ -135,7 +137,7 @@ class RowEncoder:
         return text
 
     def _constants(self, encoded: Sequence[Encoded], between: bytes) -> list[bytes]:
-        """Return a row's constant parts, with an empty place for each value between two of them."""
+        """Return a row's constant parts, with an empty one in the place of each value."""
         opening, closing = (b"[", b"]") if self._keys is None else (b"{", b"}")
         parts = [between + opening]
         for number, (_, before, after) in enumerate(encoded):
@@ -165,7 +167,7 @@ def columns_of(result: PGresult) -> list[Column]:
 def described(
     columns: Sequence[Column], column_types: Mapping[int, ColumnType]
 ) -> list[dict[str, Any]]:
-    """Return the JSON of columns: name, type, oid, and the key in objects where it differs."""
+    """Return the JSON of columns: name, type, oid, and the key in objects if it differs."""
     return [_described(column, column_types.get(column.oid)) for column in columns]
 
 
@@ -183,8 +185,8 @@ def _described(column: Column, kind: ColumnType | None) -> dict[str, Any]:
 class Collector:
     """Collects the pieces of one statement's result into a Statement.
 
-    A type that is not built in can be looked up only when the connection is free again; until
-    ``finish`` such values are kept unencoded.
+    Types that are not built in can be looked up only after the statement. Until ``finish`` their
+    values are kept unencoded.
     """
 
     def __init__(self, budget: Budget, form: RowFormat) -> None:
@@ -200,11 +202,11 @@ class Collector:
 
     @property
     def is_full(self) -> bool:
-        """True if a cap was reached and there were more rows."""
+        """True if a limit was reached and there are more rows."""
         return self.statement.truncated
 
     def start(self, result: PGresult, known: dict[int, ColumnType]) -> None:
-        """Read the columns; ``known`` are the types looked up before in this database.
+        """Read the columns. known: types that were looked up in this database.
 
         Raises ResultNotText.
         """
@@ -217,9 +219,9 @@ class Collector:
         }
 
     def add(self, result: PGresult, *, held_bytes: int) -> None:
-        """Add a piece's rows, as many as fit.
+        """Add the rows of a piece that fit.
 
-        held_bytes: approximate length of the piece. Raises ResultNotText.
+        held_bytes: approximate size of the piece. Raises ResultNotText.
         """
         if self.is_full:
             return
@@ -227,7 +229,7 @@ class Collector:
         if held_bytes <= BATCH_BYTES:
             self._take(result, range(taken), held_bytes)
         else:
-            # A row that cannot be part of the answer is not even copied into the batch.
+            # Row by row, so that a row that does not fit into the answer is not copied.
             for row in range(taken):
                 self._take_row(result, row)
         if result.ntuples > taken and not self.is_full:
@@ -261,7 +263,7 @@ class Collector:
     def finish(self, command_tag: str, known: dict[int, ColumnType]) -> Statement:
         """Encode the remaining values and return the statement.
 
-        command_tag: such as ``INSERT 0 5``; empty for a statement that was cut.
+        command_tag: such as ``INSERT 0 5``; empty for a cancelled query.
         Raises ResultNotText.
         """
         for oid in self.unknown:
@@ -273,14 +275,14 @@ class Collector:
         statement.command, count = split_tag(command_tag)
         if not command_tag and statement.truncated:
             statement.command = "SELECT"
-        # Whether a cut SELECT reached its end is chance; counts of changed rows are exact.
+        # The count of a truncated SELECT depends on chance; counts of changed rows are exact.
         is_given = count is None or (statement.truncated and statement.command not in CHANGES)
         statement.row_count = statement.kept if is_given else count or 0
         self._values = []
         return statement
 
     def encode(self) -> None:
-        """Encode the values of known types that wait for it. Raises ResultNotText."""
+        """Encode the pending rows, unless a type is unknown. Raises ResultNotText."""
         count = self._pending_rows
         if not count or self.unknown:
             return
@@ -298,7 +300,7 @@ class Collector:
             self._encode_each(encoder, values, count)
 
     def _encode_each(self, encoder: RowEncoder, values: Sequence[Values], count: int) -> None:
-        """Encode row by row up to the one that exceeds what is left."""
+        """Encode row by row, up to the row that does not fit."""
         try:
             for row in range(count):
                 one = [column[row : row + 1] for column in values]

@@ -1,8 +1,8 @@
 """The transaction of a request with an ``Idempotency-Key``.
 
-The key is inserted first and its record last, in the transaction of the request itself: after a
-crash at any moment both are there or neither. Of two requests with one key, the second waits for
-the first one's transaction to end.
+The key is inserted first and its record is written last, both in the request's own transaction, so
+that after a crash both exist or neither. A second request with the same key waits for the end of
+the first one's transaction.
 """
 
 import time
@@ -22,19 +22,20 @@ from sqlgateway.execution.sqlstates import ErrorPosition
 from sqlgateway.idempotency import table
 from sqlgateway.idempotency.records import Key
 
-# Long enough for usual statements; the caller is to try again later, not to hold a slot.
+# Long enough for usual statements. For longer ones the client should retry, not hold a slot.
 WAIT_MS: Final = 2_000
 LOCKED: Final = "55P03"
 HOUR_S: Final = 3600
-# Of all keys, by the first byte of their digests, those whose requests also clean up.
+# A request deletes old records if the first byte of its key's digest is below this: one in 16.
 CLEANING: Final = 16
 
 
 class KeyedBoundary:
     """A transaction that commits with the record of its answer.
 
-    render: returns the answer once all statements have run. answer: set when the transaction has
-    committed, or when it was found. is_replayed: it was found, and no statement ran.
+    render: returns the answer after all statements have run.
+    answer: set after the commit, or when a stored answer was found.
+    is_replayed: a stored answer was found, and no statement ran.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class KeyedBoundary:
     def open(self, session: TenantConnection) -> None:
         """Begin and claim the key.
 
-        Raises AlreadyAnswered if its record is there, IdempotencyKeyReused, IdempotencyKeyInUse.
+        Raises AlreadyAnswered if it has a record, IdempotencyKeyReused, IdempotencyKeyInUse.
         """
         failure, is_new = self._claim(session)
         if failure is not None and sqlstates.sqlstate_of(failure) in table.MISSING:
@@ -75,7 +76,10 @@ class KeyedBoundary:
         return failure, is_new
 
     def _look_up(self, session: TenantConnection) -> None:
-        """Return if the key's record is absent, old or not authentic: the request runs anew."""
+        """Look for a stored answer; return if the record is missing, too old or not authentic.
+
+        Raises AlreadyAnswered, IdempotencyKeyReused, IdempotencyKeyInUse.
+        """
         result = session.run(table.select(self._digest))
         if result.status in FAILURES:
             raise self._failed(result)
@@ -101,7 +105,7 @@ class KeyedBoundary:
     def close(self, session: TenantConnection, *, was_cancelled_early: bool) -> None:
         """Write the record and commit.
 
-        Raises ResultTooWide if the answer is too long to be kept; everything is then rolled back.
+        Raises ResultTooWide, after a rollback, if the answer is too long to be stored.
         """
         if was_cancelled_early or session.status == pq.TransactionStatus.INERROR:
             session.run(b"ROLLBACK")
@@ -138,7 +142,7 @@ class KeyedBoundary:
 
 
 def _bytes(value: bytes | None) -> bytes:
-    """Return the bytes of a bytea in PostgreSQL's hexadecimal text, nothing for another form."""
+    """Return the bytes of a bytea in hexadecimal format; no bytes if it has another format."""
     try:
         return bytes.fromhex((value or b"").decode().removeprefix("\\x"))
     except ValueError:

@@ -1,9 +1,9 @@
-"""What is kept of a request with an ``Idempotency-Key``, in the tenant's own database.
+"""Records of requests with an ``Idempotency-Key``, in the tenant's own database.
 
-The tenant's roles can read and write the table, so a record is encrypted, authenticated, and bound
-to its organization, environment, user and key: only the gateway can make or read one, and one that
-was moved or altered counts as absent. A role that deletes a row can have a request run again, which
-is no more than it could do by sending the request without a key.
+The tenant's roles can read and write the table. So a record is encrypted, authenticated, and bound
+to its organization, environment, user and key: only the gateway can create or read records, and a
+record that was moved or altered is ignored. A tenant that deletes a row can repeat a request, but
+it could also send the request without a key.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key of one caller. body_hash: of the request that it came with."""
+    """A key of a caller. body_hash: the hash of the request's body."""
 
     caller: Caller
     text: str
@@ -33,9 +33,9 @@ class Key:
 
     @classmethod
     def of(cls, caller: Caller, text: str, body: dict[str, Any]) -> Self:
-        """Return the key of a request; bodies that differ in blanks or order are the same.
+        """Return the key of a request; whitespace and order in its body do not matter.
 
-        Raises InvalidRequest if it is no key.
+        Raises InvalidRequest if the key has invalid characters.
         """
         if KEY.fullmatch(text) is None:
             message = "1 to 255 visible ASCII characters."
@@ -45,7 +45,7 @@ class Key:
 
     @property
     def bound_to(self) -> bytes:
-        """What a record belongs to, as bytes that no other combination has."""
+        """Bytes that identify organization, environment, user and key."""
         scope, user = self.caller.scope, str(self.caller.user_id or "development token")
         return orjson.dumps([scope.organization_id, scope.environment_pk, user, self.text])
 
@@ -61,7 +61,7 @@ class Key:
         return crypto.seal(data, purpose=PURPOSE, associated=self.bound_to)
 
     def unseal(self, record: bytes) -> "StoredAnswer | None":
-        """Return what a record holds, None if it is not authentic."""
+        """Return the content of a record, None if it is not authentic."""
         try:
             data = crypto.unseal(record, purpose=PURPOSE, associated=self.bound_to)
         except crypto.NotAuthentic:
@@ -74,7 +74,11 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """A record's content. at: Unix seconds. is_same_request: its role and body are the key's."""
+    """The content of a record.
+
+    at: when it was written, in Unix seconds.
+    is_same_request: True if role and body are those of the present request.
+    """
 
     answer: bytes
     at: float

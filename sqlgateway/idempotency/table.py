@@ -1,7 +1,7 @@
-"""The table of records in a tenant's database, made by the administrator at its first use.
+"""The table of records in a tenant's database, which the administrator creates at the first use.
 
-Its schema belongs to the platform, so that no tenant role can change or drop the table. Admins and
-operators may write rows; a reader may not, or it could fill the disk.
+Its schema belongs to the platform, so that the tenant cannot change or drop the table. Admins and
+operators may write rows. Readers may not, because they could fill the disk.
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ CREATE: Final = sql.SQL(
     GRANT SELECT, INSERT, UPDATE, DELETE ON zonal.idempotency TO {admin}, {operator};
     """
 )
-# Two requests may be the first ones at the same time.
+# Serializes requests that create the table concurrently.
 LOCK: Final = "SELECT pg_catalog.pg_advisory_xact_lock(7305808869229538)"
 # SQLSTATEs of a missing table or schema, and of missing privileges after a restore.
 MISSING: Final = frozenset({"42P01", "3F000", "42501"})
@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 
 def create(login: Login) -> None:
-    """Make the schema and the table, or what is missing of them and their privileges.
+    """Create the schema, the table and their privileges, if they are missing.
 
     Raises EngineUnavailable.
     """
@@ -56,7 +56,7 @@ def create(login: Login) -> None:
 
 
 def literal(digest: bytes) -> bytes:
-    """Return a key as a constant, which no setting of the session reads in another way."""
+    """Return a key as a constant that does not depend on settings of the session."""
     return b"pg_catalog.decode('%b', 'hex')" % digest.hex().encode()
 
 
@@ -73,7 +73,7 @@ def claim(digest: bytes, begin: bytes, *, wait_ms: int) -> bytes:
 
 
 def select(digest: bytes) -> bytes:
-    """Return the query of a key's record, which locks it."""
+    """Return the query that reads and locks a key's record."""
     return (
         b"SELECT record FROM zonal.idempotency WHERE key OPERATOR(pg_catalog.=) %b FOR UPDATE"
         % literal(digest)

@@ -1,6 +1,9 @@
-"""Attacks on the isolation of tenants, as data, and their run against a cluster.
+"""Attacks on the isolation of tenants, as data.
 
-attacks/: one TOML file for each subject. attacks.py reads them. check.py runs the harmless ones
-against a cluster in production (``manage.py checkisolation``); the tests run all of them through
-``POST /v1/sql``.
+attacks/: a TOML file for each subject.
+attacks.py: reads the files.
+check.py: runs the harmless attacks against a cluster (``manage.py checkisolation``).
+fixtures.py: the objects in the databases that are attacked.
+
+The tests run all attacks through ``POST /v1/sql``.
 """

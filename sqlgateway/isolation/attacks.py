@@ -1,13 +1,13 @@
-"""Attacks as data: what a tenant of some role sends, and what must come back.
+"""Attacks as data: the requests of a tenant, and the expected outcomes.
 
 A file of attacks/ holds groups (one statement or two for each row) and sequences (any steps):
 
     [[group]]
     reason = "..."            # why it must not work
-    role = "admin"            # who sends it: admin, operator or reader
-    expect = "42501"          # for rows that name nothing else
+    role = "admin"            # the sender: admin, operator or reader
+    expect = "42501"          # the outcome of rows without one
     is_harmless = true        # the default: it may run on a server in production
-    also_reader = false       # the same again as a reader, which must be refused in any way
+    also_reader = false       # run it as a reader as well, which must be refused with any error
     prefix, suffix, options   # around each first statement; members of its request
     fresh = false             # the second statement of a row runs on a new session
     statements = [
@@ -21,8 +21,8 @@ A file of attacks/ holds groups (one statement or two for each row) and sequence
     name, role, reason, is_harmless, options
     steps = [{ sql, expect, as, tenant, params, fresh }]
 
-Outcomes: ``ok``; SQLSTATEs or problem codes, any of several; ``= text`` for the only value of the
-answer; a list for alternatives. ``refused`` is any error that is the statement's own fault.
+Outcomes: ``ok``; one of several SQLSTATEs or problem codes; ``= text`` for the only value of the
+answer; a list of alternatives. ``refused`` is any error that is the statement's own fault.
 """
 
 import tomllib
@@ -36,7 +36,7 @@ from platform_site.lib.permissions import Role
 FOLDER: Final = Path(__file__).with_name("attacks")
 VALUE: Final = "= "
 REFUSED: Final = "refused"
-# Around a reader's statement: it may leave its read-only transactions.
+# Before a reader's statement: a reader can turn its read-only transactions off.
 AS_READER: Final = "SET default_transaction_read_only = off; "
 
 
@@ -44,8 +44,10 @@ AS_READER: Final = "SET default_transaction_read_only = off; "
 class Step:
     """One request.
 
-    expect: outcomes, one of which must occur. of_other: sent by the other tenant. is_fresh: on a
-    new session. options: further members of the request, such as ``params``.
+    expect: outcomes, one of which must occur.
+    of_other: the other tenant sends it.
+    is_fresh: it runs on a new session.
+    options: more members of the request, such as ``params``.
     """
 
     role: Role
@@ -70,7 +72,11 @@ class Attack:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came back: ``ok``, or a SQLSTATE and a problem code; the only value as text."""
+    """The outcome of a request.
+
+    outcomes: ``ok``, or an SQLSTATE and a problem code.
+    value: the only value of the answer, as text.
+    """
 
     outcomes: frozenset[str]
     value: str | None = None
@@ -98,7 +104,7 @@ def load(subject: str) -> list[Attack]:
 
 
 def filled(text: str, names: Mapping[str, str]) -> str:
-    """Return a text with the names of databases and roles in place of ``<own_db>`` and others."""
+    """Replace placeholders such as ``<own_db>`` by names of databases and roles."""
     for name, value in names.items():
         text = text.replace(f"<{name}>", value)
     return text

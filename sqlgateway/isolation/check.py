@@ -1,7 +1,7 @@
-"""Run the harmless attacks against a server in production, in two databases made for it.
+"""Run the harmless attacks against a server, in two databases that are created for this.
 
-The attacks are sent as tenants send them, by the tenants' own roles, but without HTTP: this checks
-the server and the hardening. Nothing of a real tenant is read or changed.
+The attacks run as roles of tenants, but are not sent by HTTP: this checks the server and the
+hardening. Databases of real tenants are neither read nor changed.
 """
 
 import time
@@ -29,8 +29,8 @@ from sqlgateway.provisioning import stock, tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
 from sqlgateway.provisioning.placements import Login, Placement, placement_of
 
-# The comment of a database made here: a later run drops what a crashed one left. Its lock lets only
-# one run at a time on a server.
+# The comment of the databases, by which a later run finds and drops those of a crashed run. It also
+# names the lock, which allows only one run at a time on a server.
 MARK = "zonal isolation check"
 LOCK: Final = "SELECT pg_try_advisory_lock(hashtext(%s))"
 LEFT: Final = """
@@ -43,7 +43,7 @@ ROLES: Final[tuple[Role, ...]] = ("admin", "operator", "reader")
 # libpq's text of a boolean, as the attacks write it.
 BOOLEANS: Final = {"t": "True", "f": "False"}
 BOOL_OID: Final = 16
-# Classes of SQLSTATEs that are no refusal: lost connections, resources, the server's own errors.
+# Classes of SQLSTATEs that are not a refusal: lost connections, resources, errors of the server.
 FAULTS: Final = ("08", "53", "57", "58", "XX")
 
 log = structlog.get_logger(__name__)
@@ -51,7 +51,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome of a check. findings: one object for each unexpected outcome."""
+    """The result of a check. findings: an object for each unexpected outcome."""
 
     cluster: str
     attacks: int
@@ -69,9 +69,9 @@ class Report:
 
 
 def check(cluster: Cluster) -> Report:
-    """Run all harmless attacks on a cluster, in two databases that are dropped in the end.
+    """Run all harmless attacks on a cluster, in two databases that are dropped afterwards.
 
-    Raises CommandRefused (another run is at work), EngineUnavailable.
+    Raises CommandRefused (another check is running), EngineUnavailable.
     """
     started = time.monotonic()
     attacks = [one for subject in subjects() for one in load(subject) if one.is_harmless]
@@ -84,7 +84,7 @@ def check(cluster: Cluster) -> Report:
 
 
 class Tenants:
-    """Two tenants of a server, made for the check and known to nothing else."""
+    """Two tenants of a server, which exist only for the check."""
 
     def __init__(self, own: Database, other: Database) -> None:
         self._names = names_of(own, other)
@@ -92,7 +92,7 @@ class Tenants:
         self._before: list[str | None] = []
 
     def prepare(self) -> None:
-        """Create what the attacks are about."""
+        """Create the objects that are attacked."""
         for placement in (self._own, self._other):
             _send(placement, Step("admin", SETUP, ("ok",)), SETUP)
         self._before = self._state()
@@ -132,7 +132,7 @@ def _two_databases(cluster: Cluster) -> Iterator[tuple[Database, Database]]:
         if row is None or not row[0]:
             raise CommandRefused("check_running", f"Another check of {cluster.name} is running.")
         _drop_left(connection)
-        # Without rows: no other process takes them for prepared ones.
+        # The rows are not saved, so that no other process uses the databases.
         own, other = stock.new_row(cluster), stock.new_row(cluster)
         try:
             for database in (own, other):
@@ -146,7 +146,7 @@ def _two_databases(cluster: Cluster) -> Iterator[tuple[Database, Database]]:
 
 
 def mark(connection: psycopg.Connection, database: Database) -> None:
-    """Let a later check drop a database and its roles, should this one crash."""
+    """Mark a database, so that a later check can drop it and its roles if this one crashes."""
     roles = " ".join(database.roles.values())
     connection.execute(
         sql.SQL("COMMENT ON DATABASE {} IS {}").format(
@@ -183,9 +183,9 @@ def _send(placement: Placement, step: Step, text: str) -> Result:
 
 
 def _checkout(login: Login) -> TenantConnection:
-    """Return a connection; behind a pooler a role that kept itself out is restored first.
+    """Return a connection; behind a pooler restore a role that has locked itself out.
 
-    As the gateway does for environments. Without a pooler nothing that a role keeps can do that.
+    The gateway does the same. Without a pooler, a role's settings cannot prevent its logins.
     Raises LoginRefused, EngineUnavailable.
     """
     try:

@@ -1,19 +1,19 @@
-"""The databases that attacks run in: two tenants with the same few objects."""
+"""The objects in the databases of the two tenants that attacks run in."""
 
 from typing import Final
 
 from sqlgateway.models import Database
 from sqlgateway.provisioning.tenant_databases import TEMPLATE
 
-# Run by each tenant's admin once.
+# Each tenant's admin runs this once.
 SETUP: Final = (
     "CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE SEQUENCE s;"
     "CREATE MATERIALIZED VIEW v AS SELECT 1 AS one; CREATE VIEW seen AS SELECT * FROM t"
 )
-# Run before each attack: a schema for what it makes.
+# The admin runs this before each attack: an empty schema for the attack's objects.
 RESET: Final = "DROP SCHEMA IF EXISTS evil CASCADE; CREATE SCHEMA evil"
-# Rows, privileges and settings as one value, for each role before and after an attack. The settings
-# of extensions depend on what a session has loaded.
+# Rows, privileges and settings as one value, which each role reads before and after an attack.
+# Without settings of extensions, which depend on the libraries that a session has loaded.
 STATE: Final = """
 SELECT concat_ws(' ', (SELECT string_agg(id::text, ',') FROM public.t),
     has_table_privilege('public.t', 'INSERT'), has_table_privilege('public.t', 'TRUNCATE'),

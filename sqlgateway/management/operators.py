@@ -1,4 +1,4 @@
-"""What the commands about an environment's database share."""
+"""Arguments that the commands about an environment's database share."""
 
 from argparse import ArgumentParser
 from collections.abc import Mapping
@@ -12,16 +12,16 @@ from sqlgateway.provisioning.provisioning import database_for
 
 
 def add_environment(parser: ArgumentParser) -> None:
-    """Take an organization and one of its environments."""
+    """Add arguments for an organization and one of its environments."""
     parser.add_argument("organization", type=int, help="The organization's id.")
     parser.add_argument("environment", help="The environment's id, as live.")
 
 
 def database_of(options: Mapping[str, Any], *, is_made: bool = False) -> Database:
-    """Return the row of the environment that the options name.
+    """Return the row of the database of the environment in the options.
 
-    is_made: make a database if it has none yet.
-    Raises EnvironmentNotFound, EngineUnavailable; CommandRefused if it has none.
+    is_made: create the database if there is none.
+    Raises EnvironmentNotFound, EngineUnavailable; CommandRefused if there is none.
     """
     environment = environments.find(options["organization"], options["environment"])
     if is_made:

@@ -14,14 +14,15 @@ from platform_site.lib.scoping import TenantModel
 class Cluster(models.Model):
     """A PostgreSQL server that holds tenants' databases.
 
-    url_secret: the administrative URL, encrypted. capacity: how many databases may be placed on it.
-    flags: what the server can (clusters.py). system_identifier: PostgreSQL's own number of the
-    server, so that one server is never taken for two. private_paths: folders of the server, cut out
-    of its messages.
+    url_secret: the administrator's URL, encrypted.
+    capacity: the number of databases that may be placed on it.
+    flags: the server's capabilities (clusters.py).
+    system_identifier: PostgreSQL's own number of the server, so that a server is not added twice.
+    private_paths: folders of the server, which are removed from its messages.
     """
 
     class State(models.TextChoices):
-        """OPEN clusters get new databases, DRAINING ones lose theirs, CLOSED ones have none."""
+        """OPEN clusters get new databases; DRAINING ones do not; CLOSED ones have no databases."""
 
         OPEN = "open"
         DRAINING = "draining"
@@ -43,7 +44,7 @@ class Cluster(models.Model):
 
     @property
     def url(self) -> str:
-        """The administrative URL, decrypted."""
+        """The administrator's URL, decrypted."""
         return crypto.decrypt(self.url_secret)
 
     @url.setter
@@ -66,10 +67,16 @@ class Database(TenantModel):
     """
 
     class State(models.TextChoices):
-        """States of a database. One in PREPARING never held data and can be created again.
+        """States of a database.
 
-        MOVING: no one may log in until it is in its new place. COPYING: a clone that is being
-        filled; FAILED: one that could not be.
+        PREPARING: being created; it has no data, and can be created again.
+        STOCK: ready, without an environment.
+        ACTIVE: in use by an environment.
+        MOVING: being moved or replaced; logins are forbidden until this has ended.
+        COPYING: a clone that is being filled.
+        FAILED: a clone that could not be filled.
+        SUSPENDED: the environment was deleted; logins are forbidden.
+        DROPPED: being dropped.
         """
 
         PREPARING = "preparing"
@@ -121,7 +128,7 @@ class Database(TenantModel):
     is_over_quota = models.BooleanField(default=False)
 
     class Meta(TenantModel.Meta):
-        """The stock is found by state."""
+        """An index of databases without an environment; both owners are set, or neither."""
 
         indexes: ClassVar[list[Any]] = [
             models.Index("id", condition=models.Q(environment=None), name="sqlgateway_unclaimed")
@@ -135,13 +142,13 @@ class Database(TenantModel):
         ]
 
     def __str__(self) -> str:
-        """Return the row's number: the real name is opaque."""
+        """Return the row's number, because the database's name is random."""
         return f"database {self.pk}"
 
     def hand_over(self, organization_id: int, environment_pk: int) -> None:
         """Assign the row to an environment, in the caller's transaction.
 
-        Raises IntegrityError when the environment has a database already.
+        Raises IntegrityError if the environment already has a database.
         """
         self.organization_id = organization_id
         self.environment_id = environment_pk
@@ -151,7 +158,7 @@ class Database(TenantModel):
 
     @property
     def roles(self) -> dict[Role, str]:
-        """The three role names."""
+        """The names of the three roles."""
         return {
             "admin": self.admin_role,
             "operator": self.operator_role,
@@ -170,9 +177,9 @@ class Database(TenantModel):
 
 
 class RetiredDatabase(TenantModel):
-    """A database that its environment has left, kept until drop_after.
+    """A database that its environment no longer uses, kept until drop_after.
 
-    roles: to be dropped with it; none where the environment still uses them.
+    roles: the roles to drop with it; empty if the environment still uses them on this cluster.
     """
 
     organization = models.ForeignKey(
@@ -188,5 +195,5 @@ class RetiredDatabase(TenantModel):
     drop_after = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:
-        """Return the row's number: the real name is opaque."""
+        """Return the row's number, because the database's name is random."""
         return f"retired database {self.pk}"

@@ -1,4 +1,4 @@
-"""What organizations may use, and what they have used."""
+"""Limits of organizations, and their usage."""
 
 from django.db import models
 
@@ -6,10 +6,12 @@ from platform_site.lib.scoping import TenantModel
 
 
 class OrganizationQuota(TenantModel):
-    """An organization's own limits; null is the setting's.
+    """An organization's own limits; null selects the setting's value.
 
-    disk_bytes: of each environment's database. statements: running at once, in each web process.
-    The others are of one request (provisioning/limits), whatever it asks for.
+    disk_bytes: the size of each environment's database.
+    environments: the number of environments.
+    statements: the requests that run concurrently in each web process.
+    The others are limits of one request (provisioning/limits/organization_limits.py).
     """
 
     organization = models.OneToOneField(
@@ -25,14 +27,15 @@ class OrganizationQuota(TenantModel):
     import_bytes = models.PositiveBigIntegerField(null=True, blank=True)
 
     def __str__(self) -> str:
-        """Return whose it is."""
+        """Return a label with the organization's id."""
         return f"quota of organization {self.organization_id}"
 
 
 class SqlUsage(models.Model):
-    """What one process counted of one environment in one hour, until billing takes it.
+    """Usage of one environment in one hour, counted by one process, until billing takes it.
 
-    Not scoped: billing records outlive environments. batch: of one write, so that it counts once.
+    Not scoped, because billing records outlive environments.
+    batch: the id of the write, so that a repeated write is not counted twice.
     """
 
     batch = models.UUIDField()
@@ -57,7 +60,7 @@ class SqlUsage(models.Model):
 
 
 class SqlStorageDay(models.Model):
-    """A day whose storage was added."""
+    """A day for which the storage was added to the usage."""
 
     day = models.DateField(primary_key=True)
 

@@ -1,4 +1,4 @@
-"""What clients run: transactions that stay open, the history, and saved queries."""
+"""Rows about requests: interactive transactions, history, running requests, saved queries."""
 
 from typing import Any, ClassVar
 
@@ -12,13 +12,15 @@ from platform_site.lib.scoping import TenantModel
 class InteractiveTransaction(TenantModel):
     """A transaction that stays open over several requests, and the process that owns it.
 
-    caller_role: the caller's own; role: the one that is connected (a reader where asked for).
-    owner: ``host:port`` of its process. xid: its id in PostgreSQL, once it is being committed.
-    active_until: it counts as open until then.
+    caller_role: the caller's role.
+    role: the role of the connection; reader for a read-only transaction.
+    owner: ``host:port`` of the process that owns it.
+    xid: its id in PostgreSQL, set when the commit begins.
+    active_until: when it no longer counts as open.
     """
 
     class State(models.TextChoices):
-        """Only one caller can take it from OPEN to another state."""
+        """Only one caller can change the state from OPEN to another one."""
 
         OPEN = "open"
         COMMITTING = "committing"
@@ -40,7 +42,7 @@ class InteractiveTransaction(TenantModel):
     expires_at = models.DateTimeField(db_index=True)
 
     class Meta(TenantModel.Meta):
-        """Open ones are counted by organization."""
+        """An index of open transactions, which are counted by organization."""
 
         indexes: ClassVar[list[Any]] = [
             models.Index(
@@ -56,7 +58,7 @@ class InteractiveTransaction(TenantModel):
 
     @property
     def outcome(self) -> str:
-        """What became of it, as in an error's ``outcome``."""
+        """The outcome, as in an error's ``outcome``."""
         is_known = self.state in {self.State.COMMITTED, self.State.ROLLED_BACK}
         return str(self.state) if is_known else "unknown"
 
@@ -64,8 +66,9 @@ class InteractiveTransaction(TenantModel):
 class SqlRecord(TenantModel):
     """One SQL request in the history (records/history.py writes the rows, without Django).
 
-    text: without parameters' values, cut, secrets removed. outcome: ``success``, or the code of the
-    error. row_count: of the last statement, None after an error.
+    text: without parameters' values, truncated, secrets removed.
+    outcome: ``success``, or the error's code.
+    row_count: of the last statement; None after an error.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -88,7 +91,7 @@ class SqlRecord(TenantModel):
     row_count = models.BigIntegerField(null=True)
 
     class Meta(TenantModel.Meta):
-        """Read by environment, newest first; trimmed by organization."""
+        """Indexes: rows are read by environment, newest first, and trimmed by organization."""
 
         indexes: ClassVar[list[Any]] = [
             models.Index(fields=["environment", "id"], name="sqlgateway_sqlrecord_newest"),
@@ -96,15 +99,16 @@ class SqlRecord(TenantModel):
         ]
 
     def __str__(self) -> str:
-        """Return the row's id: the text is its tenant's."""
+        """Return the row's id: the text belongs to the tenant."""
         return f"SQL request {self.pk}"
 
 
 class RunningSql(TenantModel):
     """One SQL request that has run for a while (records/running_requests.py).
 
-    text: as in SqlRecord. expires_at: after that its process has died. is_cancelled: its process
-    is to cancel it.
+    text: as in SqlRecord.
+    expires_at: a process that has not renewed the row by then has died.
+    is_cancelled: a request to its process to cancel it.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -124,15 +128,15 @@ class RunningSql(TenantModel):
     is_cancelled = models.BooleanField(default=False)
 
     def __str__(self) -> str:
-        """Return the row's id: the text is its tenant's."""
+        """Return the row's id: the text belongs to the tenant."""
         return f"running SQL request {self.pk}"
 
 
 class SavedQuery(TenantModel):
     """A text that the members of an organization share (records/saved_queries.py).
 
-    version: counts the changes, so that a change of an outdated text is refused. updated_by: as in
-    the audit trail.
+    version: the number of the last change, so that a change of an outdated text is refused.
+    updated_by: as in the audit trail.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -147,12 +151,12 @@ class SavedQuery(TenantModel):
     updated_by = models.CharField(max_length=254)
 
     class Meta(TenantModel.Meta):
-        """Names differ by more than case, and find the rows of an organization."""
+        """Names are unique in an organization, ignoring case."""
 
         constraints: ClassVar[list[Any]] = [
             models.UniqueConstraint("organization", Lower("name"), name="sqlgateway_saved_name")
         ]
 
     def __str__(self) -> str:
-        """Return the row's id: the name is its tenant's."""
+        """Return the row's id: the name belongs to the tenant."""
         return f"saved query {self.pk}"

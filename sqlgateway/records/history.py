@@ -1,8 +1,9 @@
-"""The history of SQL requests: recorded in the process, written in batches behind the requests.
+"""The history of SQL requests, which a background thread writes in batches.
 
-A request adds one entry to a bounded queue; ``flush`` writes all entries with one statement. The
-queue has a share for each organization, so that one that floods it loses its own entries only. In
-the control database an organization keeps its newest ZSQL_HISTORY_ROWS rows.
+A request adds an entry to a bounded queue; ``flush`` writes all entries with one statement. The
+number of entries of each organization is limited, so that an organization with too many requests
+loses only its own entries. The control database keeps the newest ZSQL_HISTORY_ROWS rows of each
+organization.
 """
 
 import os
@@ -32,11 +33,11 @@ from sqlgateway.records.writer import WRITER
 
 MAX_ENTRIES: Final = 4000
 MAX_ENTRIES_OF_ORGANIZATION: Final = 1000
-# Rows of an organization that this process writes before it deletes the excess.
+# Rows of an organization that this process writes before it deletes those above the limit.
 TRIM_EVERY: Final = 500
 
-# An environment that has been deleted since has no history.
-# One parameter: psycopg would quote each value of thirteen arrays for itself.
+# Without rows of environments that have been deleted. One JSON parameter is faster than thirteen
+# arrays, of which psycopg would quote each value.
 INSERT: Final = """
 INSERT INTO sqlgateway_sqlrecord (id, organization_id, environment_id, user_id, actor, role,
     request_id, at, text, statements, elapsed_ms, outcome, sqlstate, row_count)
@@ -54,9 +55,11 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Entry:
-    """One request. outcome: ``success`` or the error's code; row_count: of the last statement.
+    """One request.
 
-    size_bytes: of the result, as the answer counts it; for the metrics only.
+    outcome: ``success`` or the error's code.
+    row_count: of the last statement.
+    size_bytes: the result's size, as in the answer; only for metrics.
     """
 
     caller: Caller
@@ -71,7 +74,7 @@ class Entry:
     size_bytes: int = 0
 
     def row(self) -> dict[str, Any]:
-        """Return the row as INSERT reads it; called once, off the request's path."""
+        """Return the row for INSERT. Called in the background, because it takes time."""
         caller = self.caller
         return {
             "id": uuid7(),
@@ -91,7 +94,7 @@ class Entry:
 
 
 class Recorder:
-    """The queue of entries of this process. dropped: those that found no room in it."""
+    """The queue of this process. dropped: the number of entries that did not fit."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -116,7 +119,7 @@ class Recorder:
         WRITER.wake()
 
     def flush(self) -> bool:
-        """Write what is queued and delete what is too much; False, as then nothing is left."""
+        """Write the queued entries and delete rows above the limit; False: no work remains."""
         with self._lock:
             entries, self._entries = self._entries, []
             shares, self._shares = self._shares, Counter()
@@ -145,7 +148,7 @@ WRITER.add_job(RECORDER.flush)
 
 @contextmanager
 def recorded_request(caller: Caller, request: SqlRequest, *, request_id: str) -> Iterator[Entry]:
-    """Record the request that the block runs: its time, its error.
+    """Record the request that the block runs, with its duration and error.
 
     The block sets row_count and size_bytes.
     """
@@ -164,7 +167,7 @@ def recorded_request(caller: Caller, request: SqlRequest, *, request_id: str) ->
         entry.sqlstate = str(error.extra.get("sqlstate", ""))
         raise
     except GeneratorExit:
-        # The client of a streamed result went away.
+        # The client of a streamed result disconnected.
         entry.outcome = QueryCancelled.code
         raise
     except BaseException:

@@ -1,8 +1,8 @@
 """Remove secrets from the text of statements before it is kept.
 
-Parameters' values are never kept, but a text may hold secrets itself, as in ``ALTER ROLE ...
-PASSWORD 'x'``. Where a text mentions one, all of its literals and comments are removed: which of
-them is the secret cannot be known. In doubt the text is removed as a whole.
+Parameters' values are never kept, but a text may contain secrets, as in ``ALTER ROLE ... PASSWORD
+'x'``. If a text mentions a secret, all of its literals and comments are removed, because any of
+them may be the secret. If literals cannot be found reliably, the whole text is removed.
 """
 
 import re
@@ -13,11 +13,11 @@ from sqlgateway.execution.sql_lexer import tokens
 REMOVED: Final = "'[removed]'"
 # Kinds of tokens that may hold a secret.
 HIDING: Final = frozenset({"literal", "comment"})
-# It decides where literals end.
+# A setting that changes where literals end.
 SETTING: Final = "standard_conforming_strings"
 ALL_REMOVED: Final = "[removed: the text may contain a secret]"
 
-# Words that go with a secret, and URLs with a password.
+# Words that occur with secrets, and URLs with a password.
 MENTIONS: Final = re.compile(
     r"passw|passphrase|pwd|secret|token|credential|api_?key|private_?key|crypt|hmac|bearer"
     r"|://[^\s/@]*:[^\s/@]*@",
@@ -26,7 +26,7 @@ MENTIONS: Final = re.compile(
 
 
 def redacted(text: str) -> str:
-    """Return a text, which may have been cut, without what may be a secret."""
+    """Return a text without possible secrets; the text may be truncated."""
     if MENTIONS.search(text) is None:
         return text
     if SETTING in text.lower():

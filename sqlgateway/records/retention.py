@@ -1,4 +1,4 @@
-"""How long, and how many, rows of the history are kept."""
+"""Delete rows of the history that are too old or too many."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -11,7 +11,7 @@ from django.db.models import Count, QuerySet
 
 from sqlgateway.models import SqlRecord
 
-# Rows of one statement, so that any number of them is deleted without a long lock.
+# Rows that one statement deletes, so that locks are short.
 BATCH: Final = 5000
 
 TRIM: Final = """
@@ -34,7 +34,7 @@ def trim(organization_id: int) -> int:
 
 
 def prune(*, now: datetime) -> int:
-    """Delete what is older than ZSQL_HISTORY_DAYS or too much; return the number of rows."""
+    """Delete rows older than ZSQL_HISTORY_DAYS or above the limit; return their number."""
     oldest = first_id(now - timedelta(days=settings.SQL.history_days))
     deleted = 0
     while True:

@@ -1,10 +1,9 @@
-"""SQL requests that run now, and their cancellation from any process of the platform.
+"""Running SQL requests, and their cancellation from any process of the platform.
 
-Every request is in its process's registry. One that has run for PUBLISH_AFTER_S also gets a row in
-the control database, so that fast requests cost no row; another process marks the row, and the
-owner, which looks at the rows of its running requests every quarter of a second, cancels the
-query. Only the owner can do so safely: it knows whether the connection still runs that request or
-serves the next one.
+Every request is in the registry of its process. After PUBLISH_AFTER_S it also gets a row in the
+control database; faster requests do not. To cancel a request, another process marks the row. The
+request's own process reads its rows four times a second, and cancels the query. Only this process
+can do it safely: it knows whether the connection still runs that request, or already another one.
 """
 
 import os
@@ -31,7 +30,7 @@ from sqlgateway.records.redaction import redacted
 from sqlgateway.records.writer import WRITER
 
 PUBLISH_AFTER_S: Final = 0.25
-# A row that its process has not renewed for so long was left by one that died.
+# A row that was not renewed for this long belongs to a process that died.
 EXPIRY_S: Final = 60
 RENEW_S: Final = 15
 
@@ -65,7 +64,7 @@ class RunningRequest:
         )
 
     def is_readable_by(self, caller: Caller) -> bool:
-        """True if it is the caller's own, or the caller is an admin of its environment."""
+        """True if it is the caller's own request, or the caller is an admin of its environment."""
         is_own = caller.user_id == self.caller.user_id
         return caller.scope == self.caller.scope and (is_own or caller.sees_all)
 
@@ -81,7 +80,7 @@ class Registry:
 
     @contextmanager
     def track(self, running: RunningRequest) -> Iterator[None]:
-        """Hold a request in the registry while the block runs."""
+        """Keep a request in the registry while the block runs."""
         with self._lock:
             self._running.add(running)
         WRITER.wake()
@@ -100,9 +99,9 @@ class Registry:
         return [one for one in found if one.is_readable_by(caller)]
 
     def sync(self) -> bool:
-        """Publish what has run for a while, renew it, remove what ended, cancel what is marked.
+        """Synchronize with the control database: insert, renew and delete rows; cancel requests.
 
-        True while requests run or rows are left.
+        True while requests run or rows remain.
         """
         moment = time.monotonic() - PUBLISH_AFTER_S
         with self._lock:
@@ -137,16 +136,16 @@ WRITER.add_job(REGISTRY.sync)
 
 
 def readable_by(caller: Caller) -> QuerySet[RunningSql]:
-    """Return the running requests with a row that the caller may see: see ``Running``."""
+    """Return the rows of running requests that the caller may see, as ``is_readable_by``."""
     rows: QuerySet[RunningSql] = RunningSql.scoped.within(caller.scope)
     rows = rows.filter(expires_at__gt=timezone.now())
     return rows if caller.sees_all else rows.filter(user_id=caller.user_id)
 
 
 def cancel(caller: Caller, request_id: str) -> None:
-    """Cancel the running requests of this id, in whichever process they run.
+    """Cancel the running requests of this id, in any process.
 
-    Raises RequestNotRunning (404), alike for requests of others and for unknown ones.
+    Raises RequestNotRunning (404), the same for unknown requests and those of others.
     """
     if REQUEST_ID.fullmatch(request_id) is None:
         raise RequestNotRunning

@@ -1,4 +1,4 @@
-"""Saved queries: texts that the members of an organization share, in all of its environments."""
+"""Saved queries, which an organization's members share in all of its environments."""
 
 from typing import Final
 
@@ -35,7 +35,7 @@ def save(request: PlatformRequest, principal: Principal, *, name: str, text: str
         organization_id=organization_id, name=name, text=text, updated_by=principal.audit_name
     )
     with transaction.atomic():
-        # One at a time in each organization, or many at once would exceed the number.
+        # The lock serializes the requests of an organization, so that the count is right.
         Organization.objects.select_for_update().only("pk").get(pk=organization_id)
         if of_organization(organization_id).count() >= MAX_SAVED:
             raise TooManySavedQueries(f"It may have {MAX_SAVED}. Delete one first.")
@@ -51,9 +51,9 @@ def save(request: PlatformRequest, principal: Principal, *, name: str, text: str
 def change(
     request: PlatformRequest, principal: Principal, saved: SavedQuery, *, version: int, **to: str
 ) -> SavedQuery:
-    """Change the ``name`` or the ``text`` of the version that the caller has seen.
+    """Change the ``name`` or the ``text``, if ``version`` is the present version.
 
-    Raises SavedQueryNotFound (404: deleted meanwhile), SavedQueryTaken, SavedQueryChanged (409).
+    Raises SavedQueryNotFound (404) if it was deleted, SavedQueryTaken, SavedQueryChanged (409).
     """
     rows = of_organization(principal.organization_id)
     with transaction.atomic():

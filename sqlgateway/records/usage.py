@@ -1,7 +1,7 @@
-"""What SQL costs by environment and hour: counted in the process, written every few seconds.
+"""Usage of SQL by environment and hour, counted in the process and written every few seconds.
 
-A process that is killed loses what it counted since the last write. A batch has an id: one whose
-commit was not confirmed is written again without counting twice.
+A process that is killed loses its counts since the last write. Batches have an id: if a commit was
+not confirmed, the batch is written again, and is not counted twice.
 """
 
 import os
@@ -39,7 +39,7 @@ INSERT INTO sqlgateway_sqlusage (batch, organization_id, environment_pk, hour, s
 SELECT gen_random_uuid(), organization_id, environment_id, %s, size_bytes * %s
 FROM sqlgateway_database WHERE environment_id IS NOT NULL AND size_bytes > 0
 """
-# Rows are read and deleted at once, in the transaction that stores what they say.
+# Rows are read and deleted in the caller's transaction, which stores the sums.
 TAKE: Final = """
 WITH taken AS (DELETE FROM sqlgateway_sqlusage WHERE hour < %s RETURNING *)
 SELECT organization_id, environment_pk, hour, sum(statements)::bigint AS statements,
@@ -51,7 +51,7 @@ FROM taken GROUP BY 1, 2, 3 ORDER BY 3, 1, 2
 
 @dataclass(slots=True)
 class Counts:
-    """What one environment used in one hour, as far as it is not written. seconds: of the clock."""
+    """Usage of one environment in one hour that has not been written. seconds: wall time."""
 
     organization_id: int
     statements: int = 0
@@ -72,7 +72,7 @@ class UsageMeter:
     def add(
         self, scope: Scope, *, statements: int = 0, seconds: float = 0.0, bytes_out: int = 0
     ) -> None:
-        """Count a request, or bytes of its answer."""
+        """Count requests, or bytes of answers."""
         name = (scope.environment_pk, int(time.time()) // 3600)
         with self._lock:
             if not self._open:
@@ -86,7 +86,7 @@ class UsageMeter:
         WRITER.wake()
 
     def flush(self) -> bool:
-        """Write the counts once they are five seconds old; True while there are some."""
+        """Write the counts when they are FLUSH_S old; True while there are unwritten ones."""
         with self._lock:
             is_due = WRITER.is_closing or time.monotonic() - self._begun_at >= FLUSH_S
             if not self._unwritten and self._open and is_due:
@@ -99,13 +99,14 @@ class UsageMeter:
 
 
 def take(*, now: datetime, is_complete: bool = False) -> list[dict[str, Any]]:
-    """Return what was used and not taken before, by environment and hour.
+    """Return the usage that was not taken before, by environment and hour, and delete its rows.
 
-    is_complete: of the running hour, too. The caller stores it in the same transaction. The bytes
-    stored at the first call of a day count for the whole day.
+    The caller stores it in the same transaction. The size of databases at the first call of a day
+    counts for the whole day.
+    is_complete: include the current hour.
     """
     hour = now.replace(minute=0, second=0, microsecond=0)
-    # Processes write the end of an hour some seconds after it.
+    # Processes write the last counts of an hour some seconds after its end.
     before = (
         now + HOUR
         if is_complete

@@ -1,4 +1,4 @@
-"""One thread for each process that writes records behind the requests' backs."""
+"""A background thread that writes records, so that requests do not wait for it."""
 
 import atexit
 import os
@@ -12,14 +12,14 @@ from django.db import close_old_connections, connections
 TICK_S: Final = 0.25
 CLOSE_S: Final = 3.0
 
-# Returns True while there is something left to look after.
+# Returns True while there is work left.
 Job = Callable[[], bool]
 
 log = structlog.get_logger(__name__)
 
 
 class BackgroundWriter:
-    """Runs its jobs every quarter of a second while any of them has work, else sleeps.
+    """Runs jobs every TICK_S while any of them has work.
 
     is_enabled: False in tests, which call the jobs themselves.
     """
@@ -37,7 +37,7 @@ class BackgroundWriter:
         self._jobs.append(job)
 
     def wake(self) -> None:
-        """Have the jobs run soon; cheap enough for each request."""
+        """Make the jobs run soon; cheap enough to be called for each request."""
         if self._has_work.is_set() or not self.is_enabled:
             return
         self._has_work.set()
@@ -60,9 +60,9 @@ class BackgroundWriter:
             self._thread = None
 
     def after_fork(self) -> None:
-        """Begin anew in a child: threads and their locks stay with the parent."""
+        """Reset in a child process: threads and their locks stay with the parent."""
         jobs, is_enabled = self._jobs, self.is_enabled
-        self.__init__()  # type: ignore[misc]  # emptied in place: others hold this object
+        self.__init__()  # type: ignore[misc]  # in place: other modules refer to this object
         self._jobs, self.is_enabled = jobs, is_enabled
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""What an environment's database holds, in numbers (settings.ENVIRONMENT_CONTENTS)."""
+"""Number of tables and size of an environment's database (settings.ENVIRONMENT_CONTENTS)."""
 
 from typing import Final
 
@@ -20,9 +20,9 @@ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
 
 
 def contents_of(scope: Scope, *, request_id: str) -> dict[str, int | None]:
-    """Return ``tables`` and ``database_bytes``; None while the database does not answer.
+    """Return ``tables`` and ``database_bytes``; ``tables`` is None if the database does not answer.
 
-    An environment that has no database yet gets none by this question.
+    Does not create a database if the environment has none.
     """
     database: Database | None = Database.scoped.within(scope).first()
     if database is None:

@@ -1,7 +1,7 @@
 """Extensions of PostgreSQL in an environment's database.
 
-They are installed as the environment's own admin role, never as a superuser inside a tenant's
-database: an extension of the list is *trusted* by the server, which then runs its script itself.
+They are installed by the environment's own admin role. A superuser is not needed in the tenant's
+database, because the extensions of the list are *trusted*: the server runs their scripts itself.
 """
 
 from typing import Any, Final
@@ -13,7 +13,7 @@ from sqlgateway.errors import ExtensionInUse, ExtensionNotFound, SqlRefused
 from sqlgateway.execution import gateway
 from sqlgateway.execution.requests import ARRAYS, SqlRequest, SqlText
 
-# None of them reaches files, other servers or the operating system.
+# These do not access files, other servers or the operating system.
 ALLOWED: Final = (
     *("btree_gin", "btree_gist", "citext", "fuzzystrmatch", "hstore", "intarray", "ltree"),
     *("pg_trgm", "pgcrypto", "tablefunc", "unaccent", "uuid-ossp", "vector"),
@@ -34,7 +34,7 @@ ORDER BY a.name
 
 
 def available(scope: Scope, *, request_id: str) -> list[dict[str, Any]]:
-    """Return the extensions that may be installed, with the installed ones marked, by name."""
+    """Return the extensions that can be installed, by name, and whether they are installed."""
     names = f"{{{','.join(ALLOWED)}}}"
     request = SqlRequest((SqlText(AVAILABLE, [names.encode()], ARRAYS),))
     rows = gateway.rows(scope, "admin", request, request_id=request_id)
@@ -53,9 +53,9 @@ def install(scope: Scope, name: str, *, request_id: str) -> dict[str, Any]:
 
 
 def remove(scope: Scope, name: str, *, request_id: str) -> None:
-    """Remove an installed extension on which nothing depends.
+    """Remove an installed extension.
 
-    Raises ExtensionNotFound, also if it is not installed, and ExtensionInUse.
+    Raises ExtensionNotFound, also if it is not installed; ExtensionInUse if objects depend on it.
     """
     if not _find(scope, name, request_id)["is_installed"]:
         raise ExtensionNotFound

@@ -1,14 +1,14 @@
-"""What a database holds, asked of PostgreSQL's catalogues as the caller's own role.
+"""Queries of PostgreSQL's catalogues about the contents of a database, run as the caller's role.
 
-Each query returns one JSON object a row. ``$1`` is a schema's name, or null for all of them. The
-caller may see only what its privileges reach, and nothing of the platform's: owners, roles and
-system schemas are left out, and so is what belongs to an extension.
+Each query returns one JSON object in a row. ``$1`` is a schema's name, or null for all schemas. The
+results contain only objects on which the caller has privileges. Owners, roles, system schemas, and
+objects of extensions are left out.
 """
 
 from typing import Final
 
-# Unqualified names and operators in the queries below are PostgreSQL's own, whatever the tenant
-# has created under the same name.
+# With this, unqualified names and operators in the queries are PostgreSQL's own, even if the tenant
+# has created others of the same name.
 SEARCH_PATH: Final = "SET LOCAL search_path TO pg_catalog, pg_temp"
 
 SCHEMAS: Final = """
@@ -19,7 +19,7 @@ WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 ORDER BY n.nspname
 """
 
-# A column counts as visible if its table's privilege, or its own, allows to read or write it.
+# A column is visible if a privilege on the table or the column permits reading or writing it.
 TABLES: Final = """
 SELECT json_build_object(
   'schema', n.nspname, 'name', c.relname,
@@ -98,7 +98,7 @@ WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 ORDER BY n.nspname, p.proname, p.oid
 """
 
-# Composite types of tables are left out: they repeat the tables.
+# Without the composite types of tables.
 TYPES: Final = """
 SELECT json_build_object(
   'schema', n.nspname, 'name', t.typname,

@@ -1,4 +1,4 @@
-"""The schema of a scope's database in one value, for consoles and code generators."""
+"""Read the schema of a scope's database, for consoles and code generators."""
 
 from typing import Any, Final
 
@@ -20,10 +20,10 @@ LISTS: Final = {
 
 
 def read(scope: Scope, role: Role, *, schema: str | None, request_id: str) -> dict[str, Any]:
-    """Return what the role may see of the database, or of one of its schemas.
+    """Return the objects that the role may see in the database, or in one of its schemas.
 
-    ``truncated`` is True if the limits of rows or bytes of a request cut a list; a narrower
-    question then has the rest. All lists are of one moment.
+    All lists are from one snapshot. ``truncated`` is True if a list exceeds the limits of a
+    request; a request for a single schema may return more.
     Raises the errors of ``POST /v1/sql``.
     """
     value = None if schema is None else schema.encode()

@@ -1,4 +1,4 @@
-"""``manage.py addcluster``: one more server for tenants' databases."""
+"""``manage.py addcluster``: add a server for tenants' databases."""
 
 import sys
 from argparse import ArgumentParser
@@ -18,7 +18,7 @@ CAPACITY = 1_000
 
 
 class Command(OpsCommand):
-    """Check a server, prepare it, and let databases be placed on it."""
+    """Check and prepare a server, and allow databases to be placed on it."""
 
     help = (
         "Add a PostgreSQL server (15 to 18) for tenants' databases, or change the URL and capacity "
@@ -28,7 +28,7 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the name, the URL and the capacity."""
+        """Add arguments for the name, the URL and the capacity."""
         parser.add_argument("name", help="A name for operators: letters, digits, - and _.")
         parser.add_argument(
             "--url-file",
@@ -49,7 +49,7 @@ class Command(OpsCommand):
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Add it."""
+        """Add the cluster, and return its state and the findings of the check."""
         name = str(options["name"])
         if name == clusters.DEFAULT:
             sentence = "The cluster default follows ZSQL_CLUSTER_URL."

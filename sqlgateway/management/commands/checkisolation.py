@@ -1,4 +1,4 @@
-"""``manage.py checkisolation``: attack the servers of tenants' databases, without harm."""
+"""``manage.py checkisolation``: run harmless attacks against the servers of tenants' databases."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,7 +11,7 @@ from sqlgateway.provisioning import cluster_registry, clusters
 
 
 class Command(OpsCommand):
-    """Attack every cluster as a tenant would, in databases made for it."""
+    """Attack every cluster as a tenant would, in databases created for this."""
 
     help = (
         "Attack the servers of tenants' databases as a hostile tenant would, in two databases that "
@@ -21,20 +21,22 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the name of one cluster."""
+        """Add an argument for the name of a cluster."""
         parser.add_argument("cluster", nargs="?", help="Its name; all if it is missing.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Check them."""
+        """Check the clusters; fail if an attack has an unexpected outcome."""
         clusters.default()
         name = options["cluster"]
         chosen = [cluster_registry.find(name)] if name else list(Cluster.objects.order_by("id"))
         reports = [report for cluster in chosen if (report := _report(cluster)) is not None]
         facts = {"clusters": [report.as_json() for report in reports]}
-        away = sorted({cluster.name for cluster in chosen} - {one.cluster for one in reports})
-        text = "\n".join([*map(_text, reports), *(f"{name}: does not answer." for name in away)])
-        if away or any(report.findings for report in reports):
-            raise CommandRefused("isolation_not_confirmed", text, **facts, unchecked=away)
+        unchecked = sorted({cluster.name for cluster in chosen} - {one.cluster for one in reports})
+        text = "\n".join(
+            [*map(_text, reports), *(f"{name}: does not answer." for name in unchecked)]
+        )
+        if unchecked or any(report.findings for report in reports):
+            raise CommandRefused("isolation_not_confirmed", text, **facts, unchecked=unchecked)
         return Outcome(facts, text)
 
 

@@ -1,4 +1,4 @@
-"""``manage.py draincluster``: take a server out of use."""
+"""``manage.py draincluster``: stop using a server."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,7 +11,7 @@ from sqlgateway.provisioning.database_copy import moves
 
 
 class Command(OpsCommand):
-    """Place no more databases on a cluster."""
+    """Stop placing databases on a cluster, and move its databases if requested."""
 
     help = (
         "Place no more databases on a cluster and drop those in stock there. Environments stay "
@@ -21,7 +21,7 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the name."""
+        """Add arguments for the name of the cluster, and for what happens to its databases."""
         parser.add_argument("name", help="The cluster's name.")
         parser.add_argument(
             "--move", action="store_true", help="Move its environments to the other clusters."
@@ -31,7 +31,7 @@ class Command(OpsCommand):
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Drain it."""
+        """Drain the cluster, and return the databases that remain, were moved, or failed."""
         cluster = cluster_registry.find(options["name"])
         if options["dry_run"]:
             return _preview(cluster, is_moving=options["move"])
@@ -51,7 +51,7 @@ class Command(OpsCommand):
 
 
 def _preview(cluster: Cluster, *, is_moving: bool) -> Outcome:
-    """Return what is on a cluster; moved is what would be, to where there is room at that time."""
+    """Return the databases on a cluster. ``moved`` lists those that would be moved."""
     kept = Database.unscoped.filter(cluster=cluster)  # unscoped: databases of all tenants
     active = kept.filter(state=Database.State.ACTIVE).select_related("environment").order_by("id")
     named = [_named(each) for each in active] if is_moving else []
@@ -75,7 +75,7 @@ def _named(database: Database) -> dict[str, Any]:
 
 
 def _move_all(cluster: Cluster) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return what was moved, and what could not be, with the reason's code."""
+    """Return the databases that were moved, and those that failed with the error's code."""
     moved, failed = [], []
     # unscoped: databases of all tenants
     rows = Database.unscoped.filter(cluster=cluster, state=Database.State.ACTIVE)

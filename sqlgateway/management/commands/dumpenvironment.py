@@ -1,4 +1,4 @@
-"""``manage.py dumpenvironment``: an environment's data to a file."""
+"""``manage.py dumpenvironment``: write an environment's data to a file."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -21,12 +21,12 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the environment and the file."""
+        """Add arguments for the environment and the file."""
         add_environment(parser)
         parser.add_argument("file", help="The file to make.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Dump it."""
+        """Write the dump, record it in the audit trail, and return its size."""
         database = database_of(options)
         size_bytes = restores.dump(database, Path(options["file"]).absolute())
         audit.add(

@@ -1,4 +1,4 @@
-"""``manage.py hardendatabases``: the current hardening, on every server and database."""
+"""``manage.py hardendatabases``: apply the current hardening to every database."""
 
 from argparse import ArgumentParser
 from typing import Any, Final
@@ -25,18 +25,18 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add which databases, and whether to touch them."""
+        """Add arguments for which databases to harden, and for a dry run."""
         parser.add_argument("--all", action="store_true", help="Also those up to date.")
         parser.add_argument(
             "--dry-run", action="store_true", help="Check the servers and count, harden nothing."
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Visit every cluster; one that does not answer does not stop the others."""
+        """Check and harden every cluster; continue after errors."""
         clusters.default()
         is_dry = options["dry_run"]
         done = [
-            self._visit(cluster, again=options["all"], is_dry=is_dry)
+            self._process(cluster, again=options["all"], is_dry=is_dry)
             for cluster in Cluster.objects.order_by("id")
         ]
         text = "\n".join(
@@ -46,7 +46,7 @@ class Command(OpsCommand):
         failed = [f"{each['cluster']}: {each['error']}" for each in done if each["error"]]
         return Outcome({"clusters": done, "dry_run": is_dry}, text, "\n".join(failed))
 
-    def _visit(self, cluster: Cluster, *, again: bool, is_dry: bool) -> dict[str, Any]:
+    def _process(self, cluster: Cluster, *, again: bool, is_dry: bool) -> dict[str, Any]:
         found: dict[str, Any] = {
             "cluster": cluster.name,
             "complaints": [],
@@ -71,9 +71,9 @@ class Command(OpsCommand):
 
 
 def _harden(address: clusters.Address, pk: int) -> bool:
-    """Harden a database; False if it is not here, or not in use, any more.
+    """Harden a database; False if it is no longer on this cluster, or no longer in use.
 
-    The row is locked: passwords that are rotated meanwhile must not be set back.
+    The row is locked, so that no rotation of passwords runs at the same time and is undone.
     """
     with transaction.atomic():
         rows = Database.unscoped.select_related("cluster").filter(  # unscoped: by key

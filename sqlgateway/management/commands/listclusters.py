@@ -1,4 +1,4 @@
-"""``manage.py listclusters``: the servers of tenants' databases."""
+"""``manage.py listclusters``: list the servers of tenants' databases."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from sqlgateway.provisioning import capacity, clusters
 
 
 class Command(OpsCommand):
-    """List the clusters with their use, and whether each answers now."""
+    """List the clusters with their databases, and whether they answer."""
 
     help = (
         "List the servers of tenants' databases: state, databases, capacity, version, and whether "
@@ -17,7 +17,7 @@ class Command(OpsCommand):
     )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """List them."""
+        """Return a row for each cluster."""
         rows = [_facts(cluster) for cluster in capacity.with_counts().order_by("id")]
         return Outcome({"clusters": rows}, "\n".join(map(_line, rows)))
 

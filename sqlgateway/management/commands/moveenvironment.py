@@ -1,4 +1,4 @@
-"""``manage.py moveenvironment``: an environment's database to another cluster."""
+"""``manage.py moveenvironment``: move an environment's database to another cluster."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -10,7 +10,7 @@ from sqlgateway.provisioning.database_copy import moves
 
 
 class Command(OpsCommand):
-    """Move one environment's database."""
+    """Move an environment's database to another cluster."""
 
     help = (
         "Move an environment's database to another cluster. Requests wait while the data is copied "
@@ -20,12 +20,12 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the environment and the cluster."""
+        """Add arguments for the environment and the target cluster."""
         add_environment(parser)
         parser.add_argument("--to", required=True, metavar="CLUSTER", help="The target's name.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Move it."""
+        """Move the database, and return how long requests waited."""
         cluster = cluster_registry.find(options["to"])
         moved = moves.move(database_of(options), cluster)
         facts = {

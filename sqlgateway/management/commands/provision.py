@@ -1,4 +1,4 @@
-"""``manage.py provision``: databases before they are needed."""
+"""``manage.py provision``: create databases before they are needed."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,20 +11,20 @@ from sqlgateway.provisioning.provisioning import database_for
 
 
 class Command(OpsCommand):
-    """Create databases before they are needed."""
+    """Create databases in stock, or the database of an environment."""
 
     help = (
         "Prepare databases for the stock, or make the database of one environment. Safe to repeat."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add a number for the stock, or an organization and an environment."""
+        """Add arguments for the size of the stock, or an organization and an environment."""
         parser.add_argument("organization", nargs="?", type=int, help="Its id.")
         parser.add_argument("environment", nargs="?", help="Its id, as live.")
         parser.add_argument("--stock", type=int, help="Bring the stock up to this many.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Create the databases."""
+        """Create the databases, and return their number or the name of the database."""
         organization_id, name = options["organization"], options["environment"]
         if name is not None:
             return _provisioned(organization_id, name)

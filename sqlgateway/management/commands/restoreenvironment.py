@@ -1,4 +1,4 @@
-"""``manage.py restoreenvironment``: a dump instead of an environment's data."""
+"""``manage.py restoreenvironment``: replace an environment's data by a dump."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -10,7 +10,7 @@ from sqlgateway.provisioning.database_copy import restores
 
 
 class Command(OpsCommand):
-    """Replace one environment's data by a dump."""
+    """Replace an environment's data by a dump."""
 
     help = (
         "Replace an environment's data by that of a file in pg_dump's custom format. The dump may "
@@ -21,7 +21,7 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the environment and the file."""
+        """Add arguments for the environment and the file."""
         add_environment(parser)
         parser.add_argument("file", help="The dump.")
         parser.add_argument(
@@ -32,7 +32,7 @@ class Command(OpsCommand):
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Restore it."""
+        """Restore the dump, and return how long requests waited and what was left out."""
         database = database_of(options, is_made=True)
         restored = restores.restore(
             database, Path(options["file"]).absolute(), all_to_admin=options["all_to_admin"]

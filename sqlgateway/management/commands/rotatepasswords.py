@@ -1,4 +1,4 @@
-"""``manage.py rotatepasswords``: new passwords for the roles of tenants' databases."""
+"""``manage.py rotatepasswords``: replace the passwords of roles of tenants' databases."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import cluster_registry, clusters, password_rotation
 
 REPORT_EVERY: Final = 100
-# Those being moved or filled are named as failed: their passwords are yet to be replaced.
+# Includes databases that are being moved or filled, which are reported as failed.
 STATES: Final = (*password_rotation.STATES, Database.State.MOVING, Database.State.COPYING)
 
 
@@ -32,7 +32,7 @@ class Command(OpsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add whose passwords, and whether to touch them."""
+        """Add arguments for which databases to rotate, and for a dry run."""
         parser.add_argument("organization", nargs="?", type=int, help="Its id.")
         parser.add_argument("environment", nargs="?", help="Its id, as live.")
         parser.add_argument(
@@ -48,7 +48,7 @@ class Command(OpsCommand):
         parser.add_argument("--dry-run", action="store_true", help="Count, replace nothing.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Rotate one after the other; one that fails does not stop the others."""
+        """Rotate one database after the other; continue after errors."""
         rows = _chosen(options)
         if options["older_than"] is not None:
             rows = rows.filter(_set_before(options["older_than"]))
@@ -63,12 +63,12 @@ class Command(OpsCommand):
         return Outcome(facts, f"New passwords for databases: {done}.", unfinished)
 
     def _rotate(self, databases: list[Database]) -> tuple[int, list[dict[str, Any]]]:
-        """Return how many were done, and which were not, with the reason's code."""
+        """Return the number of rotated databases, and those that failed with the error's code."""
         done, failed = 0, []
         for cluster, group in groupby(databases, lambda database: database.cluster):
-            away = _why_away(cluster)
+            unreachable = _why_unreachable(cluster)
             for database in group:
-                error = away or _why_not_rotated(database)
+                error = unreachable or _why_not_rotated(database)
                 if error:
                     failed.append({**_named(database), "error": error})
                     self.stderr.write(f"{database}: {error}")
@@ -80,7 +80,10 @@ class Command(OpsCommand):
 
 
 def _chosen(options: Mapping[str, Any]) -> QuerySet[Database]:
-    """Return the databases that the arguments name; exactly one way to name them is taken."""
+    """Return the databases that the arguments select.
+
+    Raises Refused unless there is exactly one kind of selection.
+    """
     organization_id = options["organization"]
     ways = [organization_id is not None, options["cluster"] is not None, options["all"]]
     if sum(ways) != 1:
@@ -108,8 +111,11 @@ def _set_before(hours: float) -> Q:
     return Q(passwords_since__lt=before) | Q(passwords_since=None, created_at__lt=before)
 
 
-def _why_away(cluster: Cluster) -> str:
-    """Return the code of a cluster's error, so that not each of its databases waits for it."""
+def _why_unreachable(cluster: Cluster) -> str:
+    """Return the error's code if a cluster cannot be reached, otherwise an empty string.
+
+    Checked once for each cluster, so that not each of its databases waits for a timeout.
+    """
     try:
         with clusters.administer(clusters.address_of(cluster)):
             return ""
@@ -118,7 +124,7 @@ def _why_away(cluster: Cluster) -> str:
 
 
 def _why_not_rotated(database: Database) -> str:
-    """Rotate; return the error's code, empty if there was none."""
+    """Rotate the passwords; return the error's code, or an empty string."""
     try:
         password_rotation.rotate(database)
     except (CommandRefused, PlatformError) as exc:

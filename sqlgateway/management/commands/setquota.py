@@ -1,4 +1,4 @@
-"""``manage.py setquota``: an organization's own limits."""
+"""``manage.py setquota``: set an organization's own limits."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
@@ -34,14 +34,14 @@ class Command(OpsCommand):
     has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the organization and its limits."""
+        """Add arguments for the organization and each limit."""
         parser.add_argument("organization", type=int, help="The organization's id.")
         for limit in LIMITS:
             option = f"--{limit.name.replace('_', '-')}"
             parser.add_argument(option, type=_value(limit), help=f"{limit.help}, or {DEFAULT}.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Set and show them."""
+        """Set the given limits, and return the limits in effect."""
         organization_id = options["organization"]
         if not Organization.objects.filter(pk=organization_id).exists():
             raise CommandRefused(
@@ -92,7 +92,10 @@ def _set(organization_id: int, given: Values) -> None:
 
 
 def _value(limit: OwnLimit) -> Callable[[str], tuple[int | None]]:
-    """Return what reads an option's value, as a tuple: None is an option that was not given."""
+    """Return a parser of an option's value.
+
+    It returns a tuple, because None stands for an option that was not given.
+    """
 
     def read(text: str) -> tuple[int | None]:
         try:
