@@ -16,8 +16,7 @@ from platform_site.lib.admin.actions import ActionsAdmin, StaffAction
 from platform_site.lib.admin.filters import BY_ORGANIZATION
 from platform_site.lib.admin.pages import ReadOnlyAdmin
 from sqlgateway import staff_actions, staff_limits
-from sqlgateway.models import Cluster, Database
-from sqlgateway.models.organization_limits import OrganizationLimits
+from sqlgateway.models import Cluster, Database, OrganizationLimits
 from sqlgateway.provisioning.limits.organization_limits import LIMITS, OwnLimit, own_of
 
 

@@ -15,7 +15,7 @@ from accounts.audit import audit
 from platform_site.lib.admin.actions import ConfirmedAction
 from platform_site.lib.admin.forms import StaffForm, Values
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.models.organization_limits import OrganizationLimits
+from sqlgateway.models import OrganizationLimits
 from sqlgateway.provisioning.limits import organization_limits
 from sqlgateway.provisioning.limits.organization_limits import LIMITS, OwnLimit
 

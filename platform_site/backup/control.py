@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import psycopg
 from django.conf import settings
@@ -23,8 +23,7 @@ RESTORE: Final = (
     # One transaction, so that a restore is complete or changes nothing.
     *("--single-transaction", "--clean", "--if-exists"),
 )
-LAST_WORDS_CHARS: Final = 300
-# Distinguishes this module's connections from those of running processes.
+# Tells our connections from those of running processes.
 NAME: Final = "zonal-backup"
 
 
@@ -108,11 +107,4 @@ def _run(program: str, options: Sequence[str], alias: str, major: int) -> None:
             stderr=words,
         )
         if ended.returncode:
-            raise CommandRefused("copy_failed", f"{program} failed: {_end_of_errors(words)}")
-
-
-def _end_of_errors(words: IO[bytes]) -> str:
-    words.seek(0)
-    lines = words.read(2**16).decode(errors="replace").splitlines()
-    errors = [line for line in lines if "error" in line] or lines
-    return "".join(errors[:1])[:LAST_WORDS_CHARS]
+            raise CommandRefused("copy_failed", f"{program} failed: {programs.first_error(words)}")

@@ -25,6 +25,10 @@ from sqlgateway.connection.administrator import Administrator
 from sqlgateway.connection.tenant_connection import TenantConnection
 
 CANCEL_S: Final = 2.0
+# How long a request may take to notice that it was cancelled, or its backend terminated.
+REACTION_S: Final = 3.0
+# SQLSTATEs of a cancelled statement and of a terminated backend.
+ENDED_SQLSTATES: Final = frozenset({"57014", "57P01"})
 POLL_S: Final = 1.0
 MAX_POLLS: Final = 30
 # The heap is rebuilt when it contains more watches that have ended than this.
@@ -32,6 +36,14 @@ MAX_FINISHED: Final = 1000
 TICK_S: Final = 5.0
 
 log = structlog.get_logger(__name__)
+
+
+def give_up_at(deadline: float) -> float:
+    """Return when the server is treated as lost, for a request with this deadline.
+
+    Both are time.monotonic(). Before that the watchdog cancels, and then terminates the backend.
+    """
+    return deadline + settings.SQL.grace_ms / 1000 + REACTION_S
 
 
 class Watch:

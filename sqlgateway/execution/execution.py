@@ -5,7 +5,6 @@ from collections.abc import Generator, Iterator
 from functools import partial
 from typing import Final
 
-from django.conf import settings
 from psycopg import pq
 
 from platform_site.lib import tracing
@@ -13,7 +12,7 @@ from platform_site.lib.errors import PlatformError
 from sqlgateway import errors
 from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.connection.watchdog import WATCHDOG
+from sqlgateway.connection.watchdog import ENDED_SQLSTATES, WATCHDOG, give_up_at
 from sqlgateway.execution import outcomes, sqlstates
 from sqlgateway.execution.manual_cancellation import Cancellation
 from sqlgateway.execution.memory import LARGE_RESULTS, LargeResult
@@ -25,10 +24,6 @@ from sqlgateway.execution.text_runner import TextRunner
 from sqlgateway.execution.transaction_control import may_commit
 from sqlgateway.execution.transactions import Boundary, RequestBoundary
 
-# After the deadline: time for the watchdog's cancel and termination to be noticed.
-GRACE_S: Final = 3.0
-# SQLSTATEs that the watchdog's cancel and termination cause.
-LATE: Final = frozenset({"57014", "57P01"})
 READ_ONLY_HINT: Final = (
     "The answer was full, and the rest was read in case it writes. With read_only: true it is cut."
 )
@@ -90,7 +85,7 @@ class Execution:
             LARGE_RESULTS, deadline, organization_id=self._session.login.organization_id
         )
         self._session.on_held = large.hold
-        self._session.give_up_at = deadline + settings.SQL.grace_ms / 1000 + GRACE_S
+        self._session.give_up_at = give_up_at(deadline)
         watch = WATCHDOG.watch(self._session, deadline)
         self._cancellation.attach(partial(WATCHDOG.cancel, watch))
         try:
@@ -137,7 +132,7 @@ class Execution:
         except StatementFailed as failed:
             outcome.error = outcomes.refusal(session, failed)
             outcome.is_clean = outcome.is_clean and not failed.is_fatal
-            self._looks_late = failed.sqlstate in LATE
+            self._looks_late = failed.sqlstate in ENDED_SQLSTATES
         except PlatformError as error:
             outcome.error = error
             if self._is_over and isinstance(error, errors.ResultNotText):

@@ -15,9 +15,9 @@ from sqlgateway import errors
 from sqlgateway.connection import cache
 from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.connection.watchdog import WATCHDOG
+from sqlgateway.connection.watchdog import WATCHDOG, give_up_at
 from sqlgateway.execution import transaction_control
-from sqlgateway.execution.execution import GRACE_S, Execution
+from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.json_answer import JsonSink, render
 from sqlgateway.execution.outcomes import FAILURES, StatementFailed, refusal
 from sqlgateway.execution.requests import Caller, SqlRequest
@@ -287,7 +287,7 @@ class OpenTransactions:
     ) -> Ending:
         session, name = entry.session, b"COMMIT" if commit else b"ROLLBACK"
         deadline = time.monotonic() + timeout_ms / 1000
-        session.give_up_at = deadline + settings.SQL.grace_ms / 1000 + GRACE_S
+        session.give_up_at = give_up_at(deadline)
         watch = WATCHDOG.watch(session, deadline)
         try:
             result = session.run(name)

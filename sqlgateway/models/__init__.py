@@ -1,8 +1,12 @@
 """The gateway's tables, all in the control database."""
 
 from sqlgateway.models.databases import Cluster, Database, RetiredDatabase
-from sqlgateway.models.organization_limits import OrganizationLimits
-from sqlgateway.models.quotas import OrganizationQuota, SqlStorageDay, SqlUsage
+from sqlgateway.models.quotas import (
+    OrganizationLimits,
+    OrganizationQuota,
+    SqlStorageDay,
+    SqlUsage,
+)
 from sqlgateway.models.requests import InteractiveTransaction, RunningSql, SavedQuery, SqlRecord
 
 __all__ = [

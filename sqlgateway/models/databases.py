@@ -1,12 +1,13 @@
 """Clusters of tenants' databases, and which database belongs to which environment."""
 
 import json
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from django.db import models
 from django.utils import timezone
 
-from platform_site.lib import crypto
+from platform_site.lib import crypto, locks
 from platform_site.lib.permissions import Role
 from platform_site.lib.scoping import TenantModel
 
@@ -155,6 +156,13 @@ class Database(TenantModel):
         self.state = self.State.ACTIVE
         self.claimed_at = timezone.now()
         self.save(update_fields=["organization", "environment", "state", "claimed_at", "hardening"])
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Hold the lock for moves, clones, restores and rotations while the block runs.
+
+        The lock also ends with the process. Raises platform_site.lib.locks.Busy on entering.
+        """
+        return locks.exclusive(f"sqlgateway database {self.pk}")
 
     @property
     def roles(self) -> dict[Role, str]:

@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from environments.models import Organization
 from platform_site.lib.scoping import TenantModel
 
 
@@ -29,6 +30,18 @@ class OrganizationQuota(TenantModel):
     def __str__(self) -> str:
         """Return a label with the organization's id."""
         return f"quota of organization {self.organization_id}"
+
+
+class OrganizationLimits(Organization):
+    """An organization as the admin lists it with its limits.
+
+    ``quota`` is its row of own limits, which it may not have.
+    """
+
+    class Meta:
+        proxy = True
+        verbose_name = "organization with its limits"
+        verbose_name_plural = "organizations with their limits"
 
 
 class SqlUsage(models.Model):

@@ -17,6 +17,7 @@ from django.db import transaction
 
 from accounts.audit import audit
 from platform_site.lib.commands import CommandRefused
+from platform_site.lib.locks import Busy
 from platform_site.lib.permissions import Role
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import EngineUnavailable
@@ -24,7 +25,6 @@ from sqlgateway.hardening.tenant_roles import RoleSpec, restore_role
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import names, role_repair
 from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.locks import Busy, exclusive
 from sqlgateway.provisioning.placements import CACHE, CACHE_S
 
 # The states in which the passwords of a database can be replaced.
@@ -52,7 +52,7 @@ def rotate(database: Database) -> None:
     EngineUnavailable; the old passwords are still valid then.
     """
     try:
-        with exclusive(database), transaction.atomic():
+        with database.exclusive(), transaction.atomic():
             row = _locked_row(database)
             passwords: dict[Role, str] = {role: names.password() for role in row.roles}
             row.passwords_since = _set_on_server(row, passwords)

@@ -7,6 +7,7 @@ from django.db import IntegrityError, transaction
 from procrastinate.exceptions import AlreadyEnqueued
 
 from platform_site.lib.errors import NotFound
+from platform_site.lib.locks import Busy
 from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.connection import cache
@@ -17,7 +18,6 @@ from sqlgateway.provisioning.capacity import emptiest
 from sqlgateway.provisioning.database_copy import clones, switching
 from sqlgateway.provisioning.limits import quotas
 from sqlgateway.provisioning.limits.request_limits import RequestLimits
-from sqlgateway.provisioning.locks import Busy, exclusive
 from sqlgateway.provisioning.placements import CACHE, Placement, placement_of, quota_row_of
 
 STATES: Final = {
@@ -100,7 +100,7 @@ def on_environment_dropped(environment_pk: int) -> None:
     if database is None:
         return
     try:
-        with exclusive(database):
+        with database.exclusive():
             # Also drop an unfinished copy, which only the row names.
             switching.roll_back(database)
             _drop(database)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
 
-from django.conf import settings
 from psycopg import pq
 from psycopg.pq.abc import PGresult
 
@@ -17,7 +16,7 @@ from sqlgateway.connection import cache
 from sqlgateway.connection.copy_protocol import CopyBroken, CopyIn
 from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.connection.watchdog import WATCHDOG
+from sqlgateway.connection.watchdog import ENDED_SQLSTATES, WATCHDOG, give_up_at
 from sqlgateway.errors import EngineUnavailable, OutcomeUnknown, QueryCancelled, QueryTimeout
 from sqlgateway.execution import gateway, sqlstates
 from sqlgateway.execution.admission.slots import ADMISSION
@@ -35,10 +34,6 @@ Header = Literal["match", "true", "false"]
 
 # Spreadsheet programs write it before the first name.
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-# After the deadline: time for the watchdog's cancel and termination to be noticed.
-GRACE_S: Final = 3.0
-# SQLSTATEs that the watchdog's cancel and termination cause.
-LATE: Final = frozenset({"57014", "57P01"})
 # Servers before this version end a CSV at a line \. and silently ignore the rest.
 READS_CSV_TO_ITS_END: Final = 180_000
 END_MARKER: Final = re.compile(rb"[\r\n]\\\.[\r\n]")
@@ -150,7 +145,7 @@ class Import:
         timeout_ms: what the deadline was made from. Raises the errors of sqlgateway.errors.
         """
         session = self._session
-        session.give_up_at = self._deadline + settings.SQL.grace_ms / 1000 + GRACE_S
+        session.give_up_at = give_up_at(self._deadline)
         watch = WATCHDOG.watch(session, self._deadline)
         self._cancellation.attach(partial(WATCHDOG.cancel, watch))
         error: PlatformError | None = None
@@ -230,7 +225,7 @@ def _send(copy: CopyIn, pieces: Iterator[bytes]) -> None:
 
 
 def _is_late(error: PlatformError | None) -> bool:
-    return error is not None and error.extra.get("sqlstate") in LATE
+    return error is not None and error.extra.get("sqlstate") in ENDED_SQLSTATES
 
 
 def _place(result: PGresult) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from accounts.audit import audit
 from environments.errors import EnvironmentNotReady, QuotaExceeded
+from platform_site.lib.locks import Busy
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.models import Cluster, Database
@@ -17,7 +18,6 @@ from sqlgateway.provisioning import capacity, retirement, stock, tenant_database
 from sqlgateway.provisioning.database_copy import CopyFailed
 from sqlgateway.provisioning.database_copy.verified_copy import copy_database
 from sqlgateway.provisioning.limits import quotas
-from sqlgateway.provisioning.locks import Busy, exclusive
 from sqlgateway.provisioning.placements import CACHE
 
 MAX_ATTEMPTS: Final = 5
@@ -70,7 +70,7 @@ def run(database_pk: int) -> None:
     if row is None:
         return
     try:
-        with exclusive(row):
+        with row.exclusive():
             _attempt(row)
     except Busy:
         log.info("sql_clone_runs_already", database=database_pk)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import psycopg
 
 from platform_site.lib.commands import CommandRefused
+from platform_site.lib.locks import Busy
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import capacity, clusters, retirement, tenant_databases
 from sqlgateway.provisioning.database_copy import CopyFailed, switching
 from sqlgateway.provisioning.database_copy.verified_copy import copy_database
-from sqlgateway.provisioning.locks import Busy, exclusive
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def move(database: Database, target: Cluster) -> MoveResult:
     """
     started = time.monotonic()
     try:
-        with exclusive(database):
+        with database.exclusive():
             switching.roll_back(database)
             if database.cluster_id == target.pk:
                 return MoveResult(0, 0)

@@ -35,7 +35,7 @@ WITHOUT_OWNERS: Final = ("--no-owner", "--no-privileges")
 # The platform's own schema does not contain data of the tenant.
 OWN_ONLY: Final = ("--exclude-schema=zonal",)
 PIECE_BYTES: Final = 2**16
-LAST_WORDS_CHARS: Final = 300
+ERROR_CHARS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,14 +191,15 @@ def _finish(processes: Sequence[subprocess.Popen[bytes]], words: IO[bytes]) -> N
                 process.kill()
                 process.wait()
     if any(statuses):
-        raise CopyFailed(_end_of_errors(words))
+        raise CopyFailed(first_error(words))
 
 
-def _end_of_errors(words: IO[bytes]) -> str:
+def first_error(words: IO[bytes]) -> str:
+    """Return the beginning of the first error in a program's output."""
     words.seek(0)
     lines = words.read(2**16).decode(errors="replace").splitlines()
     errors = [line for line in lines if "error" in line] or lines
-    return "".join(errors[:1])[:LAST_WORDS_CHARS]
+    return "".join(errors[:1])[:ERROR_CHARS]
 
 
 @lru_cache(maxsize=8)

@@ -13,6 +13,7 @@ from pathlib import Path
 import psycopg
 
 from platform_site.lib.commands import CommandRefused
+from platform_site.lib.locks import Busy
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.models import Database
 from sqlgateway.provisioning import names, tenant_databases
@@ -28,7 +29,6 @@ from sqlgateway.provisioning.database_copy import (
 from sqlgateway.provisioning.database_copy.archives import Contents
 from sqlgateway.provisioning.database_copy.reading import exported_snapshot, reading_role
 from sqlgateway.provisioning.limits import quotas
-from sqlgateway.provisioning.locks import Busy, exclusive
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def restore(database: Database, file: Path, *, all_to_admin: bool) -> RestoreRes
     """
     started = time.monotonic()
     try:
-        with exclusive(database):
+        with database.exclusive():
             switching.roll_back(database)
             if database.state != Database.State.ACTIVE:
                 raise CommandRefused("database_not_active", f"The database is {database.state}.")

@@ -17,12 +17,12 @@ from django.utils import timezone
 from accounts.audit import audit
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.commands import CommandRefused
+from platform_site.lib.locks import Busy
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database, InteractiveTransaction
 from sqlgateway.provisioning import retirement, tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
 from sqlgateway.provisioning.limits import quotas
-from sqlgateway.provisioning.locks import Busy, exclusive
 from sqlgateway.provisioning.placements import CACHE
 
 NOT_MOVING: Final = {"moving_to": None, "moving_dbname": "", "moving_since": None}
@@ -134,7 +134,7 @@ def recover() -> None:
     """Roll back moves and restores whose process was killed."""
     for database in Database.unscoped.exclude(moving_to=None):  # unscoped: housekeeping
         try:
-            with exclusive(database):
+            with database.exclusive():
                 roll_back(database)
         except (Busy, EngineUnavailable, psycopg.Error) as exc:
             # Its process still runs, or a server does not answer; the next call tries again.

@@ -23,7 +23,6 @@ from sqlgateway.connection.role_check import ROLE_CHECK
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.models import Database
 from sqlgateway.provisioning import password_rotation, provisioning, stock
-from sqlgateway.provisioning.locks import exclusive
 from sqlgateway.provisioning.placements import CACHE, Placement
 from tests.sqlgateway.support import Answer, Caller, as_provisioner, backends_of
 from tests.sqlgateway.transfer.test_imports import send
@@ -317,7 +316,7 @@ def _are_alive(*sessions: psycopg.Connection) -> list[bool]:
 def test_a_database_that_is_moved_or_gone_is_refused(alice: Caller) -> None:
     alice.value("SELECT 1")
     row = alice.database
-    with exclusive(row), pytest.raises(CommandRefused) as busy:
+    with row.exclusive(), pytest.raises(CommandRefused) as busy:
         password_rotation.rotate(row)
     Database.unscoped.filter(pk=row.pk).update(state=Database.State.MOVING)
     with pytest.raises(CommandRefused) as moving:

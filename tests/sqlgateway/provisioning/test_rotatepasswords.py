@@ -20,7 +20,6 @@ from sqlgateway import tasks
 from sqlgateway.management.commands import rotatepasswords
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import stock
-from sqlgateway.provisioning.locks import exclusive
 from tests.commands import facts, misused, refused, run
 from tests.sqlgateway.support import Caller
 from tests.staff import staff_inside
@@ -108,7 +107,7 @@ def test_one_that_fails_does_not_stop_the_others(
 ) -> None:
     monkeypatch.setattr(rotatepasswords, "REPORT_EVERY", 2)
     before = secrets()
-    with exclusive(alice.database):
+    with alice.database.exclusive():
         done, said = unfinished("--all")
 
     name = {"org_id": alice.scope.organization_id, "environment": "live"}
@@ -217,7 +216,7 @@ def test_a_rotation_that_staff_asked_for_and_that_fails_is_recorded(
     alice.value("SELECT 1")
     before = secrets()
     act(inside, alice.database, confirmed="1", reason="a lost laptop")
-    with exclusive(alice.database):
+    with alice.database.exclusive():
         do_jobs()
     assert changed(before) == set()
     ((outcome, data),) = events("sql:database:rotate")

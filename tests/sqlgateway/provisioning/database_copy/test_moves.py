@@ -18,7 +18,6 @@ from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database, RetiredDatabase
 from sqlgateway.provisioning import clusters, provisioning, retirement, tenant_databases
 from sqlgateway.provisioning.database_copy import CopyFailed, moves, switching
-from sqlgateway.provisioning.locks import exclusive
 from tests.commands import facts, help_of, refused
 from tests.sqlgateway.support import Caller
 
@@ -177,7 +176,7 @@ def test_a_move_whose_process_was_killed_is_undone(
     waiting = alice.sql("SELECT 1")
     assert (waiting.status, waiting.code) == (503, "database_not_ready")
     assert waiting.headers["Retry-After"] == "2"
-    with exclusive(alice.database):
+    with alice.database.exclusive():
         # The process that holds the lock is alive.
         switching.recover()
         assert alice.database.state == Database.State.MOVING
@@ -325,7 +324,7 @@ def test_an_environment_is_dropped_with_the_copy_that_a_killed_move_left(
         with pytest.raises(KeyboardInterrupt):
             moves.move(database, second)
     provisioning.on_environment_deleted(alice.scope.environment_pk)
-    with exclusive(database), pytest.raises(EngineUnavailable):
+    with database.exclusive(), pytest.raises(EngineUnavailable):
         provisioning.on_environment_dropped(alice.scope.environment_pk)
 
     provisioning.on_environment_dropped(alice.scope.environment_pk)
@@ -373,7 +372,7 @@ def test_a_move_that_cannot_be_is_refused_before_anything_stops(
     twin.save()
     arguments = (organization, "live", "--to", "twin")
     assert refused("moveenvironment", *arguments)[1]["code"] == "cluster_taken"
-    with exclusive(alice.database):
+    with alice.database.exclusive():
         assert refused("moveenvironment", *arguments)[1]["code"] == "database_busy"
     assert alice.value("SELECT 1") == 1
     assert "ZSQL_MOVE_WAIT_MS" in help_of("moveenvironment")
