@@ -45,7 +45,7 @@ MODULES = {
 
 
 def options() -> argparse.Namespace:
-    """Return what the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*MODULES, []], help=f"Default: {USUAL}.")
     parser.add_argument("--rounds", type=int, default=7)
@@ -54,13 +54,13 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run the named benchmarks, or all but the comparison of web server settings."""
+    """Run the named benchmarks, or all except the comparison of web server settings."""
     chosen = options()
     os.environ["ZALLOWED_HOSTS"] = "localhost,127.0.0.1"
     identity = prepare()
     for name in chosen.names or USUAL:
         print(f"{name}: {chosen.rounds} rounds of {chosen.seconds} s, medians")
-        # They import models, which is possible after django.setup() only.
+        # They import models, which is possible only after django.setup().
         module = importlib.import_module(MODULES[name])
         module.measure(identity, rounds=chosen.rounds, seconds=chosen.seconds)
 

@@ -1,8 +1,8 @@
 """The baseline: plain Django with two views that run one query each.
 
-``/row`` reads one row of the control database by its key; ``/sql`` runs the statement of a JSON
-body on a persistent connection to the tenants' cluster and answers its rows as JSON; ``/rows`` does
-so with fetchall and orjson.
+``/row`` reads one row of the control database by its key. ``/sql`` runs the statement in a JSON
+body on a persistent connection to the tenants' cluster, and returns its rows as JSON. ``/rows``
+does the same with fetchall and orjson.
 """
 
 import json

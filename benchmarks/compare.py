@@ -1,4 +1,4 @@
-"""Compare two servers that take turns: ratios per round, since the machine's speed varies."""
+"""Compare two servers in alternating rounds: ratios per round, as the machine's speed varies."""
 
 import statistics
 from collections.abc import Sequence
@@ -23,9 +23,10 @@ class Target:
 class Ratios:
     """The performance of one server relative to the other, as medians over the rounds.
 
-    rate: answers a second, with the least and the greatest ratio of a round. p50: of the time of an
-    answer. processor: of the server's processor time for an answer. failed: the share of answers
-    other than 200.
+    rate: answers per second, with the minimum and the maximum ratio of a round.
+    p50: the time of an answer.
+    processor: the server's processor time for an answer.
+    failed: the share of answers other than 200.
     """
 
     rate: float
@@ -47,10 +48,10 @@ class Ratios:
 def compare(
     ours: Target, theirs: Target, *, connections: int, rounds: int, seconds: float
 ) -> Ratios:
-    """Run both in turn for some rounds.
+    """Run both in alternating rounds.
 
-    Raises RuntimeError if more than MAX_FAILED of the answers are not 200: a refusal is cheap, so
-    that the others' rate would say nothing.
+    Raises RuntimeError if more than MAX_FAILED of the answers are not 200: refusals are fast, so
+    the rates would be meaningless.
     """
     for target in (ours, theirs):
         run(target.served.port, target.payloads, connections=connections, seconds=1)

@@ -1,7 +1,7 @@
-"""The second baseline: a view of djangorestframework with simplejwt, as their documents have it.
+"""The second baseline: a view of djangorestframework with simplejwt, as in their documentation.
 
-``/whoami`` answers the bearer of an access token, whose user simplejwt reads with one query;
-``/token`` makes a user and a token, and is asked once.
+``/whoami`` returns the user of an access token, which simplejwt reads with one query. ``/token``
+creates a user and a token, and is called once.
 """
 
 import os
@@ -54,7 +54,7 @@ class Whoami(APIView):
 
 
 def token(request: HttpRequest) -> HttpResponse:
-    """Return an access token of a new user; the platform's database has no table of Django's."""
+    """Return a new user's access token; create Django's table, which the platform does not have."""
     with connection.schema_editor() as editor:
         editor.create_model(User)
     return HttpResponse(str(AccessToken.for_user(User.objects.create(username="bench"))))

@@ -15,7 +15,10 @@ SUCCESSES = (b"HTTP/1.1 200", b"HTTP/1.1 204")
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The result of one round; failures are responses other than 200 and 204, count is of all."""
+    """The result of one round.
+
+    count: the number of responses. failures: those other than 200 and 204.
+    """
 
     per_second: float
     p50_ms: float
@@ -27,9 +30,10 @@ class Load:
 
 @dataclass
 class _Connection:
-    """One client. left: missing bytes of the body, None before the head is complete.
+    """One client.
 
-    unsent: of the request.
+    left: missing bytes of the response's body; None before its head is complete.
+    unsent: bytes of the request that were not sent yet.
     """
 
     sock: socket.socket
@@ -58,7 +62,7 @@ def run(
 ) -> Load:
     """Send requests repeatedly on several connections; each waits for its response.
 
-    payload: the one request, several that take turns, or an iterator, whose end ends the round.
+    payload: a request, several that alternate, or an iterator, which ends the round when it ends.
     """
     payloads = _repeated(payload)
     selector = selectors.DefaultSelector()
@@ -114,7 +118,7 @@ def _open(selector: selectors.DefaultSelector, port: int, payloads: Iterator[byt
 def _ask(
     selector: selectors.BaseSelector, connection: _Connection, payloads: Iterator[bytes]
 ) -> None:
-    """Send the next request on a connection that has its response; without one close it."""
+    """Send the next request on a connection after its response; close it if there is none."""
     payload = next(payloads, None)
     if payload is None:
         selector.unregister(connection.sock)
@@ -127,7 +131,7 @@ def _ask(
 
 
 def _send(selector: selectors.BaseSelector, connection: _Connection) -> None:
-    """Send what the socket takes now, and wait until it takes the rest."""
+    """Send what the socket accepts, and wait until it accepts the rest."""
     with suppress(BlockingIOError):
         while connection.unsent:
             connection.unsent = connection.unsent[connection.sock.send(connection.unsent) :]

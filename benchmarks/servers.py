@@ -15,7 +15,7 @@ from tests.ports import free_port
 
 NS = 1e9
 PLATFORM = "platform_site.wsgi"
-# The platform, and the platform with a switch.
+# The platform, and the platform with metrics and traces that can be switched.
 PLATFORMS = frozenset({PLATFORM, "benchmarks.platform.observability"})
 
 
@@ -59,7 +59,7 @@ def serve(
     """Run gunicorn over a WSGI application.
 
     The applications of PLATFORMS run as in production: with the platform's own configuration, which
-    counts requests over all processes, and with a line in the log for each of them.
+    counts requests in all processes, and with a log line for each request.
     """
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}"]
@@ -97,7 +97,7 @@ def _wait(port: int, probe: str) -> None:
 def processor_s(pid: int) -> float:
     """Return the processor time of a process and its children so far."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    # Of all threads, in nanoseconds; the clock of `stat` ticks a hundred times a second.
+    # For all threads, in nanoseconds; `stat` has a resolution of 10 ms.
     threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
     own = sum(int(thread.read_text().split()[0]) for thread in threads) / NS
     return own + sum(processor_s(int(child)) for child in children)

@@ -1,7 +1,7 @@
-"""The brain's core alone: fills compared with their origin, a stampede, a large purge.
+"""The brain's core without HTTP: fetches compared with their origin, a stampede, a large purge.
 
-``python -m platform_site.embedded exec -- python -m benchmarks.cache.cache_core [OBJECTS]``: it
-makes a database beside the one that DATABASE_URL names, and fills it.
+``python -m platform_site.embedded exec -- python -m benchmarks.cache.cache_core [OBJECTS]`` creates
+another database on the server of DATABASE_URL, and fills it.
 """
 
 import asyncio
@@ -92,7 +92,7 @@ async def main() -> None:
 
 
 async def puts(brain: Core) -> None:
-    """Time small writes to the built-in origin, one after another and many at once."""
+    """Time small writes to the built-in origin, one after another and concurrently."""
     for width in (1, 16):
         gate = asyncio.Semaphore(width)
 
@@ -109,7 +109,7 @@ async def puts(brain: Core) -> None:
 
 
 async def fill(brain: Core, port: int) -> None:
-    """Measure the first byte of a large fill against the origin's, and its memory."""
+    """Measure the first byte of a large fetch, compared with the origin's, and its memory."""
     direct, through, rates, grown = [], [], [], []
     for number in range(ROUNDS):
         started = time.perf_counter()
@@ -270,7 +270,7 @@ def make_database() -> str:
 
 
 def make_objects(url: str, bucket_id: int) -> None:
-    """Write rows of many objects, each on two of ten nodes, as if they had been filled."""
+    """Write rows of many objects, each on two of ten nodes, as if they had been fetched."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "INSERT INTO brain_node (id, endpoint, region, capacity_bytes, status, secret_hash)"

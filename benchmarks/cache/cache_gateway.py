@@ -47,7 +47,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 @dataclass
 class Contender:
-    """A server of the object. headers: sent with each request."""
+    """A server that serves the object. headers: sent with each request."""
 
     name: str
     port: int
@@ -250,7 +250,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def _compare(bench: Bench, name: str, *, rounds: int, seconds: float) -> None:
     results: dict[str, list[Round]] = {}
     for _ in range(rounds):
-        # Tickets and signatures are fresh in every round.
+        # Every round has new tickets and signatures.
         for contender in bench.contenders(name):
             began_s = _processor_s(bench.cluster)
             found = _run(contender, seconds=seconds)
@@ -290,7 +290,7 @@ def _run(contender: Contender, *, seconds: float) -> Round:
 def _wrk(contender: Contender, *, seconds: float) -> Round:
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:.0f}s", "--latency"]
     for name, value in contender.headers.items():
-        # It writes the Host itself, which is the one that was signed.
+        # wrk writes the Host header itself, with the signed value.
         if name != "host":
             command += ["-H", f"{name}: {value}"]
     command.append(f"http://127.0.0.1:{contender.port}{contender.target}")
@@ -310,7 +310,7 @@ def brain_with_worker(
     *,
     kind: type[Cluster] = Cluster,
 ) -> Iterator[Cluster]:
-    """Run a brain with one worker over a database of its own. variables: further settings."""
+    """Run a brain with one worker and a database of its own. variables: more settings."""
     given = os.environ["DATABASE_URL"]
     name = sql.Identifier(f"bench_{uuid.uuid4().hex}")
     url = urlsplit(given)._replace(path=f"/{name.as_string()[1:-1]}").geturl()
@@ -321,7 +321,7 @@ def brain_with_worker(
         try:
             command = [sys.executable, "manage.py", "migrate", "brain", "-v0"]
             subprocess.run(command, cwd=ROOT, check=True, env=environment)
-            # As nginx reaches a brain on its machine.
+            # By a Unix socket, as nginx connects to a brain on its machine.
             beside = {"ZBRAIN_S3_SOCKET": str(folder / "objects.sock"), "ZBRAIN_PROCESSES": "0"}
             cluster = kind(folder, url, secret_key, workers=1, variables=beside | dict(variables))
             try:

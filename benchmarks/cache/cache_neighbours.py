@@ -1,7 +1,7 @@
-"""A small signed read, or write, beside another organization that keeps the brain busy.
+"""The latency of a small signed read or write while another organization keeps the brain busy.
 
-The other sends one kind of request on many connections, as fast as it can. What is printed are the
-latencies in milliseconds, alone and beside it.
+The other organization sends requests of one kind on many connections, as fast as possible. Prints
+latencies in milliseconds without and with this load.
 """
 
 import base64
@@ -27,12 +27,12 @@ SIZES = {"1 KiB": 2**10, "64 KiB": 2**16, "1 MiB": 2**20}
 KEYS = 1000
 OWN_CONNECTIONS = 2
 WRITERS = 16
-# A request's head may have 16 KiB.
+# The maximum size of a request's head is 16 KiB.
 LONG = 15_000
 
 
 def measure(_identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Print the reader's latency beside each kind of load."""
+    """Print the reader's latency with each kind of load."""
     with contextlib.ExitStack() as stack:
         elsewhere = stack.enter_context(ProcessPoolExecutor(1))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zonal-bench-")))
@@ -72,7 +72,7 @@ def _write(signer: Signer, name: str, connections: int, seconds: float) -> Load:
 
 
 def _tenant(cluster: Cluster) -> Signer:
-    """Return a new tenant's signer; its bucket has objects that are in memory, and many keys."""
+    """Return a new tenant's signer. Its bucket has objects in memory, and many keys."""
     keys = cluster.tenant()
     cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": "bench"})
     signer = Signer(keys, cluster.url)

@@ -2,12 +2,12 @@
 
 Three ways to read from the worker:
 
-    own      with one ticket over and over, as the brain reads on behalf of its clients
-    direct   with a ticket for each request, as clients do in direct mode: signature and receipt
+    own      with one ticket for all requests, as the brain reads for its clients
+    direct   with a ticket for each request, as clients read in direct mode: signature and receipt
     nginx    the baseline: the same file, no ticket, sendfile
 
-All take turns in short rounds; each figure is relative to nginx in the same round, since the
-machine's speed varies by more than they differ.
+They alternate in short rounds. Figures are relative to nginx in the same round, because the
+machine's speed varies more than they differ.
 """
 
 import os
@@ -31,9 +31,9 @@ from tests.waiting import wait_until
 
 SIZES = {"1 KiB": 1 << 10, "64 KiB": 64 << 10, "1 MiB": 1 << 20}
 CONNECTIONS = 16
-# More than a round can use: a direct ticket that comes again costs less.
+# More than a round needs, because a direct ticket costs less when it is used again.
 TICKETS_A_SECOND = 12_000
-# One may use no more than some thousands in a second.
+# Several organizations, because one may use only some thousands of tickets per second.
 ORGANIZATIONS = 8
 
 NGINX = """
@@ -48,7 +48,7 @@ http {{
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The result of one round. cpu_us: of the server, for each response."""
+    """The result of one round. cpu_us: the server's processor time for each response."""
 
     per_second: float
     p95_ms: float
@@ -58,8 +58,7 @@ class Round:
 def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
     """Print the worker's throughput, p95 and processor time relative to nginx.
 
-    identity: not needed. Where the machine has other things to do the processor time is the figure
-    to look at: it swings least.
+    identity: not used. On a machine with other load, compare the processor times: they vary least.
     """
     if shutil.which("nginx") is None:
         print("nginx is not installed: there is nothing to compare with")
@@ -151,7 +150,7 @@ def _worker(folder: Path) -> Iterator[Worker]:
 def _nginx(folder: Path, root: Path) -> Iterator[tuple[int, int]]:
     """Serve a folder; yield port and process."""
     port = free_port()
-    # Its workers drop root's rights; they have to get at the files all the same.
+    # nginx's workers do not run as root, and must be able to read the files.
     for made in (folder, root.parent, root, *root.iterdir()):
         made.chmod(0o755)
     config = folder / "nginx.conf"

@@ -1,9 +1,10 @@
-"""PUTs of 1 KiB, 64 KiB and 1 MiB, and DELETEs, beside what the machine itself does.
+"""PUTs of 1 KiB, 64 KiB and 1 MiB, and DELETEs, compared with the speed of the machine.
 
-Signed by 16 connections, every object with a key and bytes of its own. Signatures are computed
-before a round, so that the client is not the bottleneck. The machine's measures: `SELECT 1` on one
-psycopg connection, and 1 KiB appended and synced to one file, each per second. Where Ceph is
-installed, also through a brain whose store is a RADOS gateway, and to the gateway itself.
+Requests are signed and sent on 16 connections; every object has its own key and bytes. Signatures
+are computed before a round, so that the client is not the bottleneck. The machine's speed: `SELECT
+1` on one psycopg connection, and 1 KiB appended and synced to a file, per second. If Ceph is
+installed, objects are also written through a brain with a RADOS gateway as its store, and to the
+gateway itself.
 """
 
 import contextlib
@@ -31,16 +32,18 @@ from tests.edgecache.conftest import connect
 
 BUCKET: Final = "bench"
 MARK_BYTES: Final = 16
-# More a second than a round writes; further signatures are computed on the way.
+# More per second than a round writes; if needed, more signatures are computed in the round.
 PREPARED_PER_S: Final = {"1 KiB": 1500, "64 KiB": 1200, "1 MiB": 300, "DELETE": 2000}
 MACHINE_S: Final = 1.0
 
 
 @dataclass(slots=True)
 class Target:
-    """Where objects are written. pid: whose processor time counts, with its children's.
+    """A server to which objects are written.
 
-    written: the numbers of its objects; deleted: how many of them, from the first.
+    pid: the process that is measured, with its children.
+    written: the numbers of its objects.
+    deleted: how many of them were deleted, from the first one.
     """
 
     name: str
@@ -53,7 +56,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Writes a second, the slowest hundredth, the server's processor time for one."""
+    """Writes per second, p99 of the latency, and the server's processor time for each write."""
 
     per_second: float
     p99_ms: float
@@ -71,9 +74,9 @@ def measure(_identity: dict[str, str], *, rounds: int, seconds: float) -> None:
         numbers = itertools.count()
         results: dict[tuple[str, str], list[Round]] = {}
         machine: list[tuple[float, float]] = []
-        # The targets take turns. The sizes do not: what one size leaves for the disk to do in the
-        # background would be counted with another one, and a file system without a journal
-        # creates files slowly for minutes after others were deleted.
+        # The targets alternate, but not the sizes: the disk's background work for one size would be
+        # measured with another one, and a file system without a journal creates files slowly for
+        # minutes after others were deleted.
         for name in [*SIZES, "DELETE"]:
             machine.append((_selects_per_s(cluster.database_url), _syncs_per_s(folder)))
             for _, target in itertools.product(range(rounds), targets):
@@ -135,7 +138,7 @@ def _round(
         shared = os.urandom(SIZES[name] - MARK_BYTES)
         payloads = _noted(target, puts(signer, shared, numbers), shared, name, seconds)
     else:
-        # Each round has a part of what was written, which may be less than it has time for.
+        # Each round deletes a part of the objects, and may end before its time is over.
         count = min(int(PREPARED_PER_S[name] * seconds), len(target.written) // rounds)
         payloads = _deletes(target, signer, count)
     started = processor_s(target.pid)
@@ -154,7 +157,7 @@ def _noted(
     name: str,
     seconds: float,
 ) -> Iterator[bytes]:
-    """Return an iterator of PUTs, which notes what it has given."""
+    """Return an iterator of PUTs, which records the objects."""
     prepared = list(itertools.islice(requests, int(PREPARED_PER_S[name] * seconds)))
 
     def payloads() -> Iterator[bytes]:
@@ -166,7 +169,7 @@ def _noted(
 
 
 def _deletes(target: Target, signer: Signer, count: int) -> Iterator[bytes]:
-    """Return an iterator of DELETEs of objects that were written, so many at most."""
+    """Return an iterator of DELETEs of objects that were written, up to a number."""
     prepared = []
     for number in target.written[target.deleted : target.deleted + count]:
         path = _target(number)
@@ -187,7 +190,7 @@ def _target(number: int) -> str:
 
 
 def puts(signer: Signer, shared: bytes, numbers: Iterator[int]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield heads, each with the last bytes of its body; the bytes before them are shared."""
+    """Yield the head and the last bytes of each request; other bytes of bodies are shared."""
     started = hashlib.sha256(shared)
     for number in numbers:
         mark = number.to_bytes(MARK_BYTES, "big")

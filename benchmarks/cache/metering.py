@@ -1,8 +1,8 @@
-"""What metering costs the brain: the object benchmark's reads with it and without it, in turns.
+"""The cost of metering for the brain: reads of the object benchmark with and without metering.
 
-One brain serves all rounds, and a signal switches its metering. Printed is the processor time of
-the brain alone for each request, and the median of what neighbouring rounds differ by. Run as a
-program it is that brain.
+One brain serves all rounds, and a signal switches its metering. Prints the brain's processor time
+for each request, and the median of the differences between successive rounds. As a program, this
+module is the brain.
 """
 
 import os
@@ -23,12 +23,12 @@ from tests.edgecache.brain.s3.raw import EMPTY, Signer
 from tests.edgecache.cluster import Cluster
 from tests.waiting import wait_until
 
-# Those that a brain does not use itself.
+# Signals that a brain does not use itself.
 SWITCHES: Final = {True: signal.SIGRTMIN + 1, False: signal.SIGRTMIN + 2}
 
 
 class SwitchedCluster(Cluster):
-    """A brain with a switch."""
+    """A brain with metering that can be switched."""
 
     def _run(
         self, log: str, command: list[str], environment: dict[str, str]
@@ -53,7 +53,7 @@ def measure(_identity: Mapping[str, str], *, rounds: int, seconds: float) -> Non
 
 
 def _fill(cluster: Cluster, signer: Signer) -> str:
-    """Make a public bucket with an object of each size; return its public name."""
+    """Create a public bucket with an object of each size; return its public name."""
     keys = signer.keys
     body = {"name": "bench", "is_public": True}
     row = cluster.call("POST", f"/v1/buckets?{keys.scope}", body)
@@ -82,7 +82,7 @@ def _compare(
     request = "\r\n".join([*lines, "", ""]).encode()
     costs: dict[bool, list[float]] = {True: [], False: []}
     for number in range(2 * rounds + 1):
-        # The first round warms up. Which of two comes first changes from pair to pair.
+        # The first round warms up. The order changes after each pair of rounds.
         is_on = number % 4 in {0, 1}
         for pid in cluster.brain_processes():
             os.kill(pid, SWITCHES[is_on])
@@ -108,7 +108,7 @@ def _quartiles(shares: list[float]) -> str:
 
 
 def serve() -> int:
-    """Run a brain whose metering two signals switch."""
+    """Run a brain; two signals switch its metering."""
     from edgecache.brain.__main__ import main  # noqa: PLC0415 - reads the settings
     from edgecache.brain.metering.meters import Meters  # noqa: PLC0415 - with the brain
 

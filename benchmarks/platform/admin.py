@@ -1,7 +1,7 @@
-"""The admin over 10,000 organizations: how long a page takes in the process.
+"""The time of the admin's pages with 10,000 organizations, in the process.
 
-It prints times by themselves, since they are compared with the 300 ms that a page may take; and
-beside them the processor time of the process, which other work on the machine does not lengthen.
+Prints times, not ratios, because a page may take 300 ms; and the processor time of the process,
+which does not depend on other load of the machine.
 """
 
 import statistics
@@ -81,7 +81,7 @@ def fill() -> None:
 
 
 def _time(browser: Client, path: str) -> tuple[float, float]:
-    """Return how many milliseconds a page took, and how many of the processor."""
+    """Return the time of a page and its processor time, in milliseconds."""
     began, computing = time.perf_counter(), time.process_time()
     status = browser.get(path).status_code
     took, computed = time.perf_counter() - began, time.process_time() - computing

@@ -1,4 +1,4 @@
-"""A backup of a large platform and its restore on empty servers: how long each takes.
+"""The time of a backup of a large platform, and of its restore on empty servers.
 
 1 GB in the control plane, 100 environments of 1,000 rows, 10,000 objects of up to 140 KB; the store
 is a folder. Both servers, the commands and the store share the machine.
@@ -23,7 +23,7 @@ ROWS: Final = """
 CREATE TABLE readings (id int PRIMARY KEY, taken_at timestamptz DEFAULT now(), note text);
 INSERT INTO readings (id, note) SELECT n, md5(n::text) FROM generate_series(1, 1000) AS n;
 """
-# Copies of an entry of the audit trail, which is what grows in a control plane.
+# Copies of an entry of the audit trail, because that is the largest table of a control plane.
 ENTRIES: Final = """
 INSERT INTO accounts_auditevent (id, {columns})
 SELECT gen_random_uuid(), {columns}
@@ -37,7 +37,7 @@ SIZE: Final = "SELECT pg_database_size(current_database())"
 
 
 def measure(_identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Print the times of one backup and of its restore. rounds, seconds: of no use here."""
+    """Print the times of one backup and of its restore. rounds, seconds: not used."""
     from tests.platform_site.backup.keys import Keys  # noqa: PLC0415 - needs django.setup()
 
     with tempfile.TemporaryDirectory(prefix="zonal-bench-") as name:

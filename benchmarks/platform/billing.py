@@ -1,6 +1,6 @@
 """Settling 1,000,000 usage lines, and reading a month of 400,000: 50 nodes, 1,000 buckets.
 
-Times are of the clock, and of the processor: this process and its PostgreSQL backend.
+Prints wall time, and the processor time of this process and its PostgreSQL backend.
 """
 
 import os
@@ -18,7 +18,7 @@ from edgecache.billing.usage import reports, settlement
 
 CONSUMERS: Final = 100
 NODES: Final = 50
-# Ids that no organization of the prepared database has.
+# Ids that organizations of the prepared database do not have.
 FIRST_CONSUMER: Final = 1_000_000
 OTHERS: Final = 2_000_000
 OPERATOR: Final = 3_000_000

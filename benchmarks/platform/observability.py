@@ -1,7 +1,7 @@
-"""What metrics and traces cost a web process: the same requests with and without them, in turns.
+"""The cost of metrics and traces for a web process: alternating rounds with and without them.
 
-One server serves all rounds, and signals to its processes switch what is observed, since two
-servers differ by more than this costs. Traces go to a collector that throws them away. Gunicorn
+One server serves all rounds, because two servers differ more than metrics cost; signals to its
+processes switch metrics and traces. Traces are sent to a collector that discards them. Gunicorn
 loads this module as the application.
 """
 
@@ -21,11 +21,11 @@ from benchmarks.prepare import tokens
 from benchmarks.servers import Shape, serve
 from benchmarks.sql.request_cost import STATEMENT
 
-# With more of them, what the processors do in between differs more than what is looked for.
+# With more connections the processor time varies more than the difference that is measured.
 CONNECTIONS: Final = 1
 TENANTS: Final = 1
 OFF: Final = "nothing"
-# What is observed, and of how many requests there are traces. 1 % is the default of ZTRACES_SHARE.
+# Whether there are metrics, and the share of requests with traces; ZTRACES_SHARE is 1 %.
 SHARES: Final[Mapping[str, float]] = {
     OFF: 0.0,
     "metrics": 0.0,
@@ -36,7 +36,7 @@ SIGNALS: Final = {signal.SIGRTMIN + 1 + place: name for place, name in enumerate
 
 
 def measure(_identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Print what each way of observing adds to the processor time of a request."""
+    """Print how much metrics and traces add to the processor time of a request."""
     callers = tokens(TENANTS)
     with (
         _collector() as url,
@@ -60,7 +60,7 @@ def _compare(name: str, target: Target, *, rounds: int, seconds: float) -> None:
     costs: dict[str, list[float]] = {observed: [] for observed in SHARES}
     names = list(SHARES)
     for number in range(rounds):
-        # What comes first and what follows what changes from round to round.
+        # The order changes from round to round.
         for observed in names[number % len(names) :] + names[: number % len(names)]:
             _switch(target.served.pid, observed)
             costs[observed].append(measured(target, CONNECTIONS, seconds)[1])
@@ -75,14 +75,14 @@ def _spread(shares: Sequence[float]) -> str:
 
 
 def _switch(pid: int, observed: str) -> None:
-    """Have the server's processes observe this; gunicorn's own process counts nothing."""
+    """Switch metrics and traces of the server's processes; gunicorn's own process has none."""
     number = next(number for number, name in SIGNALS.items() if name == observed)
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         os.kill(int(child), number)
 
 
 class _Discard(BaseHTTPRequestHandler):
-    """A collector's HTTP, which keeps nothing."""
+    """A collector that discards what it receives."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
@@ -104,7 +104,7 @@ def _collector() -> Iterator[str]:
 
 
 def _switchable() -> Any:
-    """Return the platform's application; signals switch what its process observes."""
+    """Return the platform's application; signals switch metrics and traces of its process."""
     from prometheus_client import Counter, Gauge, Histogram  # noqa: PLC0415 - of the server alone
 
     from platform_site.lib import tracing  # noqa: PLC0415 - as above
@@ -134,7 +134,7 @@ def _nothing(*_arguments: object, **_fields: object) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    # Gunicorn asks for it; the program that measures does not load Django's application.
+    # Only in gunicorn: the program that measures does not load Django's application.
     if name == "application":
         return _switchable()
     raise AttributeError(name)

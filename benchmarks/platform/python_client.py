@@ -1,4 +1,4 @@
-"""``SELECT 1`` through the Python client beside bare httpx: time for an answer, processor time."""
+"""``SELECT 1`` by the Python client, compared with httpx: time and processor time of an answer."""
 
 import logging
 import statistics
@@ -16,8 +16,8 @@ QUERIES_IN_A_ROUND = 200
 
 
 def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Print the ratios. seconds: of no use here, rounds are of a number of queries."""
-    # A line for each request would be half of what is measured.
+    """Print the ratios. seconds: not used, because a round has a fixed number of queries."""
+    # Without log lines, which would take half of the measured time.
     logging.getLogger("httpx").setLevel(logging.WARNING)
     with serve(PLATFORM, Shape(), probe="/readyz") as served:
         url = f"http://127.0.0.1:{served.port}"
@@ -28,7 +28,7 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
 
 
 def ratios(url: str, token: str, *, rounds: int) -> tuple[float, float]:
-    """Return the client's time and processor time by httpx's, medians of alternating rounds."""
+    """Return the client's time and processor time relative to httpx's, as medians over rounds."""
     import zonal  # noqa: PLC0415 - found through the path above
 
     headers = {"Authorization": f"Bearer {token}"}
@@ -55,7 +55,7 @@ def ratios(url: str, token: str, *, rounds: int) -> tuple[float, float]:
 
 
 def _spent_s(query: Callable[[], None]) -> tuple[float, float]:
-    """Return what a round takes: time, and processor time of this process."""
+    """Return the time of a round, and the processor time of this process."""
     began, busy = time.perf_counter(), time.process_time()
     for _ in range(QUERIES_IN_A_ROUND):
         query()

@@ -1,7 +1,7 @@
 """The cost of answering a challenge with a TOTP code, compared with a view with one query.
 
-Both in this process, one caller, in turn: the time is the server's own, from the request that was
-read to the answer that was made, with its log line, without a network or a password's hash.
+Both are called alternately in this process. The time is that of the server, from the parsed request
+to the finished response, including the log line, without the network and the hash of the password.
 """
 
 import gc
@@ -47,7 +47,7 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
     """Print medians in milliseconds and relative to the baseline; `seconds` is not used."""
     _send_logs_nowhere()
     home = cast.organization("Second factor")
-    # Two, since a sign-in ends the oldest of its user's sessions at last.
+    # Two users, because sign-ins end the user's oldest session, which would be the step-up's.
     signing_in, stepping_up = (
         with_totp(cast.member(home, f"{name}@factor.example")) for name in ("one", "two")
     )
@@ -58,7 +58,7 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
         "bare view": lambda: _bare(bare, identity["session"]),
     }
     times: dict[str, list[float]] = {name: [] for name in actions}
-    # As the server does after it has loaded all.
+    # As the server does after it has loaded the application.
     gc.collect()
     gc.freeze()
     for _ in range(ANSWERS_PER_ROUND * (rounds + 1)):
@@ -75,7 +75,7 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
 
 
 def _send_logs_nowhere() -> None:
-    """Write log lines to nowhere: they are part of the cost of a request."""
+    """Write log lines to /dev/null: they are part of the cost of a request."""
     nowhere = open(os.devnull, "w")  # noqa: PTH123, SIM115 - as long as the process
     for handler in logging.getLogger().handlers:
         if isinstance(handler, logging.StreamHandler):
@@ -103,7 +103,7 @@ def _waiting(user: User) -> cast.Caller:
 
 def _answer(handler: BaseHandler, holder: Holder, caller: cast.Caller) -> float:
     challenge_id = ask(caller).body["challenge_id"]
-    # A time step is good once; the next answer is not to wait for half a minute.
+    # A code is accepted once; without this the next answer would have to wait for half a minute.
     Factor.unscoped.filter(user=holder.user, method="totp").update(last_step=0)
     body = json.dumps({"code": holder.code()})
     where = f"{CHALLENGE}/{challenge_id}/verify"
@@ -112,7 +112,7 @@ def _answer(handler: BaseHandler, holder: Holder, caller: cast.Caller) -> float:
 
 def _bare(handler: BaseHandler, session_id: str) -> float:
     request = requests.get(f"/row/{session_id}")
-    # Where BaseHandler looks first.
+    # BaseHandler reads this first.
     setattr(request, "urlconf", __name__)  # noqa: B010 - unknown to the stubs
     return _timed(handler, request)
 

@@ -1,7 +1,7 @@
-"""Compare gunicorn settings: the worker, and how many requests compute at once.
+"""Compare gunicorn settings: the worker, and how many requests compute concurrently.
 
-The candidates run side by side and take turns in many short rounds; each round's figure is taken
-relative to that round's first candidate, since the machine's speed drifts by more than they differ.
+The candidates alternate in many short rounds. A round's figures are relative to the first candidate
+in that round, because the machine's speed varies more than they differ.
 """
 
 import json
@@ -21,11 +21,11 @@ CANDIDATES = (
     Shape(lanes=4),
     Shape("gthread", threads=8),
 )
-# What a request costs is measured, not whose turn it is.
+# Limits are high, because the cost of requests is measured, not their admission.
 UNLIMITED = {"ZSQL_RUNNING_PER_ENVIRONMENT": "15", "ZSQL_RUNNING_PER_ORGANIZATION": "15"}
 CONNECTIONS = 12
 TENANTS = 3
-# What a round gave, and the processor time of an answer.
+# The result of a round, and the processor time of an answer.
 Round = tuple[Load, float]
 STATEMENT = json.dumps({"query": "SELECT 1"}).encode()
 
@@ -40,7 +40,7 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
             stack.enter_context(serve(PLATFORM, shape, probe="/readyz", **UNLIMITED))
             for shape in CANDIDATES
         ]
-        # Their databases are made before anything is measured.
+        # Create their databases before the measurement.
         run(served[0].port, statement, connections=1, seconds=5)
         for name, payloads in (("whoami", whoami), ("sql", statement)):
             targets = [Target(one, payloads) for one in served]
@@ -58,7 +58,7 @@ def _print_medians(label: str, rows: list[tuple[Round, Round]]) -> None:
     rate = statistics.median(one.per_second / first.per_second for (one, _), (first, _) in rows)
     tail = statistics.median(one.p95_ms / first.p95_ms for (one, _), (first, _) in rows)
     processor = statistics.median(one / first for (_, one), (_, first) in rows)
-    # What a candidate turns away under load counts against it.
+    # Refusals under load count against a candidate.
     failures = sum(one.failures for (one, _), _ in rows)
     figures = f"throughput {rate:.2f}, p95 {tail:.2f}, processor time {processor:.2f}"
     print(f"{label}: {figures} (first = 1), {failures} refused", flush=True)

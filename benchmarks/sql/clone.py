@@ -16,9 +16,9 @@ INDEX = "ALTER TABLE items ADD PRIMARY KEY (id)"
 
 
 def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Print the time of a clone, relative to a copy by psql in the same cluster, in turn.
+    """Print the time of a clone, relative to a copy by psql in the same cluster.
 
-    identity, seconds: of no use here.
+    identity, seconds: not used.
     """
     from environments import environments  # noqa: PLC0415 - needs django.setup()
     from sqlgateway.models import Database  # noqa: PLC0415 - as above
@@ -34,7 +34,7 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
         by_psql = _copy_s(source.dbname)
         started = time.perf_counter()
         made = environments.create(home, f"copy-{number}", copy_from="live")
-        # unscoped: the database of the environment that was just made
+        # unscoped: the database of the environment that was just created
         clones.run(Database.unscoped.get(environment_id=made.pk).pk)
         times.append(time.perf_counter() - started)
         ratios.append(times[-1] / by_psql)
@@ -50,7 +50,7 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
 
 
 def _copy_s(dbname: str) -> float:
-    """Return the seconds in which psql copies the table into another one, with its key."""
+    """Return the seconds in which psql copies the table, with its key."""
     psql = shutil.which("psql")
     if psql is None:
         raise RuntimeError("psql is not installed")

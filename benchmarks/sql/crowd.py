@@ -1,4 +1,4 @@
-"""Two hundred requests at once over fifty environments: answers, 429 and 503, and nothing else."""
+"""Two hundred concurrent requests to fifty environments: only answers, 429 and 503 may occur."""
 
 import json
 import socket
@@ -25,7 +25,7 @@ REFUSALS = ("429", "503")
 
 
 def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Print how often each status came; raise if one is unexpected or lacks Retry-After."""
+    """Print the number of each status; raise if one is unexpected or has no Retry-After."""
     callers = tokens(ORGANIZATIONS)
     with (
         serve(PLATFORM, Shape(), probe="/readyz") as zonal,

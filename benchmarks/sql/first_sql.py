@@ -13,14 +13,14 @@ STATEMENT = json.dumps({"query": "SELECT 1"}).encode()
 
 
 def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Print the times of so many environments, one after the other.
+    """Print the time of the first statement in each of some environments.
 
-    identity, seconds: of no use here. No task worker runs: the stock is what is put there.
+    identity, seconds: not used. No task worker runs, so the stock is not refilled.
     """
     from sqlgateway.provisioning import stock  # noqa: PLC0415 - needs django.setup()
 
     with serve(PLATFORM, Shape(), probe="/readyz") as zonal:
-        # The template is made once for each cluster, and no environment's affair.
+        # The template is created once for each cluster, so it is not part of the measurement.
         _first(zonal, tokens(1)[0])
         cold = [_first(zonal, token) for token in tokens(rounds)]
         warm = []

@@ -1,4 +1,4 @@
-"""Clients that hold slow statements, or wait for their turn, while something else is measured."""
+"""Clients that run slow statements, or wait for a slot, while something else is measured."""
 
 import itertools
 import json
@@ -11,15 +11,15 @@ from contextlib import contextmanager, suppress
 from benchmarks.load import request
 
 SLOW = json.dumps({"query": "SELECT pg_sleep(20)"}).encode()
-# What a refused client waits before it tries again: the least Retry-After.
+# How long a refused client waits before it tries again: the minimum of Retry-After.
 PAUSE_S = 1.0
 
 
 @contextmanager
 def held_statements(port: int, tokens: Sequence[str], *, connections: int) -> Iterator[None]:
-    """Keep connections busy with slow statements inside the block.
+    """Keep connections busy with slow statements while the block runs.
 
-    Those that are refused try again after a second, as Retry-After asks.
+    Refused clients try again after a second, as Retry-After says.
     """
     ends = threading.Event()
     payloads = [request("POST", "/v1/sql", SLOW, token) for token in tokens]
@@ -29,7 +29,7 @@ def held_statements(port: int, tokens: Sequence[str], *, connections: int) -> It
     ]
     for thread in threads:
         thread.start()
-    # Until all are waiting or refused once.
+    # Wait until all run, wait, or were refused once.
     time.sleep(2 * PAUSE_S)
     try:
         yield

@@ -1,7 +1,7 @@
-"""The latency of a tenant beside another at full load: one environment, and an organization.
+"""The latency of a tenant while another environment, or organization, sends as much as it can.
 
-Beside it, the latency next to a process that keeps one processor busy and sends nothing: what one
-statement of another tenant costs before the gateway has done anything for it.
+For comparison, the latency while a process keeps one processor busy: the cost of one statement of
+another tenant, without the gateway.
 """
 
 import itertools
@@ -16,17 +16,17 @@ from benchmarks.prepare import organization_tokens, tokens
 from benchmarks.servers import PLATFORM, Shape, serve
 
 SHORT = json.dumps({"query": "SELECT 1"}).encode()
-# Some hundredths of a second of one processor each.
+# Each statement takes some hundredths of a second of processor time.
 HEAVY = json.dumps({"query": "SELECT sum(i) FROM generate_series(1, 300000) AS i"}).encode()
 WRITES = json.dumps({"query": "CREATE TEMP TABLE t AS SELECT generate_series(1, 20000)"}).encode()
-# More than the gateway runs of one environment in all processes, so that some are turned away.
+# More than the gateway runs for one environment in all processes, so that some are refused.
 CONNECTIONS = 16
 OWN_CONNECTIONS = 2
 NO_LOAD = Load(per_second=0, p50_ms=0, p95_ms=0, failures=0, p99_ms=0, count=0)
 
 
 def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Print the quiet tenant's p95 beside the loud tenant, relative to its p95 alone."""
+    """Print the quiet tenant's p95 with the loud tenant's load, relative to its p95 alone."""
     loads = {"short statements": SHORT, "heavy statements": HEAVY, "temporary tables": WRITES}
     with (
         serve(PLATFORM, Shape(), probe="/readyz") as zonal,

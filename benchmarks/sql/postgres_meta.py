@@ -1,9 +1,9 @@
-"""``POST /v1/sql`` beside postgres-meta's ``POST /query``, on the same database.
+"""``POST /v1/sql`` compared with postgres-meta's ``POST /query``, on the same database.
 
-postgres-meta is Supabase's own server for SQL over HTTP. It is installed by name, outside of the
-repository (``npm install @supabase/postgres-meta``); POSTGRES_META names the folder with its
-``node_modules``. It connects as the same role as the gateway, and opens a connection for each
-request, as it does for Supabase's dashboard.
+postgres-meta is Supabase's server for SQL over HTTP. It must be installed outside of the repository
+(``npm install @supabase/postgres-meta``); POSTGRES_META is the folder with its ``node_modules``. It
+connects as the same role as the gateway, and opens a connection for each request, as it does for
+Supabase's dashboard.
 """
 
 import json
@@ -30,12 +30,12 @@ STATEMENTS = {
     "FROM generate_series(1, 10000) AS g",
 }
 CONNECTIONS = 8
-# The limits of one organization are below the load of one.
+# Several organizations, because the limits of one are below this load.
 TENANTS = 4
 
 
 def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Alternate both for some rounds; print medians of the ratios."""
+    """Run both in alternating rounds; print medians of the ratios."""
     folder = os.environ.get("POSTGRES_META")
     if folder is None:
         print("skipped: POSTGRES_META does not name the folder of the npm package", flush=True)
@@ -85,7 +85,7 @@ def _postgres_meta(folder: Path) -> Iterator[RunningServer]:
 
 
 def _database_url() -> str:
-    """Return the address of one tenant's database, as its admin role."""
+    """Return the connection string of one tenant's database, as its admin role."""
     from sqlgateway.models import Database  # noqa: PLC0415 - after django.setup()
     from sqlgateway.provisioning.placements import placement_of  # noqa: PLC0415 - as above
 

@@ -18,9 +18,9 @@ from benchmarks.sql.idle import held_statements
 
 STATEMENT = json.dumps({"query": "SELECT 1"}).encode()
 CONNECTIONS = (8, 24)
-# One alone may not run as many statements at once as there are connections.
+# Several organizations, because one may not run as many statements as there are connections.
 TENANTS = 6
-# Of other organizations, while SELECT 1 is measured.
+# Connections of other organizations, while SELECT 1 is measured.
 HELD_TENANTS = 10
 HELD_CONNECTIONS = 200
 
@@ -39,14 +39,14 @@ def _servers(identity: Mapping[str, str], development: str) -> Iterator[tuple[Ru
 
 
 def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Alternate Zonal and the baselines for some rounds; print medians of the ratios."""
+    """Run Zonal and the baselines in alternating rounds; print medians of the ratios."""
     callers = tokens(TENANTS)
     others = tokens(HELD_TENANTS)
     development, organization_id = development_token()
     with _servers(identity, organization_id) as (zonal, bare, drf):
         whoami = [request("GET", "/v1/whoami", token=token) for token in callers]
         statement = [request("POST", "/v1/sql", STATEMENT, token) for token in callers]
-        # Their databases are made before anything is measured.
+        # Create their databases before the measurement.
         first = [request("POST", "/v1/sql", STATEMENT, token) for token in (*callers, *others)]
         run(zonal.port, first, connections=2, seconds=10)
 

@@ -1,4 +1,4 @@
-"""Ten minutes of everything at once: the web processes' memory and connections must stay flat.
+"""Ten minutes of mixed load: memory and connections of the web processes must not grow.
 
 ``--seconds`` is the length of one of ``--rounds`` samples: 20 rounds of 30 s are ten minutes.
 """
@@ -44,7 +44,7 @@ class Client:
         return self.call("POST", "/v1/sql", {"query": query, **members})
 
     def hang_up(self) -> Answered:
-        """Leave in the middle of a statement."""
+        """Disconnect during a statement."""
         body = json.dumps({"query": "SELECT pg_sleep(20)"}).encode()
         self._link.request("POST", "/v1/sql", body, self._headers)
         self._link.close()

@@ -48,7 +48,7 @@ def _payload(identity: Mapping[str, str], name: str, rows: int) -> bytes:
 
 
 def _fetch(served: RunningServer, payload: bytes) -> float:
-    """Return the seconds until the last byte."""
+    """Return the seconds until the last byte was received."""
     started = time.perf_counter()
     with socket.create_connection(("127.0.0.1", served.port), timeout=60) as client:
         client.sendall(payload)
@@ -73,7 +73,7 @@ def _copy_s(rows: int) -> float:
 
 
 def _resident_kib(served: RunningServer) -> int:
-    """Return the most memory that the server's processes had at one time."""
+    """Return the peak memory of the server's processes."""
     children = Path(f"/proc/{served.pid}/task/{served.pid}/children").read_text().split()
     found = 0
     for pid in children:
