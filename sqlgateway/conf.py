@@ -83,7 +83,7 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_RESULTS_BYTES",
-            "Memory of all large results of a process at once; further ones wait, then get 503.",
+            "Memory of all large results of a process; more results wait, then get 503.",
             default=512 * MIB,
             unit="bytes",
             minimum=64 * MIB,
@@ -258,7 +258,7 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_RUNNING",
-            "SQL requests running at once per process.",
+            "SQL requests that run concurrently per process.",
             default=24,
             minimum=1,
             maximum=10_000,
@@ -268,8 +268,8 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_RUNNING_PER_ORGANIZATION",
-            "SQL requests of one organization running at once per process; fewer while others are "
-            "served.",
+            "SQL requests of one organization that run concurrently per process; fewer while "
+            "others are served.",
             default=3,
             minimum=1,
             maximum=10_000,
@@ -279,10 +279,11 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_RUNNING_BESIDE_OTHERS",
-            "SQL requests of one organization running at once in all web processes of a machine "
-            "while others are served; beside those that have run for a second, further ones up to "
-            "one environment's per process. 0 chooses half as many as there are processes, one at "
-            "least. An organization with a limit of its own (setquota --statements) keeps that.",
+            "SQL requests of one organization that run concurrently in all web processes of a "
+            "machine while others are served. Requests that have run for a second do not count; "
+            "beside them more may run, up to the limit of one environment per process. 0 selects "
+            "half the number of processes, at least 1. An organization with its own limit "
+            "(setquota --statements) has that instead.",
             default=0,
             maximum=10_000,
         ),
@@ -291,7 +292,7 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_RUNNING_PER_ENVIRONMENT",
-            "SQL requests of one environment running at once per process.",
+            "SQL requests of one environment that run concurrently per process.",
             default=2,
             minimum=1,
             maximum=10_000,
@@ -301,7 +302,7 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_QUEUE",
-            "SQL requests that wait for their turn per process, in all.",
+            "SQL requests that wait for a slot per process.",
             default=16,
             minimum=0,
             maximum=10_000,
@@ -311,7 +312,7 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_QUEUE_PER_ENVIRONMENT",
-            "SQL requests of one environment that wait for their turn per process.",
+            "SQL requests of one environment that wait for a slot per process.",
             default=6,
             minimum=0,
             maximum=10_000,
@@ -321,7 +322,7 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_QUEUE_WAIT_MS",
-            "Longest wait of an SQL request for its turn.",
+            "Longest wait of an SQL request for a slot.",
             default=2_000,
             unit="milliseconds",
             minimum=0,

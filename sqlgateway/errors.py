@@ -160,7 +160,7 @@ class IdempotencyKeyInUse(errors.Conflict):
 
 
 class IdempotencyKeyReused(errors.Unprocessable):
-    """The key came with another body, or from another role; nothing ran."""
+    """The key was used with another body or by another role; nothing ran."""
 
     code = "idempotency_key_reused"
     title = "This Idempotency-Key belongs to another request."
@@ -189,7 +189,7 @@ class TransactionBusy(errors.Conflict):
 
 
 class StatementOutOfOrder(errors.Conflict):
-    """The statement has another number than the next one; nothing ran."""
+    """The statement's number is not the next one; nothing ran."""
 
     code = "statement_out_of_order"
     title = "This is not the transaction's next statement."
@@ -232,15 +232,15 @@ class ResultTooWide(errors.PayloadTooLarge):
 
 
 class TooManyQueries(errors.TooManyRequests):
-    """The organization, or the environment, runs and queues as many requests as it may now."""
+    """The organization or the environment has reached its limit of running and queued requests."""
 
     code = "too_many_queries"
-    title = "This organization runs as many queries at once as it may now."
+    title = "This organization has reached its limit of concurrent queries."
     retry_after_s = 1
 
 
 class TooManyTransactions(errors.TooManyRequests):
-    """The organization or the environment has as many open transactions as it may."""
+    """The organization or the environment has reached its limit of open transactions."""
 
     code = "too_many_transactions"
     title = "Too many transactions are open."
@@ -270,7 +270,7 @@ class EngineUnavailable(errors.Unavailable):
 
 
 class RequestNotRunning(errors.NotFound):
-    """No request of this id runs, or none that the caller may cancel."""
+    """No running request that the caller may cancel has this id."""
 
     code = "request_not_running"
     title = "No such request is running."
@@ -291,15 +291,15 @@ class SavedQueryTaken(errors.Conflict):
 
 
 class SavedQueryChanged(errors.Conflict):
-    """``version`` is not the present one: someone else has changed the saved query meanwhile."""
+    """``version`` is not the present one: the saved query was changed by another request."""
 
     code = "saved_query_changed"
-    title = "The saved query was changed meanwhile."
+    title = "The saved query was changed by another request."
     members = {"version": shapes.COUNT, "updated_by": shapes.TEXT}
 
 
 class TooManySavedQueries(errors.Conflict):
-    """As many saved queries as an organization may have."""
+    """The organization has reached the limit of saved queries."""
 
     code = "too_many_saved_queries"
     title = "The organization has too many saved queries."
@@ -321,7 +321,7 @@ class CloneFailed(errors.Conflict):
 
 
 class SqlBusy(errors.Unavailable):
-    """The gateway runs as many requests, or holds as many large results, as it may.
+    """The gateway has reached its limit of running requests or large results.
 
     Nothing ran, or it was rolled back.
     """

@@ -41,7 +41,7 @@ class ActivitySerializer(serializers.Serializer[Any]):
 
 
 class ActivityViewSet(PlatformViewSet):
-    """How much SQL ran lately in the caller's environment."""
+    """The number of recent SQL requests in the caller's environment."""
 
     access = {"list": needs("sql", "read")}
     serializer_class = ActivitySerializer

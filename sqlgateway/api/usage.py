@@ -45,7 +45,7 @@ class ConnectionsSerializer(serializers.Serializer[Any]):
 
 
 class StatementsSerializer(serializers.Serializer[Any]):
-    """Limits of statements. Those that run at once are counted by each web process."""
+    """Limits of statements. Each web process counts its own concurrent statements."""
 
     running_limit_per_environment = serializers.IntegerField()
     running_limit_per_organization = serializers.IntegerField()

@@ -254,7 +254,7 @@ class Connections:
 
 @dataclass(frozen=True)
 class Statements:
-    """Limits of statements. Those that run at once are counted by each web process."""
+    """Limits of statements. Each web process counts its own concurrent statements."""
 
     running_limit_per_environment: int
     running_limit_per_organization: int

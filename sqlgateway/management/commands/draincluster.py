@@ -14,9 +14,9 @@ class Command(OpsCommand):
     """Stop placing databases on a cluster, and move its databases if requested."""
 
     help = (
-        "Place no more databases on a cluster and drop those in stock there. Environments stay "
-        "where they are and go on working, unless --move is given. A cluster is closed when it has "
-        "no database left, those kept after a move included. Safe to repeat; addcluster opens the "
+        "Stop placing databases on a cluster, and drop its databases in stock. Environments stay "
+        "there and continue to work, unless --move is given. A cluster is closed when it has no "
+        "databases left, including those kept after a move. Safe to repeat; addcluster opens the "
         "cluster again. Exit status 4: some databases could not be moved."
     )
 

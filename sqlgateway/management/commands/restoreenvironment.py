@@ -13,11 +13,10 @@ class Command(OpsCommand):
     """Replace an environment's data by a dump."""
 
     help = (
-        "Replace an environment's data by that of a file in pg_dump's custom format. The dump may "
-        "be anyone's: its SQL runs as the environment's own admin role, in a new database that "
-        "then takes the place of the present one. Requests wait only for that change. On any "
-        "error, and after a crash, the present data stays; afterwards it is kept for "
-        "ZSQL_RETIRED_KEEP_HOURS."
+        "Replace an environment's data by a dump in pg_dump's custom format. The dump need not be "
+        "trusted: its SQL runs as the environment's own admin role, in a new database that then "
+        "replaces the present one. Requests wait only for the replacement. After an error or a "
+        "crash the present data is unchanged; otherwise it is kept for ZSQL_RETIRED_KEEP_HOURS."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -26,9 +26,9 @@ class Command(OpsCommand):
 
     help = (
         "Replace the passwords of database roles: of one environment, an organization, a cluster, "
-        "or all. Only the platform knows them, and no request fails meanwhile. Sessions that "
-        "were opened with the old ones end within minutes. Safe to repeat; --older-than goes on "
-        "after an interruption. Exit status 4: some could not be replaced and stay as they are."
+        "or all. Only the platform knows them, and no request fails. Sessions that were opened "
+        "with the old ones end within minutes. Safe to repeat; --older-than continues after an "
+        "interruption. Exit status 4: some passwords could not be replaced."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -70,7 +70,7 @@ class Command(OpsCommand):
         text = (
             f"Organization {organization_id}: {quota.disk_bytes} bytes for each environment, "
             f"{quota.environments} environments, "
-            f"{DEFAULT if quota.statements is None else quota.statements} statements at once, "
+            f"{DEFAULT if quota.statements is None else quota.statements} concurrent statements, "
             f"of {facts['timeout_ms']} ms each, {limits.max_rows} rows of a result in JSON and "
             f"{limits.max_bytes} bytes of all, {facts['body_bytes']} bytes of a body, "
             f"{limits.import_bytes} of an imported one."

@@ -81,7 +81,7 @@ LIMITS: Final = (
         lambda: settings.SQL.disk_limit_bytes,
         "Disk",
         "bytes",
-        "Of each environment's database",
+        "Size of each environment's database",
     ),
     OwnLimit(
         "environments",
@@ -89,15 +89,15 @@ LIMITS: Final = (
         lambda: settings.ENVIRONMENTS.limit,
         "Environments",
         "",
-        "Environments that it may have",
+        "Number of environments",
     ),
     OwnLimit(
         "statements",
         "ZSQL_RUNNING_PER_ORGANIZATION",
         lambda: settings.SQL.running_per_organization,
-        "Requests at once",
+        "Concurrent requests",
         "",
-        "SQL requests that each web process runs for it at once",
+        "SQL requests that each web process runs concurrently for the organization",
         highest=MAX_STATEMENTS,
     ),
     OwnLimit(
