@@ -140,7 +140,7 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_EXPORT_LIMIT_BYTES",
-            "Largest body of a streamed result; 0 is no limit.",
+            "Largest body of a streamed result; 0 means no limit.",
             default=0,
             unit="bytes",
             minimum=0,

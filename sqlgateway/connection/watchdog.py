@@ -2,7 +2,7 @@
 
 Deadlines are enforced from outside the connection, so that a tenant cannot evade them by settings
 or by catching errors. One thread in each process sends a cancel on a separate connection. A backend
-that still runs after ZSQL_GRACE_MS is terminated by the administrator, who checks until it has
+that still runs after ZSQL_GRACE_MS is terminated by the administrator, which checks until it has
 ended.
 """
 

@@ -38,7 +38,7 @@ class RequestBoundary:
     """The transaction of one request, which ends with the request.
 
     A savepoint marks the gateway's transaction. If a statement ends that transaction, the savepoint
-    no longer exists, even if the statement began another transaction (COMMIT AND CHAIN). Besides,
+    no longer exists, even if the statement began another transaction (COMMIT AND CHAIN). Also,
     a transaction with a savepoint cannot become READ WRITE.
     """
 

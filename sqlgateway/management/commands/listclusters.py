@@ -13,7 +13,7 @@ class Command(OpsCommand):
 
     help = (
         "List the servers of tenants' databases: state, databases, capacity, version, and whether "
-        "each answers now (answers: false is no error of this command)."
+        "each answers now (answers: false is not an error of this command)."
     )
 
     def run(self, options: dict[str, Any]) -> Outcome:

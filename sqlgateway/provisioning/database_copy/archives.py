@@ -65,7 +65,7 @@ def read_contents(file: Path, admin_role: str, *, major: int) -> Contents:
     except OSError as exc:
         raise CopyFailed(f"{file} cannot be read.") from exc
     if not is_archive:
-        raise CopyFailed(f"{file} is no dump in custom format (pg_dump --format=custom).")
+        raise CopyFailed(f"{file} is not a dump in custom format (pg_dump --format=custom).")
     objects: list[str] = []
     privileges: list[str] = []
     foreign: list[str] = []

@@ -171,9 +171,7 @@ def _same_row(database: Database) -> QuerySet[Database]:
 
 
 def _overtaken() -> CommandRefused:
-    return CommandRefused(
-        "database_not_active", "The environment was changed or deleted meanwhile."
-    )
+    return CommandRefused("database_not_active", "Another process changed or deleted the environment.")
 
 
 def _record(database: Database, tag: AuditTag, stopped_ms: int) -> None:

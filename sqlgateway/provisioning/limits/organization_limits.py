@@ -193,5 +193,5 @@ def checked(own: Values, given: Values, *, seen: Values | None) -> Changes:
         if value != own[name]
     }
     if changed and seen is not None and own != seen:
-        raise Conflict("The limits were changed meanwhile. Open the form again.")
+        raise Conflict("The limits have changed since. Open the form again.")
     return changed

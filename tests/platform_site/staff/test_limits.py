@@ -120,7 +120,7 @@ def test_what_was_changed_in_the_meantime_is_not_overwritten(inside: Client, ali
 
     for seen in (asked["seen"], "", "[]", "[" * 900, '{"statements": 1}'):
         page = post(inside, number, asked | SURE | {"seen": seen})
-        assert "The limits were changed meanwhile. Open the form again." in page
+        assert "The limits have changed since. Open the form again." in page
 
     assert own_of(number) == {"statements": 1}
     assert [event.tag for event in events(number)] == ["cli:quota:set"]
