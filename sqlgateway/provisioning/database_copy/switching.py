@@ -171,7 +171,9 @@ def _same_row(database: Database) -> QuerySet[Database]:
 
 
 def _overtaken() -> CommandRefused:
-    return CommandRefused("database_not_active", "Another process changed or deleted the environment.")
+    return CommandRefused(
+        "database_not_active", "Another process changed or deleted the environment."
+    )
 
 
 def _record(database: Database, tag: AuditTag, stopped_ms: int) -> None:
