@@ -162,7 +162,7 @@ def test_many_simultaneously_failing_webhooks_are_the_platforms_problem(alice: U
     for each in webhooks[:4]:
         each.failing_since = timezone.now()
         each.save()
-    message = "7 are sent in time; 0 deliveries of the last day failed for good."
+    message = "7 are sent in time; 0 deliveries of the last day failed permanently."
     assert findings("webhooks", is_healthy=True) == [("ok", message, "")]
     webhooks[4].failing_since = timezone.now()
     webhooks[4].save()
