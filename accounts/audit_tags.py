@@ -138,6 +138,7 @@ class AccountTag(AuditTag):
     )
     CLI_SESSION_DELETE = ("cli:session:delete", "An operator ended sessions.")
     CLI_STAFF_CREATE = ("cli:staff:create", "An operator created a member of staff.")
+    CLI_STAFF_DELETE = ("cli:staff:delete", "An operator took a user's staff rights away.")
     CLI_KEY_ROTATE = ("cli:key:rotate", "An operator rotated the token keys.")
     CLI_BACKUP_CREATE = ("cli:backup:create", "An operator or a timer made a backup.")
     CLI_BACKUP_DRILL = (

@@ -1,4 +1,4 @@
-"""``manage.py createstaff``: create a user who may use the admin."""
+"""``manage.py createstaff``: create a user who may use the admin, or take that right away."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,29 +11,36 @@ from accounts.management import operators
 from accounts.models import User
 from accounts.signin import credentials, signup
 from environments import environments
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 
 class Command(OpsCommand):
-    """Create a member of the platform's staff, or promote an existing user."""
+    """Create a member of the platform's staff, promote an existing user, or remove one."""
 
     help = (
         "Create a member of the platform's staff, who may use the admin. A new user gets an "
         "organization; the command asks for the password, or reads it from standard input if that "
-        "is not a terminal. An existing user keeps password and organization."
+        "is not a terminal. An existing user keeps password and organization. With --remove a "
+        "member of staff keeps the account, and may no longer use the admin."
     )
     has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the arguments for the address and the rights."""
         parser.add_argument("email", help="Address the person signs in with.")
-        parser.add_argument(
+        rights = parser.add_mutually_exclusive_group()
+        rights.add_argument(
             "--view-only", action="store_true", help="Read-only access to the admin."
+        )
+        rights.add_argument(
+            "--remove", action="store_true", help="Take the right to use the admin away."
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Create or promote the user."""
+        """Create or promote the user, or end the user's rights in the admin."""
         user = credentials.find(options["email"])
+        if options["remove"]:
+            return _remove(user, options["email"])
         with operators.refuse_taken_address(options["email"]), transaction.atomic():
             if user is None:
                 user = _create(options["email"])
@@ -51,6 +58,24 @@ class Command(OpsCommand):
         facts = {"user_id": str(user.pk), "email": user.email, "org_id": user.organization_id}
         text = "read the admin" if user.is_view_only else "use the admin"
         return Outcome(facts | {"view_only": user.is_view_only}, f"{user.email} may {text}.")
+
+
+def _remove(user: User | None, email: str) -> Outcome:
+    """Take the rights away; the admin reads them at each request, so open sessions end, too."""
+    if user is None or not user.is_staff:
+        raise CommandRefused("not_staff", f"{email} is not a member of staff.")
+    user.is_staff = user.is_view_only = False
+    with transaction.atomic():
+        user.save(update_fields=["is_staff", "is_view_only"])
+        audit.add(
+            None,
+            AccountTag.CLI_STAFF_DELETE,
+            organization_id=user.organization_id,
+            actor_id=user.pk,
+            actor=user.email,
+        )
+    facts = {"user_id": str(user.pk), "email": user.email, "org_id": user.organization_id}
+    return Outcome(facts, f"{user.email} may no longer use the admin.")
 
 
 def _create(email: str) -> User:
