@@ -15,7 +15,7 @@ from sqlgateway.errors import EngineUnavailable
 from sqlgateway.interactive import retention as transaction_retention
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import password_rotation, retirement, stock
-from sqlgateway.provisioning.database_copy import clones, moves, switching
+from sqlgateway.provisioning.database_copy import clones, moves, switching, temporary_roles
 from sqlgateway.provisioning.limits import quotas
 from sqlgateway.records import retention, running_requests
 
@@ -155,8 +155,9 @@ def recover_copies(timestamp: int) -> None:
 @app.periodic(cron="7 * * * *")
 @app.task(queueing_lock="sqlgateway_drop_retired")
 def drop_retired(timestamp: int) -> None:
-    """Drop databases that were moved or replaced, when their time is over."""
+    """Drop databases that were moved or replaced, and what killed copies have left."""
     retirement.drop_due(now=timezone.now())
+    temporary_roles.drop_expired()
 
 
 @app.periodic(cron="* * * * *")

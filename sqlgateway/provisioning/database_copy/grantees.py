@@ -8,15 +8,18 @@ be restored after the role was dropped.
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 import psycopg
+from django.conf import settings
+from django.utils import timezone
 from psycopg import sql
 
 from sqlgateway.provisioning import names
 from sqlgateway.provisioning.clusters import Address, administer
-from sqlgateway.provisioning.database_copy import programs
+from sqlgateway.provisioning.database_copy import programs, temporary_roles
 from sqlgateway.provisioning.database_copy.archives import Contents
 
 NAME: Final = re.compile(rf"\b{names.ROLE_PREFIX}[{names.ALPHABET}]{{{names.LENGTH}}}\b")
@@ -41,19 +44,22 @@ def stand_ins(
             for name in made:
                 # Another restore of the same dump may use the role, and then drops it at its end.
                 with suppress(psycopg.errors.DependentObjectsStillExist):
-                    role = sql.Identifier(name)
-                    # Revokes privileges: the role owns nothing.
-                    inside.execute(sql.SQL("DROP OWNED BY {role}").format(role=role))
-                    inside.execute(sql.SQL("DROP ROLE {role}").format(role=role))
+                    temporary_roles.drop(inside, name)
 
 
 def _make(address: Address, dbname: str, wanted: list[str]) -> list[str]:
     made: list[str] = []
+    # A crash may leave the roles behind (temporary_roles.py).
+    until = timezone.now() + timedelta(seconds=settings.SQL.copy_timeout_s)
     with administer(address, dbname) as inside:
         rows = inside.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", [wanted])
         known = {str(name) for (name,) in rows}
         for name in [each for each in wanted if each not in known][:MAX_GRANTEES]:
             with suppress(psycopg.errors.DuplicateObject):
-                inside.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(name)))
+                inside.execute(
+                    sql.SQL("CREATE ROLE {} NOLOGIN VALID UNTIL {}").format(
+                        sql.Identifier(name), sql.Literal(until.isoformat())
+                    )
+                )
                 made.append(name)
     return made

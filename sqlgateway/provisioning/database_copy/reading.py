@@ -14,10 +14,12 @@ from sqlgateway.hardening.tenant_roles import ensure_roles
 from sqlgateway.models import Database
 from sqlgateway.provisioning import names
 from sqlgateway.provisioning.clusters import ADMIN_SETTINGS, Address, administer, connect_with
+from sqlgateway.provisioning.database_copy import temporary_roles
 from sqlgateway.provisioning.database_copy.programs import ProgramLogin
 
 # The reading role inherits the privileges of the three roles, which are limited to this database,
-# and reads rows that policies hide. It expires, because a crash may leave it behind.
+# and reads rows that policies hide. It expires, because a crash may leave it behind
+# (temporary_roles.py).
 READER: Final = sql.SQL(
     "ALTER ROLE {role} INHERIT BYPASSRLS CONNECTION LIMIT 4 VALID UNTIL {until};"
     "GRANT {admin}, {operator}, {reader} TO {role}"
@@ -71,8 +73,7 @@ def reading_role(address: Address, database: Database) -> Iterator[ProgramLogin]
         yield ProgramLogin(address, database.dbname, name, password)
     finally:
         with administer(address, database.dbname) as inside:
-            # Revokes privileges: the role owns nothing.
-            inside.execute(sql.SQL("DROP OWNED BY {role}; DROP ROLE {role}").format(role=role))
+            temporary_roles.drop(inside, name)
 
 
 @contextmanager
