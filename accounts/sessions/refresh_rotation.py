@@ -78,15 +78,15 @@ def rotate(pointer: Pointer, *, now: datetime) -> Session:
             _undo_lost_switch(session, now)
         _refuse_ended(session, now)
         if position is not ChainPosition.PREVIOUS_IN_GRACE:
-            _begin_next_generation(session, held=pointer.generation, now=now)
+            _begin_next_generation(session, kept=pointer.generation, now=now)
     return session
 
 
 def _undo_lost_switch(session: Session, now: datetime) -> None:
     """Rule 3 for a switch: if its response was lost, the old session continues.
 
-    Shortly after a switch, a token of another tab is late and not stolen. After the successor has
-    been used, it is a replay.
+    Shortly after a switch, another tab may still send the old token: it is only refused. Later, if
+    the successor was used, the token was replayed.
     """
     if _switched_recently(session, now):
         raise SessionRevoked
@@ -101,9 +101,12 @@ def _undo_lost_switch(session: Session, now: datetime) -> None:
     session.save(update_fields=["ended_at", "end_reason", "succeeded_by"])
 
 
-def _begin_next_generation(session: Session, *, held: int, now: datetime) -> None:
-    """Begin the next generation; ``held`` is the one that the client still has."""
-    session.previous_generation = held
+def _begin_next_generation(session: Session, *, kept: int, now: datetime) -> None:
+    """Begin the next generation.
+
+    kept: the generation whose token stays valid, because the client may have it; 0: none.
+    """
+    session.previous_generation = kept
     session.generation += 1
     session.rotated_at = now
     session.is_confirmed = False
@@ -138,7 +141,7 @@ def rotate_to(
         if keep_current and session.environment_id == target.pk:
             raise InvalidRequest.for_field("keep_current", "The session is in this environment.")
         if position is ChainPosition.ANSWER_LOST:
-            _begin_next_generation(session, held=pointer.generation, now=now)
+            _begin_next_generation(session, kept=pointer.generation, now=now)
         elif position is ChainPosition.CURRENT:
             session.is_confirmed = True
         successor = _successor(session, target, source=source, now=now, is_further=keep_current)
@@ -188,7 +191,7 @@ def _switch_again(session: Session, target: Environment, *, now: datetime) -> Se
     if not _is_unused(successor):
         raise ReuseDetected(session)
     _refuse_ended(successor, now)
-    _begin_next_generation(successor, held=0, now=now)
+    _begin_next_generation(successor, kept=0, now=now)
     return successor
 
 

@@ -11,11 +11,11 @@ from typing import Final
 from django.conf import settings
 from django.utils import timezone
 
-from accounts.webhooks import deliveries, egress, jobs, signing
-from accounts.webhooks.deliveries import Claim
+from accounts.webhooks import delivery_queue, egress, jobs, signing
+from accounts.webhooks.delivery_queue import Claim
 from accounts.webhooks.egress import Answer
 
-# Concurrent requests in one process; deliveries.SHARE is the limit of an organization.
+# Concurrent requests in one process; delivery_queue.SHARE is the limit of an organization.
 MAX_REQUESTS: Final = 32
 # After this time another job continues, so that a worker can be restarted.
 RUN_S: Final = 30.0
@@ -75,13 +75,13 @@ def _send_due() -> bool:
         while True:
             in_time = time.monotonic() < ends_at
             if in_time and len(sent) < MAX_REQUESTS:
-                for claim in deliveries.claim(MAX_REQUESTS - len(sent), now=timezone.now()):
+                for claim in delivery_queue.claim(MAX_REQUESTS - len(sent), now=timezone.now()):
                     sent[pool.submit(_send, claim)] = claim
             if not sent:
                 return in_time
             done, _ = wait(sent, timeout=POLL_S, return_when=FIRST_COMPLETED)
             for each in done:
-                deliveries.settle(sent.pop(each), each.result(), now=timezone.now())
+                delivery_queue.settle(sent.pop(each), each.result(), now=timezone.now())
 
 
 def _send(claim: Claim) -> Answer:

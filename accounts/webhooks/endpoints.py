@@ -10,7 +10,7 @@ from django.conf import settings
 from accounts import rate_limits
 from accounts.errors import TooManyWebhooks, WebhookIsOff, WebhookSentTooOften
 from accounts.models import User, WebhookDelivery, WebhookEndpoint
-from accounts.webhooks import deliveries, egress, events, signing
+from accounts.webhooks import delivery_queue, egress, events, signing
 from environments.models import Organization
 from platform_site.lib.crypto import encrypt
 from platform_site.lib.errors import InvalidRequest
@@ -92,7 +92,7 @@ def change(endpoint: WebhookEndpoint, changes: Changes, *, now: datetime) -> dic
         endpoint.state, endpoint.disabled_reason = WebhookEndpoint.State.ENABLED, ""
     endpoint.save()
     if changed.get("state") == WebhookEndpoint.State.DISABLED:
-        deliveries.disable(endpoint, WebhookEndpoint.Reason.BY_ADMIN, now=now)
+        delivery_queue.disable(endpoint, WebhookEndpoint.Reason.BY_ADMIN, now=now)
     return changed
 
 

@@ -27,7 +27,7 @@ Event = Literal[
 ]
 EVENTS: Final[tuple[Event, ...]] = get_args(Event)
 TEST: Final = "webhook.test"
-# Attempts end after this time; the last of deliveries.WAITS_S is before it.
+# Attempts end after this time; the last of delivery_queue.WAITS_S is before it.
 LIFE: Final = timedelta(hours=28)
 
 

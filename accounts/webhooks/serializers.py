@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts.models import WebhookDelivery, WebhookEndpoint
-from accounts.webhooks.deliveries import message_id_of
+from accounts.webhooks.delivery_queue import message_id_of
 from accounts.webhooks.egress import URL_CHARS
 from accounts.webhooks.events import EVENTS
 from platform_site.lib.api import StrictSerializer

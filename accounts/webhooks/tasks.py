@@ -4,7 +4,7 @@ from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
-from accounts.webhooks import deliveries
+from accounts.webhooks import delivery_queue
 from accounts.webhooks import dispatch as dispatcher
 from accounts.webhooks.jobs import DISPATCH
 
@@ -19,5 +19,5 @@ def dispatch() -> None:
 @app.task(queueing_lock="accounts_maintain_webhooks")
 def maintain_webhooks(timestamp: int) -> None:
     """Send due deliveries, including those of killed processes and lost jobs."""
-    if deliveries.maintain(now=timezone.now()):
+    if delivery_queue.maintain(now=timezone.now()):
         dispatcher.run()

@@ -16,7 +16,7 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.errors import WebhookDeliveryNotFound, WebhookNotFound
 from accounts.models import WebhookDelivery, WebhookEndpoint
-from accounts.webhooks import deliveries, endpoints
+from accounts.webhooks import delivery_queue, endpoints
 from accounts.webhooks.endpoints import Changes
 from accounts.webhooks.serializers import (
     NewWebhookSerializer,
@@ -186,7 +186,7 @@ class WebhookDeliveryViewSet(ListAction, RetrieveAction):
         found = self.get_object()
         endpoints.check_rate_limit(self.principal.organization_id, now=now)
         with transaction.atomic():
-            delivery = deliveries.resend(found, now=now)
+            delivery = delivery_queue.resend(found, now=now)
             audit.record_request(
                 self.platform_request,
                 AccountTag.WEBHOOK_RESEND,

@@ -114,7 +114,7 @@ def charge_back(
                 Posting(AccountKind.CASH, None, amount_ucr),
                 Posting(AccountKind.PAID, organization_id, -left_ucr),
                 Posting(AccountKind.DEBT, organization_id, -owed_ucr),
-                *debts.reopened(journal, organization_id, owed_ucr),
+                *debts.reopen(journal, organization_id, owed_ucr),
             ],
         )
         debts.cover(organization_id)

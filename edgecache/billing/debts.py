@@ -42,12 +42,13 @@ open AS MATERIALIZED (
 running AS (SELECT *, sum(unpaid) OVER (ORDER BY line_id) AS upto FROM open),
 divided AS (SELECT *,
     least(upto, %(granted)s) - least(upto - unpaid, %(granted)s) AS from_granted,
-    least(upto, %(covered)s) - least(upto - unpaid, %(covered)s) AS now FROM running)
+    least(upto, %(available)s) - least(upto - unpaid, %(available)s) AS paid_now FROM running)
 INSERT INTO billing_adjustment
     (charge_id, organization_id, journal_id, kind, granted_ucr, paid_ucr, unpaid_ucr, share_ucr)
-SELECT line_id, %(organization)s, %(journal)s, %(kind)s, from_granted, now - from_granted, -now,
-    div((paid + now - from_granted) * share_ppm, %(ppm)s) - share
-FROM divided WHERE now > 0
+SELECT line_id, %(organization)s, %(journal)s, %(kind)s,
+    from_granted, paid_now - from_granted, -paid_now,
+    div((paid + paid_now - from_granted) * share_ppm, %(ppm)s) - share
+FROM divided WHERE paid_now > 0
 """
 REOPEN: Final[LiteralString] = """
 WITH paid_at_once AS MATERIALIZED (
@@ -113,8 +114,11 @@ def cover(organization_id: int) -> None:
         states.refresh(organization_id, now=timezone.now())
 
 
-def reopened(journal: Journal, organization_id: int, amount_ucr: int) -> Iterator[Posting]:
-    """Make the newest paid lines debts again; yield the entries that reverse their shares."""
+def reopen(journal: Journal, organization_id: int, amount_ucr: int) -> Iterator[Posting]:
+    """Make the newest paid lines debts again.
+
+    Returns the entries that reverse their shares, which the caller must post.
+    """
     before = LARGEST_ID
     while amount_ucr:
         values = {
@@ -164,7 +168,7 @@ def _cover_batch(organization_id: int, granted_ucr: int, paid_ucr: int, after: i
         {
             "organization": organization_id,
             "granted": granted_ucr,
-            "covered": granted_ucr + paid_ucr,
+            "available": granted_ucr + paid_ucr,
             "after": after,
             "limit": BATCH_LINES,
         },
@@ -202,8 +206,9 @@ def _post(journal: Journal, organization_id: int) -> int | None:
 def _shares(journal: Journal) -> Iterator[Posting]:
     """Yield the entries for the operators of a journal's lines, and the platform's counter-entries.
 
-    Amounts taken back for a node with forfeited earnings come from these. The rest comes from held
-    earnings, then from payable ones, which may fall below zero: later earnings make up for it.
+    A share taken back for a node whose earnings were forfeited comes from the forfeited account.
+    The rest comes from held earnings, then from payable ones, which may fall below zero until there
+    are later earnings.
     """
     with connection.cursor() as cursor:
         cursor.execute(SHARES, [journal.pk])

@@ -36,7 +36,7 @@ HOLDS_ONE: Final[ContextVar[bool]] = ContextVar("holds_one", default=False)
 CONNECT_TIMEOUT_S: Final = 2
 STATEMENT_TIMEOUT_S: Final = 4.0
 TRANSACTION_TIMEOUT_S: Final = 10.0
-# One organization gets three quarters of the connections at most, one bucket half of them.
+# One organization gets two thirds of the connections at most (3 of 4), one bucket half of them.
 SPARE: Final = 0.5
 QUEUE: Final = 8192
 QUEUE_S: Final = 2.0

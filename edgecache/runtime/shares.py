@@ -21,13 +21,17 @@ Turn = asyncio.Future[None]
 
 
 class Waiting(Generic[T]):
-    """The turns that wait at one level of share keys: here, and below by the next step."""
+    """A node of a tree of waiting turns.
+
+    here: turns whose share key ends at this node, in order of arrival.
+    below: nodes by the next part of the key.
+    """
 
     __slots__ = ("below", "here")
 
     def __init__(self) -> None:
         self.below: OrderedDict[Hashable, Waiting[T]] = OrderedDict()
-        # In their order. A deque would search for the one that leaves.
+        # A dictionary removes a turn without a search.
         self.here: OrderedDict[T, None] = OrderedDict()
 
     @property
@@ -45,7 +49,7 @@ class Waiting(Generic[T]):
         at.here[item] = None
 
     def remove(self, key: ShareKey, item: T) -> None:
-        """Remove one, and the steps on which nothing waits any more."""
+        """Remove a turn, and the nodes that become empty."""
         if not key:
             del self.here[item]
             return
@@ -150,6 +154,10 @@ class Shares:
             self.give_back(key)
 
     def _is_fair(self, wanted: int, amount: int = 1) -> bool:
+        """True if an amount fits, and ``spare`` times what its holder would hold stays free.
+
+        A holder of nothing may always take one free place.
+        """
         free = self.limit - self.taken
         return max(self._spare * wanted, amount) <= free or wanted == 1 <= free
 

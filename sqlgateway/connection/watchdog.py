@@ -2,8 +2,8 @@
 
 Deadlines are enforced from outside the connection, so that a tenant cannot evade them by settings
 or by catching errors. One thread in each process sends a cancel on a separate connection. A backend
-that still runs after ZSQL_GRACE_MS is terminated by the administrator, which checks until it has
-ended.
+that still runs after ZSQL_GRACE_MS is terminated by the administrator, which checks MAX_POLLS times
+whether it has ended.
 """
 
 import atexit
@@ -139,7 +139,7 @@ class Watchdog:
                 log.exception("sql_watchdog_failed")
 
     def _wait(self) -> tuple[Callable[[Watch], None], Watch] | None:
-        """Return the next action that is due; None after TICK_S, so that ``on_tick`` is called."""
+        """Wait for at most TICK_S; return the next action that is due, or None."""
         with self._condition:
             self._drop_finished()
             now = time.monotonic()

@@ -246,7 +246,7 @@ def _ask(row: InteractiveTransaction, question: dict[str, Any]) -> dict[str, Any
 def _finish(scope: Scope, row: InteractiveTransaction) -> None:
     """Commit a transaction that is OPEN or COMMITTING, or find out its outcome."""
     # Deferred triggers run code of the tenant, so a commit may take as long as a statement.
-    with ADMISSION.slot_to_end(scope):
+    with ADMISSION.slot_for_end(scope):
         if row.state == State.OPEN:
             with suppress(errors.TransactionOver):
                 xid = _ask(row, {"call": "xid"})["xid"] or ""

@@ -99,7 +99,7 @@ def verify(
         challenge = challenge_rows.lock(challenge_id, now=now)
         _refuse_foreign(request, challenge)
         throttle.refuse_throttled(challenge.factor, now)
-        is_allowed = _is_allowed(challenge)
+        is_allowed = _is_allowed_or_refuse(challenge)
         purpose = "login" if challenge.session_id is None else "step_up"
         if challenge_base.is_right(
             request, challenge, answer, challenge_id=challenge_id, purpose=purpose, now=now
@@ -125,10 +125,11 @@ def _refuse_foreign(request: PlatformRequest, challenge: Challenge) -> None:
         raise ChallengeGone
 
 
-def _is_allowed(challenge: Challenge) -> bool:
-    """True if the policy allows the method now.
+def _is_allowed_or_refuse(challenge: Challenge) -> bool:
+    """True if the policy allows the method; False if it allows none of the user's methods.
 
-    Raises MethodNotAllowed if it does not, and the user has another method that it allows.
+    Without an allowed method the sign-in only leads to enrolling one.
+    Raises MethodNotAllowed if it allows another method of the user.
     """
     if challenge.factor.method in challenge.user.organization.mfa_allowed_methods:
         return True

@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from edgecache.brain.cdn import cache_status, conditional_requests, rules
+from edgecache.brain.cdn import cache_status, caching_rules, conditional_requests
 from edgecache.brain.cdn.cache_keys import KeyPolicy
 from edgecache.brain.cdn.forwarding import Forwarding, ForwardingRefused
 from edgecache.brain.cdn.lookup import Lookup, LookupResult, NotCached
@@ -84,7 +84,7 @@ class CdnApi:
                 _send_error(exchange, status)
 
     async def _serve(self, scope: Scope, exchange: Exchange, bucket_id: int | None) -> None:
-        if scope.method not in METHODS and scope.method not in rules.UNSAFE:
+        if scope.method not in METHODS and scope.method not in caching_rules.UNSAFE:
             raise OriginReadOnly
         cache_url = await self._cache_url(scope, bucket_id)
         share_key = use_share_of_bucket(
@@ -98,7 +98,7 @@ class CdnApi:
             self._parts.running.give_back(share_key)
 
     async def _answer(self, scope: Scope, exchange: Exchange, cache_url: CacheUrl) -> None:
-        if scope.method in rules.UNSAFE:
+        if scope.method in caching_rules.UNSAFE:
             await self._forwarding.forward(scope, exchange, cache_url)
             return
         request = await self._request(scope, cache_url)
@@ -135,8 +135,8 @@ class CdnApi:
         return CacheUrl(bucket, target_of(key, path, scope.query_string), prefix, driver)
 
     async def _request(self, scope: Scope, cache_url: CacheUrl) -> CdnRequest:
-        fields = rules.fields_of(scope.headers.items())
-        control = rules.directives([fields.get("cache-control", "")])
+        fields = caching_rules.fields_of(scope.headers.items())
+        control = caching_rules.directives([fields.get("cache-control", "")])
         return CdnRequest(
             cache_url,
             fields,
@@ -224,7 +224,7 @@ class CdnApi:
         if result.stored is None:
             return [*_object_headers(result.version), status]
         headers = cache_url.for_client(result.stored.headers)
-        age_s = rules.age_s(result.stored, now=time.time())
+        age_s = caching_rules.age_s(result.stored, now=time.time())
         return [*headers, ("age", str(age_s)), status]
 
 

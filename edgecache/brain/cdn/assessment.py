@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from edgecache.brain.cdn import rules
+from edgecache.brain.cdn import caching_rules
 from edgecache.brain.cdn.cache_keys import AUTHORIZATION, KeyPolicy, Target
-from edgecache.brain.cdn.rules import StoredResponse
+from edgecache.brain.cdn.caching_rules import StoredResponse
 from edgecache.brain.errors import OriginChanged, OriginFailed
 from edgecache.brain.fetch.cacheability import Cacheability
 from edgecache.brain.origins.driver import OriginResponse
@@ -54,9 +54,9 @@ class Assessment:
     def _confirmed(
         self, response: OriginResponse, stale: ObjectVersion, stored: StoredResponse
     ) -> Cacheability:
-        if not rules.confirms(stored, response.raw):
+        if not caching_rules.confirms(stored, response.raw):
             raise OriginChanged
-        renewed = rules.renewed(
+        renewed = caching_rules.renewed(
             stored, response.raw, asked_at=self.asked_at, answered_at=time.time()
         )
         kept = stored if renewed is None else replace(renewed, vary=stored.vary)
@@ -67,9 +67,9 @@ class Assessment:
     def _is_replaced(self, response: OriginResponse) -> bool:
         """True if the stored response takes the place of an error (RFC 5861 §4)."""
         return (
-            response.status in rules.ERRORS
+            response.status in caching_rules.ERRORS
             and self.stored is not None
-            and rules.serves_on_error(self.stored, now=time.time())
+            and caching_rules.serves_on_error(self.stored, now=time.time())
         )
 
     def _judged(self, response: OriginResponse) -> Cacheability:
@@ -77,21 +77,21 @@ class Assessment:
         names = self.policy.names(headers)
         self.learn(names)
         has_credentials = AUTHORIZATION in self.sent
-        kept = rules.judge(
+        kept = caching_rules.judge(
             headers,
             asked_at=self.asked_at,
             answered_at=now,
             status=status,
             has_credentials=has_credentials,
         )
-        found = kept or rules.described(
+        found = kept or caching_rules.described(
             headers, asked_at=self.asked_at, answered_at=now, status=status
         )
-        is_for_all = rules.is_for_all(status, headers, has_credentials=has_credentials)
+        is_for_all = caching_rules.is_for_all(status, headers, has_credentials=has_credentials)
         if is_for_all:
-            found = rules.without_cookies(found)
+            found = caching_rules.without_cookies(found)
         return Cacheability(
-            is_stored=kept is not None and rules.is_useful(kept),
+            is_stored=kept is not None and caching_rules.is_useful(kept),
             # A response that varies on more than was known cannot be shared.
             is_shared=is_for_all and set(names) <= set(self.known),
             variant=self.policy.variant(self.target, self.sent, names),

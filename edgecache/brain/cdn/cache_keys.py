@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from edgecache.brain.cdn.rules import HOP_BY_HOP, Pairs, names_of
+from edgecache.brain.cdn.caching_rules import HOP_BY_HOP, Pairs, names_of
 
 EVERYTHING: Final = "*"
 ENCODING: Final = "accept-encoding"

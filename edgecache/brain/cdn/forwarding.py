@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from edgecache.brain.cdn import cache_status, rules
+from edgecache.brain.cdn import cache_status, caching_rules
 from edgecache.brain.cdn.parts import CdnParts
 from edgecache.brain.cdn.urls import CacheUrl
 from edgecache.brain.delivery.delivery import Span
@@ -184,7 +184,7 @@ class Forwarding:
             asking = target.driver.forward(scope.method, target.url, headers, body)
             reply = await stack.enter_async_context(asking)
             replies.append(reply)
-            urls = rules.invalidated(target.url, reply.status, reply.pairs)
+            urls = caching_rules.invalidated(target.url, reply.status, reply.pairs)
             keys = (target.driver.key_of(urlsplit(url).path) for url in urls)
             return list(dict.fromkeys(key for key in keys if key is not None))
 
@@ -196,7 +196,7 @@ class Forwarding:
     async def _respond(self, target: ForwardTarget, exchange: Exchange, reply: Reply) -> None:
         status = cache_status.forwarded("method", stored=False, status=reply.status)
         headers = [
-            *target.cache_url.for_client(tuple(rules.end_to_end(reply.pairs))),
+            *target.cache_url.for_client(tuple(caching_rules.end_to_end(reply.pairs))),
             ("cache-status", status),
         ]
         if reply.status in BODYLESS:

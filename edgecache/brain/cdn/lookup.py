@@ -11,16 +11,16 @@ from typing import Any, Final
 import structlog
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.cdn import cache_status, rules
+from edgecache.brain.cdn import cache_status, caching_rules
 from edgecache.brain.cdn.assessment import CONFIRMED, Assessment
 from edgecache.brain.cdn.cache_keys import AUTHORIZATION, Target
+from edgecache.brain.cdn.caching_rules import Reuse, StoredResponse
 from edgecache.brain.cdn.negative_responses import (
     BODY_LIMIT_BYTES,
     NegativeResponses,
     is_negative,
 )
 from edgecache.brain.cdn.requests import CdnRequest
-from edgecache.brain.cdn.rules import Reuse, StoredResponse
 from edgecache.brain.cdn.vary_names import VaryNames
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
@@ -109,8 +109,8 @@ class Lookup:
             # From an origin of objects, without HTTP's freshness: valid until it is purged.
             opened = OpenObject(self._objects, request.bucket, version)
             return LookupResult(version, opened, None, f"{cache_status.NAME}; hit")
-        ttl_s = stored.lifetime_s - rules.age_s(stored, now=now)
-        use = rules.use(stored, now=now)
+        ttl_s = stored.lifetime_s - caching_rules.age_s(stored, now=now)
+        use = caching_rules.use(stored, now=now)
         if use is Reuse.REVALIDATE and not request.only_if_cached:
             return await self._confirm(request, version, stored)
         if use is Reuse.REVALIDATE:
@@ -200,7 +200,7 @@ class Lookup:
             # another response.
             return await self.fetch(request, replaced=version)
         except OriginError as exc:
-            if not rules.serves_on_error(stored, now=time.time()):
+            if not caching_rules.serves_on_error(stored, now=time.time()):
                 raise
             log.info("stale_response_served", bucket_id=request.bucket.id, error=type(exc).__name__)
             stale = OpenObject(self._objects, request.bucket, version)
@@ -296,7 +296,7 @@ class Lookup:
             return Attempt(fetch_request, "", {}, known, changes)
         policy, target = request.policy, request.target
         sent = policy.sent(request.fields, known)
-        conditions = rules.conditions(stored) if stored is not None else []
+        conditions = caching_rules.conditions(stored) if stored is not None else []
         # A response to one client's credentials says nothing about the one stored for all.
         replaced = None if AUTHORIZATION in sent else stale
         stale = stale if conditions else None
@@ -379,5 +379,6 @@ def _may_be_used(http: Mapping[str, Any]) -> bool:
     """True if a response may be used without being revalidated."""
     return (
         not http
-        or rules.use(StoredResponse.from_json(http), now=time.time()) is not Reuse.REVALIDATE
+        or caching_rules.use(StoredResponse.from_json(http), now=time.time())
+        is not Reuse.REVALIDATE
     )

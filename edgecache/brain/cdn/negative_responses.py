@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from edgecache.brain.cdn import rules
-from edgecache.brain.cdn.rules import StoredResponse
+from edgecache.brain.cdn import caching_rules
+from edgecache.brain.cdn.caching_rules import StoredResponse
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.index import KeyVariants, Name
 from edgecache.brain.values import ObjectVersion
@@ -104,6 +104,6 @@ def is_negative(stored: StoredResponse) -> bool:
     """True for a response that is kept although the origin says nothing about that."""
     return (
         stored.status in STATUSES
-        and not rules.is_useful(stored)
-        and rules.allows_negative_caching(stored.headers)
+        and not caching_rules.is_useful(stored)
+        and caching_rules.allows_negative_caching(stored.headers)
     )

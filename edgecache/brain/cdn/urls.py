@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-from edgecache.brain.cdn import rules
+from edgecache.brain.cdn import caching_rules
 from edgecache.brain.cdn.cache_keys import Target, digest_of
-from edgecache.brain.cdn.rules import COOKIES, Pairs
+from edgecache.brain.cdn.caching_rules import COOKIES, Pairs
 from edgecache.brain.origins.http import SAFE, HttpDriver
 from edgecache.brain.values import BucketInfo
 
@@ -54,7 +54,7 @@ class CacheUrl:
             self._located(pair)
             for pair in headers
             # The stored response may be older than their removal on arrival.
-            if pair[0] not in refused and not pair[0].startswith(rules.NGINX)
+            if pair[0] not in refused and not pair[0].startswith(caching_rules.NGINX)
         ]
 
     def _located(self, pair: tuple[str, str]) -> tuple[str, str]:
@@ -65,8 +65,8 @@ class CacheUrl:
         parts = _split(value)
         if parts is None or not (parts[0] or parts[1] or value.strip().startswith("/")):
             return pair
-        url = rules.resolved(self.url, value)
-        is_home = rules.site(url) == rules.site(self.url)
+        url = caching_rules.resolved(self.url, value)
+        is_home = caching_rules.site(url) == caching_rules.site(self.url)
         path = self.driver.path_of(urlsplit(url).path) if is_home else None
         if path is None:
             return (name, url or value)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from edgecache.brain.cdn import rules
+from edgecache.brain.cdn import caching_rules
 from edgecache.brain.origins.driver import OriginResponse
 
 
@@ -32,7 +32,7 @@ def object_cacheability(response: OriginResponse) -> Cacheability:
     if not response.raw:
         return Cacheability()
     now = time.time()
-    kept = rules.judge(response.raw, asked_at=now, answered_at=now)
+    kept = caching_rules.judge(response.raw, asked_at=now, answered_at=now)
     if kept is None:
         return Cacheability(is_stored=False, is_shared=False)
     return Cacheability(is_shared=not kept.vary, http=kept.as_json())

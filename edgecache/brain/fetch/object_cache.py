@@ -109,11 +109,11 @@ class ObjectCache:
         DatabaseUnavailable.
         """
         name = (bucket.id, check_key(key), variant)
-        # Few names have one; the others are spared a coroutine.
+        # Few names have a running fetch; the check saves the others a coroutine.
         if name in self.singleflight.running:
             fetch = await self.singleflight.shareable(name)
             if fetch is not None and fetch.cacheability.is_shared:
-                self.singleflight.wait_for_place(bucket, fetch, client)
+                self.singleflight.queue_for_place(bucket, fetch, client)
                 return await self._wait(bucket, fetch)
         found = await self._directory.find(*name)
         if found is not None:
@@ -146,7 +146,7 @@ class ObjectCache:
         if fetch is None or not request.joins(fetch):
             fetch = self.singleflight.start(bucket, name, request, alone=alone)
         else:
-            self.singleflight.wait_for_place(bucket, fetch, request.client)
+            self.singleflight.queue_for_place(bucket, fetch, request.client)
         return await self._wait(bucket, fetch)
 
     async def reopen(
@@ -365,14 +365,14 @@ class ObjectCache:
             async with self.singleflight.origin(bucket) as driver:
                 await self.writes.delete(driver, bucket, keys)
         elif len(keys) == 1:
-            # In the bucket's share, whichever client asked for it.
+            # ``GroupedCalls`` groups by share key: this makes a group of one bucket.
             use_share_of_bucket(bucket)
             await self._deletes.get((bucket, keys[0]))
         else:
             await builtin_origin.delete(self._coherence, bucket, keys)
 
     async def _delete_rows(self, given: Sequence[StoredKey]) -> Mapping[StoredKey, None]:
-        """Delete keys of one bucket together."""
+        """Delete keys together; all are of one bucket, because ``_delete`` sets its share key."""
         bucket = given[0][0]
         await builtin_origin.delete(self._coherence, bucket, sorted({key for _, key in given}))
         return {}

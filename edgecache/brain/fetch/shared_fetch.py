@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from edgecache.brain.cdn import rules
+from edgecache.brain.cdn import caching_rules
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import BrainError, OriginFailed
@@ -120,7 +120,9 @@ class SharedFetch:
                 async with driver.get(self.name[1], request.origin_request) as response:
                     self.cacheability = request.assess(response)
                     self._on_header(self)
-                    keeps = self.cacheability.is_stored or response.status in rules.TRANSIENT
+                    keeps = (
+                        self.cacheability.is_stored or response.status in caching_rules.TRANSIENT
+                    )
                     if request.replaced is not None and not keeps:
                         await writer.forget(request.replaced)
                     if response.status == 304 and request.stale is not None:

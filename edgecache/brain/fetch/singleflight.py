@@ -141,7 +141,7 @@ class Singleflight:
                 await stack.enter_async_context(self.bodies.place(share_key))
             yield await self._origins.driver(bucket)
 
-    def wait_for_place(self, bucket: BucketInfo, fetch: SharedFetch, client: str) -> None:
+    def queue_for_place(self, bucket: BucketInfo, fetch: SharedFetch, client: str) -> None:
         """Add another client's quota to those in which a queued fetch waits.
 
         So a client that has used its quota does not delay others that join its fetch.
@@ -182,7 +182,7 @@ class Singleflight:
     async def _run(self, bucket: BucketInfo, fetch: SharedFetch, *, alone: bool) -> None:
         try:
             async with asyncio.timeout(FETCH_LIMIT_S), contextlib.AsyncExitStack() as stack:
-                self.wait_for_place(bucket, fetch, fetch.request.client)
+                self.queue_for_place(bucket, fetch, fetch.request.client)
                 await stack.enter_async_context(fetch.turn.place())
                 fetch.is_queued = False
                 # What is not shared here is not shared with other brains either.

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit
 
-from edgecache.brain.cdn import rules
+from edgecache.brain.cdn import caching_rules
 from edgecache.brain.errors import (
     KeyRefused,
     OriginDenied,
@@ -190,7 +190,7 @@ def _check(reply: Reply) -> None:
         return
     if status in GONE:
         missing = OriginMissing()
-        missing.is_cacheable = rules.allows_negative_caching(reply.pairs)
+        missing.is_cacheable = caching_rules.allows_negative_caching(reply.pairs)
         raise missing
     if status in DENIED:
         raise OriginDenied

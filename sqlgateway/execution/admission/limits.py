@@ -26,8 +26,8 @@ class Limits(NamedTuple):
 def limits_of(scope: Scope) -> Limits:
     """Return the limits of a scope.
 
-    An organization's own limit applies to the organization and to each environment, also while
-    other organizations are active.
+    An organization's own limit replaces all three: the same number for the organization and for
+    each environment, and no other limit beside other organizations.
     """
     own = CACHE.statements(scope.environment_pk)
     if own is not None:
@@ -72,7 +72,7 @@ class ExpiringSet:
 def is_fair(own: int, *, taken: int, of: int) -> bool:
     """True if an organization that holds ``own`` slots may take another one.
 
-    The first slot requires any free slot, the second one more than a quarter of all slots, the
-    third one more than half.
+    The first requires one free slot; the second requires more than a quarter of all slots to be
+    free; the third, more than half.
     """
     return own * max(of // 4, 1) < of - taken

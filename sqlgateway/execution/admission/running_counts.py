@@ -1,10 +1,12 @@
 """Counts of running SQL requests, and whether they leave a slot for one more.
 
-Three limits apply. ``is_fair``: no organization takes most of this process's slots.
-``is_within_limits``: an organization and an environment have their own limits in this process.
-``may_run`` adds a limit of an organization in all processes, which applies while others are served.
-For this limit a request counts in every process once it has run for SHORT_S, and no longer when it
-has run for SLOW_S.
+Three limits apply:
+
+- ``is_fair``: no organization takes most of this process's slots.
+- ``is_within_limits``: an organization and an environment have their own limits in this process.
+- ``may_run`` adds a limit of an organization in all processes, while others are served.
+  For this limit a request counts in all processes while its age is between SHORT_S and SLOW_S, and
+  in its own process from its start.
 """
 
 import time
@@ -18,10 +20,10 @@ from platform_site.lib.principals import Scope
 from sqlgateway.execution.admission.limits import ExpiringSet, beside_others, is_fair, limits_of
 from sqlgateway.execution.admission.shared_counts import SharedCounts
 
-# A request that has run for this long may only be waiting for something.
+# A request that has run for this long probably waits, such as for a lock, and no longer counts.
 SLOW_S: Final = 1.0
 # Until a request has run for this long, it counts in its own process only. On a busy machine a
-# process needs some milliseconds to be woken by another, and a short statement as long to run.
+# process needs some milliseconds to be woken by another; a short statement has ended by then.
 SHORT_S: Final = 0.02
 # After a request of more than SHORT_S, the organization's next ones count in every process from
 # their beginning, for this long.
@@ -37,12 +39,12 @@ class Slot(NamedTuple):
 
     entry: its position in the shared counts.
     began_at: time.monotonic().
-    is_counted: True if it counts in every process from its beginning.
+    counts_everywhere: True if it counts in every process from its beginning.
     """
 
     entry: int | None
     began_at: float
-    is_counted: bool
+    counts_everywhere: bool
 
 
 class RunningCounts:
@@ -64,14 +66,14 @@ class RunningCounts:
     def take(self, scope: Scope) -> Slot:
         """Add a running request."""
         now = time.monotonic()
-        is_counted = scope.organization_id in self._has_run_long
-        counts_from = now - SHORT_S if is_counted else now
+        counts_everywhere = scope.organization_id in self._has_run_long
+        counts_from = now - SHORT_S if counts_everywhere else now
         entry = self.counts.running.add(self.counts.row, scope.organization_id, counts_from)
         self.total += 1
         self._of_environment[scope.environment_pk] += 1
         self._of_organization[scope.organization_id] += 1
         self.counts.served.put_first(self.counts.row, scope.organization_id, now)
-        return Slot(entry, now, is_counted)
+        return Slot(entry, now, counts_everywhere)
 
     def leave(self, scope: Scope, slot: Slot) -> None:
         """Remove a request; reserve its slot for a process in which its organization waits."""
@@ -82,7 +84,7 @@ class RunningCounts:
         was_long = time.monotonic() - slot.began_at >= SHORT_S
         if was_long:
             self._has_run_long.add(scope.organization_id)
-        if was_long or slot.is_counted:
+        if was_long or slot.counts_everywhere:
             self._reserve_for_another(scope.organization_id)
 
     def _reserve_for_another(self, organization_id: int) -> None:
@@ -90,7 +92,7 @@ class RunningCounts:
         if self._are_others_served(organization_id) and self.counts.wake_another(organization_id):
             self._reserved.add(organization_id)
 
-    def take_back(self, organization_id: int) -> None:
+    def end_reservation(self, organization_id: int) -> None:
         """End a reservation: another process has given the organization's next slot to this one."""
         self._reserved.discard(organization_id)
 
@@ -114,14 +116,15 @@ class RunningCounts:
 
         While other organizations are served, ``beside_others`` limits the organization in all
         processes, because each of its requests takes processor time from the others. Slow requests
-        do not count for that, but beside them the limit of one environment applies in this process.
+        do not count. But while the organization has slow ones here, all its requests in this
+        process must stay below the larger of this limit and the one of an environment.
         """
         return self._is_below_limits(scope, self._counted(scope))
 
     def is_behind_slow(self, scope: Scope) -> bool:
         """True if only slow requests keep the scope's next request from running."""
-        # A reservation ends soon, so it is not slow. The counts are read once: a request in another
-        # process may end at any moment.
+        # A reservation ends within RESERVED_S, so a request may wait for it. The counts are read
+        # once: a request in another process may end at any moment.
         counted = self._counted(scope)
         is_reserved = scope.organization_id in self._reserved
         return not is_reserved and not counted and not self._is_below_limits(scope, counted)
@@ -146,16 +149,16 @@ class RunningCounts:
         if len({each for each, _, at in served if now - at < ACTIVE_S}) < 2:
             return set()
         running = self.counts.running.entries()
-        counted = Counter(each for each, row, at in running if self._is_counted(row, now - at))
+        counted = Counter(each for each, row, at in running if self._counts_here(row, now - at))
         return {each for each in organizations if counted.get(each, 0) >= beside_others()}
 
     def _counted(self, scope: Scope) -> list[tuple[int, float]]:
         """Return row and time of the organization's requests that count in this process."""
         now = time.monotonic()
         running = self.counts.running.of(scope.organization_id)
-        return [(row, at) for row, at in running if self._is_counted(row, now - at)]
+        return [(row, at) for row, at in running if self._counts_here(row, now - at)]
 
-    def _is_counted(self, row: int, age_s: float) -> bool:
+    def _counts_here(self, row: int, age_s: float) -> bool:
         """True unless the request is slow, or runs in another process and is still short."""
         return age_s < SLOW_S and (row == self.counts.row or age_s >= SHORT_S)
 

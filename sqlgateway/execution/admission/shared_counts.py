@@ -110,7 +110,8 @@ def _written(organization_id: int) -> bytes:
 class SharedCounts:
     """The tables of all processes, and a pipe for each process.
 
-    running: an entry for each running request, with the time at which it began to run.
+    running: an entry for each running request, with the time from which its age is counted: its
+    beginning, or SHORT_S earlier if it counts in all processes from its beginning.
     waiting: an entry for each waiting request, with the time at which it began to wait.
     served: the two organizations that each process served last, and when.
     row: the row of this process.

@@ -36,8 +36,9 @@ log = structlog.get_logger(__name__)
 
 # How often a process checks whether time has freed a slot.
 POLL_S: Final = 0.02
-# A refusal is sent after this delay, unless this many threads are delaying one already.
+# A refusal is sent after this delay.
 REFUSAL_S: Final = 0.1
+# At most this many threads delay a refusal; others refuse immediately.
 LATE_REFUSALS: Final = 8
 
 
@@ -82,9 +83,10 @@ class Admission:
 
     @contextmanager
     def slot(self, scope: Scope) -> Iterator[None]:
-        """Hold a slot while the block runs; wait for it up to SQL_QUEUE_WAIT_MS.
+        """Hold a slot while the block runs; wait for it up to ZSQL_QUEUE_WAIT_MS.
 
-        Raises TooManyQueries (429, caused by the organization itself) or SqlBusy (503).
+        Raises TooManyQueries (429, caused by the organization itself), SqlBusy (503), or
+        QueryCancelled if the client disconnects while it waits.
         """
         slot = self._enter(scope)
         try:
@@ -93,7 +95,7 @@ class Admission:
             self._leave(scope, slot)
 
     @contextmanager
-    def slot_to_end(self, scope: Scope) -> Iterator[None]:
+    def slot_for_end(self, scope: Scope) -> Iterator[None]:
         """Hold a slot for the end of a transaction while the block runs.
 
         An organization whose slots are taken gets one extra slot, because its statements may be
@@ -183,7 +185,7 @@ class Admission:
 
     def _poll(self, woken: list[int], *, is_due: bool) -> None:
         for organization_id in woken:
-            self._running.take_back(organization_id)
+            self._running.end_reservation(organization_id)
             self._assign_to(organization_id)
         if is_due:
             self._held_back = self._running.too_many(self._held_back)

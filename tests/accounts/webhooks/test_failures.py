@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import AuditEvent, User, WebhookDelivery, WebhookEndpoint
-from accounts.webhooks import deliveries, dispatch, egress
+from accounts.webhooks import delivery_queue, dispatch, egress
 from tests import inbox
 from tests.accounts.webhooks.receiver import Receiver
 from tests.accounts.webhooks.support import PATH, added, asked, delivery, make_due, send_test
@@ -169,7 +169,7 @@ def test_slow_servers_of_one_organization_do_not_delay_another_one(
     receiver.releases = "/charlies"
     send_test(charlie, added(charlie, receiver.url("/charlies")))
     dispatch.run()
-    assert "/charlies" in receiver.paths()[: deliveries.SHARE + 1]
+    assert "/charlies" in receiver.paths()[: delivery_queue.SHARE + 1]
     states = WebhookDelivery.unscoped.values_list("state", flat=True)
     assert set(states) == {"delivered"}
 
@@ -186,13 +186,13 @@ def test_an_organization_has_a_share_and_an_endpoint_one_request_at_a_time(
     ):
         send_test(alice, webhook)
     send_test(charlie, added(charlie, receiver.url("/charlies")))
-    claimed = deliveries.claim(10, now=timezone.now())
+    claimed = delivery_queue.claim(10, now=timezone.now())
     urls = [claim.url.rpartition("/")[2] for claim in claimed]
-    assert len(urls) == deliveries.SHARE + 1
+    assert len(urls) == delivery_queue.SHARE + 1
     assert sorted(set(urls)) == sorted(urls)
     assert "charlies" in urls
     # Until one of them is settled there is nothing more for either.
-    assert deliveries.claim(10, now=timezone.now()) == []
+    assert delivery_queue.claim(10, now=timezone.now()) == []
 
 
 def test_an_endpoint_that_fails_is_left_alone_for_a_while(alice: User, receiver: Receiver) -> None:
@@ -203,8 +203,8 @@ def test_an_endpoint_that_fails_is_left_alone_for_a_while(alice: User, receiver:
     dispatch.run()
     assert len(receiver.messages) == 1
     now = timezone.now()
-    assert deliveries.claim(10, now=now) == []
-    assert len(deliveries.claim(10, now=now + timedelta(seconds=6))) == 1
+    assert delivery_queue.claim(10, now=now) == []
+    assert len(delivery_queue.claim(10, now=now + timedelta(seconds=6))) == 1
 
 
 def test_eight_attempts_in_about_a_day_then_it_has_failed(alice: User, receiver: Receiver) -> None:
@@ -228,13 +228,13 @@ def test_eight_attempts_in_about_a_day_then_it_has_failed(alice: User, receiver:
 def test_a_dead_process_leaves_its_delivery_to_another(alice: User, receiver: Receiver) -> None:
     webhook = added(alice, receiver.url())
     send_test(alice, webhook)
-    (lost,) = deliveries.claim(10, now=timezone.now())
-    assert deliveries.maintain(now=timezone.now()) is False
+    (lost,) = delivery_queue.claim(10, now=timezone.now())
+    assert delivery_queue.maintain(now=timezone.now()) is False
     WebhookDelivery.unscoped.update(claimed_at=timezone.now() - timedelta(minutes=6))
-    assert deliveries.maintain(now=timezone.now()) is True
+    assert delivery_queue.maintain(now=timezone.now()) is True
     dispatch.run()
     # What the first one says then, late, changes nothing.
-    deliveries.settle(lost, egress.Answer(500, "", 1), now=timezone.now())
+    delivery_queue.settle(lost, egress.Answer(500, "", 1), now=timezone.now())
     assert WebhookDelivery.unscoped.get().state == "delivered"
 
 
@@ -249,7 +249,7 @@ def test_what_cannot_be_decrypted_fails_and_stops_no_other(
     else:
         WebhookEndpoint.unscoped.filter(pk=bad["id"]).update(secret="x")
     # It comes first, and alone.
-    assert deliveries.claim(1, now=timezone.now())[0].url == good["url"]
+    assert delivery_queue.claim(1, now=timezone.now())[0].url == good["url"]
     shown = delivery(alice, bad, unreadable)
     assert (shown["state"], shown["last_error"]) == ("failed", "unreadable")
     assert delivery(charlie, good, sent)["state"] == "sending"
@@ -298,9 +298,9 @@ def test_an_endpoint_that_is_removed_in_the_meantime_leaves_nothing(
     alice: User, receiver: Receiver
 ) -> None:
     send_test(alice, added(alice, receiver.url()))
-    (claimed,) = deliveries.claim(10, now=timezone.now())
+    (claimed,) = delivery_queue.claim(10, now=timezone.now())
     WebhookEndpoint.unscoped.all().delete()
-    deliveries.settle(claimed, egress.Answer(200, "", 1), now=timezone.now())
+    delivery_queue.settle(claimed, egress.Answer(200, "", 1), now=timezone.now())
     assert not WebhookDelivery.unscoped.exists()
 
 
@@ -308,9 +308,9 @@ def test_old_deliveries_are_forgotten(alice: User, receiver: Receiver) -> None:
     webhook = added(alice, receiver.url())
     send_test(alice, webhook)
     dispatch.run()
-    assert deliveries.maintain(now=timezone.now() + timedelta(days=29)) is False
+    assert delivery_queue.maintain(now=timezone.now() + timedelta(days=29)) is False
     assert WebhookDelivery.unscoped.exists()
-    deliveries.maintain(now=timezone.now() + timedelta(days=31))
+    delivery_queue.maintain(now=timezone.now() + timedelta(days=31))
     assert not WebhookDelivery.unscoped.exists()
 
 
@@ -341,7 +341,7 @@ def test_the_oldest_events_are_dropped_when_too_many_wait(
     ):
         assert delivery(who, of, sent)["state"] == "queued"
     # What is being sent is not touched, and counts no more.
-    assert len(deliveries.claim(10, now=timezone.now())) == 2
+    assert len(delivery_queue.claim(10, now=timezone.now())) == 2
     fourth = send_test(alice, webhook)
     states = [delivery(alice, webhook, sent)["state"] for sent in (second, third, fourth)]
     assert states == ["sending", "queued", "queued"]
@@ -366,6 +366,6 @@ def test_no_secret_and_no_body_is_shown_where_a_claim_is_logged(
 ) -> None:
     webhook = added(alice, receiver.url())
     send_test(alice, webhook)
-    (claimed,) = deliveries.claim(10, now=timezone.now())
+    (claimed,) = delivery_queue.claim(10, now=timezone.now())
     assert webhook["secret"] not in repr(claimed)
     assert "webhook.test" not in repr(claimed)

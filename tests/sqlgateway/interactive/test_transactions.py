@@ -350,7 +350,7 @@ def test_commits_count_as_statements(admin: Caller) -> None:
         # As if two statements waited for what the transactions have locked.
         for _ in range(settings.SQL.running_per_environment):
             held.enter_context(ADMISSION.slot(scope))
-        with ADMISSION.slot_to_end(scope):  # as if another commit ran
+        with ADMISSION.slot_for_end(scope):  # as if another commit ran
             refused = first.commit()
         assert (refused.status, refused.code) == (429, "too_many_queries")
         assert first.run("SELECT 1").code == "too_many_queries"

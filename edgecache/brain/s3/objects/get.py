@@ -26,7 +26,7 @@ async def get_object(context: RequestContext) -> S3Response | None:
     key = object_key(context)
     overrides = response_overrides(context)
     cache_key = _cache_key(context, bucket, key, overrides)
-    if cache_key is not None and await _sent_from_cache(context, bucket, cache_key):
+    if cache_key is not None and await _try_send_from_cache(context, bucket, cache_key):
         return None
     client = "" if context.identity is not None else context.request.client
     opened = await context.parts.objects.open(bucket, key, client=client)
@@ -50,10 +50,10 @@ async def get_object(context: RequestContext) -> S3Response | None:
         sources=sources,
         is_hit=opened.is_hit,
     )
-    needed_no_worker = await parts.streamer.deliver(
+    is_served_locally = await parts.streamer.deliver(
         _with_request_id(delivery, context), context.exchange, opened.body
     )
-    if needed_no_worker and cache_key is not None:
+    if is_served_locally and cache_key is not None:
         parts.responses.keep(cache_key, bucket, version, delivery, opened.body, region=region)
     return None
 
@@ -72,7 +72,7 @@ async def head_object(context: RequestContext) -> S3Response:
 def _cache_key(
     context: RequestContext, bucket: BucketInfo, key: str, overrides: dict[str, str]
 ) -> ResponseKey | None:
-    """Return the response's key; None where the response depends on more than that."""
+    """Return the response's key; None if the response depends on more of the request."""
     request = context.request
     is_plain = (
         not overrides
@@ -84,7 +84,9 @@ def _cache_key(
     return ResponseKey(bucket.id, key, checksums.are_wanted(request)) if is_plain else None
 
 
-async def _sent_from_cache(context: RequestContext, bucket: BucketInfo, key: ResponseKey) -> bool:
+async def _try_send_from_cache(
+    context: RequestContext, bucket: BucketInfo, key: ResponseKey
+) -> bool:
     """Send the cached response, if there is one and its bytes are available locally."""
     cached = context.parts.responses.find(key, bucket)
     if cached is None or not context.parts.streamer.is_available_locally(

@@ -2,7 +2,7 @@
 
 Small bodies in one step, through the journal (``write``). Others in two: ``stage`` under temporary
 names, before the transaction; ``place`` under their hashes, inside it, while the blobs' rows are
-held. Each takes many bodies in one hand-over to a thread.
+locked. Each takes many bodies in one hand-over to a thread.
 """
 
 import os
@@ -45,7 +45,7 @@ class DurableBytes:
     async def write(self, bodies: Sequence[BufferedBody]) -> list[Exception | None]:
         """Make small bodies durable and readable; return the failure of each.
 
-        The blobs' rows are held, as for ``place``.
+        The caller has locked the blobs' rows, as for ``place``.
         """
         results = await self._staging.run(self._write_journaled, bodies)
         if self._staging.journal.needs_sync_now:
@@ -55,7 +55,7 @@ class DurableBytes:
     def has_room(self, bodies: Sequence[BufferedBody]) -> bool:
         """True if the journal has room for small bodies; otherwise they should be staged.
 
-        Files are then synced before the transaction, which has less time than that may take.
+        Files are then synced before the transaction: a sync may take longer than it may.
         """
         has_room = self._staging.journal.has_room(_journaled(bodies))
         if not has_room:
@@ -98,7 +98,7 @@ class DurableBytes:
             next(placed) if isinstance(each, StagedFile) else each for each in written
         ]
         for each in staged:
-            # Bodies that could not be placed.
+            # Placed files have been moved; the others could not be placed.
             each.path.unlink(missing_ok=True)
         return errors
 

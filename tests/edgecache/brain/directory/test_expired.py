@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from edgecache.brain.cdn.rules import StoredResponse
+from edgecache.brain.cdn.caching_rules import StoredResponse
 from edgecache.brain.directory import commits, expired
 from edgecache.brain.directory.expired import forget_excess, forget_expired
 from edgecache.brain.values import BucketInfo, Fields

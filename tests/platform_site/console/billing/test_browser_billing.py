@@ -117,6 +117,8 @@ def test_a_node_is_registered_with_the_lines_to_paste_and_its_audits_are_shown(
     visitor.press("I have saved them")
     assert "shown-once" not in visitor.page.content()
     visitor.sees("waits for the approval of the platform's staff")
+    # The list is loaded again.
+    visitor.page.wait_for_load_state("networkidle")
     visitor.page.get_by_text("Traffic and audits").click()
     visitor.sees("https://cache.example.com")
 

@@ -73,6 +73,7 @@ def test_free_slots_go_round(runner: Runner) -> None:
             runner.start(scope, name)
         for name in ("a1", "a2", "c1", "a3"):
             runner.end(name)
+        wait_until(lambda: len(runner.order) == 5)
 
     assert runner.order == ["a1", "a2", "c1", "a3", "c2"]
 
@@ -121,7 +122,7 @@ class SharedGate:
     def __init__(self, runner: Runner, clock: Clock) -> None:
         self.start, self.end, self.order = runner.start, runner.end, runner.order
         self.pass_s = clock.pass_s
-        self.slot_to_end = runner.gate.slot_to_end
+        self.slot_for_end = runner.gate.slot_for_end
         self._clock = clock
         self.serve()
 
@@ -183,7 +184,7 @@ def test_a_commit_runs_at_once_beside_a_slow_statement_and_a_waiting_one(gate: S
     # "a1" has not looked yet whether there is a place for it now.
     gate.become_slow()
 
-    with gate.slot_to_end(ALICE):
+    with gate.slot_for_end(ALICE):
         assert gate.order[1:] == ["a1"]
 
 
@@ -310,13 +311,13 @@ def test_the_end_of_a_transaction_has_a_slot_where_its_organization_has_none(
     gate = runner.gate
     runner.start(ALICE, "waits for the transaction's lock")
 
-    with gate.slot_to_end(ALICE), override_settings(SQL=replace(settings.SQL, queue_wait_ms=1)):
+    with gate.slot_for_end(ALICE), override_settings(SQL=replace(settings.SQL, queue_wait_ms=1)):
         # One besides, and it counts: the three are taken when another organization runs.
-        with pytest.raises(TooManyQueries), gate.slot_to_end(ALICE):
+        with pytest.raises(TooManyQueries), gate.slot_for_end(ALICE):
             pass
-        with gate.slot(CHARLIE), pytest.raises(PlatformError), gate.slot_to_end(DORA):
+        with gate.slot(CHARLIE), pytest.raises(PlatformError), gate.slot_for_end(DORA):
             pass
-    with gate.slot_to_end(ALICE):
+    with gate.slot_for_end(ALICE):
         pass
     runner.end("waits for the transaction's lock")
     assert gate._running.total == 0

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgecache.brain.cdn import rules
-from edgecache.brain.cdn.rules import Reuse, StoredResponse
+from edgecache.brain.cdn import caching_rules
+from edgecache.brain.cdn.caching_rules import Reuse, StoredResponse
 
 NOW = 1_795_000_000.0
 Pairs = list[tuple[str, str]]
@@ -18,7 +18,7 @@ def date(seconds: float) -> str:
 
 
 def judged(*headers: tuple[str, str], took: float = 0.0) -> StoredResponse:
-    kept = rules.judge(list(headers), asked_at=NOW - took, answered_at=NOW)
+    kept = caching_rules.judge(list(headers), asked_at=NOW - took, answered_at=NOW)
     assert kept is not None
     return kept
 
@@ -42,7 +42,7 @@ def control(text: str) -> tuple[str, str]:
     ],
 )
 def test_a_shared_cache_must_not_store_these(headers: Pairs) -> None:
-    assert rules.judge(headers, asked_at=NOW, answered_at=NOW) is None
+    assert caching_rules.judge(headers, asked_at=NOW, answered_at=NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_response_has_this_age_when_it_is_received(
     ],
 )
 def test_a_stored_response_may_be_used_like_this(text: str, after: float, use: Reuse) -> None:
-    assert rules.use(judged(control(text)), now=NOW + after) is use
+    assert caching_rules.use(judged(control(text)), now=NOW + after) is use
 
 
 @pytest.mark.parametrize(
@@ -132,23 +132,23 @@ def test_a_stored_response_may_be_used_like_this(text: str, after: float, use: R
 def test_a_stale_response_may_be_used_when_the_origin_fails(
     text: str, after: float, serves: bool
 ) -> None:
-    assert rules.serves_on_error(judged(control(text)), now=NOW + after) is serves
+    assert caching_rules.serves_on_error(judged(control(text)), now=NOW + after) is serves
 
 
 def test_a_304_updates_its_headers_and_keeps_the_others() -> None:
     kept = judged(control("max-age=60"), ("etag", '"a"'), ("content-type", "text/css"))
     said = [control("max-age=600"), ("date", date(100))]
-    renewed = rules.renewed(kept, said, asked_at=NOW + 100, answered_at=NOW + 100)
+    renewed = caching_rules.renewed(kept, said, asked_at=NOW + 100, answered_at=NOW + 100)
     assert renewed is not None
     assert (renewed.lifetime_s, renewed.etag) == (600, '"a"')
     assert ("content-type", "text/css") in renewed.headers
-    assert rules.age_s(renewed, now=NOW + 100) == 0
-    assert rules.renewed(kept, [control("no-store")], asked_at=NOW, answered_at=NOW) is None
+    assert caching_rules.age_s(renewed, now=NOW + 100) == 0
+    assert caching_rules.renewed(kept, [control("no-store")], asked_at=NOW, answered_at=NOW) is None
 
 
 def test_a_revalidation_sends_both_validators() -> None:
     kept = judged(("etag", 'W/"a"'), ("last-modified", date(-5)))
-    assert rules.conditions(kept) == [
+    assert caching_rules.conditions(kept) == [
         ("if-none-match", 'W/"a"'),
         ("if-modified-since", date(-5)),
     ]
@@ -188,7 +188,7 @@ def test_hop_by_hop_headers_are_removed() -> None:
 def test_a_status_decides_what_is_stored(
     status: int, headers: Pairs, lifetime_s: int | None
 ) -> None:
-    kept = rules.judge(headers, asked_at=NOW, answered_at=NOW, status=status)
+    kept = caching_rules.judge(headers, asked_at=NOW, answered_at=NOW, status=status)
     assert (None if kept is None else kept.lifetime_s) == lifetime_s
 
 
@@ -207,7 +207,7 @@ def test_a_response_to_credentials_is_stored_only_with_permission(
 ) -> None:
     targeted = [control("private"), ("cdn-cache-control", text)]
     for headers in ([control(text)], targeted):
-        kept = rules.judge(headers, asked_at=NOW, answered_at=NOW, has_credentials=True)
+        kept = caching_rules.judge(headers, asked_at=NOW, answered_at=NOW, has_credentials=True)
         assert (kept is not None) is is_stored
 
 
@@ -232,7 +232,7 @@ def test_a_stored_response_survives_json() -> None:
     ],
 )
 def test_a_404_may_be_cached_for_a_moment(headers: Pairs, keeps: bool) -> None:
-    assert rules.allows_negative_caching(headers) is keeps
+    assert caching_rules.allows_negative_caching(headers) is keeps
 
 
 ASKED = "http://origin.example/folder/a?x=1"
@@ -259,7 +259,7 @@ ASKED = "http://origin.example/folder/a?x=1"
 def test_an_unsafe_request_invalidates_these(
     status: int, headers: Pairs, ended: list[str] | int
 ) -> None:
-    urls = rules.invalidated(ASKED, status, headers)
+    urls = caching_rules.invalidated(ASKED, status, headers)
     assert len(urls) == ended if isinstance(ended, int) else list(urls) == ended
 
 
@@ -271,16 +271,16 @@ NAMES = st.sampled_from(
 
 @given(st.lists(st.tuples(NAMES, TEXT), max_size=8), st.floats(0, 1e6))
 def test_the_rules_hold_for_any_headers(headers: Pairs, later: float) -> None:
-    kept = rules.judge(headers, asked_at=NOW, answered_at=NOW)
+    kept = caching_rules.judge(headers, asked_at=NOW, answered_at=NOW)
     if kept is None:
         return
-    assert 0 <= kept.lifetime_s <= rules.MAX_DELTA_S
-    assert rules.age_s(kept, now=NOW + later) >= kept.age_s >= 0
-    is_fresh = rules.use(kept, now=NOW + later) is Reuse.FRESH
-    assert is_fresh == (rules.age_s(kept, now=NOW + later) < kept.lifetime_s)
+    assert 0 <= kept.lifetime_s <= caching_rules.MAX_DELTA_S
+    assert caching_rules.age_s(kept, now=NOW + later) >= kept.age_s >= 0
+    is_fresh = caching_rules.use(kept, now=NOW + later) is Reuse.FRESH
+    assert is_fresh == (caching_rules.age_s(kept, now=NOW + later) < kept.lifetime_s)
     if kept.must_revalidate:
-        assert rules.use(kept, now=NOW + later) is not Reuse.STALE_WHILE_REVALIDATE
-        assert not rules.serves_on_error(kept, now=NOW + later)
+        assert caching_rules.use(kept, now=NOW + later) is not Reuse.STALE_WHILE_REVALIDATE
+        assert not caching_rules.serves_on_error(kept, now=NOW + later)
 
 
 @given(st.sampled_from(["no-store", "private"]), TEXT, TEXT)
@@ -289,11 +289,11 @@ def test_a_forbidden_response_is_never_stored_whatever_else_the_header_has(
 ) -> None:
     # A quoted string may contain the directive; commas alone may not hide it.
     text = f"{before.replace(chr(34), '')},{word},{after.replace(chr(34), '')}"
-    assert rules.judge([control(text)], asked_at=NOW, answered_at=NOW) is None
+    assert caching_rules.judge([control(text)], asked_at=NOW, answered_at=NOW) is None
 
 
 @given(st.integers(100, 599), st.lists(st.tuples(st.just("location"), st.text(max_size=60))))
 def test_a_response_invalidates_urls_of_its_own_origin_only(status: int, headers: Pairs) -> None:
-    urls = rules.invalidated(ASKED, status, headers)
+    urls = caching_rules.invalidated(ASKED, status, headers)
     assert (ASKED in urls) == (200 <= status < 400) == bool(urls)
-    assert {rules.site(url) for url in urls} <= {("http", "origin.example", 80)}
+    assert {caching_rules.site(url) for url in urls} <= {("http", "origin.example", 80)}
