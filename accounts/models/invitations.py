@@ -17,7 +17,7 @@ class Invitation(TenantModel):
     """An invitation of one address; the holder of the mailed token may accept it once.
 
     digest: of the token, which only the mail contains. If the address has an account already, it is
-    the digest of a token that nobody gets, so that the rows look the same.
+    the digest of a token that is sent to no one, so that the rows look the same.
     member: an account created in advance, without a password, which the token activates.
     invited_by: None if a development token or an administrator invited, or the user was deleted.
     """

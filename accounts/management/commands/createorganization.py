@@ -26,8 +26,7 @@ class Command(OpsCommand):
     help = (
         "Create an organization with the environments live and sandbox. --admin also creates its "
         "first admin: an account without a password, to which a link to set one is mailed, valid "
-        "for seven days. Without --admin, run createuser next: nobody can sign in until there is "
-        "a user."
+        "for seven days. Without --admin, run createuser next: the organization has no user yet."
     )
     has_dry_run = True
 

@@ -69,7 +69,7 @@ def test_credits_are_granted_and_booked_once(
 def test_a_reference_of_other_credits_is_refused(
     organization: int, kind: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Else a script takes credits for booked that nobody has."""
+    """A script would take them for booked."""
     other = Organization.objects.create(name="Charlie's").pk
     rest = ("--reason", "x", "--reference", "invoice 7", *kind)
     assert run("grantcredits", str(organization), "5", *rest, capsys=capsys)["posted"]

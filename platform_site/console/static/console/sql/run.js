@@ -4,7 +4,7 @@
 import { call } from "../lib/api.js";
 import { Cancelled, Problem } from "../lib/problem.js";
 
-/** Nobody waits for the answer any more, which would have said whether it was carried out. */
+/** The visitor stopped waiting, so the outcome of the request is unknown. */
 export class GivenUp extends Cancelled {}
 
 const TICK_MS = 100;
@@ -34,7 +34,7 @@ export class Run {
    * Run a text.
    * @param {object} body of POST /v1/sql
    * @returns {Promise<Answer>}
-   * @throws {Problem | Cancelled} GivenUp where nobody knows what became of it
+   * @throws {Problem | Cancelled} GivenUp if the outcome is unknown
    */
   async start(body) {
     const current = { id: crypto.randomUUID(), abort: new AbortController() };
