@@ -46,18 +46,9 @@ class Command(OpsCommand):
                 user = _create(options["email"])
             user.is_staff = True
             user.is_view_only = options["view_only"]
-            user.save(update_fields=["is_staff", "is_view_only"])
-            audit.add(
-                None,
-                AccountTag.CLI_STAFF_CREATE,
-                organization_id=user.organization_id,
-                actor_id=user.pk,
-                actor=user.email,
-                data={"view_only": user.is_view_only},
-            )
-        facts = {"user_id": str(user.pk), "email": user.email, "org_id": user.organization_id}
+            _save(user, AccountTag.CLI_STAFF_CREATE)
         text = "read the admin" if user.is_view_only else "use the admin"
-        return Outcome(facts | {"view_only": user.is_view_only}, f"{user.email} may {text}.")
+        return Outcome(_facts(user), f"{user.email} may {text}.")
 
 
 def _remove(user: User | None, email: str) -> Outcome:
@@ -66,16 +57,30 @@ def _remove(user: User | None, email: str) -> Outcome:
         raise CommandRefused("not_staff", f"{email} is not a member of staff.")
     user.is_staff = user.is_view_only = False
     with transaction.atomic():
-        user.save(update_fields=["is_staff", "is_view_only"])
-        audit.add(
-            None,
-            AccountTag.CLI_STAFF_DELETE,
-            organization_id=user.organization_id,
-            actor_id=user.pk,
-            actor=user.email,
-        )
-    facts = {"user_id": str(user.pk), "email": user.email, "org_id": user.organization_id}
-    return Outcome(facts, f"{user.email} may no longer use the admin.")
+        _save(user, AccountTag.CLI_STAFF_DELETE)
+    return Outcome(_facts(user), f"{user.email} may no longer use the admin.")
+
+
+def _save(user: User, tag: AccountTag) -> None:
+    """Save the rights and record the change."""
+    user.save(update_fields=["is_staff", "is_view_only"])
+    audit.add(
+        None,
+        tag,
+        organization_id=user.organization_id,
+        actor_id=user.pk,
+        actor=user.email,
+        data={"view_only": user.is_view_only},
+    )
+
+
+def _facts(user: User) -> dict[str, Any]:
+    return {
+        "user_id": str(user.pk),
+        "email": user.email,
+        "org_id": user.organization_id,
+        "view_only": user.is_view_only,
+    }
 
 
 def _create(email: str) -> User:

@@ -9,7 +9,7 @@ import pytest
 from edgecache.brain.errors import OriginMissing, PreconditionFailed, UploadBusy, UploadMissing
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.storage import upload_rows
-from edgecache.brain.values import BucketInfo, Conditions
+from edgecache.brain.values import BucketInfo, Conditions, ObjectVersion
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, until
 from tests.edgecache.brain.http_origin import Asked, Gate
@@ -82,11 +82,10 @@ async def test_what_cannot_be_written_leaves_the_upload(brain: Brain, bucket: Bu
     assert await brain.get(bucket, "k") == b"of parts"
 
 
-async def test_while_an_upload_is_completed_at_an_origin_nothing_else_ends_it(
-    brain: Brain, origin: S3Origin
-) -> None:
-    bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
-    upload = await begin(brain, bucket)
+async def completion_at(
+    origin: S3Origin, brain: Brain, bucket: BucketInfo, upload: str
+) -> tuple["asyncio.Task[ObjectVersion]", Gate]:
+    """Complete an upload; return the task and the gate at which the origin holds it."""
     gate = Gate()
 
     async def slowly(asked: Asked) -> None:
@@ -98,6 +97,15 @@ async def test_while_an_upload_is_completed_at_an_origin_nothing_else_ends_it(
         brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
     )
     await gate.came.wait()
+    return write, gate
+
+
+async def test_while_an_upload_is_completed_at_an_origin_nothing_else_ends_it(
+    brain: Brain, origin: S3Origin
+) -> None:
+    bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
+    upload = await begin(brain, bucket)
+    write, gate = await completion_at(origin, brain, bucket, upload)
     with pytest.raises(UploadBusy):
         await upload_rows.remove(brain.database, brain.staging, upload)
     with pytest.raises(UploadBusy):
@@ -115,17 +123,7 @@ async def test_a_part_that_comes_at_the_end_of_a_completion_ends_with_the_upload
 ) -> None:
     bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
     upload = await begin(brain, bucket)
-    gate = Gate()
-
-    async def slowly(asked: Asked) -> None:
-        await gate.wait()
-        await origin._answer(asked)
-
-    origin.handler = slowly
-    write = asyncio.create_task(
-        brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
-    )
-    await gate.came.wait()
+    write, gate = await completion_at(origin, brain, bucket, upload)
     with psycopg.connect(rows.url) as part:
         part.execute("SELECT 1 FROM brain_upload WHERE id = %s FOR KEY SHARE", [upload])
         part.execute(
