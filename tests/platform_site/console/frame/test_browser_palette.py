@@ -53,6 +53,21 @@ def test_pages_environments_and_members_are_a_few_letters_away(visitor: Visitor)
     visitor.is_at("/console/audit")
 
 
+def test_members_of_a_large_organization_are_searched_for(visitor: Visitor) -> None:
+    sign_up(visitor)
+    home = Organization.objects.get()
+    for number in range(201):
+        member(home, f"member{number:03}@example.com", role="reader")
+    asked: list[str] = []
+    visitor.page.on("request", lambda request: asked.append(request.url))
+    visitor.page.keyboard.press("Control+k")
+    options = visitor.page.get_by_role("option")
+    for number in (0, 200):
+        visitor.page.get_by_role("combobox", name="Search pages").fill(f"member{number:03}@")
+        expect(options).to_have_text([f"member{number:03}@example.comMember"])
+    assert sum("/v1/members" in url for url in asked) == 3
+
+
 @pytest.mark.usefixtures("over_a_brain")
 @pytest.mark.parametrize("size", SIZES)
 def test_data_and_members_are_found_and_opened(visit: Callable[..., Visitor], size: str) -> None:

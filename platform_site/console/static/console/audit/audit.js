@@ -4,6 +4,7 @@
 import { openPage } from "../frame/shell.js";
 import { get } from "../lib/api.js";
 import { byId, element, show } from "../lib/dom.js";
+import { save } from "../lib/download.js";
 import { onPress, onSubmit } from "../lib/forms.js";
 import { moment } from "../lib/format.js";
 import { announce, broken } from "../lib/status.js";
@@ -114,11 +115,7 @@ async function exportAll() {
     lines.push(...page.results.map((/** @type {any} */ event) => JSON.stringify(event)));
     next = page.next ? PATH + new URL(page.next).search : "";
   }
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([`${lines.join("\n")}\n`], { type: "application/x-ndjson" }));
-  link.download = "audit.ndjson";
-  link.click();
-  URL.revokeObjectURL(link.href);
+  save("audit.ndjson", `${lines.join("\n")}\n`, "application/x-ndjson");
   const more = next ? " Older ones are left out: set an end." : "";
   announce(`${lines.length} events are in your downloads.${more}`);
 }

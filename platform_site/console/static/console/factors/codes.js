@@ -2,6 +2,7 @@
 /** Backup codes: shown once, to be copied or downloaded. */
 
 import { byId, element, turnTo } from "../lib/dom.js";
+import { save } from "../lib/download.js";
 import { announce } from "../lib/status.js";
 import { copy } from "../lib/clipboard.js";
 
@@ -45,10 +46,6 @@ function bind() {
 
 function download() {
   const text = `Backup codes of ${location.host}. Each works once.\n\n${shown.join("\n")}\n`;
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-  link.download = "backup-codes.txt";
-  link.click();
-  URL.revokeObjectURL(link.href);
+  save("backup-codes.txt", text);
   announce("The codes are in your downloads.");
 }

@@ -6,6 +6,12 @@ import { optional } from "../lib/optional.js";
 
 /** @typedef {import("./palette.js").Command} Command */
 
+/** Members that are listed at once; in a larger organization others are searched for. */
+const LISTED = 200;
+const FOUND = "12";
+const SHORTEST_SEARCH = 2;
+let hasMoreMembers = false;
+
 /**
  * Return what there is to find, of each kind as soon as it is known; kinds that the role may not see,
  * or that are away, are left out.
@@ -17,8 +23,25 @@ export function findable({ environment, seesMembers }) {
 }
 
 async function members() {
-  const rows = (await optional(list("/v1/members"))) ?? [];
-  return rows.map((/** @type {any} */ { email, user_id }) => command("Member", email || user_id, "members", email ? { email } : {}));
+  const page = await optional(get(`/v1/members?page_size=${LISTED}`));
+  hasMoreMembers = Boolean(page?.next);
+  return (page?.results ?? []).map(memberCommand);
+}
+
+/**
+ * Return members whose address contains a text, in an organization that has more than are listed.
+ * @param {string} text
+ * @returns {Promise<Command[]>}
+ */
+export async function findMembers(text) {
+  if (!hasMoreMembers || text.length < SHORTEST_SEARCH) return [];
+  const page = await optional(get(`/v1/members?${new URLSearchParams({ email: text, page_size: FOUND })}`));
+  return (page?.results ?? []).map(memberCommand);
+}
+
+/** @param {any} member of the API */
+function memberCommand({ email, user_id }) {
+  return command("Member", email || user_id, "members", email ? { email } : {});
 }
 
 async function buckets() {

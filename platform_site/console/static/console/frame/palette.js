@@ -5,6 +5,7 @@ import { tell } from "../lib/status.js";
 import { byId, element, show, within } from "../lib/dom.js";
 
 const SHOWN = 12;
+const PAUSE_MS = 200;
 
 /**
  * @typedef {object} Command
@@ -21,15 +22,21 @@ let chosen = 0;
 /** @type {() => Promise<Command[]>[]} */
 let look = () => [];
 let hasLooked = false;
+/** @type {(text: string) => Promise<Command[]>} */
+let searchFurther = async () => [];
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let pause;
 
 /**
  * Bind the palette and its keys.
  * @param {Command[]} actions in addition to the sidebar's pages
  * @param {() => Promise<Command[]>[]} findable called once, at the first search
+ * @param {(text: string) => Promise<Command[]>} further called for each text, after a pause in typing
  */
-export function bindPalette(actions, findable) {
+export function bindPalette(actions, findable, further) {
   commands = [...pages(), ...actions];
   look = findable;
+  searchFurther = further;
   byId("palette-open").addEventListener("click", open);
   document.addEventListener("keydown", (event) => {
     if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;
@@ -38,7 +45,11 @@ export function bindPalette(actions, findable) {
     else open();
   });
   const input = byId("palette-query");
-  input.addEventListener("input", () => search(valueOf(input)));
+  input.addEventListener("input", () => {
+    search(valueOf(input));
+    clearTimeout(pause);
+    pause = setTimeout(() => searchFurther(valueOf(input).trim()).then(add, tell), PAUSE_MS);
+  });
   input.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {

@@ -8,7 +8,7 @@ import { onClick } from "../lib/forms.js";
 import { ACCOUNT, HOME, restrictedTo, signIn } from "../lib/navigation.js";
 import { Problem, sentenceOf } from "../lib/problem.js";
 import { broken, ready, tell } from "../lib/status.js";
-import { findable } from "./findable.js";
+import { findable, findMembers } from "./findable.js";
 import { bindPalette } from "./palette.js";
 import { stepUp } from "./stepup.js";
 import { listen, tellOthers } from "../lib/tabs.js";
@@ -89,7 +89,7 @@ function frame(who) {
     button.addEventListener("click", () => button.closest("dialog")?.close());
   }
   const seesMembers = !who.roles.every((role) => role === "reader");
-  bindPalette(commandsOf(who), () => findable({ environment: who.environment.id, seesMembers }));
+  bindPalette(commandsOf(who), () => findable({ environment: who.environment.id, seesMembers }), findMembers);
 }
 
 /**

@@ -3,7 +3,7 @@
 
 import { call } from "../lib/api.js";
 import { byId, show } from "../lib/dom.js";
-import { download } from "../grid/files.js";
+import { save } from "../lib/download.js";
 import { csv, ndjson } from "../grid/values.js";
 import { announce, tell } from "../lib/status.js";
 
@@ -41,7 +41,7 @@ export function bindExports(results, ran) {
 function shownRows({ shown }, format) {
   if (!shown) return;
   const { type, write } = FORMATS[format];
-  download(nameOf(format), write(shown.columns, shown.rows), type);
+  save(nameOf(format), write(shown.columns, shown.rows), type);
 }
 
 /**
@@ -52,7 +52,7 @@ function shownRows({ shown }, format) {
 async function allRows(query, format) {
   announce("The rows are being fetched …");
   const body = { query, read_only: true, format };
-  download(nameOf(format), await call("POST", "/v1/sql", body, { headers: { Accept: FORMATS[format].type }, as: "blob" }));
+  save(nameOf(format), await call("POST", "/v1/sql", body, { headers: { Accept: FORMATS[format].type }, as: "blob" }));
 }
 
 /** @param {string} format */
