@@ -100,8 +100,7 @@ class ObjectApi:
         parts = self._parts
         entry.client = parts.streamer.offload.client_of(scope)
         use_share_of_unknown_client(entry.client)
-        may_be_cdn = scope.raw_path.startswith(CDN_PREFIX)
-        may_be_cdn = may_be_cdn or parts.hosts.may_name_bucket(scope.authority)
+        may_be_cdn = self._is_cdn_path(scope) or parts.hosts.may_name_bucket(scope.authority)
         if may_be_cdn and await self._served_by_cdn(scope, exchange, entry):
             return
         request = requests.parse(
@@ -149,6 +148,15 @@ class ObjectApi:
         rules = await self._cors.of_preflight(request)
         return responses.preflight(rules, scope.headers)
 
+    def _is_cdn_path(self, scope: Scope) -> bool:
+        """True if the path names a public bucket.
+
+        In virtual-host style it is a key: the host is one bucket's, and so is the web origin.
+        """
+        return scope.raw_path.startswith(CDN_PREFIX) and not requests.bucket_of_host(
+            scope.authority, self._parts.settings.s3_domains
+        )
+
     async def _served_by_cdn(self, scope: Scope, exchange: Exchange, entry: LogEntry) -> bool:
         """Serve a request that is plain HTTP: to a bucket's host, or below ``/p/``.
 
@@ -157,7 +165,7 @@ class ObjectApi:
         bucket_id = await self._parts.hosts.bucket_id(scope.authority)
         if bucket_id is not None:
             entry.bucket, entry.key = requests.host_name(scope.authority), scope.path[1:]
-        elif scope.raw_path.startswith(CDN_PREFIX):
+        elif self._is_cdn_path(scope):
             public_name, _, entry.key = scope.path.removeprefix(CDN_PREFIX).partition("/")
             entry.bucket = public_name[:PUBLIC_NAME_CHARS]
         else:

@@ -96,7 +96,7 @@ def parse(scope: Scope, domains: Sequence[str], request_id: str, *, client: str 
     host = scope.authority
     parameters = _parameters(scope.query_string)
     path = decoded(scope.raw_path)
-    bucket = _bucket_of_host(host, domains)
+    bucket = bucket_of_host(host, domains)
     is_host_style = bool(bucket)
     key = path[1:]
     if not is_host_style:
@@ -185,7 +185,8 @@ def host_name(authority: str) -> str:
     return (name if separator and port.isdigit() else authority).lower().rstrip(".")
 
 
-def _bucket_of_host(host: str, domains: Sequence[str]) -> str:
+def bucket_of_host(host: str, domains: Sequence[str]) -> str:
+    """Return the bucket that a Host header names below one of the domains; '' if none."""
     name = host_name(host)
     for domain in domains:
         if name.endswith("." + domain):
