@@ -3,14 +3,18 @@
 Announced topic: ``access_key`` (its id), when one is created or deleted.
 """
 
+import time
+from contextlib import suppress
 from typing import Final
 
 from cryptography.fernet import InvalidToken
 
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.directory.coherent_cache import CoherentCache
+from edgecache.brain.directory.coherent_cache import MAX_ENTRIES, CoherentCache
+from edgecache.brain.errors import BrainError
 from edgecache.brain.s3.auth.platform_keys import AccessKey, PlatformKeys, is_platform_key
 from platform_site.lib.crypto import decrypt
 
@@ -19,9 +23,11 @@ ID_LIMIT: Final = 32
 FIND: Final = (
     "SELECT id, organization_id, environment_pk, secret, access FROM brain_accesskey WHERE id = %s"
 )
+# A key's use is written at most this often by each process.
+USED_AGAIN_S: Final = 3600.0
 USED: Final = (
     "UPDATE brain_accesskey SET last_used_at = now()"
-    " WHERE id = %s AND (last_used_at IS NULL OR last_used_at < now() - interval '1 hour')"
+    " WHERE id = %s AND (last_used_at IS NULL OR last_used_at < now() - interval '50 minutes')"
 )
 
 
@@ -37,6 +43,9 @@ class AccessKeys:
         self._keys: CoherentCache[str, AccessKey] = CoherentCache(
             coherence, TOPIC, row_of=lambda key: key.id
         )
+        # When this process wrote a key's use.
+        self._used_at: dict[str, float] = {}
+        self.writes = BackgroundTasks()
 
     def known(self, key_id: str) -> AccessKey | None:
         """Return the key of this id if it is in memory, and that is current."""
@@ -50,6 +59,21 @@ class AccessKeys:
             return None
         return await self._keys.get(key_id, lambda: self._load(key_id))
 
+    def note_use(self, key: AccessKey) -> None:
+        """Have written that a key has signed a request, if it was not within the hour."""
+        now = time.monotonic()
+        used_at = self._used_at.get(key.id)
+        if is_platform_key(key.id) or (used_at is not None and now - used_at < USED_AGAIN_S):
+            return
+        if len(self._used_at) >= MAX_ENTRIES:
+            self._used_at.clear()
+        self._used_at[key.id] = now
+        self.writes.add(self._write_use(key.id))
+
+    async def _write_use(self, key_id: str) -> None:
+        with suppress(BrainError):
+            await self._database.run(USED, [key_id])
+
     async def _load(self, key_id: str) -> AccessKey | None:
         row = await self._database.one(FIND, [key_id])
         if row is None:
@@ -59,6 +83,4 @@ class AccessKeys:
         except InvalidToken:
             return None
         tenant = Tenant(row.organization_id, row.environment_pk)
-        key = AccessKey(row.id, tenant, secret, row.access == "write")
-        await self._database.run(USED, [key_id])
-        return key
+        return AccessKey(row.id, tenant, secret, row.access == "write")

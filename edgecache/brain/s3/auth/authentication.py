@@ -40,6 +40,7 @@ async def authenticate(request: S3Request, keys: AccessKeys) -> Identity | None:
     _check_platform_use(claims)
     key = await _find_key(claims.access_key, keys)
     stream_signing = verify(request, claims, key.secret, now=datetime.now(UTC))
+    keys.note_use(key)
     return Identity(key.id, key.tenant, key.can_write, claims.payload_hash, stream_signing)
 
 
@@ -50,6 +51,7 @@ async def _authenticate_v2(
         raise S3Error("AccessDenied")
     key = await _find_key(claim.access_key, keys)
     sigv2.verify(request, claim, key.secret)
+    keys.note_use(key)
     # The body is not signed, so it cannot be in signed chunks.
     return Identity(key.id, key.tenant, key.can_write, UNSIGNED, StreamSigning(b"", "", "", ""))
 
