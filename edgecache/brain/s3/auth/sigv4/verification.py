@@ -22,6 +22,8 @@ SKEW: Final = timedelta(minutes=15)
 PRESIGNED_LIMIT_S: Final = 604_800
 UNSIGNED: Final = "UNSIGNED-PAYLOAD"
 REMEMBERED_CHARS: Final = 1024
+# Signing keys are remembered with their region.
+MAX_REGION_CHARS: Final = 64
 AMZ_DATE: Final = "%Y%m%dT%H%M%SZ"
 QUERY_ERROR: Final = "AuthorizationQueryParametersError"
 
@@ -245,7 +247,8 @@ def _expires(text: str) -> int:
 
 def _credential(text: str, code: str) -> tuple[str, str, str, str]:
     parts = text.rsplit("/", 4)
-    if len(parts) != 5 or parts[4] != "aws4_request" or not all(parts):
+    is_complete = len(parts) == 5 and parts[4] == "aws4_request" and all(parts)
+    if not is_complete or len(parts[2]) > MAX_REGION_CHARS:
         raise S3Error(
             code,
             "The authorization is malformed; the Credential is mal-formed; expecting "
@@ -305,11 +308,13 @@ def _date_from_headers(request: S3Request) -> tuple[str, datetime]:
     return amz_date, signed_at
 
 
-@lru_cache(maxsize=1024)
 def _parsed(text: str) -> datetime | None:
+    return _moment(text) if _AMZ_DATE.fullmatch(text) else None
+
+
+@lru_cache(maxsize=1024)
+def _moment(text: str) -> datetime | None:
     # Requests of one second have the same text, and strptime is slow.
-    if not _AMZ_DATE.fullmatch(text):
-        return None
     try:
         return datetime.strptime(text, AMZ_DATE).replace(tzinfo=UTC)
     except ValueError:

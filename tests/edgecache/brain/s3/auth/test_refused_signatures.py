@@ -125,6 +125,15 @@ def test_another_service_s_signature_is_refused(signer: Signer) -> None:
     assert (answer.status, answer.code) == (400, "AuthorizationHeaderMalformed")
 
 
+def test_no_long_text_of_a_signature_is_remembered(signer: Signer) -> None:
+    # A process keeps thousands of signing keys, each with its region.
+    long = Signer(signer.keys, signer.url, region="r" * 65)
+    assert long.send("GET", "/docs/a").code == "AuthorizationHeaderMalformed"
+    target = long.presign("GET", "/docs/a")
+    assert send(signer.url, "GET", target).code == "AuthorizationQueryParametersError"
+    assert Signer(signer.keys, signer.url, region="r" * 64).send("GET", "/docs/a").status == 200
+
+
 def test_a_body_other_than_the_signed_one_is_refused(signer: Signer) -> None:
     answer = signer.send("PUT", "/docs/b", b"other", payload=hashlib.sha256(b"signed").hexdigest())
     assert (answer.status, answer.code) == (400, "XAmzContentSHA256Mismatch")
