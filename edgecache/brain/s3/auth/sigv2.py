@@ -114,7 +114,7 @@ def verify(request: S3Request, claim: PresignedClaim, secret: str) -> None:
     """
     request = requests.with_query_headers(request, with_checksums=True)
     text = _string_to_sign(request, claim)
-    digest = hmac.digest(secret.encode(), text.encode("latin-1", "replace"), "sha1")
+    digest = hmac.digest(secret.encode(), text.encode("latin-1"), "sha1")
     wanted = base64.b64encode(digest)
     given = claim.signature.encode("latin-1", "replace")
     now = datetime.now(UTC).timestamp()
@@ -138,6 +138,8 @@ def _string_to_sign(request: S3Request, claim: PresignedClaim) -> str:
     ]
     signed = sorted(pair for pair in request.parameters if pair[0] in _SIGNED)
     query = "&".join(f"{name}={value}" if value else name for name, value in signed)
+    # Like values of headers: one character for each byte of UTF-8, which is what clients sign.
+    query = query.encode().decode("latin-1")
     bucket = f"/{request.bucket}" if request.is_host_style else ""
     lines.append(f"{bucket}{request.raw_path}{'?' if query else ''}{query}")
     return "\n".join(lines)

@@ -112,3 +112,26 @@ def test_an_anonymous_request_has_no_headers_in_its_query(
     s3.put_object(Bucket=bucket, Key="k", Body=b"x")
     answer = send(cluster.url, "PUT", "/docs/copy?x-amz-copy-source=%2Fdocs%2Fk")
     assert answer.status == 403
+
+
+@pytest.mark.parametrize("version", [None, "s3v4"], ids=["boto3's default", "version 4"])
+def test_a_file_name_beyond_ascii_can_be_signed(
+    cluster: Cluster, keys: Keys, s3: Any, bucket: str, version: str | None
+) -> None:
+    s3.put_object(Bucket=bucket, Key="k", Body=b"x")
+    client = boto3.client(
+        "s3",
+        endpoint_url=cluster.url,
+        aws_access_key_id=keys.access_key,
+        aws_secret_access_key=keys.secret_key,
+        region_name="us-east-1",
+        config=Config(signature_version=version),
+    )
+    wanted = 'attachment; filename="Übersicht.txt"'
+    params = {"Bucket": bucket, "Key": "k", "ResponseContentDisposition": wanted}
+    parts = urlsplit(client.generate_presigned_url("get_object", params))
+    answer = send(cluster.url, "GET", f"{parts.path}?{parts.query}")
+    found = answer.headers["content-disposition"].encode("latin-1").decode()
+    assert (answer.status, found) == (200, wanted)
+    other = parts.query.replace("%C3%9C", "%C3%9D")
+    assert send(cluster.url, "GET", f"{parts.path}?{other}").code == "SignatureDoesNotMatch"
