@@ -213,9 +213,14 @@ class BodyChecksums:
 
 
 def _client_checksums(declared: checksums.DeclaredDigests, source: object) -> dict[str, str]:
-    """Return the checksums that the client sent, in headers or in the trailer."""
-    if not isinstance(source, Chunks) or not declared.trailing:
+    """Return the checksums that the client sent, in headers or in the trailer.
+
+    Raises S3Error: MalformedTrailerError, InvalidRequest.
+    """
+    if not declared.trailing:
         return dict(declared.values)
+    if not isinstance(source, Chunks):
+        raise S3Error("InvalidRequest", "A body without aws-chunked has no trailer.")
     value = source.trailers.get(checksums.HEADER + declared.trailing, "")
     if not value:
         raise S3Error("MalformedTrailerError")

@@ -109,6 +109,15 @@ def test_a_wrong_trailing_checksum_is_refused(signer: Signer) -> None:
     assert (answer.status, answer.code) == (400, "MalformedTrailerError")
 
 
+def test_a_body_that_cannot_have_the_announced_checksum_is_refused(signer: Signer) -> None:
+    headers = {"x-amz-trailer": "x-amz-checksum-crc32"}
+    for key in ("small", "large"):
+        body = BODY * (1 if key == "small" else 10)
+        answer = signer.send("PUT", f"/docs/{key}", body, headers, payload="UNSIGNED-PAYLOAD")
+        assert (answer.status, answer.code) == (400, "InvalidRequest")
+        assert signer.send("GET", f"/docs/{key}").code == "NoSuchKey"
+
+
 def test_a_trailer_that_was_not_signed_is_refused(signer: Signer) -> None:
     framer = Framer(signer, SIGNED_TRAILER, CRC)
     body = framer.body().replace(CRC32.encode(), b"AAAAAA==")
