@@ -156,8 +156,9 @@ def _next_page(*, now: datetime, is_complete: bool) -> tuple[int, Mapping[str, A
         # A brain restored from a backup reuses numbers, which may never pass the old position.
         # Known lines change nothing.
         log.error("billing_brain_counts_lines_anew", position=position)
-        Progress.objects.filter(pk="import", position=position).update(position=0)
-        Progress.objects.update_or_create(name=WENT_BACK, defaults={"updated_at": now})
+        with transaction.atomic():
+            Progress.objects.filter(pk="import", position=position).update(position=0)
+            Progress.objects.update_or_create(name=WENT_BACK, defaults={"updated_at": now})
         position, page = 0, _page_after(0, is_complete=is_complete)
     return position, page
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from edgecache.api import client
 from edgecache.billing import tasks
-from edgecache.billing.models import Charge, RejectedLine, UsageLine
+from edgecache.billing.models import Charge, Progress, RejectedLine, UsageLine
 from edgecache.billing.usage import settlement, usage_import
 from tests.edgecache.billing.support import consumer, line, page, store
 
@@ -99,6 +99,26 @@ def test_a_brain_from_a_backup_charges_nothing_again(brain: Brain) -> None:
     assert (charged("miss"), charged("storage")) == ([2, 4], [7])
     reasons = RejectedLine.objects.values_list("reason", flat=True)
     assert list(reasons) == ["charged_before_restore"] * 2
+
+
+def test_an_import_that_is_killed_when_it_finds_a_backup_charges_nothing_again(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0).isoformat()
+    brain.lines += [line(id=1, used_at=hour, hits=1), line(id=2, used_at=hour, hits=250)]
+    assert imported() == 3
+    # The counts of the second, at the time of the backup.
+    brain.lines[1:] = [line(id=2, used_at=hour, hits=100)]
+
+    def killed(**_fields: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress.objects, "update_or_create", killed)
+        with pytest.raises(KeyboardInterrupt):
+            imported()
+    imported()
+    assert not UsageLine.objects.filter(quantity=100).exists()
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1, 0), (1, 2, 2, 1, 0)])
