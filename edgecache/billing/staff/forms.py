@@ -13,6 +13,7 @@ from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import AccountKind, Rate, UsageKind
 from edgecache.billing.money import UCR_PER_CREDIT, credits_text
+from edgecache.billing.topups import topups
 from edgecache.billing.usage import rates
 from environments.models import Organization
 from platform_site.lib.admin.actions import ConfirmedAction
@@ -149,6 +150,9 @@ def _grant(confirmed: ConfirmedAction, values: Values) -> bool:
             journal=str(journal.pk),
             reason=confirmed.reason,
         )
+    if values["is_paid"]:
+        # In its own transaction, as after a provider's report.
+        topups.take_back(reference)
     return True
 
 

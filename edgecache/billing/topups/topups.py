@@ -95,7 +95,7 @@ def paid(payment: Payment, *, now: datetime) -> None:
                 reason="Credits bought",
                 actor=ACTOR,
             )
-    _take_back(payment.payment)
+    take_back(payment.payment)
 
 
 def given_back(key: str, payment: str, amount_cents: int) -> None:
@@ -108,10 +108,11 @@ def given_back(key: str, payment: str, amount_cents: int) -> None:
     PaymentReversal.objects.get_or_create(key=key, defaults=fields)
     rows = PaymentReversal.objects.filter(key=key, amount_cents__lt=amount_cents)
     rows.update(amount_cents=amount_cents)
-    _take_back(payment)
+    take_back(payment)
 
 
-def _take_back(payment: str) -> None:
+def take_back(payment: str) -> None:
+    """Take back what a provider has reported of a payment, once it is booked."""
     with transaction.atomic():
         # The ledger says what was booked, by hand as well.
         if not Journal.objects.filter(key=f"top_up:{payment}").exists():

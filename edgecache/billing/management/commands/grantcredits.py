@@ -12,6 +12,7 @@ from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import AccountKind, Entry, Journal
 from edgecache.billing.money import MAX_UCR, UCR_PER_CREDIT, credits_text
+from edgecache.billing.topups import topups
 from environments.models import Organization
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 from platform_site.lib.ids import uuid7
@@ -54,6 +55,10 @@ class Command(OpsCommand):
             balances = ledger.balances(organization_id)
             if options["dry_run"]:
                 transaction.set_rollback(True)
+        if options["paid"] and not options["dry_run"]:
+            # In its own transaction, as after a provider's report.
+            topups.take_back(reference)
+            balances = ledger.balances(organization_id)
         granted_ucr, paid_ucr, debt_ucr = (
             balances.get(kind, 0)
             for kind in (AccountKind.GRANTED, AccountKind.PAID, AccountKind.DEBT)

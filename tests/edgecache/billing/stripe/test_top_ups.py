@@ -11,6 +11,7 @@ from edgecache.billing.models import AccountKind, Journal, TopUp
 from edgecache.billing.money import UCR_PER_CENT
 from edgecache.billing.topups import topups
 from tests.cast import Answer, signed_in
+from tests.commands import facts
 from tests.edgecache.billing.stripe.server import Stripe
 from tests.edgecache.billing.stripe.support import delivered
 
@@ -204,3 +205,15 @@ def test_a_refund_of_another_payment_takes_nothing(
     for payment in ("pi_other", None):
         assert delivered(kind, charge | {"payment_intent": payment}).status == 204
     assert paid_cents(alice) == 2000
+
+
+def test_what_was_given_back_before_staff_booked_the_payment_is_taken_back(
+    stripe: Stripe, alice: User
+) -> None:
+    # After a restore: the payment is not known, and its dispute arrives.
+    assert delivered(*dispute("created", 1500)).status == 204
+    words = (str(alice.organization_id), "2000000", "--paid", "--reference", "pi_1")
+    for _ in range(2):
+        booked = facts("grantcredits", *words, "--reason", "restore")
+        assert booked["paid_ucr"] == 500 * UCR_PER_CENT
+    assert paid_cents(alice) == 500
