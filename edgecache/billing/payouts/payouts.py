@@ -34,6 +34,8 @@ RECONCILING: Final = "reconcile"
 # Holds of quarantines, which end with them; those of older releases name the node.
 QUARANTINED: Final = "a node is quarantined"
 HELD_BEFORE: Final = "node [0-9a-f-]{36} is quarantined"
+# The hold of ``reconciliation``.
+RESTORED: Final = "restored from a backup: to be reconciled with the provider"
 
 
 def request(organization_id: int, *, by: str, now: datetime) -> Payout:
@@ -167,6 +169,9 @@ def settle_answer(payout_id: UUID, answer: ProviderAnswer, *, now: datetime) -> 
 def hold(payout_id: UUID, *, reason: str) -> Payout:
     """Stop a payout that was not sent yet, or by hand; an empty reason lets it go on.
 
+    One that staff held at the time of a backup waits for the provider's answer instead: its amount
+    may have been paid otherwise since.
+
     Raises PayoutNotFound, PayoutRefused.
     """
     with transaction.atomic():
@@ -178,9 +183,13 @@ def hold(payout_id: UUID, *, reason: str) -> Payout:
         is_suspect = Quarantine.undecided_of(payout.organization_id).exists()
         if is_released and is_suspect and not payout.attempts:
             raise PayoutRefused("A node is quarantined: decide about it first.")
-        payout.hold_reason = reason
+        # Only a restore counts an attempt for a held payout.
+        is_restored = is_released and payout.attempts and payout.method.kind != BY_HAND
+        if is_restored and payout.hold_reason == RESTORED:
+            raise PayoutRefused("Ask its provider first: manage.py runpayouts --reconcile.")
+        payout.hold_reason = RESTORED if is_restored else reason
         payout.save(update_fields=["hold_reason"])
-        if not reason:
+        if not payout.hold_reason:
             _queue(payout)
         return payout
 

@@ -23,7 +23,7 @@ from edgecache.billing.payouts.providers import (
     sender_of,
 )
 
-REASON: Final = "restored from a backup: to be reconciled with the provider"
+REASON: Final = payouts.RESTORED
 # A text for the operator, who requests the payout again.
 NOT_PAID: Final = "It had not been paid when the platform was restored from a backup."
 

@@ -70,6 +70,41 @@ def test_a_hold_of_staff_outlasts_a_restore(bank: type[Bank]) -> None:
     )
 
 
+def test_what_staff_held_and_was_paid_otherwise_since_the_backup_is_not_paid_again(
+    bank: type[Bank],
+) -> None:
+    earn(250 * CENT)
+    # It was taken back after the backup, and paid by another payout, which is lost.
+    payout = requested()
+    payouts.hold(payout.pk, reason="being checked")
+    assert reconciliation.begin() == 0
+    facts("runpayouts", "--reconciled")
+    record = ("runpayouts", "--record", str(OLGA), "--cents", "250", "--reference", "tr_9")
+    assert refused(*record)[1]["code"] == "payout_refused"
+
+    [row] = facts("runpayouts", "--release", str(payout.pk))["payouts"]
+    payouts.send(payout.pk, now=RESTED)
+    assert (row["hold_reason"], bank.paid) == (reconciliation.REASON, {})
+    assert refused("runpayouts", "--release", str(payout.pk))[1]["code"] == "payout_refused"
+    assert facts("runpayouts", "--reconcile")["payouts"] == []
+    facts(*record)
+    payout.refresh_from_db()
+    assert (payout.state, bank.paid, operator()) == ("reversed", {}, (0, 0, 0))
+
+
+def test_what_staff_held_and_approved_since_the_backup_is_confirmed(bank: type[Bank]) -> None:
+    earn(250 * CENT)
+    payout = requested()
+    payouts.send(payout.pk, now=RESTED)
+    fields = {"state": Payout.State.DEBITED, "attempts": 0, "hold_reason": "being checked"}
+    Payout.objects.filter(pk=payout.pk).update(**fields)
+    assert reconciliation.begin() == 0
+    facts("runpayouts", "--release", str(payout.pk))
+    assert facts("runpayouts", "--reconcile")["payouts"] == []
+    payout.refresh_from_db()
+    assert (payout.state, payout.hold_reason) == (Payout.State.CONFIRMED, "")
+
+
 def test_no_payout_is_requested_before_all_is_accounted_for(bank: type[Bank]) -> None:
     # The backup is from before the payout, which was paid.
     earn(250 * CENT)
