@@ -21,11 +21,14 @@ def settle(payout_id: UUID, answer: ProviderAnswer, *, now: datetime) -> Payout:
     """Record what the bank did with a payout, as staff says; repeating it changes nothing.
 
     Raises PayoutNotFound, and PayoutRefused for a provider's payout, which would be paid twice, and
-    for one that is held and said to be paid. One that waits since a restore may have been paid.
+    for one that is held and said to be paid. One that waits since a restore may have been paid. A
+    payment that staff recorded by mistake can be said to have failed.
     """
     with transaction.atomic():
         payout = payouts.locked(payout_id)
-        if payout.method.kind != payouts.BY_HAND:
+        # The platform's own have an attempt.
+        is_recorded = payout.state == Payout.State.CONFIRMED and not payout.attempts
+        if payout.method.kind != payouts.BY_HAND and not is_recorded:
             raise PayoutRefused("Its provider reports what becomes of it.")
         is_held = payout.hold_reason not in {"", reconciliation.REASON}
         if is_held and payout.state in payouts.OPEN and answer.outcome == Outcome.CONFIRMED:

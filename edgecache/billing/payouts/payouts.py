@@ -78,14 +78,21 @@ def record(organization_id: int, cents: int, *, reference: str, by: str, now: da
 
     Once for each reference.
 
-    Raises PayoutMethodNotFound, and PayoutRefused while another payout to the method is open.
+    Raises PayoutMethodNotFound, and PayoutRefused while another payout to the method is open, and
+    for a reference of another amount.
     """
     with transaction.atomic():
         ledger.locked([(AccountKind.PAYABLE, organization_id)])
         mine = Payout.objects.filter(organization_id=organization_id)
-        known = mine.filter(reference=reference).first()
+        same = mine.filter(reference=reference)
+        known = same.filter(amount_cents=cents).first()
         if known is not None:
             return known
+        other = same.exclude(state=Payout.State.REVERSED).first()
+        if other is not None:
+            raise PayoutRefused(
+                f"This reference is that of payout {other.pk}, of {other.amount_cents} cents."
+            )
         if mine.filter(state__in=OPEN).exists():
             raise PayoutRefused("Another payout of it is open: reconcile that one first.")
         payout = _debit(methods.current(organization_id), cents, by=by)

@@ -118,3 +118,21 @@ def test_no_payout_is_requested_before_all_is_accounted_for(bank: type[Bank]) ->
     earn(150 * CENT)
     facts("runpayouts", "--reconciled")
     assert requested().amount_cents == 200
+
+
+def test_a_payment_that_was_recorded_with_a_wrong_amount_is_corrected(bank: type[Bank]) -> None:
+    earn(250 * CENT)
+    words = ("runpayouts", "--record", str(OLGA), "--reference", "tr_9", "--cents")
+    facts(*words, "25")
+    assert refused(*words, "250")[1]["code"] == "payout_refused"
+    assert operator() == (0, 225 * CENT, 0)
+    facts("runpayouts", "--failed", str(Payout.objects.get().pk), "--reason", "typed wrong")
+    for _ in range(2):
+        facts(*words, "250")
+    assert operator() == (0, 0, 0)
+    # A payout that the platform sent is its provider's to take back.
+    earn(100 * CENT)
+    payout = requested()
+    for _ in range(2):
+        payouts.send(payout.pk, now=RESTED)
+    assert refused("runpayouts", "--failed", str(payout.pk))[1]["code"] == "payout_refused"
