@@ -7,6 +7,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from accounts.webhooks import events
 from edgecache.billing import ledger
@@ -219,10 +220,10 @@ def release_cleared() -> None:
             hold(payout.pk, reason="")
 
 
-def waits_for_bank(organization_id: int) -> bool:
-    """True if staff alone knows whether a payout by hand was paid."""
+def waits_for_answer(organization_id: int) -> bool:
+    """True if a payout may have been paid: one by hand, or one that was held since a restore."""
     rows = Payout.objects.filter(organization_id=organization_id, state__in=OPEN, attempts__gt=0)
-    return rows.filter(method__kind=BY_HAND).exists()
+    return rows.filter(Q(method__kind=BY_HAND) | ~Q(hold_reason="")).exists()
 
 
 def reverse_unsent(organization_id: int, failure: str, *, actor: str, now: datetime) -> None:

@@ -74,8 +74,11 @@ def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Q
         row = _locked(quarantine_id)
         if row.forfeited_at or row.decision == Quarantine.Decision.GRANTED:
             raise ForfeitRefused("This was decided already.")
-        if payouts.waits_for_bank(row.organization_id):
-            raise ForfeitRefused("Mark the operator's payout by hand as paid or as failed first.")
+        if payouts.waits_for_answer(row.organization_id):
+            raise ForfeitRefused(
+                "Mark the operator's payout by hand as paid or as failed first; reconcile one that "
+                "is held since a restore."
+            )
         # A requested payout that is not sent counts as not paid out; otherwise it would escape.
         payouts.reverse_unsent(row.organization_id, payouts.QUARANTINED, actor=actor, now=now)
         amount_ucr = holds.forfeit(

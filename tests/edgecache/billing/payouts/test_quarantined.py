@@ -12,7 +12,7 @@ from accounts.models import User
 from edgecache.billing import holds
 from edgecache.billing.errors import ForfeitRefused, PayoutRefused
 from edgecache.billing.models import Payout, PayoutMethod, Quarantine
-from edgecache.billing.payouts import manual, methods, payouts
+from edgecache.billing.payouts import manual, methods, payouts, reconciliation
 from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
 from edgecache.billing.quarantine import quarantines
 from edgecache.billing.usage import settlement
@@ -83,6 +83,20 @@ def test_a_requested_payout_does_not_escape_a_forfeiture(
     assert (state_of(payout), operator(place)) == ("reversed", (0, earned, earned))
     # The other node's earnings can be requested again.
     assert requested(place).amount_cents == earned // CENT
+
+
+def test_a_payout_of_before_a_restore_does_not_escape_a_forfeiture(
+    brain: ScriptedBrain, place: int, earned: int
+) -> None:
+    payout = requested(place)
+    case = quarantined(brain, place)
+    reconciliation.begin()
+    with pytest.raises(ForfeitRefused, match="reconcile"):
+        take(case)
+    # The bank does not know it.
+    reconciliation.ask_providers(now=RESTED)
+    assert take(case).forfeited_ucr == earned
+    assert (state_of(payout), operator(place)) == ("reversed", (0, earned, earned))
 
 
 def confirmed(place: int) -> Payout:
