@@ -238,11 +238,12 @@ def _end(*, now: datetime) -> None:
     later than the quarantine's beginning.
     """
     open_rows = Quarantine.objects.filter(ended_at=None)
-    if not open_rows.exists():
+    suspects = {str(node_id) for node_id in open_rows.values_list("node_id", flat=True)}
+    if not suspects:
         return
     nodes = client.call("GET", "/v1/nodes", disabled={"nodes": []})["nodes"]
     for node in nodes:
-        if node["status"] in {"active", "draining"}:
+        if node["node_id"] in suspects and node["status"] in {"active", "draining"}:
             open_rows.filter(node_id=node["node_id"], began_at__lt=node["status_at"]).update(
                 ended_at=now
             )
