@@ -93,7 +93,7 @@ FROM billing_adjustment WHERE journal_id = %s
 SHARES: Final[LiteralString] = """
 SELECT l.operator_id, sum(a.share_ucr)::bigint,
     coalesce(sum(a.share_ucr) FILTER (WHERE EXISTS (SELECT FROM billing_quarantine q
-        WHERE q.organization_id = l.operator_id AND q.node_id = l.node_id
+        WHERE q.organization_id = l.operator_id AND q.node_id = l.node_id AND q.forfeited_ucr > 0
             AND q.forfeited_at >= l.used_at AND q.decision <> 'granted')), 0)::bigint
 FROM billing_adjustment a JOIN billing_usageline l ON l.id = a.charge_id
 WHERE a.journal_id = %s AND a.share_ucr <> 0 GROUP BY 1

@@ -3,7 +3,7 @@
 While staff has not decided, payouts of the operator wait: they would pay what may be forfeited.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -26,6 +26,8 @@ from platform_site.lib.principals import PlatformRequest
 log = structlog.get_logger(__name__)
 
 PAGE: Final = 500
+# Usage becomes a line when its hour ends, and a direct read some hours later at most.
+ALL_IS_CHARGED: Final = timedelta(days=1)
 EARNED: Final = """
     SELECT coalesce(sum(share.ucr), 0)::bigint
     FROM billing_usageline l
@@ -65,10 +67,11 @@ def record_new(*, now: datetime) -> int:
 def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Quarantine:
     """Take a quarantined node's earnings that are not paid out yet.
 
-    After a rejected appeal the amount may be 0, which closes the case.
+    After a rejected appeal the amount may be 0, which closes the case, and so for a node that is
+    gone, a day after the quarantine began.
 
-    Raises QuarantineNotFound, and ForfeitRefused: done before, an appeal was granted, a payout by
-    hand may have been paid, or nothing is left.
+    Raises QuarantineNotFound, ForfeitRefused (done before, an appeal was granted, a payout by hand
+    may have been paid, or nothing is left), and CacheUnavailable if nothing is left.
     """
     with transaction.atomic():
         row = _locked(quarantine_id)
@@ -88,9 +91,13 @@ def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Q
             reason=reason,
             actor=actor,
         )
-        if not amount_ucr and not row.decision:
-            # After a rejected appeal only this ends the wait of the operator's payouts.
-            raise ForfeitRefused("The node has no earnings that are not paid out.")
+        if not amount_ucr and not row.decision and not _is_gone(row, now=now):
+            # After a rejected appeal only this ends the wait of the operator's payouts, and so for
+            # a node that can never be approved again.
+            raise ForfeitRefused(
+                "The node has no earnings that are not paid out. The case of a removed node can be "
+                "closed a day after it began."
+            )
         row.forfeited_ucr, row.forfeit_reason = amount_ucr, reason
         row.forfeited_at, row.forfeited_by = now, actor
         row.save()
@@ -247,6 +254,14 @@ def _end(*, now: datetime) -> None:
             open_rows.filter(node_id=node["node_id"], began_at__lt=node["status_at"]).update(
                 ended_at=now
             )
+
+
+def _is_gone(row: Quarantine, *, now: datetime) -> bool:
+    """True if a node was removed, and all that it served before its quarantine is charged."""
+    if not settings.CACHE.is_enabled or now - row.began_at < ALL_IS_CHARGED:
+        return False
+    nodes = client.call("GET", "/v1/nodes", disabled={"nodes": []})["nodes"]
+    return str(row.node_id) not in {node["node_id"] for node in nodes}
 
 
 def _locked(quarantine_id: UUID) -> Quarantine:
