@@ -98,15 +98,25 @@ def known_objects(archive: Archive) -> dict[str, Digest]:
     return known
 
 
-def verify(archive: Archive, found: Manifest, say: Say) -> list[str]:
-    """Read all files of a backup; return the names of missing or altered ones.
+def verify(archive: Archive, found: Manifest, say: Say, *, one_in: int = 1) -> list[str]:
+    """Read the files of a backup; return the names of missing or altered ones.
 
+    one_in: read this fraction of the objects, others each day, and check that the rest exists.
     Raises Unreachable.
     """
-    objects = objects_of(archive, found) if found.kind == "platform" else {}
+    objects = (objects_of(archive, found) if found.kind == "platform" else {}) or {}
     wanted = {f"{folder_of(found.id)}/{name}": one for name, one in found.files.items()}
-    wanted |= objects or {}
     wrong = []
+    if one_in > 1:
+        present = {each.name for each in archive.names("objects")}
+        wrong = [name for name in objects if name not in present]
+        today = datetime.now(UTC).toordinal() % one_in
+        objects = {
+            name: one
+            for name, one in objects.items()
+            if name in present and _number_of(name) % one_in == today
+        }
+    wanted |= objects
     said_at = time.monotonic()
     for count, (name, digest) in enumerate(wanted.items(), start=1):
         try:
@@ -149,6 +159,11 @@ def prune(
     if any(each.state in UNREADABLE for each in listed):
         return [each.id for each in gone], 0
     return [each.id for each in gone], _prune_objects(archive, whole[:keep], is_dry=is_dry)
+
+
+def _number_of(name: str) -> int:
+    """Return a number for an object's file, evenly distributed."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
 
 
 def folder_of(backup_id: str) -> str:

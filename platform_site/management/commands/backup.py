@@ -52,6 +52,13 @@ class Command(OpsCommand):
             "count from now.",
         )
         parser.add_argument(
+            "--one-in",
+            metavar="N",
+            type=int,
+            help="With --verify: of the objects' bytes read one in N, others each day, and check "
+            "only that the rest exists.",
+        )
+        parser.add_argument(
             "--dry-run", action="store_true", help="With --prune: show what would be deleted."
         )
 
@@ -59,11 +66,14 @@ class Command(OpsCommand):
         """Make a backup, or do what an option requests."""
         if options["dry_run"] and options["prune"] is None:
             raise CommandRefused("dry_run_misplaced", "--dry-run goes with --prune.")
+        if options["one_in"] is not None and (not options["verify"] or options["one_in"] < 1):
+            raise CommandRefused("one_in_invalid", "--one-in N goes with --verify, N >= 1.")
         with open_archive() as archive:
             if options["list"]:
                 return _list(archive)
             if options["verify"]:
-                return _verify(archive, options["verify"], self.stderr.write)
+                one_in = options["one_in"] or 1
+                return _verify(archive, options["verify"], self.stderr.write, one_in=one_in)
             if options["drilled"]:
                 return _drilled(archive, options["drilled"])
             if options["prune"] is not None:
@@ -98,13 +108,15 @@ def _list(archive: Archive) -> Outcome:
     return Outcome({"backups": rows}, "\n".join(lines) or "There is no backup.")
 
 
-def _verify(archive: Archive, backup_id: str, say: Any) -> Outcome:
+def _verify(archive: Archive, backup_id: str, say: Any, *, one_in: int) -> Outcome:
     found = catalogue.find(archive, backup_id)
-    wrong = catalogue.verify(archive, found, say)
+    wrong = catalogue.verify(archive, found, say, one_in=one_in)
     if wrong:
         sentence = f"{len(wrong)} files are missing or altered, the first is {wrong[0]}."
         raise CommandRefused("backup_altered", sentence, files=wrong)
-    return Outcome({**found.facts(), "verified": True}, f"{found.id} is whole and unaltered.")
+    text = f"{found.id} is whole and unaltered"
+    text += f"; of the objects' bytes one in {one_in} was read." if one_in > 1 else "."
+    return Outcome({**found.facts(), "verified": True, "one_in": one_in}, text)
 
 
 def _drilled(archive: Archive, backup_id: str) -> Outcome:

@@ -3,11 +3,14 @@
 import json
 import stat
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import time_machine
 from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from environments.models import Organization
@@ -55,6 +58,25 @@ def test_a_backup_has_everything_once_and_nothing_readable(
     for left in (again, single):
         assert facts("backup", "--verify", left["id"])["verified"]
     assert len(list(store.glob("objects/*/*"))) == OBJECTS
+
+
+def test_a_part_of_the_objects_is_verified_each_day(
+    home: Organization, store: Path
+) -> None:
+    facts("backup")
+    altered = next(store.glob("objects/*/*"))
+    altered.write_bytes(altered.read_bytes()[:-1])
+    found = 0
+    for day in range(3):
+        with time_machine.travel(timezone.now() + timedelta(days=day)):
+            try:
+                facts("backup", "--verify", "--one-in", "3")
+            except CommandError:
+                found += 1
+    assert found == 1
+    altered.unlink()
+    assert _code("--verify", "--one-in", "30") == "backup_altered"
+    assert _code("--one-in", "2") == _code("--verify", "--one-in", "0") == "one_in_invalid"
 
 
 def test_a_backup_that_was_altered_or_has_no_end_is_none(
