@@ -41,6 +41,8 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
         super().__init__(*arguments)
         self._on_close = on_close
         self.received = bytearray()
+        # Once the head has arrived, if it gives the size.
+        self._request_size = 0
         self.begun_at = 0.0
         self.caller: int | None = None
         self.is_idle = True
@@ -64,7 +66,18 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
         if not self.received:
             self.begun_at = time.monotonic()
         self.received += piece
-        return progress(self.received)
+        return self.progress()
+
+    def progress(self) -> Progress:
+        """Return how far its request has arrived.
+
+        The head is parsed once, not again for each piece of the body: that would let a client with
+        a long head and small pieces keep the loop busy.
+        """
+        if len(self.received) < self._request_size:
+            return Progress.PARTIAL
+        state, self._request_size = progress(self.received)
+        return state
 
     def is_too_slow(self, now: float) -> bool:
         """True if the time limit for its request is over."""
@@ -78,6 +91,7 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
         self.parser.unreader.sock = sock
         self.parser.unreader.unread(bytes(self.received))
         self.received = bytearray()
+        self._request_size = 0
 
     def take_back(self) -> bool:
         """Take back the bytes that the parser read beyond its request; True if there are any."""

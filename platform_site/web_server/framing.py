@@ -37,25 +37,28 @@ class Progress(Enum):
     TOO_LONG = auto()
 
 
-def progress(received: bytes | bytearray) -> Progress:
-    """Return how far the first request in the buffer has arrived."""
+def progress(received: bytes | bytearray) -> tuple[Progress, int]:
+    """Return how far the first request in the buffer has arrived, and its size if that is known.
+
+    Until so many bytes have arrived, another call would return the same; 0 if unknown.
+    """
     end = received.find(_END)
     if end < 0:
-        return Progress.TOO_LONG if len(received) > HEAD_LIMIT_BYTES else Progress.PARTIAL
+        return Progress.TOO_LONG if len(received) > HEAD_LIMIT_BYTES else Progress.PARTIAL, 0
     # Includes the line break after the last header. In lower case, because a case-insensitive
     # search is slow.
     head = bytes(received[: end + 2]).lower()
     body_start = end + len(_END)
     if _CHUNKED.search(head):
-        return Progress.COMPLETE if _has_last_chunk(received, body_start) else Progress.STREAM
+        return Progress.COMPLETE if _has_last_chunk(received, body_start) else Progress.STREAM, 0
     length = _LENGTH.search(head)
     if length is None:
-        return Progress.STREAM if _UNREAD_LENGTH.search(head) else Progress.COMPLETE
+        return Progress.STREAM if _UNREAD_LENGTH.search(head) else Progress.COMPLETE, 0
     size = body_start + int(length[1])
     if len(received) >= size:
-        return Progress.COMPLETE
+        return Progress.COMPLETE, size
     is_long = size > BUFFER_LIMIT_BYTES or _EXPECT.search(head) is not None
-    return Progress.STREAM if is_long else Progress.PARTIAL
+    return Progress.STREAM if is_long else Progress.PARTIAL, size
 
 
 def _has_last_chunk(received: bytes | bytearray, at: int) -> bool:

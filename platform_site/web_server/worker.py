@@ -28,7 +28,7 @@ from platform_site.lib.web.connection_counts import CLOSED, ConnectionCounts
 from platform_site.lib.web.pace import PACES_KEY
 from platform_site.web_server.client_shares import ClientShares
 from platform_site.web_server.connection import RECEIVE_BYTES, ClientSocket, Connection
-from platform_site.web_server.framing import Progress, progress
+from platform_site.web_server.framing import Progress
 from platform_site.web_server.response import Response, answer
 
 # How long a process leaves a new connection to one that has fewer. It then accepts it anyway,
@@ -356,7 +356,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         """Close a connection, or continue with its next request."""
         self._shares.end_stream(conn)
         if conn.received:
-            self._process_or_wait(conn, progress(conn.received))
+            self._process_or_wait(conn, conn.progress())
         elif fs.value:
             super().finish_request(conn, fs)
             conn.is_idle = True

@@ -60,9 +60,7 @@ def test_a_backup_has_everything_once_and_nothing_readable(
     assert len(list(store.glob("objects/*/*"))) == OBJECTS
 
 
-def test_a_part_of_the_objects_is_verified_each_day(
-    home: Organization, store: Path
-) -> None:
+def test_a_part_of_the_objects_is_verified_each_day(home: Organization, store: Path) -> None:
     facts("backup")
     altered = next(store.glob("objects/*/*"))
     altered.write_bytes(altered.read_bytes()[:-1])
