@@ -8,6 +8,7 @@ from rest_framework import serializers
 from accounts.passwords import MAX_CHARS
 from environments.serializers import EnvironmentRefSerializer
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.names import NameField
 from platform_site.lib.principals import Principal
 
 
@@ -26,7 +27,7 @@ class SignupSerializer(StrictSerializer):
 
     email = serializers.EmailField(max_length=254)
     password = PasswordField()
-    organization = serializers.CharField(max_length=200, required=False, default="")
+    organization = NameField(max_length=200, required=False, default="")
 
 
 class LoginSerializer(StrictSerializer):

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from environments.environments import SLUG, SLUG_RULE
 from environments.models import Environment, Organization, RequestHour
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.names import NameField
 
 DATABASE_STATES: Final = ("none", "ready", "moving", "copying", "failed")
 
@@ -78,7 +79,7 @@ class EnvironmentRefSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
 
 
-class LabelField(serializers.CharField):
+class LabelField(NameField):
     """A name: 1 to 100 characters, trimmed."""
 
     def __init__(self, **options: Any) -> None:
@@ -102,7 +103,7 @@ class OrganizationSerializer(serializers.Serializer[Organization]):
 class OrganizationUpdateSerializer(StrictSerializer):
     """Fields that can be changed."""
 
-    name = serializers.CharField(max_length=200)
+    name = NameField(max_length=200)
 
 
 class EnvironmentCreateSerializer(StrictSerializer):

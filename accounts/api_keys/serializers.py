@@ -8,6 +8,7 @@ from rest_framework import serializers
 from accounts.api_keys.api_keys import DEFAULT_DAYS, MAX_DAYS
 from accounts.models import ApiKey
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.names import NameField
 from platform_site.lib.permissions import ROLES, SCOPES
 
 STATES = ["active", "expired", "revoked"]
@@ -54,9 +55,7 @@ class NewApiKeySerializer(ApiKeySerializer):
 class ApiKeyCreateSerializer(StrictSerializer):
     """The key to create in the caller's environment."""
 
-    name = serializers.CharField(
-        max_length=100, help_text="What uses it, such as `nightly import`."
-    )
+    name = NameField(max_length=100, help_text="What uses it, such as `nightly import`.")
     role = serializers.ChoiceField(choices=list(ROLES))
     scopes = serializers.ListField(
         child=serializers.ChoiceField(choices=list(SCOPES)),

@@ -13,6 +13,8 @@ from typing import Final, Literal, get_args
 from django.conf import settings
 from django.template.loader import render_to_string
 
+from platform_site.lib.names import BIDI_CONTROLS, BIDI_ISOLATES, BREAKING
+
 Scalar = str | int | bool | None
 
 Notice = Literal[
@@ -59,9 +61,6 @@ NOTICE_FIELDS: Final = frozenset({"account", "at", "security_link"})
 CIRCUMSTANCES: Final = frozenset({"address", "agent"})
 
 MAX_SUBJECT_CHARS: Final = 150
-# Characters that change the reading direction of the surrounding text.
-BIDI_CONTROLS: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e")
-BIDI_ISOLATES: Final = frozenset("\u2066\u2067\u2068\u2069")
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +231,7 @@ def single_line(text: str) -> str:
     A line break would end a header, or make a user's text look like the platform's own.
     """
     kept = (
-        " " if unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"} else char
+        " " if unicodedata.category(char) in BREAKING else char
         for char in text
         if char not in BIDI_CONTROLS | BIDI_ISOLATES
     )

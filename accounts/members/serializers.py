@@ -8,6 +8,7 @@ from rest_framework import serializers
 from accounts.members.labels import MAX_LABEL_CHARS, MAX_LABELS
 from accounts.models import User
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.names import NameField
 from platform_site.lib.permissions import ROLES
 
 
@@ -28,7 +29,7 @@ class LabelsField(serializers.ListField):
     """Labels without duplicates."""
 
     def __init__(self, **options: Any) -> None:
-        child = serializers.CharField(max_length=MAX_LABEL_CHARS)
+        child = NameField(max_length=MAX_LABEL_CHARS)
         super().__init__(child=child, max_length=MAX_LABELS, **options)
 
     def to_internal_value(self, data: Any) -> list[str]:

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from accounts.mailed_secrets import MAX_TOKEN_CHARS
 from accounts.serializers import PasswordField
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.names import NameField
 
 
 class SignupLinkRequestSerializer(StrictSerializer):
@@ -26,6 +27,4 @@ class SignupLinkCompleteSerializer(StrictSerializer):
 
     token = serializers.CharField(max_length=MAX_TOKEN_CHARS)
     password = PasswordField()
-    organization = serializers.CharField(
-        max_length=200, required=False, allow_blank=True, default=""
-    )
+    organization = NameField(max_length=200, required=False, allow_blank=True, default="")

@@ -9,6 +9,7 @@ from accounts.webhooks.delivery_queue import message_id_of
 from accounts.webhooks.egress import URL_CHARS
 from accounts.webhooks.events import EVENTS
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.names import NameField
 
 
 class EventsField(serializers.ListField):
@@ -47,9 +48,7 @@ class WebhookCreateSerializer(StrictSerializer):
 
     url = serializers.CharField(max_length=URL_CHARS)
     events = EventsField()
-    description = serializers.CharField(
-        max_length=200, required=False, default="", allow_blank=True
-    )
+    description = NameField(max_length=200, required=False, default="", allow_blank=True)
 
 
 class WebhookUpdateSerializer(StrictSerializer):
@@ -57,7 +56,7 @@ class WebhookUpdateSerializer(StrictSerializer):
 
     url = serializers.CharField(max_length=URL_CHARS, required=False)
     events = EventsField(required=False)
-    description = serializers.CharField(max_length=200, required=False, allow_blank=True)
+    description = NameField(max_length=200, required=False, allow_blank=True)
     state = serializers.ChoiceField(choices=WebhookEndpoint.State.values, required=False)
 
 

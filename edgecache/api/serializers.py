@@ -16,6 +16,7 @@ from edgecache.protocol.names import (
     OBJECT_NAME_CHARS,
 )
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.names import NameField
 
 NAME: Final = re.compile(rf"\A{LABEL.pattern}\Z")
 MAX_KEYS: Final = 1000
@@ -310,7 +311,7 @@ class NewAccessKeySerializer(AccessKeySerializer):
 class AccessKeyRequestSerializer(StrictSerializer):
     """A key to create. access: ``read``, or ``write``, which can read as well."""
 
-    label = serializers.CharField(  # type: ignore[assignment]  # DRF takes it for a field
+    label = NameField(  # type: ignore[assignment]  # DRF takes it for a field
         max_length=100, required=False, allow_blank=True
     )
     access = serializers.ChoiceField(["read", "write"], default="write")

@@ -11,6 +11,7 @@ from accounts.serializers import (
 )
 from environments.models import MFA_METHODS
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.names import NameField
 from twofactor import registry
 
 CHALLENGE_METHODS: Final = registry.challenge_names(MFA_METHODS)
@@ -43,7 +44,7 @@ class ChallengeVerifySerializer(StrictSerializer):
     )
     credential = serializers.DictField(required=False, default=dict)
     trust_device = serializers.BooleanField(required=False, default=False)
-    device_name = serializers.CharField(max_length=100, required=False, default="")
+    device_name = NameField(max_length=100, required=False, default="")
 
 
 class StepUpVerifiedSerializer(serializers.Serializer[Any]):

@@ -7,6 +7,7 @@ from webauthn.helpers import bytes_to_base64url
 
 from accounts.serializers import FinishedSignInSerializer
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.names import NameField
 from twofactor.models import Passkey
 
 
@@ -38,7 +39,7 @@ class PasskeyRegisterFinishSerializer(StrictSerializer):
 
     session_id = serializers.CharField(max_length=64)
     credential = serializers.DictField()
-    credential_name = serializers.CharField(max_length=100, required=False, default="Passkey")
+    credential_name = NameField(max_length=100, required=False, default="Passkey")
 
 
 class PasskeyRegisteredSerializer(FinishedSignInSerializer):

@@ -16,6 +16,7 @@ from accounts.signin import signup
 from environments import environments
 from environments.models import BUILT_IN
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.names import RULE, is_one_line
 
 MAX_NAME_CHARS = 200
 
@@ -38,8 +39,8 @@ class Command(OpsCommand):
     def run(self, options: dict[str, Any]) -> Outcome:
         """Create the organization, and invite the admin if there is one."""
         name = str(options["name"]).strip()
-        if not 0 < len(name) <= MAX_NAME_CHARS or "\0" in name:
-            message = f"A name has 1 to {MAX_NAME_CHARS} characters."
+        if not 0 < len(name) <= MAX_NAME_CHARS or not is_one_line(name):
+            message = f"A name has 1 to {MAX_NAME_CHARS} characters. {RULE}"
             raise CommandRefused("name_invalid", message)
         asked: str | None = options["admin"]
         email = "" if asked is None else operators.free_address(asked)
