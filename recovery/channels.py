@@ -17,6 +17,8 @@ from recovery.tokens.channel_tokens import LIVES
 from twofactor import sent_codes
 from twofactor.errors import SendingTooOften
 from twofactor.factors.holdings import Holdings
+from twofactor.sent_codes import Owner
+from twofactor.sms.enrolment import is_of_allowed_country
 
 CANCEL_PAGE: Final = "recovery/cancel"
 
@@ -24,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 
 def destination(user: User, held: Holdings, *, channel: str) -> str:
-    """Return the address or number of a channel; '' if the user has no verified one.
+    """Return the address or number of a channel; '' if the user has none that gets codes.
 
     Numbers are always verified, because they come from the second factor.
     """
@@ -32,7 +34,8 @@ def destination(user: User, held: Holdings, *, channel: str) -> str:
         return user.email
     if "sms" not in held.allowed or not outbox.is_sms_configured():
         return ""
-    return decrypt(held.factors["sms"].secret)
+    number = decrypt(held.factors["sms"].secret)
+    return number if is_of_allowed_country(number) else ""
 
 
 def send_token(
@@ -48,7 +51,7 @@ def send_token(
         sent_codes.check_rate_limit(
             f"recovery {recovery.channel}",
             to,
-            user.organization_id,
+            Owner(user.organization_id, user.pk),
             per_receiver=settings.RECOVERY.starts_per_account,
             now=now,
         )
@@ -118,9 +121,12 @@ def notify_with_cancel_link(user: User, held: Holdings, cancel_token: str, **con
 
 def text(user: User, held: Holdings, message: str) -> None:
     """Send a message to the number of the user's SMS factor, if there is one."""
-    if "sms" in held.factors and outbox.is_sms_configured():
+    if "sms" not in held.factors or not outbox.is_sms_configured():
+        return
+    number = decrypt(held.factors["sms"].secret)
+    if is_of_allowed_country(number):
         outbox.send_sms(
-            decrypt(held.factors["sms"].secret),
+            number,
             message,
             organization_id=user.organization_id,
             user_id=user.pk,

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
+from phonenumbers import SUPPORTED_REGIONS
+
 from platform_site.env import Env, SettingError
 from platform_site.settings_table import Integer, Text, Words, load
 
@@ -14,6 +16,13 @@ _PORTS: Final = {"https": 443, "http": 80}
 
 def _origins(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_origin(word) for word in words))
+
+
+def _countries(words: tuple[str, ...]) -> frozenset[str]:
+    unknown = sorted(set(words) - SUPPORTED_REGIONS)
+    if unknown:
+        raise ValueError(f"must list ISO 3166 codes such as DE, AT, not {', '.join(unknown)}.")
+    return frozenset(words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +81,27 @@ class TwoFactorSettings:
             default=200,
             unit="per day",
             minimum=1,
+        ),
+    ]
+    texts_per_day: Annotated[
+        int,
+        Integer(
+            "ZSMS_CODES_PER_DAY",
+            "Codes by text message that this installation sends, counted separately for setting "
+            "factors up, for signing in and for recoveries; it bounds what an attacker who earns "
+            "by messages costs.",
+            default=5000,
+            unit="per day",
+            minimum=1,
+        ),
+    ]
+    sms_countries: Annotated[
+        frozenset[str],
+        Words(
+            "ZSMS_COUNTRIES",
+            "Countries whose numbers get codes, as `DE, AT, CH`.",
+            shown="all",
+            parse=_countries,
         ),
     ]
 

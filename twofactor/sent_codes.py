@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+import structlog
 from django.conf import settings
 from django.db import transaction
 
@@ -24,6 +25,10 @@ from twofactor.stored_secrets import digest, is_same, one_time_code
 DAY: Final = timedelta(days=1)
 LIFE: Final = timedelta(minutes=10)
 LIFE_MINUTES: Final = 10
+# The kinds that are sent by text message, each of which costs.
+TEXTED: Final = frozenset({"sms", "sms setup", "recovery sms"})
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class Channel:
 def check_rate_limit(
     kind: str,
     to: str,
-    organization_id: int,
+    owner: Owner,
     *,
     request: PlatformRequest | None = None,
     per_receiver: int | None = None,
@@ -53,14 +58,15 @@ def check_rate_limit(
 ) -> None:
     """Count one sending against the daily limits of the recipient and of the organization.
 
-    request: of a set-up, whose recipient the caller chooses: the client's address then has a limit
-    too, because anyone can create organizations for free and could earn with premium numbers.
-    per_receiver: the recipient's limit, if it is not that of codes.
+    request: of a set-up, whose recipient the caller chooses: the client's address and the account
+    then have a limit too, because anyone can create organizations for free and could earn with
+    premium numbers. per_receiver: the recipient's limit, if it is not that of codes. Text messages
+    also count against the limit of the installation.
     Raises SendingTooOften (429).
     """
-    # The recipient's limit is checked last, so that refused requests do not use it up.
+    # The recipient's limit is checked after the others, so that refused requests do not use it up.
     caps = [
-        (f"organization {organization_id}", settings.TWOFACTOR.sends_per_organization),
+        (f"organization {owner.organization_id}", settings.TWOFACTOR.sends_per_organization),
         (to, per_receiver or settings.ACCOUNTS.sends_per_receiver),
     ]
     if request is not None:
@@ -68,10 +74,25 @@ def check_rate_limit(
         # Counted separately; otherwise attackers could use up the recipient's limit for sign-ins.
         kind = f"{kind} setup"
         caps.insert(0, (f"network {network}", settings.TWOFACTOR.sends_per_address))
+        caps.insert(1, (f"account {owner.user_id}", settings.ACCOUNTS.sends_per_receiver))
     for subject, cap in caps:
         rate_limits.enforce(
             f"send {kind}", subject, limit=cap, window=DAY, error=SendingTooOften, now=now
         )
+    if kind in TEXTED:
+        _count_text(kind, now)
+
+
+def _count_text(kind: str, now: datetime) -> None:
+    """Count one text message of the installation, last: a refused one is not sent.
+
+    Raises SendingTooOften (429).
+    """
+    limit = settings.TWOFACTOR.texts_per_day
+    wait_s = rate_limits.take(f"send {kind}", "everybody", limit=limit, window=DAY, now=now)
+    if wait_s:
+        log.error("texts_of_the_day_sent", purpose=kind, limit=limit)
+        raise SendingTooOften(retry_after_s=wait_s)
 
 
 def code_digest(binding: str, code: str) -> str:

@@ -72,3 +72,14 @@ def test_the_rp_id_is_the_host_of_an_origin_or_a_parent() -> None:
 def test_an_unrelated_rp_id_prevents_the_start(value: str) -> None:
     with pytest.raises(SettingError, match="ZWEBAUTHN_RP_ID must be"):
         rp_id(value, "https://app.example.com")
+
+
+def test_an_unknown_country_prevents_the_start() -> None:
+    def read(value: str) -> frozenset[str]:
+        env = Env({"ZSMS_COUNTRIES": value})
+        return conf.read(env, (), port=8000, is_production=False).sms_countries
+
+    assert read("") == frozenset()
+    assert read("DE, AT") == {"DE", "AT"}
+    with pytest.raises(SettingError, match="ZSMS_COUNTRIES must list ISO 3166 codes .*UK"):
+        read("DE, UK")

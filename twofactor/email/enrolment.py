@@ -47,10 +47,10 @@ def setup(request: PlatformRequest, principal: Principal, *, now: datetime) -> d
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, FACTOR.name)
     # Outside the transaction, so that a refused sending stays counted.
-    sent_codes.check_rate_limit("email", user.email, user.organization_id, request=request, now=now)
+    owner = Owner(user.organization_id, user.pk)
+    sent_codes.check_rate_limit("email", user.email, owner, request=request, now=now)
     with transaction.atomic():
         verification_id, code, row = sent_codes.begin(user, FACTOR.name, user.email, now=now)
-        owner = Owner(user.organization_id, user.pk)
         send(user.email, code, purpose="to confirm this address", owner=owner, now=now)
     return {
         "verification_id": verification_id,

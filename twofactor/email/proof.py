@@ -18,9 +18,9 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     Raises SendingTooOften (429).
     """
     address = _update_address(factor)
-    sent_codes.check_rate_limit("email", address, factor.organization_id, now=now)
-    code = one_time_code()
     owner = Owner(factor.organization_id, factor.user_id)
+    sent_codes.check_rate_limit("email", address, owner, now=now)
+    code = one_time_code()
     send(address, code, purpose="to sign in", owner=owner, now=now)
     kept = sent_codes.code_digest(challenge_id, code)
     return Question(secret=kept, hint=factor.hint, delivery="queued")

@@ -16,7 +16,7 @@ from twofactor import sent_codes
 from twofactor.backup_codes.factor import FACTOR as BACKUP_CODES
 from twofactor.errors import ChannelUnavailable
 from twofactor.factors import enrolments
-from twofactor.sent_codes import Channel
+from twofactor.sent_codes import Channel, Owner
 from twofactor.sms.factor import FACTOR
 
 # Where numbering plans do not distinguish both (North America), a number has the second type.
@@ -65,6 +65,9 @@ def canonical(number: str) -> str:
     if not _is_texted(parsed):
         reason = "Codes are sent to mobile and landline numbers of a country only."
         raise InvalidRequest.for_field("phone_number", reason, code="not_texted")
+    if not _is_allowed(parsed):
+        reason = "No codes are sent to numbers of this country."
+        raise InvalidRequest.for_field("phone_number", reason, code="country_not_texted")
     return phonenumbers.format_number(parsed, phonenumbers.PhoneNumberFormat.E164)
 
 
@@ -75,6 +78,16 @@ def _is_texted(number: PhoneNumber) -> bool:
     """
     is_of_a_country = number.country_code not in phonenumbers.COUNTRY_CODES_FOR_NON_GEO_REGIONS
     return is_of_a_country and phonenumbers.number_type(number) in TEXTED_TYPES
+
+
+def is_of_allowed_country(number: str) -> bool:
+    """True if a number in E.164 is of a country in ZSMS_COUNTRIES."""
+    return _is_allowed(phonenumbers.parse(number, None))
+
+
+def _is_allowed(number: PhoneNumber) -> bool:
+    allowed = settings.TWOFACTOR.sms_countries
+    return not allowed or phonenumbers.region_code_for_number(number) in allowed
 
 
 def _no_number() -> InvalidRequest:
@@ -103,7 +116,8 @@ def setup(
     enrolments.refuse_forbidden(user, FACTOR.name)
     refuse_unconfigured(user.organization.mfa_allowed_methods)
     # Outside the transaction, so that a refused sending stays counted.
-    sent_codes.check_rate_limit("sms", number, user.organization_id, request=request, now=now)
+    owner = Owner(user.organization_id, user.pk)
+    sent_codes.check_rate_limit("sms", number, owner, request=request, now=now)
     with transaction.atomic():
         verification_id, code, row = sent_codes.begin(user, FACTOR.name, number, now=now)
         outbox.send_sms(

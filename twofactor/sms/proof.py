@@ -5,9 +5,11 @@ from datetime import datetime
 from accounts.delivery import outbox
 from platform_site.lib.crypto import decrypt
 from twofactor import sent_codes
+from twofactor.errors import ChannelUnavailable
 from twofactor.factors.contract import Question
 from twofactor.models import Factor
-from twofactor.sms.enrolment import message, refuse_unconfigured
+from twofactor.sent_codes import Owner
+from twofactor.sms.enrolment import is_of_allowed_country, message, refuse_unconfigured
 from twofactor.stored_secrets import one_time_code
 
 
@@ -15,7 +17,10 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     """Send a code to the number. Raises ChannelUnavailable (503), SendingTooOften (429)."""
     refuse_unconfigured()
     number = decrypt(factor.secret)
-    sent_codes.check_rate_limit("sms", number, factor.organization_id, now=now)
+    if not is_of_allowed_country(number):
+        raise ChannelUnavailable("No codes are sent to numbers of this country.")
+    owner = Owner(factor.organization_id, factor.user_id)
+    sent_codes.check_rate_limit("sms", number, owner, now=now)
     code = one_time_code()
     outbox.send_sms(
         number,
