@@ -177,6 +177,17 @@ class AccountSettings:
             minimum=1,
         ),
     ]
+    notices_per_receiver: Annotated[
+        int,
+        Integer(
+            "ZNOTICES_PER_RECEIVER",
+            "Security notices of one kind that are mailed to one address, such as of changed "
+            "roles; further ones are only logged.",
+            default=20,
+            unit="per day",
+            minimum=1,
+        ),
+    ]
     links_per_receiver: Annotated[
         int,
         Integer(

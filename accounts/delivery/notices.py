@@ -1,19 +1,41 @@
 """Security notices: each change of a user's sign-in methods is mailed to the user."""
 
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from django.conf import settings
 from django.utils import timezone
 
+from accounts import rate_limits
 from accounts.delivery import outbox, templates
 from accounts.delivery.links import console_link
 from accounts.delivery.masking import mask_email
 from accounts.models import Delivery, User
+from platform_site.lib.emails import folded
+
+DAY: Final = timedelta(days=1)
+
+log = structlog.get_logger(__name__)
 
 
 def notify(
     user: User, notice: templates.Notice, *, to: str = "", **context: templates.Scalar
 ) -> None:
-    """Queue a notice as ``queue`` does; an account without an address gets none."""
-    if to or user.email:
-        queue(user, notice, to=to, **context)
+    """Queue a notice as ``queue`` does; an account without an address gets none.
+
+    Each kind of notice has a daily limit for each address: anyone can sign up with an address of
+    someone else, and repeat a change until that mailbox is full. What is beyond it is only logged.
+    """
+    receiver = folded(to or user.email)
+    if not receiver:
+        return
+    limit = settings.ACCOUNTS.notices_per_receiver
+    kind = f"notice {notice}"
+    if rate_limits.take(kind, receiver, limit=limit, window=DAY, now=timezone.now()):
+        log.warning("notice_not_sent", notice=notice, user=str(user.pk), limit=limit)
+        return
+    queue(user, notice, to=to, **context)
 
 
 def queue(

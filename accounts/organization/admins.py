@@ -30,5 +30,6 @@ def notify_admins(organization_id: int, notice: Notice, **context: Scalar) -> No
     admins = User.scoped.within_organization(organization_id).filter(
         Q(roles__contains=["admin"]) | Q(derived_roles__contains=["admin"]), is_active=True
     )
-    for admin in admins:
+    # In one order: each notice locks the counter of its address.
+    for admin in admins.order_by("pk"):
         notices.notify(admin, notice, to="", **context)
