@@ -1,5 +1,6 @@
 """Send one mail, and classify failures of the mail backend."""
 
+import re
 from collections.abc import Mapping
 from email.utils import parseaddr
 from smtplib import (
@@ -22,6 +23,9 @@ from accounts.delivery.failures import Failure, PermanentFailure, TemporaryFailu
 
 # SMTP: reply codes from here on are permanent (RFC 5321 §4.2.1).
 PERMANENT: Final = 500
+# Enhanced status codes (RFC 3463) about the sender, the relay or a policy: a wrong password of the
+# relay, a used-up quota. An operator can correct that while the mail waits.
+NOT_THE_RECIPIENTS: Final = re.compile(rb"\s*5\.(?:1\.[78]|3\.\d+|4\.5|7\.\d+)\b")
 
 
 def send(
@@ -75,18 +79,12 @@ def _message(
 def _failure(exc: Exception) -> Failure:
     """Classify a failure: permanent if it concerns the recipient or the mail, else temporary.
 
-    A refused sender or login is temporary, even if the server reports it as permanent.
+    A refused sender, relay or login is temporary, even if the server reports it as permanent.
     """
     if isinstance(exc, SMTPRecipientsRefused):
-        codes = [code for code, _ in exc.recipients.values()]
-        code = max(codes, default=0)
-        return (
-            PermanentFailure(f"smtp_{code}")
-            if code >= PERMANENT
-            else TemporaryFailure(f"smtp_{code}")
-        )
-    if isinstance(exc, SMTPDataError) and exc.smtp_code >= PERMANENT:
-        return PermanentFailure(f"smtp_{exc.smtp_code}")
+        return _of_reply(*max(exc.recipients.values(), default=(0, b"")))
+    if isinstance(exc, SMTPDataError):
+        return _of_reply(exc.smtp_code, exc.smtp_error)
     if isinstance(exc, SMTPResponseException):
         return TemporaryFailure(f"smtp_{exc.smtp_code}")
     if isinstance(exc, SMTPServerDisconnected):
@@ -98,3 +96,11 @@ def _failure(exc: Exception) -> Failure:
         wait_s = retry_after_s(headers.get("Retry-After", ""), now=timezone.now())
         return TemporaryFailure(f"mail_service_{exc.status_code or 'away'}", retry_after_s=wait_s)
     return TemporaryFailure(f"smtp_{type(exc).__name__}")
+
+
+def _of_reply(code: int, text: bytes | str) -> Failure:
+    """Classify a refusal of the recipient or of the mail by the server's reply."""
+    reply = text.encode() if isinstance(text, str) else text
+    if code >= PERMANENT and not NOT_THE_RECIPIENTS.match(reply):
+        return PermanentFailure(f"smtp_{code}")
+    return TemporaryFailure(f"smtp_{code}")

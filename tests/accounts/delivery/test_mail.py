@@ -76,6 +76,33 @@ def test_a_permanent_refusal_is_given_up_and_wiped(
     assert len(jobs_of(code_mail)) == 1
 
 
+@pytest.mark.parametrize("step", ["rcpt", "data"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "554 5.7.1 alice@example.com: Relay access denied",
+        "550 5.4.5 Daily user sending limit exceeded",
+        "553 5.1.8 Bad sender",
+    ],
+)
+def test_a_refusal_of_the_platform_itself_is_retried_and_its_content_kept(
+    mailbox: Mailbox, code_mail: Delivery, step: str, reply: str
+) -> None:
+    setattr(mailbox, step, reply)
+    delayed = run(code_mail)
+    assert (delayed.state, delayed.error) == ("queued", f"smtp_{reply[:3]}")
+    assert delayed.payload
+    setattr(mailbox, step, "")
+    assert run(code_mail).state == "sent"
+
+
+def test_an_unknown_recipient_is_given_up_with_an_enhanced_status_too(
+    mailbox: Mailbox, code_mail: Delivery
+) -> None:
+    mailbox.rcpt = "550 5.1.1 alice@example.com: no such user, see https://example.com/5.7.1"
+    assert run(code_mail).state == "given_up"
+
+
 def test_a_mail_is_delayed_while_the_server_is_down(
     settings: Settings, code_mail: Delivery
 ) -> None:
