@@ -8,6 +8,7 @@ from rest_framework import serializers
 from accounts.passwords import MAX_CHARS
 from environments.serializers import EnvironmentRefSerializer
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.emails import AddressField
 from platform_site.lib.names import NameField
 from platform_site.lib.principals import Principal
 
@@ -25,7 +26,7 @@ class PasswordField(serializers.CharField):
 class SignupSerializer(StrictSerializer):
     """Sign-up."""
 
-    email = serializers.EmailField(max_length=254)
+    email = AddressField()
     password = PasswordField()
     organization = NameField(max_length=200, required=False, default="")
 

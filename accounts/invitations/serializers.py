@@ -8,6 +8,7 @@ from accounts.members.serializers import LabelsField, RolesField
 from accounts.models import Invitation
 from accounts.serializers import PasswordField
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.emails import AddressField
 
 STATES = ["pending", "expired", "accepted", "revoked"]
 
@@ -36,7 +37,7 @@ class InvitationSerializer(serializers.Serializer[Invitation]):
 class InvitationCreateSerializer(StrictSerializer):
     """The address to invite, and its roles and labels."""
 
-    email = serializers.EmailField(max_length=254)
+    email = AddressField()
     roles = RolesField(allow_empty=False)
     labels = LabelsField(required=False, default=list)
 

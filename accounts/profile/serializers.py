@@ -10,6 +10,7 @@ from accounts.mailed_secrets import MAX_TOKEN_CHARS
 from accounts.profile.mailbox import State
 from accounts.serializers import PasswordField
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.emails import AddressField
 
 MAX_CODE_CHARS: Final = 40
 
@@ -45,7 +46,7 @@ class EmailSerializer(serializers.Serializer[State]):
 class EmailChangeSerializer(StrictSerializer):
     """The address to change to."""
 
-    email = serializers.EmailField(max_length=254)
+    email = AddressField()
 
 
 @extend_schema_field(

@@ -7,13 +7,14 @@ from rest_framework import serializers
 from accounts.mailed_secrets import MAX_TOKEN_CHARS
 from accounts.serializers import PasswordField
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.emails import AddressField
 from platform_site.lib.names import NameField
 
 
 class SignupLinkRequestSerializer(StrictSerializer):
     """The address to mail a link to."""
 
-    email = serializers.EmailField(max_length=254)
+    email = AddressField()
 
 
 class SignupLinkSerializer(serializers.Serializer[Any]):

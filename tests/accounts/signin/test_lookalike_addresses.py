@@ -8,7 +8,7 @@ import time_machine
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import User
+from accounts.models import Delivery, User
 from accounts.signin import credentials
 from environments.models import Organization
 from tests.cast import PASSWORD, Caller, member
@@ -61,3 +61,30 @@ def test_a_lookalike_address_signs_up_as_a_new_account(alice: User, email: str) 
     answer = Caller().post("/v1/auth/signup", {"email": email, "password": PASSWORD})
     assert answer.status in {400, 409}
     assert User.unscoped.count() == 1
+
+
+# Mail to each would go to the domain in the second column, or into the relay's own network.
+OTHERWISE_MAILED = [
+    ("victim@\uff45xample.com", "example.com"),
+    ("victim@exam\u00adple.com", "example.com"),
+    ("victim@stra\u00dfe.example", "strasse.example"),
+    ("victim@b\u00fccher.example", "xn--bcher-kva.example"),
+    ("victim@[127.0.0.1]", "[127.0.0.1]"),
+    ('"\x1b[2J"@example.com', "example.com"),
+]
+
+
+@pytest.mark.parametrize(("email", "domain"), OTHERWISE_MAILED, ids=ascii)
+def test_an_address_is_refused_if_mail_to_it_goes_elsewhere(email: str, domain: str) -> None:
+    assert email.rpartition("@")[2].encode("idna").decode() == domain
+    body = {"email": email, "password": PASSWORD}
+    for path in ("/v1/auth/signup", "/v1/auth/signup/link"):
+        answer = Caller().post(path, body if path.endswith("signup") else {"email": email})
+        assert (answer.status, answer.body["errors"][0]["field"]) == (400, "email"), path
+    assert not User.unscoped.exists()
+    assert not Delivery.unscoped.exists()
+
+
+def test_a_domain_beyond_ascii_is_written_in_its_xn_form() -> None:
+    body = {"email": "dora@xn--bcher-kva.example", "password": PASSWORD}
+    assert Caller().post("/v1/auth/signup", body).status == 201
