@@ -158,6 +158,10 @@ class AccountTag(AuditTag):
         "admin:session:create",
         "Staff signed in to the admin, or a sign-in there was refused: see the outcome.",
     )
+    ADMIN_SESSION_PROVE = (
+        "admin:session:prove",
+        "Staff proved the second factor again for an action, or failed to: see the outcome.",
+    )
     ADMIN_SESSION_DELETE = ("admin:session:delete", "Staff ended a user's sessions in the admin.")
     SYNC_DOMAIN_LAPSE = (
         "sync:domain:lapse",

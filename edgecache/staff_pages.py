@@ -109,7 +109,8 @@ def _list_view(site: AdminSite, listing: Listing) -> Callable[..., HttpResponse]
     return view
 
 
-def _decide_view(site: AdminSite) -> Callable[..., HttpResponse]:
+# Any: the platform's own site, which is in a higher layer.
+def _decide_view(site: Any) -> Callable[..., HttpResponse]:
     def view(request: HttpRequest, node_id: Any, decision: str) -> HttpResponse:
         if decision not in DECISIONS:
             raise Http404
@@ -123,10 +124,10 @@ def _decide_view(site: AdminSite) -> Callable[..., HttpResponse]:
             messages.error(request, exc.detail or exc.title)
             return HttpResponseRedirect(back)
         node = NodeRow(found["node_id"], found["endpoint"], found["status"])
-        confirmed_action = actions.confirmed(request)
+        confirmed_action = actions.confirmed(site, request)
         if confirmed_action is None:
             context = {**site.each_context(request), "back": back}
-            return actions.confirmation(request, context, action, [node])
+            return actions.confirmation(site, request, context, action, [node])
         actions.do(action, confirmed_action, [node])
         return HttpResponseRedirect(back)
 

@@ -5,9 +5,10 @@ import io
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.utils import timezone
 
 from accounts.models import User
-from platform_site.staff.login import PROVEN
+from platform_site.staff.login import PROVEN, PROVEN_AT
 from tests.cast import PASSWORD, member, organization
 from tests.twofactor.holder import with_totp
 
@@ -43,5 +44,6 @@ def staff_inside(email: str = EMAIL) -> Client:
     client.force_login(user)
     session = client.session
     session[PROVEN] = str(user.pk)
+    session[PROVEN_AT] = int(timezone.now().timestamp())
     session.save()
     return client

@@ -12,14 +12,17 @@ from unfold.forms import AuthenticationForm
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.models import User
+from platform_site.lib.admin.actions import CODE_FIELD
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import PlatformRequest
 from twofactor import registry
+from twofactor.challenges.step_up import MAX_AGE_S
 from twofactor.factors import holdings, throttle
 from twofactor.factors.contract import ChallengeAnswer
 
 BACKEND = "accounts.backends.StaffBackend"
 PROVEN = "second_factor_of"
+PROVEN_AT = "second_factor_at"
 ENDED_BEFORE = "sessions_ended_before"
 
 
@@ -55,6 +58,7 @@ class StaffLoginForm(AuthenticationForm):  # type: ignore[misc]  # unfold ships 
 def note_proven(request: HttpRequest, user: User) -> None:
     """Record in an admin session that the second factor was proven."""
     request.session[PROVEN] = str(user.pk)
+    request.session[PROVEN_AT] = int(timezone.now().timestamp())
     request.session[ENDED_BEFORE] = user.sessions_ended
 
 
@@ -68,10 +72,48 @@ def is_proven(request: HttpRequest) -> bool:
     return is_current
 
 
-def prove(request: HttpRequest, user: User, code: str) -> None:
+def is_recent(request: HttpRequest) -> bool:
+    """True if the second factor was proven in this admin session a short time ago."""
+    at_s = request.session.get(PROVEN_AT, 0)
+    return bool(is_proven(request) and timezone.now().timestamp() - at_s <= MAX_AGE_S)
+
+
+def require_recent(request: HttpRequest) -> None:
+    """Require a second factor proven a short time ago, else by the code sent with the form.
+
+    Raises ValidationError for a missing or a wrong code.
+    """
+    user, code = request.user, request.POST.get(CODE_FIELD, "")
+    if is_recent(request):
+        return
+    if not code.strip() or not isinstance(user, User):
+        raise ValidationError("Prove your second factor again for this.")
+    prove(request, user, code, tag=AccountTag.ADMIN_SESSION_PROVE)
+    note_proven_again(request, user, method=_method_of(code))
+
+
+def note_proven_again(request: HttpRequest, user: User, *, method: str) -> None:
+    """Record in the session and in the audit trail that the second factor was proven again."""
+    note_proven(request, user)
+    audit.record_staff(
+        request,
+        AccountTag.ADMIN_SESSION_PROVE,
+        organization_id=user.organization_id,
+        method=method,
+    )
+
+
+def prove(
+    request: HttpRequest,
+    user: User,
+    code: str,
+    *,
+    tag: AccountTag = AccountTag.ADMIN_SESSION_CREATE,
+) -> None:
     """Verify the second factor of a member of staff, under the factor's own throttle.
 
-    Raises ValidationError for a wrong code, and with instructions if there is no factor yet.
+    tag: of the audit event of a wrong code. Raises ValidationError for a wrong code, and with
+    instructions if there is no factor yet.
     """
     try:
         with transaction.atomic():
@@ -80,7 +122,7 @@ def prove(request: HttpRequest, user: User, code: str) -> None:
         raise ValidationError(exc.title) from exc
     # Raised outside the transaction, so that the attempt stays counted.
     if not is_right:
-        _record(request, user, code, outcome="refused")
+        _record(request, user, code, tag=tag, outcome="refused")
         raise ValidationError("The code is wrong.")
 
 
@@ -104,10 +146,17 @@ def _method_of(code: str) -> str:
     return "totp" if code.strip().isdigit() else "backup_codes"
 
 
-def _record(request: HttpRequest, user: User, code: str, *, outcome: str) -> None:
+def _record(
+    request: HttpRequest,
+    user: User,
+    code: str,
+    *,
+    tag: AccountTag = AccountTag.ADMIN_SESSION_CREATE,
+    outcome: str,
+) -> None:
     audit.record_user(
         cast(PlatformRequest, request),
-        AccountTag.ADMIN_SESSION_CREATE,
+        tag,
         user,
         outcome=outcome,
         method=_method_of(code),

@@ -3,6 +3,7 @@
 from typing import Any, cast
 
 import orjson
+from django.contrib.admin import site
 from django.contrib.auth import REDIRECT_FIELD_NAME, login
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path, reverse
@@ -13,10 +14,11 @@ from django.views.decorators.http import require_POST
 
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
+from accounts.models import User
 from platform_site.lib import problems
-from platform_site.lib.errors import InvalidRequest, PlatformError
+from platform_site.lib.errors import InvalidRequest, NotAuthenticated, PlatformError
 from platform_site.lib.principals import PlatformRequest
-from platform_site.staff.login import BACKEND, note_proven
+from platform_site.staff.login import BACKEND, note_proven, note_proven_again
 from twofactor.errors import PasskeyRejected
 from twofactor.factors import holdings
 from twofactor.webauthn import sign_in
@@ -28,6 +30,7 @@ def urls() -> list[URLPattern]:
     return [
         path("login/passkey/start/", never_cache(require_POST(start)), name="passkey_start"),
         path("login/passkey/finish/", never_cache(require_POST(finish)), name="passkey_finish"),
+        path("login/passkey/confirm/", never_cache(require_POST(confirm)), name="passkey_confirm"),
     ]
 
 
@@ -51,8 +54,45 @@ def finish(request: HttpRequest) -> HttpResponse:
     return JsonResponse({"next": path_after})
 
 
+def confirm(request: HttpRequest) -> HttpResponse:
+    """Record that a member of staff has proven their own passkey again, for an action."""
+    try:
+        _prove_again(request, _body(request))
+    except PlatformError as exc:
+        return problems.respond(request, exc)
+    return JsonResponse({})
+
+
+def _prove_again(request: HttpRequest, body: dict[str, Any]) -> None:
+    """Prove the passkey of the user of this admin session.
+
+    Raises NotAuthenticated without a session, PasskeyRejected for a wrong passkey and for another
+    user's.
+    """
+    if not site.has_permission(request):
+        raise NotAuthenticated
+    user = _proven_staff(request, body)
+    if user.pk != request.user.pk:
+        raise PasskeyRejected
+    note_proven_again(request, user, method=FACTOR.name)
+
+
 def _enter(request: HttpRequest, body: dict[str, Any]) -> str:
-    """Sign in; return the path to go to.
+    """Sign in; return the path to go to. Raises PasskeyRejected."""
+    user = _proven_staff(request, body)
+    login(request, user, backend=BACKEND)
+    note_proven(request, user)
+    audit.record_staff(
+        request,
+        AccountTag.ADMIN_SESSION_CREATE,
+        organization_id=user.organization_id,
+        method=FACTOR.name,
+    )
+    return _path_after(request, str(body.get(REDIRECT_FIELD_NAME, "")))
+
+
+def _proven_staff(request: HttpRequest, body: dict[str, Any]) -> User:
+    """Return the owner of a proven passkey.
 
     Raises PasskeyRejected for a wrong passkey, for users who are not staff, and if the policy does
     not allow passkeys.
@@ -65,15 +105,7 @@ def _enter(request: HttpRequest, body: dict[str, Any]) -> str:
     )
     if not user.is_staff or FACTOR.name not in holdings.holdings_of(user.pk).askable:
         raise PasskeyRejected
-    login(request, user, backend=BACKEND)
-    note_proven(request, user)
-    audit.record_staff(
-        request,
-        AccountTag.ADMIN_SESSION_CREATE,
-        organization_id=user.organization_id,
-        method=FACTOR.name,
-    )
-    return _path_after(request, str(body.get(REDIRECT_FIELD_NAME, "")))
+    return user
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from unfold.sites import UnfoldAdminSite
 
 from platform_site.staff import passkeys
-from platform_site.staff.login import StaffLoginForm, is_proven
+from platform_site.staff.login import StaffLoginForm, is_proven, is_recent, require_recent
 
 # Unfold's pages have no inline script, but Alpine evaluates their attributes, and theme colors
 # are an inline style sheet.
@@ -40,6 +40,17 @@ class PlatformAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold ships 
         """True if the user is active staff and has proven the second factor in this session."""
         user = request.user
         return bool(user.is_active and getattr(user, "is_staff", False) and is_proven(request))
+
+    def has_recent_proof(self, request: HttpRequest) -> bool:
+        """True if an action needs no further proof of the second factor."""
+        return is_recent(request)
+
+    def require_recent_proof(self, request: HttpRequest) -> None:
+        """Require a recent proof of the second factor, or one in the form.
+
+        Raises ValidationError.
+        """
+        require_recent(request)
 
     def get_urls(self) -> list[Any]:
         """Return the URLs, including pages that are not lists of models."""

@@ -1,18 +1,20 @@
 """Actions of staff: confirmed on a separate page with a reason, and run once.
 
+They require a recent proof of the second factor: a session of the admin lasts for hours.
+
 An action locks its rows and reads them again, so that a form that is sent twice changes nothing the
 second time. The action itself records its changes in the audit trail.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import uuid4
 
 import structlog
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import OperationalError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -24,10 +26,22 @@ from platform_site.lib.errors import PlatformError
 
 MAX_ROWS: Final = 100
 REASON_CHARS: Final = 300
+# The field of a code that proves the second factor again.
+CODE_FIELD: Final = "proof_code"
 TEMPLATE: Final = "admin/confirm_action.html"
 NOT_TAKEN: Final = "The database did not take it. Look at it before you try again."
 
 log = structlog.get_logger(__name__)
+
+
+class StaffSite(Protocol):
+    """What an action needs of the admin site."""
+
+    def has_recent_proof(self, request: HttpRequest) -> bool:
+        """True if no further proof of the second factor is needed."""
+
+    def require_recent_proof(self, request: HttpRequest) -> None:
+        """Raise ValidationError without a proof, in the session or in the form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,33 +122,59 @@ def may_act(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "may_act", False))
 
 
-def confirmed(request: HttpRequest) -> ConfirmedAction | None:
-    """Return the confirmed action; None if the request is not a confirmation with a reason."""
-    reason = request.POST.get("reason", "").strip()[:REASON_CHARS]
+def confirmed(site: StaffSite, request: HttpRequest) -> ConfirmedAction | None:
+    """Return the confirmed action; None if the request is not a confirmation with a reason.
+
+    Also None without a recent proof of the second factor, or one in the form.
+    """
+    reason = _reason(request)
     if "confirmed" not in request.POST:
         return None
     if not reason:
         messages.error(request, "A reason is required: it is kept in the audit trail.")
         return None
+    try:
+        site.require_recent_proof(request)
+    except ValidationError as exc:
+        messages.error(request, exc.messages[0])
+        return None
     return ConfirmedAction(request, reason, request.POST["confirmed"][:64])
 
 
+def confirmation_context(site: StaffSite, request: HttpRequest) -> dict[str, Any]:
+    """Return what the pages that ask for a reason show."""
+    return {
+        # A form with errors keeps its key and its reason.
+        "key": request.POST.get("confirmed") or uuid4().hex,
+        "reason": _reason(request),
+        "reason_chars": REASON_CHARS,
+        "needs_proof": not site.has_recent_proof(request),
+        "code_field": CODE_FIELD,
+    }
+
+
+def _reason(request: HttpRequest) -> str:
+    return request.POST.get("reason", "").strip()[:REASON_CHARS]
+
+
 def confirmation(
-    request: HttpRequest, context: dict[str, Any], action: StaffAction, rows: Sequence[Any]
+    site: StaffSite,
+    request: HttpRequest,
+    context: dict[str, Any],
+    action: StaffAction,
+    rows: Sequence[Any],
 ) -> HttpResponse:
     """Return the page that asks for the reason."""
     return TemplateResponse(
         request,
         TEMPLATE,
         context
+        | confirmation_context(site, request)
         | {
             "title": action.title,
             "action": action,
             "rows": [{"pk": row.pk, "label": action.label(row)} for row in rows],
             "checkbox": ACTION_CHECKBOX_NAME,
-            # A form with errors keeps its key.
-            "key": request.POST.get("confirmed") or uuid4().hex,
-            "reason_chars": REASON_CHARS,
         },
     )
 
@@ -170,10 +210,11 @@ def _runner(action: StaffAction) -> Callable[..., HttpResponse | None]:
         if len(rows) > MAX_ROWS:
             messages.error(request, f"At most {MAX_ROWS} rows at a time.")
             return None
-        confirmed_action = confirmed(request)
+        site = model_admin.admin_site
+        confirmed_action = confirmed(site, request)
         if confirmed_action is None:
-            context = model_admin.admin_site.each_context(request) | {"opts": model_admin.opts}
-            return confirmation(request, context, action, rows)
+            context = site.each_context(request) | {"opts": model_admin.opts}
+            return confirmation(site, request, context, action, rows)
         do(action, confirmed_action, rows)
         return None
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import uuid4
 
 from django import forms
 from django.contrib import messages
@@ -13,7 +12,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from platform_site.lib.admin.actions import REASON_CHARS, ConfirmedAction, confirmed, may_act
+from platform_site.lib.admin.actions import (
+    ConfirmedAction,
+    confirmation_context,
+    confirmed,
+    may_act,
+)
 from platform_site.lib.admin.pages import ReadOnlyAdmin
 from platform_site.lib.errors import PlatformError
 
@@ -49,30 +53,29 @@ def answer(
     """
     if not may_act(request):
         raise PermissionDenied
-    opts = model_admin.opts
+    opts, site = model_admin.opts, model_admin.admin_site
     page = f"admin:{opts.app_label}_{opts.model_name}"
     back = reverse(f"{page}_change", args=[row.pk]) if row else reverse(f"{page}_changelist")
     form, sentence = staff_form.fields(request.POST or None), ""
     if form.is_valid():
         try:
             sentence = staff_form.describe(form.cleaned_data)
-            confirmed_action = confirmed(request)
+            confirmed_action = confirmed(site, request)
             if confirmed_action is not None:
                 _do(staff_form, confirmed_action, form.cleaned_data, sentence)
                 return HttpResponseRedirect(back)
         except PlatformError as exc:
             sentence = ""
             messages.error(request, exc.detail or exc.title)
-    context = model_admin.admin_site.each_context(request) | {
+    context = {
+        **site.each_context(request),
+        **confirmation_context(site, request),
         "opts": opts,
         "title": staff_form.title,
         "about": row or "",
         "form": form,
         "sentence": sentence,
         "back": back,
-        # A form with errors keeps its key.
-        "key": request.POST.get("confirmed") or uuid4().hex,
-        "reason_chars": REASON_CHARS,
     }
     return TemplateResponse(request, TEMPLATE, context)
 

@@ -1,48 +1,8 @@
 // @ts-check
 /** Sign in to the admin with a passkey. */
 
-import { isAvailable, prove } from "../console/factors/passkeys.js";
-import { Cancelled } from "../console/lib/problem.js";
+import { offer } from "./passkey.js";
 
-const button = /** @type {HTMLButtonElement} */ (document.getElementById("passkey"));
-const problem = /** @type {HTMLElement} */ (document.getElementById("passkey-problem"));
+const next = new URLSearchParams(location.search).get("next") ?? "";
 
-if (isAvailable()) button.hidden = false;
-button.addEventListener("click", async () => {
-  button.disabled = true;
-  problem.textContent = "";
-  try {
-    const begun = await send("start", {});
-    const credential = await prove(begun.request_options);
-    const next = new URLSearchParams(location.search).get("next") ?? "";
-    const done = await send("finish", { challenge_id: begun.challenge_id, credential, next });
-    location.assign(done.next);
-  } catch (error) {
-    if (!(error instanceof Cancelled)) problem.textContent = message(error);
-    button.disabled = false;
-  }
-});
-
-/**
- * @param {"start" | "finish"} step
- * @param {object} body
- * @returns {Promise<any>}
- */
-async function send(step, body) {
-  const token = /** @type {HTMLInputElement} */ (
-    document.querySelector("#login-form [name=csrfmiddlewaretoken]")
-  );
-  const response = await fetch(`${button.dataset.path}${step}/`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", "X-CSRFToken": token.value },
-    body: JSON.stringify(body),
-  });
-  const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error(answer.detail || answer.title || "It did not work. Try again.");
-  return answer;
-}
-
-/** @param {any} error */
-function message(error) {
-  return error.title || error.message || "It did not work. Try again.";
-}
+offer("finish", { next }, (done) => location.assign(done.next));
