@@ -103,6 +103,7 @@ class AccountTag(AuditTag):
         "api:organization:delete_export",
         "An admin deleted an export of the organization's data.",
     )
+    CLI_AUDIT_EXPORT = ("cli:audit:export", "An operator exported events of the audit trail.")
     CLI_ORGANIZATION_EXPORT = (
         "cli:organization:export",
         "An operator exported an organization's data.",
@@ -145,6 +146,7 @@ class AccountTag(AuditTag):
         "cli:backup:drill",
         "An operator recorded that a backup was restored elsewhere and compared.",
     )
+    CLI_BACKUP_DELETE = ("cli:backup:delete", "An operator or a timer deleted older backups.")
     CLI_BACKUP_RESTORE = ("cli:backup:restore", "An operator restored a backup.")
     ADMIN_USER_DISABLE = ("admin:user:disable", "Staff disabled a user in the admin.")
     ADMIN_USER_ENABLE = ("admin:user:enable", "Staff enabled a user in the admin.")

@@ -21,6 +21,10 @@ class BillingTag(AuditTag):
         "admin:payout:record",
         "Staff booked a payment of a provider's that was missing after a restore.",
     )
+    ADMIN_PAYOUT_RECONCILE = (
+        "admin:payout:reconcile",
+        "Staff let payouts go on after a restore: all payments since are accounted for.",
+    )
     ADMIN_USAGE_REFUND = ("admin:usage:refund", "Staff refunded what a usage line cost.")
     ADMIN_RATE_SET = ("admin:rate:set", "Staff set a rate from a later hour on.")
     ADMIN_CREDITS_GRANT = ("admin:credits:grant", "Staff granted or booked credits.")

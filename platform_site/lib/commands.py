@@ -5,6 +5,7 @@ from abc import abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -96,6 +97,7 @@ class OpsCommand(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Run, and print the outcome or the error."""
         try:
+            _refuse_no_text(options)
             is_dry = self.has_dry_run and options["dry_run"]
             outcome = self._rolled_back(options) if is_dry else self.run(options)
         except CommandRefused as exc:
@@ -129,6 +131,26 @@ class OpsCommand(BaseCommand):
             error = {"code": refusal.code, "message": refusal.message, **refusal.facts}
             self.stdout.write(json.dumps({"error": error}))
         return CommandError(refusal.message, returncode=status)
+
+
+def _refuse_no_text(options: Mapping[str, Any]) -> None:
+    """Refuse an argument that no row can hold: with NUL, or of bytes that are not UTF-8.
+
+    A path only must not have NUL: file names are bytes.
+    """
+    for name, value in options.items():
+        texts = [str(each) for each in (value if isinstance(value, list) else [value])]
+        is_whole = isinstance(value, Path) or all(_is_utf8(text) for text in texts)
+        if not is_whole or any("\0" in text for text in texts):
+            raise CommandRefused("argument_invalid", f"The argument {name} is not a text.")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _of_platform(exc: PlatformError) -> _Refusal:

@@ -94,6 +94,12 @@ def test_it_can_show_what_it_would_change(name: str) -> None:
         ("exportstatement", "1", "9999-12"),
         ("setrate", "hit", "5", "--from", "9999-12-31T23:00-05:00"),
         ("addcluster", "twin", "--url-file", "URL"),
+        # Of a file, and of a shell whose encoding is not UTF-8.
+        ("createstaff", "a\0b@example.com"),
+        ("createstaff", "a\udcff@example.com"),
+        ("exportaudit", "--actor", "a\0b"),
+        ("exportaudit", "--output", "a\0b"),
+        ("warmcache", "1", "live", "bucket/a\0b"),
     ],
 )
 def test_what_cannot_be_read_or_kept_is_refused_in_a_sentence(

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from accounts.audit import trail
+from accounts.audit import audit, trail
+from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models import AuditEvent
 from platform_site.lib.archives import unfinished_of
@@ -92,12 +93,21 @@ class Command(OpsCommand):
                     "output_missing", "With --json, name an --output for the events."
                 )
             number = WRITERS[options["format"]](rows, self.stdout.write)
+            _note(options["organization"], wanted, number)
             self.stderr.write(f"{number} events.")
             return Outcome({"events": number}, "")
         with _created(options["output"]) as stream:
             number = WRITERS[options["format"]](rows, stream.write)
+        _note(options["organization"], wanted, number)
         path = str(options["output"])
         return Outcome({"events": number, "output": path}, f"{number} events in {path}.")
+
+
+def _note(organization_id: int | None, wanted: Mapping[str, Any], number: int) -> None:
+    """Record the export; after it, so that it does not contain itself."""
+    filters = {name: str(value) for name, value in wanted.items()}
+    data = {"events": number, "filters": filters}
+    audit.add(None, AccountTag.CLI_AUDIT_EXPORT, organization_id=organization_id, data=data)
 
 
 @contextmanager

@@ -64,12 +64,15 @@ def ask_providers(*, now: datetime) -> list[Payout]:
     return _held()
 
 
-def finish() -> None:
-    """Let payouts be requested again. Raises PayoutRefused while one waits."""
+def finish() -> bool:
+    """Let payouts be requested again; True if they were stopped.
+
+    Raises PayoutRefused while one waits.
+    """
     waiting = len(_held())
     if waiting:
         raise PayoutRefused(f"{waiting} payouts are not reconciled yet.")
-    Progress.objects.filter(pk=payouts.RECONCILING).delete()
+    return bool(Progress.objects.filter(pk=payouts.RECONCILING).delete()[0])
 
 
 def _held() -> list[Payout]:

@@ -135,6 +135,8 @@ def _prune(archive: Archive, keep: int, *, is_dry: bool) -> Outcome:
         protected = plan.id if plan else ""
         gone, objects = catalogue.prune(archive, keep=keep, protected=protected, is_dry=is_dry)
     facts = {"deleted": gone, "deleted_objects": objects, "dry_run": is_dry}
+    if (gone or objects) and not is_dry:
+        audit.add(None, AccountTag.CLI_BACKUP_DELETE, data={"deleted": gone, "objects": objects})
     done = "Would delete" if is_dry else "Deleted"
     return Outcome(facts, f"{done} {len(gone)} backups and the bytes of {objects} objects.")
 

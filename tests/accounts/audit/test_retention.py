@@ -96,6 +96,18 @@ def test_events_leave_as_json_lines_oldest_first(alice: User, charlie: User) -> 
     assert len(only) == 1
 
 
+def test_an_export_of_the_trail_is_in_the_trail(alice: User, tmp_path: Path) -> None:
+    happened(alice, "api:one:create")
+    number = alice.organization_id
+    chosen = ("--organization", str(number), "--since", "2020-01-01")
+    run("exportaudit", *chosen)
+    facts("exportaudit", "--output", str(tmp_path / "audit.jsonl"))
+    first, second = AuditEvent.objects.filter(tag="cli:audit:export").order_by("id")
+    assert first.organization_id == number
+    assert first.data == {"events": 1, "filters": {"since": "2020-01-01 00:00:00+00:00"}}
+    assert (second.organization_id, second.data) == (None, {"events": 2, "filters": {}})
+
+
 def test_filters_are_those_of_the_api(alice: User) -> None:
     happened(alice, "api:one:create")
     happened(alice, "api:two:create", outcome="refused")

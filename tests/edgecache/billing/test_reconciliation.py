@@ -2,6 +2,7 @@
 
 import pytest
 
+from accounts.models import AuditEvent
 from edgecache.billing.errors import PayoutRefused
 from edgecache.billing.models import Payout
 from edgecache.billing.payouts import payouts, reconciliation
@@ -116,7 +117,10 @@ def test_no_payout_is_requested_before_all_is_accounted_for(bank: type[Bank]) ->
         facts("runpayouts", *words)
     assert refused("runpayouts", *words[:2])[1]["code"] == "record_incomplete"
     earn(150 * CENT)
-    facts("runpayouts", "--reconciled")
+    for _ in range(2):
+        facts("runpayouts", "--reconciled", "--reason", "compared with the bank")
+    event = AuditEvent.objects.get(tag="admin:payout:reconcile")
+    assert (event.actor, event.data) == ("command", {"reason": "compared with the bank"})
     assert requested().amount_cents == 200
 
 

@@ -67,7 +67,9 @@ class Command(OpsCommand):
         choice.add_argument("--dry-run", action="store_true", help="Only list.")
         choice.add_argument("--csv", action="store_true", help="Only list, as CSV with accounts.")
         parser.add_argument(
-            "--reason", default="", help="For --failed and --hold; kept in the audit trail."
+            "--reason",
+            default="",
+            help="For --failed, --hold and --reconciled; kept in the audit trail.",
         )
         parser.add_argument("--reference", default="", help="Of the bank, for --paid, --record.")
         parser.add_argument("--cents", type=int, default=0, help="For --record.")
@@ -84,7 +86,7 @@ class Command(OpsCommand):
         elif options["reconcile"]:
             reconciliation.ask_providers(now=now)
         elif options["reconciled"]:
-            reconciliation.finish()
+            _finish_reconciliation(options["reason"])
         elif not options["dry_run"] and not options["csv"]:
             holds.release_all(now=now)
             for payout in payouts.open_payouts():
@@ -93,6 +95,17 @@ class Command(OpsCommand):
         rows = [_row(payout) for payout in payouts.open_payouts()]
         text = _csv(rows) if options["csv"] else table(rows, COLUMNS)
         return Outcome({"payouts": rows}, text if rows else "No payout is open.")
+
+
+def _finish_reconciliation(reason: str) -> None:
+    with transaction.atomic():
+        if reconciliation.finish():
+            audit.add(
+                None,
+                BillingTag.ADMIN_PAYOUT_RECONCILE,
+                actor=ACTOR,
+                data={"reason": reason[:300]},
+            )
 
 
 def _record(options: dict[str, Any], now: datetime) -> None:
