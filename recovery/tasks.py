@@ -9,6 +9,7 @@ from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
+from accounts.delivery.jobs import URGENT_PRIORITY
 from recovery.models import Recovery, RecoveryChallenge
 from recovery.tokens import token_issuing
 
@@ -16,7 +17,12 @@ from recovery.tokens import token_issuing
 KEEP: Final = timedelta(days=7)
 
 
-@app.task(name="recovery.resolve", retry=RetryStrategy(max_attempts=5, exponential_wait=4))
+# Urgent like the message that it sends, whose token is valid for minutes.
+@app.task(
+    name="recovery.resolve",
+    priority=URGENT_PRIORITY,
+    retry=RetryStrategy(max_attempts=5, exponential_wait=4),
+)
 def resolve(recovery_id: str) -> None:
     """Look up the account of a recovery and send its token; safe to repeat."""
     token_issuing.resolve(UUID(recovery_id), now=timezone.now())

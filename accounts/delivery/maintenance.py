@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 from typing import Final
-from uuid import UUID
 
 import structlog
 from django.db import transaction
@@ -53,7 +52,7 @@ def retry(delivery: Delivery, *, now: datetime) -> None:
         row.next_attempt_at = now
         row.finished_at = None
         row.save()
-        jobs.enqueue(row.pk)
+        jobs.enqueue(row)
 
 
 def _locked(which: Q) -> QuerySet[Delivery]:
@@ -82,7 +81,7 @@ def _release_lost(*, now: datetime) -> None:
             delivery.next_attempt_at = now
             delivery.claimed_at = None
             delivery.save()
-            _enqueue_once(delivery.pk)
+            _enqueue_once(delivery)
 
 
 def _enqueue_overdue(*, now: datetime) -> None:
@@ -90,14 +89,14 @@ def _enqueue_overdue(*, now: datetime) -> None:
     overdue = Delivery.unscoped.filter(  # unscoped: housekeeping for all tenants
         state=State.QUEUED, next_attempt_at__lte=now - LEASE
     )
-    for key in list(overdue.values_list("pk", flat=True)[:BATCH]):
-        _enqueue_once(key)
+    for delivery in overdue.only("pk", "created_at", "expires_at")[:BATCH]:
+        _enqueue_once(delivery)
 
 
-def _enqueue_once(key: UUID) -> None:
+def _enqueue_once(delivery: Delivery) -> None:
     """Queue at most one additional job, even if the workers are far behind."""
     try:
         with transaction.atomic():
-            jobs.enqueue(key, queueing_lock=f"delivery:{key}")
+            jobs.enqueue(delivery, queueing_lock=f"delivery:{delivery.pk}")
     except AlreadyEnqueued:
-        log.debug("delivery_queued_already", delivery=str(key))
+        log.debug("delivery_queued_already", delivery=str(delivery.pk))

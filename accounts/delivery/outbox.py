@@ -100,5 +100,5 @@ def _queue(delivery: Delivery, content: dict[str, Any]) -> Delivery:
     delivery.next_attempt_at = timezone.now()
     with transaction.atomic():
         delivery.save(force_insert=True)
-        jobs.enqueue(delivery.pk)
+        jobs.enqueue(delivery)
     return delivery

@@ -124,7 +124,7 @@ def _schedule_retry(delivery: Delivery, failure: Failure, *, now: datetime) -> N
         delivery.next_attempt_at = at
         delivery.claimed_at = None
         delivery.save(update_fields=["state", "error", "next_attempt_at", "claimed_at"])
-        jobs.enqueue(delivery.pk, at=at)
+        jobs.enqueue(delivery, at=at)
 
 
 def _log_outcome(delivery: Delivery) -> None:

@@ -16,13 +16,24 @@ _MANAGER: Final = JobManager(DjangoConnector())
 LONG_JOBS: Final = 2
 
 
-def job(name: str, *, at: datetime | None = None, queueing_lock: str | None = None) -> JobDeferrer:
+def job(
+    name: str,
+    *,
+    at: datetime | None = None,
+    queueing_lock: str | None = None,
+    priority: int = 0,
+) -> JobDeferrer:
     """Return the deferrer of a task, for now or for a time.
 
     queueing_lock: AlreadyEnqueued is raised while a job with the same lock is waiting.
+    priority: workers take waiting jobs of a higher one first.
     """
     return configure_task(
-        name=name, job_manager=_MANAGER, schedule_at=at, queueing_lock=queueing_lock
+        name=name,
+        job_manager=_MANAGER,
+        schedule_at=at,
+        queueing_lock=queueing_lock,
+        priority=priority,
     )
 
 

@@ -51,10 +51,27 @@ def test_a_worker_sends_committed_messages(mailbox: Mailbox, alice: User) -> Non
 
 
 @pytest.mark.usefixtures("clean_queue")
+def test_a_code_does_not_wait_behind_other_mails(mailbox: Mailbox, alice: User) -> None:
+    """Ten thousand invitations of one organization take longer than a code is valid."""
+    for _ in range(3):
+        notices.queue(alice, "password_changed")
+    outbox.send_mail(
+        alice.email,
+        "email_code",
+        {"code": "123456", "purpose": "to sign in", "minutes": 10},
+        organization_id=alice.organization_id,
+        expires_at=timezone.now() + timedelta(minutes=10),
+    )
+    work(concurrency=1)
+    assert len(mailbox.mails) == 4
+    assert mailbox.mails[0]["Subject"] == "Your code – Zonal"
+
+
+@pytest.mark.usefixtures("clean_queue")
 def test_several_jobs_of_one_worker_send_a_message_once(mailbox: Mailbox, alice: User) -> None:
     delivery = notices.queue(alice, "password_changed")
     for _ in range(3):
-        jobs.enqueue(delivery.pk)
+        jobs.enqueue(delivery)
     work(concurrency=4)
     assert {job["status"] for job in jobs_of(delivery)} == {"succeeded"}
     assert len(mailbox.mails) == 1
