@@ -166,7 +166,7 @@ class InvitationGone(Gone):
 
 
 class InvitingTooOften(TooManyRequests):
-    """The organization has invited too many addresses today, or one address too often."""
+    """The organization invited too many addresses today (unverified: ten), or one too often."""
 
     code = "inviting_too_often"
     title = "Too many invitations today."

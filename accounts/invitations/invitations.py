@@ -32,6 +32,10 @@ LIFE: Final = timedelta(days=7)
 DAY: Final = timedelta(days=1)
 # From one organization to one address: enough to repeat lost mails, too few to be a nuisance.
 PER_ADDRESS_A_DAY: Final = 5
+# From all organizations to one address: anyone can create organizations.
+TO_ADDRESS_A_DAY: Final = 50
+# From an organization whose inviter has not verified an address: to begin with, too few for spam.
+UNVERIFIED_A_DAY: Final = 10
 # Ended invitations stay listed this long.
 KEEP_ENDED: Final = timedelta(days=30)
 
@@ -47,20 +51,27 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Inviter:
-    """Who invites. user_id: None for an operator. name: shown in the mail; '' for none."""
+    """Who invites.
+
+    user_id: None for an operator. name: shown in the mail; '' for none, as for an address that is
+    not verified: whoever signed up with it would invite in its owner's name.
+    """
 
     user_id: UUID | None = None
     name: str = ""
 
 
-def check_rate_limit(organization_id: int, email: str, *, now: datetime) -> None:
+def check_rate_limit(organization_id: int, email: str, *, is_verified: bool, now: datetime) -> None:
     """Count one invitation against the daily caps; an operator's are not counted.
 
-    Raises InvitingTooOften (429).
+    is_verified: the inviter's address is. Raises InvitingTooOften (429).
     """
+    per_day = settings.ACCOUNTS.invitations_per_day
+    # The address's own limit is checked last, so that refused invitations do not use it up.
     caps = (
         (f"{organization_id} {email.casefold()}", PER_ADDRESS_A_DAY),
-        (str(organization_id), settings.ACCOUNTS.invitations_per_day),
+        (str(organization_id), per_day if is_verified else min(per_day, UNVERIFIED_A_DAY)),
+        (f"to {email.casefold()}", TO_ADDRESS_A_DAY),
     )
     for subject, cap in caps:
         rate_limits.enforce(

@@ -73,5 +73,6 @@ class InvitationPreviewSerializer(serializers.Serializer[Invitation]):
     expires_at = serializers.DateTimeField()
 
     def get_invited_by(self, invitation: Invitation) -> str | None:
-        """Return the inviting member's address; null for an operator or a removed member."""
-        return (invitation.invited_by.email or None) if invitation.invited_by else None
+        """Return the inviting member's address if it is verified, else null."""
+        host = invitation.invited_by
+        return host.email if host is not None and host.email_verified_at is not None else None

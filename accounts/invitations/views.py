@@ -75,9 +75,13 @@ class InvitationViewSet(ListAction):
         body = self.read()
         who, now = self.principal, timezone.now()
         offer = Offer(signup.canonical(body["email"]), body["roles"], body["labels"])
-        invitations.check_rate_limit(who.organization_id, offer.email, now=now)
+        # None for a development token, which has no address.
+        is_verified = who.email_verified is not False
+        invitations.check_rate_limit(
+            who.organization_id, offer.email, is_verified=is_verified, now=now
+        )
         with transaction.atomic():
-            inviter = Inviter(who.user_id, who.email or "")
+            inviter = Inviter(who.user_id, (who.email or "") if is_verified else "")
             invitation = invitations.invite(who.organization_id, offer, inviter=inviter, now=now)
             audit.record_request(
                 self.platform_request,

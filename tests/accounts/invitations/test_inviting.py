@@ -38,6 +38,7 @@ def without_ids(answer: Answer) -> dict[str, Any]:
 def test_an_invitation_is_mailed_with_a_link_whose_token_stays_with_the_browser(
     alice: User,
 ) -> None:
+    with_proven_address(alice)
     answer = invite(alice, "Dora@Example.com", roles=["reader", "operator"], labels=["sales"])
     assert answer.status == 202
     assert set(answer.body) == {
@@ -181,6 +182,27 @@ def test_the_daily_cap_of_an_organization(alice: User, charlie: User, settings: 
     assert 0 < int(answer.headers["Retry-After"]) <= 86400
     assert not Invitation.unscoped.filter(email="user9@example.com").exists()
     assert invite(charlie, "user9@example.com").status == 202
+
+
+def test_an_unverified_address_invites_in_nobodys_name(alice: User) -> None:
+    token = invited(alice)
+    assert inbox.messages("mail", "invitation")[-1]["context"]["by"] == ""
+    assert preview(token).body["invited_by"] is None
+
+
+def test_an_unverified_address_invites_few(alice: User) -> None:
+    """Accounts are free, and the name of an organization can be an advertisement."""
+    statuses = [invite(alice, f"user{number}@example.com").status for number in range(11)]
+    assert statuses == [202] * 10 + [429]
+    with_proven_address(alice)
+    assert invite(alice, "user11@example.com").status == 202
+
+
+def test_many_organizations_cannot_flood_a_mailbox(
+    alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accounts.invitations.invitations.TO_ADDRESS_A_DAY", 2)
+    assert [invite(each).status for each in (alice, charlie, alice)] == [202, 202, 429]
 
 
 def test_no_mailbox_is_flooded(alice: User) -> None:

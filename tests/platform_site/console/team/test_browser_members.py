@@ -60,6 +60,7 @@ def test_from_an_invitation_to_a_member(
     visitor: Visitor, visit: Callable[..., Visitor], picture: Picture
 ) -> None:
     sign_up(visitor)
+    User.unscoped.filter(email=EMAIL).update(email_verified_at=timezone.now())
     invite(visitor)
     visitor.sees("Open until")
     picture(visitor.page, "members")
