@@ -69,7 +69,7 @@ def _smtp(url: SplitResult) -> Backend:
         "use_tls": not is_tls and tls == "starttls",
         "timeout": TIMEOUT_S,
     }
-    return Backend("django.core.mail.backends.smtp.EmailBackend", options)
+    return Backend("accounts.delivery.smtp.EmailBackend", options)
 
 
 def _mail_service(url: SplitResult) -> Backend:

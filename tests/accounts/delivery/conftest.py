@@ -23,7 +23,7 @@ def mailbox(settings: Settings) -> Iterator[Mailbox]:
     """Return what a real SMTP server on loopback takes."""
     mailbox = Mailbox()
     with smtp_server(mailbox) as port:
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_BACKEND = "accounts.delivery.smtp.EmailBackend"
         settings.MAIL_OPTIONS = smtp_options(port)
         yield mailbox
 

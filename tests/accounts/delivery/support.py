@@ -1,5 +1,6 @@
 """Providers on loopback, and what tests of the delivery ask of the database."""
 
+import asyncio
 import json
 import threading
 import time
@@ -27,7 +28,8 @@ NO_JSON = -1
 class Mailbox:
     """What an SMTP server took, and what it has to refuse.
 
-    rcpt, data: a reply to give instead of taking, such as ``550 no such user``.
+    rcpt, data: a reply to give instead of taking, such as ``550 no such user``. data_delay_s: how
+    long it takes to accept a mail.
     """
 
     def __init__(self) -> None:
@@ -35,6 +37,7 @@ class Mailbox:
         self.recipients: list[str] = []
         self.rcpt = ""
         self.data = ""
+        self.data_delay_s = 0.0
 
     async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
@@ -49,6 +52,7 @@ class Mailbox:
     ) -> str:
         if self.data:
             return self.data
+        await asyncio.sleep(self.data_delay_s)
         assert isinstance(envelope.content, bytes)
         mail = message_from_bytes(envelope.content, policy=policy.default)
         assert isinstance(mail, EmailMessage)

@@ -9,7 +9,7 @@ from accounts.delivery.conf import TIMEOUT_S, Backend, MailSettings, sms_backend
 from platform_site.env import Env, SettingError
 from platform_site.settings_table import load
 
-SMTP = "django.core.mail.backends.smtp.EmailBackend"
+SMTP = "accounts.delivery.smtp.EmailBackend"
 TWILIO = {
     "ZSMS_BACKEND": "twilio",
     "ZTWILIO_ACCOUNT_SID": "AC1",
