@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Any, Final
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.sites import UnfoldAdminSite
 
 from platform_site.staff import passkeys
@@ -64,6 +64,16 @@ class PlatformAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold ships 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """Show the login page, or sign in."""
         return _with_policy(super().login(request, extra_context))
+
+    def password_change(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Redirect to the console.
+
+        Django's page would set a password of one letter, end no session, mail no notice, and check
+        the present password as often as somebody guesses it.
+        """
+        return HttpResponseRedirect("/console/security")
 
     def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:
         """Return a view behind the permission check."""

@@ -5,12 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.contrib.auth import HASH_SESSION_KEY
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import AuditEvent, User
 from platform_site.staff.login import PROVEN_AT
+from tests.cast import PASSWORD
 from tests.staff import EMAIL, staff_inside
 from tests.twofactor.holder import Holder, with_totp
 from tests.twofactor.webauthn.authenticator import ORIGIN, Authenticator
@@ -152,3 +154,17 @@ def test_a_passkey_of_another_member_of_staff_proves_nothing(
     assert confirm(other, key) == 401
     assert ASKED in disable(other, alice)
     assert confirm(Client(), key) == 401
+
+
+def test_a_password_is_changed_in_the_console_only(inside: Client) -> None:
+    root = User.unscoped.get(email=EMAIL)
+    root.set_password(PASSWORD)
+    root.save()
+    # Django's session ends with another password hash.
+    session = inside.session
+    session[HASH_SESSION_KEY] = root.get_session_auth_hash()
+    session.save()
+    form = {"old_password": PASSWORD, "new_password1": "x", "new_password2": "x"}
+    answer = inside.post("/admin/password_change/", form)
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/console/security")
+    assert User.unscoped.get(email=EMAIL).password == root.password
