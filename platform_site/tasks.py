@@ -4,6 +4,7 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 
 from platform_site.doctor import key_ages
+from platform_site.lib import jobs
 from platform_site.staff import activity
 
 
@@ -13,6 +14,13 @@ from platform_site.staff import activity
 def roll_up_activity(timestamp: int) -> None:
     """Add the dashboard's samples."""
     activity.roll_up(now=timezone.now())
+
+
+@app.periodic(cron="* * * * *")
+@app.task(queueing_lock="platform_release_lost_jobs")
+def release_lost_jobs(timestamp: int) -> None:
+    """Release the jobs of killed workers, which others with the same lock wait for."""
+    jobs.release_lost()
 
 
 @app.periodic(cron="13 * * * *")

@@ -1,8 +1,11 @@
-"""Queueing of jobs inside Django's transaction, in every process."""
+"""Queueing of jobs inside Django's transaction, in every process; jobs of killed workers."""
 
 from datetime import datetime
 from typing import Final
 
+import structlog
+from django.db import connection, transaction
+from procrastinate.contrib.django import app
 from procrastinate.contrib.django.django_connector import DjangoConnector
 from procrastinate.jobs import JobDeferrer
 from procrastinate.manager import JobManager
@@ -14,6 +17,23 @@ _MANAGER: Final = JobManager(DjangoConnector())
 # Half of a worker's places: these jobs take minutes, or an hour where a tenant wants it, and mails
 # go on beside them.
 LONG_JOBS: Final = 2
+# A worker whose heartbeat (every ten seconds) is older was killed.
+LOST_AFTER_S: Final = 300
+# A job that kills its worker must not do so forever.
+MAX_LOSSES: Final = 5
+
+_LOST: Final = """
+SELECT job.id, job.task_name, job.attempts, job.queueing_lock
+FROM procrastinate_jobs AS job
+LEFT JOIN procrastinate_workers AS worker ON worker.id = job.worker_id
+WHERE job.status = 'doing'
+  AND (worker.id IS NULL OR worker.last_heartbeat < now() - make_interval(secs => %s))
+FOR UPDATE OF job SKIP LOCKED
+"""
+_RETRY: Final = "SELECT procrastinate_retry_job_v2(%s, now(), NULL, NULL, NULL)"
+_FAIL: Final = "SELECT procrastinate_finish_job_v1(%s, 'failed', false)"
+
+log = structlog.get_logger(__name__)
 
 
 def job(
@@ -43,3 +63,22 @@ def long_job_lock(organization_id: int) -> str:
     So few run at once in all workers, however many one organization has begun.
     """
     return f"long_job:{organization_id % LONG_JOBS}"
+
+
+def release_lost() -> int:
+    """Queue the jobs of killed workers again, or let them fail; return their number.
+
+    Such a job stays in progress, and no other job with its lock begins. A task with a retry
+    strategy is safe to repeat. What has a queueing lock is queued again by its own upkeep, and may
+    be so already.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_LOST, [LOST_AFTER_S])
+        lost = cursor.fetchall()
+        for job_id, name, attempts, queueing_lock in lost:
+            task = app.tasks.get(name)
+            is_safe = task is not None and task.retry_strategy is not None
+            is_retried = is_safe and not queueing_lock and attempts < MAX_LOSSES
+            log.warning("job_worker_lost", job=job_id, task=name, is_retried=is_retried)
+            cursor.execute(_RETRY if is_retried else _FAIL, [job_id])
+    return len(lost)
