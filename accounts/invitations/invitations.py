@@ -90,10 +90,10 @@ def invite(organization_id: int, offer: Offer, *, inviter: Inviter, now: datetim
         _lock_inviter(organization_id, inviter)
         _open_invitations(organization_id).filter(email__iexact=offer.email).update(revoked_at=now)
         _check_limit(organization_id, now)
-        is_taken = credentials.find(offer.email) is not None
+        owner = credentials.find(offer.email)
         invitation, token = _save(organization, offer, inviter, now)
-        if is_taken:
-            _mail_conflict(invitation, inviter)
+        if owner is not None:
+            _mail_conflict(invitation, inviter, owner)
         else:
             _mail(invitation, token, inviter)
     return invitation
@@ -181,7 +181,7 @@ def _mail(invitation: Invitation, token: str, inviter: Inviter) -> None:
     )
 
 
-def _mail_conflict(invitation: Invitation, inviter: Inviter) -> None:
+def _mail_conflict(invitation: Invitation, inviter: Inviter, owner: User) -> None:
     outbox.send_mail(
         invitation.email,
         "invitation_conflict",
@@ -190,7 +190,8 @@ def _mail_conflict(invitation: Invitation, inviter: Inviter) -> None:
             "by": inviter.name,
             "link": console_link("sign-in"),
         },
-        organization_id=invitation.organization_id,
+        # The mail prints the number of the recipient's organization, for recovery.
+        organization_id=owner.organization_id,
         expires_at=invitation.expires_at,
     )
 

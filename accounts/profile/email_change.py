@@ -34,8 +34,8 @@ def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime)
         if email == user.email:
             message = "This is your address already."
             raise InvalidRequest.for_field("email", message, code="unchanged")
-        is_taken = mailbox.is_taken(email, by_other_than=user)
-        change = Change(proofs.cancel_digest(token), is_taken)
+        owner = mailbox.owner_of(email, other_than=user)
+        change = Change(proofs.cancel_digest(token), owner)
         proof = proofs.put(user, email, change=change, now=now)
         notices.notify(
             user,

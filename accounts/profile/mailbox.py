@@ -67,10 +67,10 @@ def state_of(user_id: UUID, *, now: datetime) -> State:
     return State(user, proofs.current(user, now=now))
 
 
-def is_taken(email: str, *, by_other_than: User) -> bool:
-    """True if another account has the address."""
+def owner_of(email: str, *, other_than: User) -> User | None:
+    """Return the user of another account that has the address."""
     found = credentials.find(email)
-    return found is not None and found.pk != by_other_than.pk
+    return found if found is not None and found.pk != other_than.pk else None
 
 
 def resend(user_id: UUID, *, now: datetime) -> State:
@@ -96,7 +96,7 @@ def resend(user_id: UUID, *, now: datetime) -> State:
             raise MailedTooOften(retry_after_s=int(left.total_seconds()) + 1)
         change = None
         if proof is not None and proof.fingerprint:
-            change = Change(proof.cancel, is_taken=is_taken(proof.email, by_other_than=user))
+            change = Change(proof.cancel, owner=owner_of(proof.email, other_than=user))
         made = proofs.put(user, proof.email if proof else user.email, change=change, now=now)
     return State(user, made)
 

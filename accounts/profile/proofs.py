@@ -24,10 +24,13 @@ DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change to a new address. cancel: the digest of the token in the notice."""
+    """A change to a new address.
+
+    cancel: the digest of the token in the notice. owner: who has an account with it already.
+    """
 
     cancel: str
-    is_taken: bool
+    owner: User | None
 
 
 def check_rate_limit(user_id: UUID, email: str, *, now: datetime) -> None:
@@ -63,21 +66,26 @@ def put(user: User, email: str, *, change: Change | None = None, now: datetime) 
             "expires_at": now + LIFE,
         },
     )
-    if change is not None and change.is_taken:
-        _mail(proof, "email_change_conflict", {"link": console_link("sign-in")})
+    if change is not None and change.owner is not None:
+        # The mail prints the number of the recipient's organization, for recovery.
+        to, link = change.owner, console_link("sign-in")
+        _mail(proof, "email_change_conflict", {"link": link}, organization_id=to.organization_id)
     else:
         hours = int(LIFE.total_seconds() // 3600)
         link = console_link("account", code=code)
-        _mail(proof, "email_verification", {"code": code, "link": link, "hours": hours})
+        context = {"code": code, "link": link, "hours": hours}
+        _mail(proof, "email_verification", context, organization_id=proof.organization_id)
     return proof
 
 
-def _mail(proof: MailboxProof, template: str, context: dict[str, str | int]) -> None:
+def _mail(
+    proof: MailboxProof, template: str, context: dict[str, str | int], *, organization_id: int
+) -> None:
     outbox.send_mail(
         proof.email,
         template,
         context,
-        organization_id=proof.organization_id,
+        organization_id=organization_id,
         user_id=proof.pk,
         expires_at=proof.expires_at,
     )

@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts import passwords
-from accounts.models import AuditEvent, MailboxProof, Session, User
+from accounts.models import AuditEvent, Delivery, MailboxProof, Session, User
 from environments.models import Organization
 from tests import inbox
 from tests.accounts.profile.support import (
@@ -134,6 +134,9 @@ def test_an_address_with_an_account_cannot_be_proven(alice: User, charlie: User)
     caller = signed_in(alice)
     begin_change(caller, "charlie@example.org")
     (conflict,) = inbox.messages("mail", "email_change_conflict")
+    # "Your organization's number" in it, which recovery asks for, is of the recipient's own.
+    mailed_to = Delivery.unscoped.get(template="email_change_conflict")
+    assert mailed_to.organization_id == charlie.organization_id
     assert "code" not in conflict["context"]
     with time_machine.travel(timezone.now() + timedelta(seconds=61)):
         assert caller.post(f"{PATH}/resend").status == 202
