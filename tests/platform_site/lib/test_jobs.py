@@ -12,6 +12,8 @@ from recovery.tasks import resolve
 from tests.accounts.delivery.test_workers import clean_queue, work
 
 __all__ = ["clean_queue"]
+# Of their own: a worker queues all periodic tasks, too.
+QUEUE = "of_this_test"
 pytestmark = pytest.mark.usefixtures("clean_queue")
 
 
@@ -40,13 +42,15 @@ def begin_and_die(*, heartbeat: str) -> None:
 
 def statuses() -> list[str]:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT status::text FROM procrastinate_jobs ORDER BY id")
+        cursor.execute(
+            "SELECT status::text FROM procrastinate_jobs WHERE queue_name = %s ORDER BY id", [QUEUE]
+        )
         return [status for (status,) in cursor.fetchall()]
 
 
 def queue(task: object = resolve) -> None:
     names = {"recovery_id": str(uuid4())} if task is resolve else {"export_id": str(uuid4())}
-    task.configure(lock="long_job:0").defer(**names)  # type: ignore[attr-defined]  # a task
+    task.configure(lock="long_job:0", queue=QUEUE).defer(**names)  # type: ignore[attr-defined]  # a task
 
 
 @pytest.mark.parametrize("heartbeat", ["", "6 minutes"])
@@ -54,10 +58,10 @@ def test_the_job_of_a_killed_worker_does_not_block_its_lock(heartbeat: str) -> N
     queue()
     begin_and_die(heartbeat=heartbeat)
     queue()
-    work()
+    work(queues=[QUEUE])
     assert statuses() == ["doing", "todo"]
     release_lost_jobs(0)
-    work()
+    work(queues=[QUEUE])
     assert statuses() == ["succeeded", "succeeded"]
 
 
@@ -66,7 +70,7 @@ def test_what_is_not_safe_to_repeat_fails() -> None:
     begin_and_die(heartbeat="")
     queue()
     release_lost_jobs(0)
-    work()
+    work(queues=[QUEUE])
     assert statuses() == ["failed", "succeeded"]
 
 
