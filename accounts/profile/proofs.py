@@ -73,7 +73,7 @@ def put(user: User, email: str, *, change: Change | None = None, now: datetime) 
     else:
         hours = int(LIFE.total_seconds() // 3600)
         link = console_link("account", code=code)
-        context = {"code": code, "link": link, "hours": hours}
+        context: dict[str, str | int] = {"code": code, "link": link, "hours": hours}
         _mail(proof, "email_verification", context, organization_id=proof.organization_id)
     return proof
 
