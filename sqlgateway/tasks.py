@@ -1,5 +1,7 @@
 """Background jobs of the gateway."""
 
+from contextlib import suppress
+
 from django.db import transaction
 from django.utils import timezone
 from procrastinate import RetryStrategy
@@ -11,7 +13,7 @@ from accounts.audit import audit
 from platform_site.lib.commands import CommandRefused
 from platform_site.lib.jobs import long_job_lock
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.errors import EngineUnavailable
+from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.interactive import retention as transaction_retention
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import password_rotation, retirement, stock
@@ -51,16 +53,23 @@ def prune_history(timestamp: int) -> None:
     running_requests.delete_expired()
 
 
-@app.task(retry=RetryStrategy(max_attempts=clones.MAX_ATTEMPTS, exponential_wait=4))
+@app.task
 def clone_database(database_pk: int) -> None:
-    """Fill the database of a cloned environment."""
-    clones.run(database_pk)
+    """Fill the database of a cloned environment; ``recover_copies`` queues further attempts.
+
+    A job that waits for its own next attempt would block all others with its lock meanwhile.
+    """
+    with suppress(DatabaseNotReady, EngineUnavailable):
+        clones.run(database_pk)
 
 
 def queue_clone(database_pk: int, organization_id: int) -> None:
     """Queue ``clone_database`` unless it is queued already."""
     job = clone_database.configure(
-        lock=long_job_lock(organization_id), queueing_lock=f"sqlgateway_clone:{database_pk}"
+        lock=long_job_lock(organization_id),
+        queueing_lock=f"sqlgateway_clone:{database_pk}",
+        # Other organizations' jobs go before an organization's second clone or attempt.
+        priority=-clones.place_of(database_pk, organization_id),
     )
     try:
         # A separate transaction: the refusal of a second job must not break the caller's.

@@ -119,6 +119,17 @@ def set_login(database: Database, *, allowed: bool) -> None:
             )
 
 
+def try_end_copy(database: Database) -> None:
+    """Forbid the logins of an unfinished copy, and end its sessions, if the server answers.
+
+    After its program was killed the server continues a statement, possibly an endless one.
+    """
+    try:
+        set_login(database, allowed=False)
+    except (EngineUnavailable, psycopg.Error) as exc:
+        log.warning("sql_copy_not_ended", database=database.pk, kind=type(exc).__name__)
+
+
 def set_open(database: Database, *, is_open: bool) -> None:
     """Allow or forbid connections to a database, including the administrator's.
 

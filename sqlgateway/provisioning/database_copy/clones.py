@@ -82,6 +82,15 @@ def unfinished() -> list[tuple[int, int]]:
     return list(rows.values_list("pk", "organization_id"))
 
 
+def place_of(database_pk: int, organization_id: int) -> int:
+    """Return how much of its organization goes first: earlier copies, and attempts at this one."""
+    rows = Database.unscoped.filter(  # unscoped: the organization's own, for the queue
+        organization_id=organization_id, state=Database.State.COPYING
+    )
+    attempts = rows.filter(pk=database_pk).values_list("copy_attempts", flat=True).first()
+    return rows.filter(pk__lt=database_pk).count() + (attempts or 0)
+
+
 def _takes_databases(cluster: Cluster) -> bool:
     # The row itself is included in the count.
     return cluster.state == Cluster.State.OPEN and cluster.databases.count() <= cluster.capacity
@@ -91,25 +100,26 @@ def _attempt(row: Database) -> None:
     row.refresh_from_db()
     if row.state != Database.State.COPYING:
         return
+    if row.copy_attempts >= MAX_ATTEMPTS:
+        # The last attempt ended together with its process.
+        _give_up(row)
+        return
     row.copy_attempts += 1
     row.save(update_fields=["copy_attempts"])
     try:
         _fill(row)
-    except (CopyFailed, EngineUnavailable, DatabaseNotReady) as exc:
+    except (CopyFailed, EngineUnavailable, DatabaseNotReady, psycopg.Error) as exc:
         # The sentence of CopyFailed names the tenant's objects.
         log.warning("sql_clone_failed", database=row.pk, kind=type(exc).__name__)
-        _end_sessions(row)
         if row.copy_attempts < MAX_ATTEMPTS:
+            tenant_databases.try_end_copy(row)
             raise DatabaseNotReady from None
-        _own(row).update(state=Database.State.FAILED)
+        _give_up(row)
 
 
-def _end_sessions(row: Database) -> None:
-    """End the statements of a failed attempt: the server continues them without a client."""
-    try:
-        tenant_databases.set_login(row, allowed=False)
-    except (EngineUnavailable, psycopg.Error) as exc:
-        log.warning("sql_clone_not_ended", database=row.pk, kind=type(exc).__name__)
+def _give_up(row: Database) -> None:
+    tenant_databases.try_end_copy(row)
+    _own(row).update(state=Database.State.FAILED)
 
 
 def _fill(row: Database) -> None:

@@ -6,18 +6,21 @@ from typing import Any
 import pytest
 from django.db import connection
 from procrastinate.contrib.django.models import ProcrastinateJob
+from procrastinate.jobs import Job
 from pytest_django import Settings
 
 from accounts.delivery.outbox import send_mail
 from environments import environments
 from environments.errors import EnvironmentNotFound, EnvironmentNotReady
 from environments.models import Environment
+from platform_site.lib.jobs import long_job_lock
 from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.errors import DatabaseNotReady
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import clusters, provisioning, tenant_databases
 from sqlgateway.provisioning.database_copy import CopyFailed, clones
+from tests.sqlgateway import support
 from tests.sqlgateway.provisioning.database_copy.test_moves import check_copy, furnish
 from tests.sqlgateway.support import Caller
 from tests.waiting import wait_until
@@ -105,8 +108,8 @@ def test_a_clone_that_fails_is_tried_again_and_then_given_up(
     with monkeypatch.context() as patched:
         patched.setattr(clones, "copy_database", fail)
         for _ in range(clones.MAX_ATTEMPTS - 1):
-            with pytest.raises(DatabaseNotReady):
-                _run_jobs()
+            _run_jobs()
+        assert provisioning.state_of(staging.scope.environment_pk) == "copying"
         tasks.recover_copies(0)
         _run_jobs()
 
@@ -132,8 +135,7 @@ def test_a_clone_that_goes_elsewhere_leaves_nothing_where_it_failed(
 
     with monkeypatch.context() as patched:
         patched.setattr(clones, "copy_database", fail)
-        with pytest.raises(DatabaseNotReady):
-            _run_jobs()
+        _run_jobs()
     Cluster.objects.filter(pk=database.cluster_id).update(state="draining")
     _run_jobs()
 
@@ -159,8 +161,7 @@ def test_a_clone_that_takes_too_long_runs_on_nowhere(alice: Caller, settings: Se
     settings.SQL = replace(settings.SQL, copy_timeout_s=2)
     assert alice.sql(SLOW).status == 200
     staging = _clone(alice)
-    with pytest.raises(DatabaseNotReady):
-        _run_jobs()
+    _run_jobs()
 
     running = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
     with clusters.administer(clusters.address_of(staging.database.cluster)) as server:
@@ -183,6 +184,90 @@ def test_clones_of_one_organization_leave_places_of_the_task_worker_to_mails(
 
     assert started.count("sqlgateway.tasks.clone_database") == 1
     assert "accounts.delivery.deliver" in started
+
+
+def test_a_clone_that_fails_waits_behind_the_clones_of_others(
+    alice: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice.value("SELECT 1")
+    staging, second = _clone(alice), _clone(alice, "second")
+    neighbour = _with_the_same_lock(alice)
+    others = _clone(neighbour)
+
+    def fail(*_: Any) -> None:
+        # The check of every minute comes while the copy is being made.
+        tasks.recover_copies(0)
+        raise CopyFailed("No.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(clones, "copy_database", fail)
+        assert _work() == staging.database.pk
+
+    assert [_work() for _ in range(4)] == [
+        others.database.pk,
+        second.database.pk,
+        staging.database.pk,
+        None,
+    ]
+    for each in (staging, second, others):
+        assert provisioning.state_of(each.scope.environment_pk) == "ready"
+
+
+def test_a_clone_whose_worker_is_killed_each_time_is_given_up(
+    alice: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice.value("SELECT 1")
+    staging = _clone(alice)
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(clones, "copy_database", killed)
+        for _ in range(clones.MAX_ATTEMPTS):
+            with pytest.raises(KeyboardInterrupt):
+                _run_jobs()
+        _run_jobs()
+
+    assert provisioning.state_of(staging.scope.environment_pk) == "failed"
+
+
+def _with_the_same_lock(someone: Caller) -> Caller:
+    """Return the admin of another organization, whose long jobs wait for the same lock."""
+    while True:
+        other = support.caller(support.organization("Another"))
+        own, others = someone.scope.organization_id, other.scope.organization_id
+        if long_job_lock(own) == long_job_lock(others):
+            other.value("SELECT 1")
+            return other
+
+
+def _work() -> int | None:
+    """Do the next clone's job as the task worker does; return its database's key."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT procrastinate_register_worker_v1()")
+        ((worker,),) = cursor.fetchall()
+        cursor.execute("SELECT id FROM procrastinate_fetch_job_v2(NULL, %s)", [worker])
+        ((number,),) = cursor.fetchall()
+        if number is None:
+            return None
+        row = ProcrastinateJob.objects.get(pk=number)
+        if row.task_name != "sqlgateway.tasks.clone_database":
+            return _work()
+        try:
+            tasks.clone_database(**row.args)
+        except DatabaseNotReady as exc:
+            job = Job(
+                id=number, queue="default", lock=row.lock, queueing_lock=None, task_name="clone"
+            )
+            again = tasks.clone_database.get_retry_exception(exception=exc, job=job)
+            at = again.retry_decision.retry_at if again is not None else None
+            cursor.execute(
+                "SELECT procrastinate_retry_job_v2(%s, %s, NULL, NULL, NULL)", [number, at]
+            )
+        else:
+            cursor.execute("SELECT procrastinate_finish_job_v1(%s, 'succeeded', false)", [number])
+        return int(row.args["database_pk"])
 
 
 def _take_jobs(places: int) -> list[str]:
