@@ -113,6 +113,7 @@ def fill_new(database: Database, file: Path) -> None:
         # The dump's SQL ran as a role of the environment, and may have changed it.
         tenant_databases.set_passwords(database)
     except (CopyFailed, psycopg.Error) as exc:
+        tenant_databases.try_end_copy(database)
         raise CommandRefused("copy_failed", str(exc)) from exc
 
 

@@ -9,13 +9,16 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEvent
+from platform_site.lib.commands import CommandRefused
 from sqlgateway.models import RetiredDatabase
 from sqlgateway.provisioning import tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
 from sqlgateway.provisioning.database_copy import archives, grantees, programs, restores, switching
 from sqlgateway.provisioning.database_copy.reading import reading_role
 from tests.commands import facts, refused
+from tests.sqlgateway.provisioning.database_copy.test_clones import SLOW
 from tests.sqlgateway.support import Caller, as_provisioner
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.provisions, pytest.mark.slow]
 
@@ -220,6 +223,21 @@ def test_a_restore_whose_process_was_killed_is_undone(
 
     assert alice.value("SELECT id FROM items") == 1
     assert as_provisioner(DATABASES, admin) == [(1,)]
+
+
+def test_a_platform_restore_that_takes_too_long_runs_on_nowhere(
+    alice: Caller, tmp_path: Path, settings: Settings
+) -> None:
+    """The restore computes what the tenant's materialized views say."""
+    assert alice.sql(SLOW).status == 200
+    file, database = _dump(alice, tmp_path / "live.dump"), alice.database
+    settings.SQL = replace(settings.SQL, copy_timeout_s=2)
+    tenant_databases.create(database)
+    with pytest.raises(CommandRefused):
+        restores.fill_new(database, file)
+
+    running = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
+    wait_until(lambda: as_provisioner(running, [database.dbname]) == [(0,)])
 
 
 def test_a_dump_is_audited(alice: Caller, tmp_path: Path) -> None:
