@@ -36,6 +36,7 @@ WITHOUT_OWNERS: Final = ("--no-owner", "--no-privileges")
 OWN_ONLY: Final = ("--exclude-schema=zonal",)
 PIECE_BYTES: Final = 2**16
 ERROR_CHARS: Final = 300
+CHECK_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,18 @@ class ProgramLogin:
         return make_conninfo("", **network, user=self.user, dbname=self.dbname)
 
 
-def transfer(source: ProgramLogin, target: ProgramLogin, *, snapshot: str, major: int) -> None:
+def transfer(
+    source: ProgramLogin,
+    target: ProgramLogin,
+    *,
+    snapshot: str,
+    major: int,
+    check: Callable[[], None],
+) -> None:
     """Copy schema and data, without owners and privileges, from one database into another.
 
     snapshot: exported in the source. major: of the newer server, which the programs must match.
+    check: called every CHECK_S; its exceptions end the copy.
     Raises CopyFailed.
     """
     with tempfile.TemporaryFile() as words:
@@ -67,7 +76,7 @@ def transfer(source: ProgramLogin, target: ProgramLogin, *, snapshot: str, major
         if dump.stdout is not None:
             # Only the programs have the pipe open now: when one of them ends, the other one ends.
             dump.stdout.close()
-        _finish([dump, restore], words)
+        _finish([dump, restore], words, check)
 
 
 def dump_to(file: Path, source: ProgramLogin, *, snapshot: str, major: int) -> None:
@@ -111,11 +120,21 @@ def dump_into(
             dump.wait()
 
 
-def restore_from(file: Path, target: ProgramLogin, entries: Sequence[str], *, major: int) -> None:
-    """Restore entries of a dump, in its order, as the target's role. Raises CopyFailed."""
+def restore_from(
+    file: Path,
+    target: ProgramLogin,
+    entries: Sequence[str],
+    *,
+    major: int,
+    check: Callable[[], None] | None = None,
+) -> None:
+    """Restore entries of a dump, in its order, as the target's role.
+
+    check: called every CHECK_S; its exceptions end the restore. Raises CopyFailed.
+    """
     with tempfile.TemporaryFile() as words, _listed(entries) as listed:
         command = [*_restore(target, major), f"--use-list={listed}", str(file)]
-        _finish([_start(command, target, words)], words)
+        _finish([_start(command, target, words)], words, check)
 
 
 def print_entries(file: Path, entries: Sequence[str], *, major: int) -> str:
@@ -178,10 +197,14 @@ def _start(
     )
 
 
-def _finish(processes: Sequence[subprocess.Popen[bytes]], words: IO[bytes]) -> None:
+def _finish(
+    processes: Sequence[subprocess.Popen[bytes]],
+    words: IO[bytes],
+    check: Callable[[], None] | None = None,
+) -> None:
     deadline = time.monotonic() + settings.SQL.copy_timeout_s
     try:
-        statuses = [process.wait(max(0.0, deadline - time.monotonic())) for process in processes]
+        statuses = [_wait(process, deadline, check) for process in processes]
     except subprocess.TimeoutExpired:
         sentence = f"It took more than {settings.SQL.copy_timeout_s} s."
         raise CopyFailed(sentence) from None
@@ -192,6 +215,20 @@ def _finish(processes: Sequence[subprocess.Popen[bytes]], words: IO[bytes]) -> N
                 process.wait()
     if any(statuses):
         raise CopyFailed(first_error(words))
+
+
+def _wait(
+    process: subprocess.Popen[bytes], deadline: float, check: Callable[[], None] | None
+) -> int:
+    """Return a program's exit status. Raises subprocess.TimeoutExpired, and as ``check`` does."""
+    while True:
+        left_s = max(0.0, deadline - time.monotonic())
+        try:
+            return process.wait(left_s if check is None else min(left_s, CHECK_S))
+        except subprocess.TimeoutExpired:
+            if check is None or left_s <= CHECK_S:
+                raise
+            check()
 
 
 def first_error(words: IO[bytes]) -> str:

@@ -6,7 +6,7 @@ the placement is switched, and the old database is kept for some time.
 
 import copy
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from sqlgateway.provisioning.database_copy import (
 )
 from sqlgateway.provisioning.database_copy.archives import Contents
 from sqlgateway.provisioning.database_copy.reading import exported_snapshot, reading_role
+from sqlgateway.provisioning.database_copy.size_limit import size_check
 from sqlgateway.provisioning.limits import quotas
 
 
@@ -137,8 +138,10 @@ def _restore(database: Database, file: Path, contents: Contents, *, all_to_admin
     switching.begin(database, arrival)
     try:
         tenant_databases.create(arrival)
-        _fill(arrival, file, contents, all_to_admin=all_to_admin)
-        _refuse_too_large(arrival)
+        limit_bytes = quotas.quota_of(database.organization_id or 0).disk_bytes
+        check = size_check(arrival, limit_bytes)
+        _fill(arrival, file, contents, all_to_admin=all_to_admin, check=check)
+        _refuse_too_large(arrival, limit_bytes)
         stopped_at = switching.stop(database)
         # The dump's SQL ran as a role of the environment, and may have changed it.
         arrival.secrets = database.secrets
@@ -149,7 +152,14 @@ def _restore(database: Database, file: Path, contents: Contents, *, all_to_admin
         raise
 
 
-def _fill(arrival: Database, file: Path, contents: Contents, *, all_to_admin: bool) -> None:
+def _fill(
+    arrival: Database,
+    file: Path,
+    contents: Contents,
+    *,
+    all_to_admin: bool,
+    check: Callable[[], None] | None = None,
+) -> None:
     address, major = address_of(arrival.cluster), _major(arrival)
     if not all_to_admin:
         # Otherwise the platform's default privileges would apply in addition to the dump's.
@@ -158,15 +168,14 @@ def _fill(arrival: Database, file: Path, contents: Contents, *, all_to_admin: bo
     admin = programs.ProgramLogin(
         address, arrival.dbname, arrival.admin_role, arrival.passwords["admin"]
     )
-    programs.restore_from(file, admin, contents.objects, major=major)
+    programs.restore_from(file, admin, contents.objects, major=major, check=check)
     if not all_to_admin:
         with grantees.stand_ins(address, arrival.dbname, file, contents, major=major):
             programs.restore_from(file, admin, contents.privileges, major=major)
 
 
-def _refuse_too_large(arrival: Database) -> None:
+def _refuse_too_large(arrival: Database, limit_bytes: int) -> None:
     size_bytes = quotas.size_of(arrival)
-    limit_bytes = quotas.quota_of(arrival.organization_id or 0).disk_bytes
     if size_bytes > limit_bytes:
         sentence = f"The restored database has {size_bytes} bytes; {limit_bytes} are allowed."
         raise CommandRefused("quota_exceeded", sentence)

@@ -14,6 +14,7 @@ from sqlgateway.provisioning.database_copy.reading import (
     exported_snapshot,
     reading_role,
 )
+from sqlgateway.provisioning.database_copy.size_limit import limit_of_copy, size_check
 
 log = structlog.get_logger(__name__)
 
@@ -61,7 +62,8 @@ def _transfer(source: Database, target: Database) -> tuple[Privileges, dict[str,
         admin = programs.ProgramLogin(
             destination, target.dbname, target.admin_role, target.passwords["admin"]
         )
-        programs.transfer(reader, admin, snapshot=snapshot, major=majors[1])
+        check = size_check(target, limit_of_copy(source))
+        programs.transfer(reader, admin, snapshot=snapshot, major=majors[1], check=check)
         return wanted, count_rows(reader, snapshot=snapshot)
 
 
