@@ -92,6 +92,15 @@ def address_of(cluster: Cluster) -> Address:
     )
 
 
+def answers(cluster: Cluster) -> bool:
+    """True if a cluster accepts connections now."""
+    try:
+        with administer(address_of(cluster)):
+            return True
+    except EngineUnavailable:
+        return False
+
+
 def default() -> Cluster:
     """Return the configured cluster; create or update its row.
 

@@ -207,9 +207,27 @@ def _make(scope: Scope) -> Database:
         if database is None:
             raise NotFound
         if database.state == Database.State.PREPARING:
-            tenant_databases.create(database)
+            _create(database)
             database.hand_over(scope.organization_id, scope.environment_pk)
     return database
+
+
+def _create(database: Database) -> None:
+    """Create a new environment's database, on another cluster if its own one does not answer.
+
+    Raises EngineUnavailable if no cluster with room does.
+    """
+    unreachable: set[int] = set()
+    while True:
+        try:
+            return tenant_databases.create(database)
+        except EngineUnavailable:
+            unreachable.add(database.cluster_id)
+            target = emptiest(without=unreachable)
+            # What an earlier attempt may have created there.
+            retirement.retire(database, roles=list(database.roles.values()), keep_hours=0)
+            database.cluster = target
+            database.save(update_fields=["cluster"])
 
 
 def _cut_off_after_commit(database: Database) -> None:

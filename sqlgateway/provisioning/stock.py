@@ -1,5 +1,6 @@
 """A stock of prepared databases, so that an environment's first query does not wait."""
 
+import psycopg
 import structlog
 from django.conf import settings
 from django.db import transaction
@@ -8,7 +9,7 @@ from django.db.models import QuerySet
 from sqlgateway import hardening
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import names, tenant_databases
+from sqlgateway.provisioning import clusters, names, tenant_databases
 from sqlgateway.provisioning.capacity import emptiest
 
 log = structlog.get_logger(__name__)
@@ -36,7 +37,7 @@ def refill(wanted: int | None = None) -> int:
 
     Databases that a crash left unfinished are completed first. Concurrent calls work on different
     rows.
-    Raises EngineUnavailable at the end if a cluster did not answer.
+    Raises EngineUnavailable at the end if a cluster did not answer, or refused.
     """
     made = 0
     unreachable: set[int] = set()
@@ -61,17 +62,23 @@ def size() -> int:
 
 
 def claim(organization_id: int, environment_pk: int) -> Database | None:
-    """Assign a database of the stock to the environment; None if the stock is empty.
+    """Assign a database of the stock to the environment; None if no cluster that answers has one.
 
     Does not wait for concurrent claims.
     Raises django.db.IntegrityError if the environment already has a database.
     """
-    with transaction.atomic():
-        database = _ready().select_for_update(skip_locked=True, of=("self",)).order_by("id").first()
-        if database is None:
-            return None
-        database.hand_over(organization_id, environment_pk)
-    return database
+    unreachable: set[int] = set()
+    while True:
+        with transaction.atomic():
+            rows = _ready().exclude(cluster__in=unreachable)
+            database = rows.select_for_update(skip_locked=True, of=("self",)).order_by("id").first()
+            if database is None:
+                return None
+            # The environment stays where it is placed, also while the cluster is away.
+            if clusters.answers(database.cluster):
+                database.hand_over(organization_id, environment_pk)
+                return database
+            unreachable.add(database.cluster_id)
 
 
 def _ready() -> QuerySet[Database]:
@@ -89,7 +96,7 @@ def _missing(goal: int) -> int:
 def _finish_one(unreachable: set[int]) -> bool:
     """Create the database of one prepared row; False if there is no such row.
 
-    unreachable: keys of clusters that did not answer, to which this adds others.
+    unreachable: keys of clusters that did not answer or refused, to which this adds others.
     """
     while True:
         with transaction.atomic():
@@ -104,7 +111,9 @@ def _finish_one(unreachable: set[int]) -> bool:
                 return False
             try:
                 tenant_databases.create(database)
-            except EngineUnavailable:
+            except (EngineUnavailable, psycopg.Error) as exc:
+                # A full disk of one server does not keep the others from being filled, either.
+                log.warning("sql_stock_not_made", database=database.pk, kind=type(exc).__name__)
                 unreachable.add(database.cluster_id)
                 continue
             database.state = Database.State.STOCK

@@ -6,14 +6,17 @@ import psycopg
 import pytest
 from django.conf import settings
 
+from sqlgateway import tasks
 from sqlgateway.errors import EngineUnavailable
-from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import capacity, stock
+from sqlgateway.models import Cluster, Database, RetiredDatabase
+from sqlgateway.provisioning import capacity, stock, tenant_databases
 from tests.commands import facts, help_of, misused, refused
 from tests.sqlgateway import support
 from tests.sqlgateway.support import Caller
 
 pytestmark = pytest.mark.provisions
+
+AWAY = "postgresql://nobody:x@127.0.0.1:1/postgres"
 
 
 @pytest.mark.parametrize("name", ["addcluster", "listclusters", "draincluster"])
@@ -139,7 +142,7 @@ def test_a_cluster_that_does_not_answer_leaves_the_stock_to_the_others(
     databases: None, second: Cluster
 ) -> None:
     stock.new_row(second).save(force_insert=True)
-    second.url = "postgresql://nobody:x@127.0.0.1:1/postgres"
+    second.url = AWAY
     second.save()
     for _ in range(2):
         with pytest.raises(EngineUnavailable):
@@ -147,3 +150,41 @@ def test_a_cluster_that_does_not_answer_leaves_the_stock_to_the_others(
 
     assert stock.size() == 2
     assert Database.unscoped.filter(cluster=second).count() == 1
+
+
+def test_a_new_environment_is_not_placed_where_nothing_answers(
+    alice: Caller, second: Cluster
+) -> None:
+    """Neither from the stock, nor where there is the most room."""
+    stock.new_row(second).save(force_insert=True)
+    assert stock.refill(1) == 1
+    Cluster.objects.filter(name="default").update(capacity=10)
+    answering, second.url = second.url, AWAY
+    second.save()
+
+    assert alice.value("SELECT 1") == 1
+
+    assert alice.database.cluster.name == "default"
+    assert Database.unscoped.filter(cluster=second, state="stock").count() == 1
+    second.url = answering
+    second.save()
+    assert tasks.drop_retired(0) is None
+    assert not RetiredDatabase.unscoped.exists()
+
+
+def test_a_cluster_that_refuses_leaves_the_stock_to_the_others(
+    databases: None, second: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stock.new_row(second).save(force_insert=True)
+    create = tenant_databases.create
+
+    def refuse(database: Database) -> None:
+        if database.cluster_id == second.pk:
+            raise psycopg.errors.DiskFull("No space left on device.")
+        create(database)
+
+    monkeypatch.setattr(tenant_databases, "create", refuse)
+    with pytest.raises(EngineUnavailable):
+        stock.refill(2)
+
+    assert stock.size() == 2
