@@ -110,7 +110,10 @@ def roll_back(database: Database) -> None:
     if database.state == Database.State.MOVING:
         tenant_databases.set_open(database, is_open=True)
         tenant_databases.set_login(database, allowed=True)
-        _same_row(database).update(state=Database.State.ACTIVE)
+        still = _same_row(database).filter(state=Database.State.MOVING)
+        if not still.update(state=Database.State.ACTIVE):
+            # The environment was deleted meanwhile.
+            tenant_databases.set_login(database, allowed=False)
     if cluster.pk != database.cluster_id:
         is_kept = retirement.is_kept_at(cluster, database.environment_id)
         roles = [] if is_kept else list(database.roles.values())

@@ -19,6 +19,7 @@ from sqlgateway.models import Cluster, Database, RetiredDatabase
 from sqlgateway.provisioning import clusters, provisioning, retirement, tenant_databases
 from sqlgateway.provisioning.database_copy import CopyFailed, moves, switching
 from tests.commands import facts, help_of, refused
+from tests.sqlgateway import support
 from tests.sqlgateway.support import Caller
 
 pytestmark = [pytest.mark.provisions, pytest.mark.slow]
@@ -307,6 +308,31 @@ def test_an_environment_that_is_deleted_while_it_moves_stays_deleted(
     assert refused("moveenvironment", *arguments)[1]["code"] == "database_not_active"
     assert alice.database.state == Database.State.SUSPENDED
     assert alice.sql("SELECT 1").status == 404
+
+
+def test_an_environment_that_is_deleted_while_its_move_is_undone_stays_deleted(
+    alice: Caller, second: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice.sql("CREATE TABLE t AS SELECT 1 AS id")
+    set_login = tenant_databases.set_login
+
+    def fail(*_: object) -> None:
+        raise CopyFailed("No.")
+
+    def slow(database: Database, *, allowed: bool) -> None:
+        if allowed:
+            provisioning.on_environment_deleted(alice.scope.environment_pk)
+        set_login(database, allowed=allowed)
+
+    monkeypatch.setattr(moves, "copy_database", fail)
+    monkeypatch.setattr(tenant_databases, "set_login", slow)
+    with pytest.raises(CommandRefused):
+        moves.move(alice.database, second)
+
+    assert alice.database.state == Database.State.SUSPENDED
+    logins = "SELECT count(*) FROM pg_roles WHERE rolcanlogin AND rolname = ANY(%s)"
+    roles = list(alice.database.roles.values())
+    assert support.as_provisioner(logins, [roles]) == [(0,)]
 
 
 def test_an_environment_is_dropped_with_the_copy_that_a_killed_move_left(
