@@ -2,7 +2,9 @@
 
 import psycopg
 import pytest
+from psycopg import sql
 
+from sqlgateway.provisioning import names, tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
 from sqlgateway.provisioning.database_copy import temporary_roles
 from sqlgateway.provisioning.database_copy.reading import reading_role
@@ -27,3 +29,21 @@ def test_a_reading_role_of_a_killed_copy_is_dropped_after_it_expired(alice: Call
     assert alice.value("SELECT 2") == 2
     with pytest.raises(psycopg.errors.UndefinedObject):
         killed.__exit__(None, None, None)
+
+
+def test_a_role_of_a_closed_database_keeps_no_other_from_being_dropped(alice: Caller) -> None:
+    alice.value("CREATE TABLE t (); SELECT 1")
+    address, database = address_of(alice.database.cluster), alice.database
+    # The first one by name.
+    stuck, other = f"{names.ROLE_PREFIX}{'0' * names.LENGTH}", names.role_name()
+    made = "CREATE ROLE {} VALID UNTIL '2026-01-01'"
+    with administer(address) as connection:
+        for role in (stuck, other):
+            connection.execute(sql.SQL(made).format(sql.Identifier(role)))
+        with administer(address, database.dbname) as inside:
+            inside.execute(sql.SQL("GRANT SELECT ON public.t TO {}").format(sql.Identifier(stuck)))
+        tenant_databases.set_open(database, is_open=False)
+        assert temporary_roles.drop_expired() == 1
+
+        tenant_databases.set_open(database, is_open=True)
+        assert temporary_roles.drop_expired() == 1
