@@ -97,7 +97,10 @@ def claim(places: int, *, now: datetime) -> list[Claim]:
 
 
 def _claim(due: list[UUID], now: datetime) -> list[Claim]:
-    """Claim these deliveries; fail those that cannot be decrypted, which stop no others."""
+    """Claim these deliveries; those that cannot be decrypted are tried later, and stop no others.
+
+    Another process may have the key already: keys are changed while deliveries are waiting.
+    """
     rows = WebhookDelivery.unscoped.filter(pk__in=due)  # unscoped: those just found
     rows.update(
         state=State.SENDING,
@@ -113,7 +116,7 @@ def _claim(due: list[UUID], now: datetime) -> list[Claim]:
         except InvalidToken:
             log.error("webhook_unreadable", webhook=str(row.endpoint_id), delivery=str(row.pk))  # noqa: TRY400 - no trace: it says nothing
             row.last_error = "unreadable"
-            row.finish(State.FAILED, now=now)
+            _schedule(row, now)
             row.save()
     return claims
 
@@ -183,9 +186,16 @@ def _plan(row: WebhookDelivery, endpoint: WebhookEndpoint, now: datetime) -> Non
     backoff_s = min(INITIAL_BACKOFF_S << min(endpoint.failures - 1, 10), MAX_BACKOFF_S)
     endpoint.resting_until = now + timedelta(seconds=backoff_s)
     endpoint.failing_since = endpoint.failing_since or now
+    if endpoint.state == WebhookEndpoint.State.DISABLED:
+        row.finish(State.FAILED, now=now)
+        return
+    _schedule(row, now)
+
+
+def _schedule(row: WebhookDelivery, now: datetime) -> None:
+    """Schedule the next attempt; without one the delivery has failed."""
     row.claimed_at = None
-    is_off = endpoint.state == WebhookEndpoint.State.DISABLED
-    if is_off or row.tries > len(WAITS_S):
+    if row.tries > len(WAITS_S):
         row.finish(State.FAILED, now=now)
         return
     # The low bits of a UUIDv7 are random.
