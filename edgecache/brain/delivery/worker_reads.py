@@ -159,9 +159,11 @@ class WorkerReads:
             except TooManyRequests:
                 # No other node and no origin should be asked instead.
                 raise Overloaded from None
+            first_byte_s = time.perf_counter() - started
             try:
-                self._nodes.succeeded(source.node_id, time.perf_counter() - started)
                 yield connection
+                # Only now: a node that never gets further than the head fails again and again.
+                self._nodes.succeeded(source.node_id, first_byte_s)
             finally:
                 self._client.release(address, connection)
         finally:

@@ -220,6 +220,14 @@ def test_workers_that_drip_are_replaced(faulty: FaultyCluster) -> None:
     assert '"reason":"too_slow' in faulty.cluster.log
 
 
+def test_a_worker_that_never_gets_to_the_end_is_avoided(faulty: FaultyCluster) -> None:
+    """Its head is quick each time, and no success."""
+    faulty.break_workers(faulty_workers.dies_midway, faulty_workers.dies_midway)
+    for _ in range(3):
+        assert faulty.get("large") == LARGE
+    assert '"in_a_row":3' in faulty.cluster.log
+
+
 def test_another_worker_continues_where_one_died(faulty: FaultyCluster) -> None:
     faulty.break_workers(faulty_workers.dies_midway, faulty_workers.dies_midway)
     ranges: list[bytes] = []
