@@ -15,7 +15,12 @@ TRY_LOCK: Final = LOCK + " SKIP LOCKED"
 # A separate statement: it sees what was committed while the other one waited.
 IS_WRITTEN: Final = "SELECT 1 FROM brain_pendingwrite WHERE write_id = %s"
 DELETE: Final = "DELETE FROM brain_upload WHERE id = %s"
-EXPIRED: Final = "SELECT id FROM brain_upload WHERE created_at < now() - interval '7 days' LIMIT %s"
+EXPIRED: Final = (
+    "SELECT id FROM brain_upload WHERE created_at < now() - interval '7 days' AND id > %s"
+    " ORDER BY id LIMIT %s"
+)
+# Pages of uploads that are removed in one go, and their size.
+MAX_PAGES: Final = 100
 MAX_EXPIRED: Final = 100
 
 
@@ -62,9 +67,18 @@ async def remove(
 
 
 async def remove_expired(database: Database, staging: Staging) -> None:
-    """Delete some of the uploads that were not completed in a week. Raises DatabaseUnavailable."""
-    for row in await database.all(EXPIRED, [MAX_EXPIRED]):
-        # Its client may be ending it, completing it or writing parts; garbage collection for all
-        # tenants does not wait for that.
-        with suppress(UploadMissing, UploadBusy):
-            await remove(database, staging, row.id, waits=False)
+    """Delete the uploads that were not completed in a week, or many of them.
+
+    Raises DatabaseUnavailable.
+    """
+    after = ""
+    for _ in range(MAX_PAGES):
+        rows = await database.all(EXPIRED, [after, MAX_EXPIRED])
+        for row in rows:
+            # Its client may be ending it, completing it or writing parts; garbage collection for
+            # all tenants does not wait for that.
+            with suppress(UploadMissing, UploadBusy):
+                await remove(database, staging, row.id, waits=False)
+        if len(rows) < MAX_EXPIRED:
+            return
+        after = rows[-1].id

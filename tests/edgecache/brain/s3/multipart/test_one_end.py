@@ -232,3 +232,18 @@ async def test_an_expired_upload_whose_parts_are_being_written_waits_for_the_nex
         await asyncio.wait_for(upload_rows.remove_expired(brain.database, brain.staging), 5)
 
     assert rows.value("SELECT array_agg(id) FROM brain_upload") == [busy]
+
+
+async def test_many_expired_uploads_are_removed_in_one_go_past_those_in_use(
+    brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload_rows, "MAX_EXPIRED", 2)
+    bucket = await brain.bucket()
+    busy = sorted([await begin(brain, bucket) for _ in range(7)])[:2]
+    rows.run("UPDATE brain_upload SET created_at = now() - interval '8 days'")
+
+    with psycopg.connect(rows.url) as part:
+        part.execute("SELECT 1 FROM brain_upload WHERE id = ANY(%s) FOR KEY SHARE", [busy])
+        await upload_rows.remove_expired(brain.database, brain.staging)
+
+    assert rows.value("SELECT array_agg(id ORDER BY id) FROM brain_upload") == busy
