@@ -12,6 +12,10 @@ from edgecache.protocol.jobs import JobKind
 # A job that was handed out and not reported is handed out again after this.
 GIVEN_OUT_S: Final = 60
 FIRST_WAIT_S: Final = 5
+# Handed out together: a worker does two at a time, and tickets are valid for 30 seconds. A job that
+# came too late for its ticket would count as failed.
+MIN_TAKEN: Final = 2
+TAKEN_BYTES: Final = 128 << 20
 ATTEMPTS: Final = 6
 
 INSERT: Final[LiteralString] = """
@@ -22,13 +26,19 @@ INSERT: Final[LiteralString] = """
 """
 # The bucket is one of those that refer to the bytes: a ticket names a tenant.
 TAKE: Final[LiteralString] = """
-    WITH taken AS (
+    WITH due AS (
+        SELECT job.id, CASE WHEN job.kind = 'delete' THEN 0 ELSE coalesce(blob.size, 0) END AS size
+        FROM brain_nodejob job LEFT JOIN brain_blob blob ON blob.sha256 = job.sha256
+        WHERE job.node_id = %s AND job.not_before <= clock_timestamp()
+        ORDER BY job.id LIMIT %s FOR UPDATE OF job SKIP LOCKED),
+    taken AS (
         -- Counted here, because a node may never report the result.
         UPDATE brain_nodejob SET attempts = least(attempts + 1, 1000),
             not_before = clock_timestamp() + make_interval(secs => %s)
-        WHERE id IN (SELECT id FROM brain_nodejob
-                     WHERE node_id = %s AND not_before <= clock_timestamp()
-                     ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)
+        WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER earlier AS place,
+                                            sum(size) OVER earlier - size AS before_bytes
+                                     FROM due WINDOW earlier AS (ORDER BY id)) counted
+                     WHERE place <= %s OR before_bytes < %s)
         RETURNING id, kind, sha256)
     SELECT taken.id, taken.kind, taken.sha256, coalesce(blob.size, 0) AS size,
            bucket.id AS bucket_id, bucket.organization_id, bucket.environment_pk,
@@ -102,8 +112,11 @@ async def verify(coherence: Coherence, node_id: UUID, sha256: bytes) -> None:
 
 
 async def take(database: Database, node_id: UUID, *, limit: int) -> list[JobRow]:
-    """Return a node's oldest due jobs; they are not handed out again for a minute."""
-    rows = await database.all(TAKE, [GIVEN_OUT_S, node_id, limit])
+    """Return a node's oldest due jobs; they are not handed out again for a minute.
+
+    At most ``limit``, and fewer of large blobs.
+    """
+    rows = await database.all(TAKE, [node_id, limit, GIVEN_OUT_S, MIN_TAKEN, TAKEN_BYTES])
     return [JobRow(*row) for row in rows]
 
 

@@ -70,8 +70,8 @@ CLEAR: Final[LiteralString] = """
         WHERE n.status = 'removed' LIMIT %s)
 """
 FETCHES: Final[LiteralString] = (
-    "SELECT EXISTS (SELECT FROM brain_nodejob WHERE kind = 'replicate' AND node_id = ANY(%s))"
-    " AS are_left"
+    "SELECT EXISTS (SELECT FROM brain_nodejob WHERE kind = 'replicate' AND attempts < 3"
+    " AND node_id = ANY(%s)) AS are_left"
 )
 
 

@@ -73,7 +73,7 @@ async def _do_some(node: Node) -> bool:
     are_well = await _report(node, doing, ended)
     node.counters.add("jobs", len(waiting))
     # Failed ones come again, but not immediately.
-    return len(waiting) == JOB_BATCH and are_well
+    return bool(waiting) and are_well
 
 
 async def _report(node: Node, doing: asyncio.Future[list[None]], ended: list[JobDone]) -> bool:

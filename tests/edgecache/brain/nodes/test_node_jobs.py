@@ -2,10 +2,12 @@
 
 import secrets
 
+from edgecache.brain.nodes import node_jobs
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.brain.support import (
     ClusterRows,
+    Internal,
     Put,
     register,
 )
@@ -75,6 +77,56 @@ def test_a_copy_that_a_node_never_fetches_is_fetched_by_another(
         return bool(other.say("jobs", method="GET").body["jobs"])
 
     wait_until(is_asked)
+
+
+def test_no_more_is_given_out_than_the_tickets_last_for(
+    bare_cluster: Cluster, cluster_rows: ClusterRows
+) -> None:
+    node = register(bare_cluster)
+    node.beat()
+    for size in (1, node_jobs.TAKEN_BYTES, 1, 1):
+        blob = secrets.token_bytes(32)
+        cluster_rows.run(
+            "INSERT INTO brain_blob (sha256, size, md5, crc32, chunks) VALUES (%s, %s, '', 0, '')",
+            blob,
+            size,
+        )
+        cluster_rows.run(
+            "INSERT INTO brain_nodejob (node_id, kind, sha256) VALUES (%s, 'verify', %s)",
+            node.id,
+            blob,
+        )
+
+    sizes = [[job["size"] for job in node.say("jobs", method="GET").body["jobs"]] for _ in range(3)]
+
+    assert sizes == [[1, node_jobs.TAKEN_BYTES], [1, 1], []]
+
+
+def test_a_node_that_never_fetches_does_not_delay_the_removal_of_others(
+    bare_cluster: Cluster, cluster_rows: ClusterRows, put: Put
+) -> None:
+    blob = put(b"two copies")
+    leaving, silent = register(bare_cluster, port=9101), register(bare_cluster, port=9102)
+    for node in (leaving, silent):
+        node.beat()
+    leaving.hold((blob, 10))
+    for _ in range(3):
+        cluster_rows.run("UPDATE brain_nodejob SET not_before = now()")
+        wait_until(lambda: silent.say("jobs", method="GET").body["jobs"])
+    others = [register(bare_cluster, port=port) for port in (9103, 9104)]
+    Internal(bare_cluster)("DELETE", f"/v1/nodes/{leaving.id}")
+
+    def is_removed() -> bool:
+        for node in (leaving, silent, *others):
+            node.beat()
+        for node in others:
+            jobs = node.say("jobs", method="GET").body["jobs"]
+            node.say("jobs/done", {"jobs": [{"id": job["id"], "ok": True} for job in jobs]})
+        status = "SELECT status FROM brain_node WHERE id = %s"
+        return bool(cluster_rows.value(status, leaving.id) == "removed")
+
+    wait_until(is_removed)
+    assert {node.id for node in others} <= cluster_rows.holders(blob)
 
 
 def test_a_node_cannot_end_another_node_s_job(
