@@ -24,11 +24,15 @@ class JobKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobSource(Message):
-    """Where to fetch a blob: a worker's base URL, and a ticket of kind ``replicate``."""
+    """Where to fetch a blob: a worker's base URL, and a ticket of kind ``replicate``.
+
+    is_guarded: connect to a public address only.
+    """
 
     ALLOWS_UNKNOWN: ClassVar = True
     url: Annotated[str, partial(Fields.text, limit=URL_LIMIT)]
     ticket: Annotated[str, partial(Fields.text, limit=TICKET_TEXT_LIMIT)]
+    is_guarded: Annotated[bool, partial(Fields.boolean, default=False)] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,11 @@ class Nodes:
         is_ours = row.organization_id is None
         return Address(row.endpoint, is_guarded=self._guards_operators and not is_ours)
 
+    def is_guarded(self, node_id: UUID) -> bool:
+        """True if connections to a node must go to public addresses only, also those of workers."""
+        address = self.address(node_id)
+        return address is not None and address.is_guarded
+
     def statistics(self, node_id: UUID) -> NodeStatistics:
         return self._statistics.get(node_id) or NodeStatistics()
 

@@ -83,6 +83,7 @@ def _sources(parts: WorkersApiParts, node: NodeRow, task: JobRow) -> tuple[JobSo
         JobSource(
             source.endpoint,
             parts.tickets.sign(TicketKind.REPLICATE, source.node_id, grant, now=now),
+            is_guarded=parts.nodes.is_guarded(source.node_id),
         )
         for source in holders[:3]
     )

@@ -141,7 +141,8 @@ async def replicate(node: Node, job: Job) -> None:
 
 async def _fetch(node: Node, job: Job, source: JobSource) -> None:
     """Read the blob from another worker; an error of the disk is raised unchanged."""
-    address, fields = Address(source.url), {TICKET_HEADER: source.ticket}
+    address = Address(source.url, is_guarded=source.is_guarded)
+    fields = {TICKET_HEADER: source.ticket}
     head = request_head(address, "GET", object_path(job.sha256), fields)
     try:
         async with asyncio.timeout(BEGIN_S + job.size / BYTES_PER_S):

@@ -193,6 +193,7 @@ def test_a_copy_is_fetched_with_a_ticket_from_a_holder(
     (job,) = asker.say("jobs", method="GET").body["jobs"]
 
     assert (job["size"], job["sources"][0]["url"]) == (7, "http://127.0.0.1:9101")
+    assert job["sources"][0]["is_guarded"] is False
     ticket = TicketSigner(bare_cluster.secret).verify(job["sources"][0]["ticket"])
     assert (ticket.kind, ticket.node_id, ticket.sha256) == (TicketKind.REPLICATE, holder.id, blob)
     asker.say("jobs/done", {"jobs": [{"id": job["id"], "ok": True}]})

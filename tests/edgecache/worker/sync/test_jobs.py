@@ -141,6 +141,13 @@ def test_the_next_source_is_tried_after_a_failure(source: Worker, worker: Worker
     assert worker.get(CONTENT).body == CONTENT
 
 
+def test_a_source_of_another_operator_must_have_a_public_address(
+    source: Worker, worker: Worker
+) -> None:
+    inside = replace(offer(source), is_guarded=True)
+    assert give(worker.brain, copy_from(inside)) == JobDone(7, ok=False, error="address_forbidden")
+
+
 def test_a_job_without_a_source_or_space_reports_its_failure(
     brain: FakeBrain, workers: Callable[..., Worker]
 ) -> None:
