@@ -58,20 +58,31 @@ _FIRST: Final = (
     ' AND u.key >= %(key)s AND (u.key > %(key)s OR u.id > %(id)s COLLATE "C")'
     " ORDER BY u.key LIMIT 1"
 )
-# One index step for each key or group, however many uploads it has; then the uploads of these keys.
+_IS_AFTER: Final = (
+    'u.bucket_id = %(bucket)s AND u.key = {key} AND (u.key <> %(key)s OR u.id > %(id)s COLLATE "C")'
+)
+# How many rows of the page a key has, up to all; a group has one.
+_ROWS: Final = (
+    "LATERAL (SELECT count(*) AS rows FROM (SELECT FROM brain_upload u WHERE "  # noqa: S608 - literals alone
+    + _IS_AFTER.format(key="found.key")
+    + " LIMIT CASE WHEN found.grouped IS NULL THEN %(limit)s ELSE 1 END) few) counted"
+)
+# One index step for each key or group, until the page is full; then the uploads of these keys.
 PAGE: Final = (
-    "WITH RECURSIVE walk AS (SELECT found.*, 1 AS place FROM ("  # noqa: S608 - literals alone
+    "WITH RECURSIVE walk AS (SELECT found.*, 1 AS place, counted.rows AS total FROM ("  # noqa: S608 - literals alone
     + _NEXT
     + _FIRST
-    + ") found UNION ALL SELECT found.*, given.place + 1 FROM"
-    " (SELECT coalesce(grouped || %(leap)s, key) AS key, place FROM walk"
-    " WHERE place < %(limit)s) given, LATERAL ("
+    + ") found, "
+    + _ROWS
+    + " UNION ALL SELECT found.*, given.place + 1, given.total + counted.rows FROM"
+    " (SELECT coalesce(grouped || %(leap)s, key) AS key, place, total FROM walk"
+    " WHERE total < %(limit)s) given, LATERAL ("
     + _NEXT
-    + " AND u.key > given.key ORDER BY u.key LIMIT 1) found)"
-    " SELECT one.*, walk.grouped FROM walk, LATERAL"
+    + " AND u.key > given.key ORDER BY u.key LIMIT 1) found, "
+    + _ROWS
+    + ") SELECT one.*, walk.grouped FROM walk, LATERAL"
     " (SELECT u.key, u.id, u.created_at, u.checksum_algorithm, u.checksum_type"
-    " FROM brain_upload u WHERE u.bucket_id = %(bucket)s AND u.key = walk.key"
-    ' AND (u.key <> %(key)s OR u.id > %(id)s COLLATE "C") ORDER BY u.id COLLATE "C"'
+    " FROM brain_upload u WHERE " + _IS_AFTER.format(key="walk.key") + ' ORDER BY u.id COLLATE "C"'
     " LIMIT CASE WHEN walk.grouped IS NULL THEN %(limit)s ELSE 1 END) one"
     ' ORDER BY walk.place, one.id COLLATE "C" LIMIT %(limit)s'
 )

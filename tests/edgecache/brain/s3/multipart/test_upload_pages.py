@@ -1,5 +1,7 @@
 """Pages of unfinished uploads, however many there are of a key."""
 
+from typing import Any
+
 import pytest
 
 from edgecache.brain.database import Row
@@ -65,3 +67,27 @@ async def test_a_page_of_very_many_uploads_of_one_key_takes_no_longer(
 
     assert [row.id for row in found] == sorted(row.id for row in found)
     assert len(found) == 1001
+
+
+async def test_a_page_reads_few_uploads_however_many_keys_have_many(
+    brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = await brain.bucket()
+    rows.run(
+        "INSERT INTO brain_upload (id, bucket_id, key, content_type, headers, metadata)"
+        " SELECT k || '-' || n, %s, 'key' || k, '', '{}', '{}'"
+        " FROM generate_series(1, 50) k, generate_series(1, 50) n",
+        [bucket.id],
+    )
+    rows.run("ANALYZE brain_upload")
+    monkeypatch.setattr(uploads, "PAGE", f"EXPLAIN (ANALYZE, FORMAT JSON) {uploads.PAGE}")
+
+    ((found,),) = await page(brain, bucket, delimiter="", after=("", ""), limit=60)
+
+    assert _rows_read(found[0]["Plan"]) < 400
+
+
+def _rows_read(plan: dict[str, Any]) -> float:
+    """Return how many rows of the table a step and those below it have read."""
+    own = plan["Actual Rows"] * plan["Actual Loops"] if "Relation Name" in plan else 0
+    return float(own) + sum(_rows_read(each) for each in plan.get("Plans", []))
