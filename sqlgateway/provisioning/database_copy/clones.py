@@ -14,7 +14,7 @@ from platform_site.lib.locks import Busy
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import capacity, retirement, stock, tenant_databases
+from sqlgateway.provisioning import capacity, clusters, retirement, stock, tenant_databases
 from sqlgateway.provisioning.database_copy import CopyFailed
 from sqlgateway.provisioning.database_copy.verified_copy import copy_database
 from sqlgateway.provisioning.limits import quotas
@@ -126,7 +126,7 @@ def _fill(row: Database) -> None:
     source = row.copy_source
     if source is None or source.state != Database.State.ACTIVE:
         raise DatabaseNotReady
-    if not _takes_databases(row.cluster):
+    if not (_takes_databases(row.cluster) and clusters.answers(row.cluster)):
         _place_elsewhere(row, major=source.cluster.server_version // 10_000)
     # Drops triggers of the quota guard that could not be dropped before because of a lock.
     quotas.release(source)
@@ -153,7 +153,7 @@ def _fill(row: Database) -> None:
 
 def _place_elsewhere(row: Database, *, major: int) -> None:
     """Choose another cluster; the database of an earlier attempt is dropped later."""
-    target = capacity.emptiest(major=major)
+    target = capacity.emptiest(major=major, without={row.cluster_id})
     with transaction.atomic():
         if row.copy_attempts > 1:
             retirement.retire(row, roles=list(row.roles.values()), keep_hours=0)

@@ -149,6 +149,23 @@ def test_a_clone_that_goes_elsewhere_leaves_nothing_where_it_failed(
     assert staging.value("SELECT id FROM t") == 1
 
 
+def test_a_clone_is_not_made_where_nothing_answers(alice: Caller, second: Cluster) -> None:
+    alice.sql("CREATE TABLE t AS SELECT 1 AS id")
+    origin = alice.database.cluster
+    away = Cluster.objects.exclude(pk=origin.pk).get()
+    staging = _clone(alice)
+    Database.unscoped.filter(pk=staging.database.pk).update(cluster=away)
+    answering, away.url = away.url, "postgresql://nobody:x@127.0.0.1:1/postgres"
+    away.save()
+
+    _run_jobs()
+
+    assert staging.database.cluster == origin
+    assert staging.value("SELECT id FROM t") == 1
+    away.url = answering
+    away.save()
+
+
 SLOW = """
     CREATE FUNCTION slow() RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1; END';
     CREATE MATERIALIZED VIEW m AS SELECT public.slow() AS x;
