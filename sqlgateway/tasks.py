@@ -4,7 +4,6 @@ from contextlib import suppress
 
 from django.db import transaction
 from django.utils import timezone
-from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued
 from procrastinate.jobs import JobDeferrer
@@ -29,12 +28,9 @@ def keep_stock(timestamp: int) -> None:
     stock.refill()
 
 
-@app.task(
-    queueing_lock="sqlgateway_refill_stock",
-    retry=RetryStrategy(max_attempts=5, exponential_wait=4),
-)
+@app.task(queueing_lock="sqlgateway_refill_stock")
 def refill_stock() -> None:
-    """Replace claimed databases."""
+    """Replace claimed databases; ``keep_stock`` tries again after a failure."""
     stock.refill()
 
 

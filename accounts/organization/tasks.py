@@ -3,7 +3,6 @@
 from uuid import UUID
 
 from django.utils import timezone
-from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued
 
@@ -26,9 +25,13 @@ def delete_due(timestamp: int) -> None:
             continue
 
 
-@app.task(retry=RetryStrategy(max_attempts=5, exponential_wait=4))
+@app.task
 def delete_organization(organization_id: int) -> None:
-    """Delete one organization permanently; failures are retried, also by the next hour's job."""
+    """Delete one organization permanently; the next hour's job tries again after a failure.
+
+    No retry strategy: the queueing lock may be another waiting job's by then, so that the retry
+    fails and the job keeps its lock.
+    """
     deletion.carry_out(organization_id, now=timezone.now())
 
 

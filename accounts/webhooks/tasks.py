@@ -1,7 +1,6 @@
 """Background tasks of webhooks."""
 
 from django.utils import timezone
-from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
 from accounts.webhooks import delivery_queue
@@ -9,9 +8,9 @@ from accounts.webhooks import dispatch as dispatcher
 from accounts.webhooks.jobs import DISPATCH
 
 
-@app.task(name=DISPATCH, retry=RetryStrategy(max_attempts=3, wait=5))
+@app.task(name=DISPATCH)
 def dispatch() -> None:
-    """Send due deliveries."""
+    """Send due deliveries; ``maintain_webhooks`` tries again after a failure."""
     dispatcher.run()
 
 
