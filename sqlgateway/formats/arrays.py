@@ -14,8 +14,9 @@ from sqlgateway.formats import encoders
 from sqlgateway.formats.encoders import ESCAPED, NULL, Check, Encoded, Encoder, Values
 
 # Structure, a quoted element, or an unquoted one; PostgreSQL quotes ambiguous elements. Possessive,
-# because a long element must not fill the stack of the regular expression.
-TOKEN: Final = re.compile(rb'[{},]|"(?:[^"\\]++|\\.)*+"|[^{},"]++', re.DOTALL)
+# because a long element must not fill the stack of the regular expression. An element without its
+# quote, as in another client encoding, extends to the end: no text is read twice.
+TOKEN: Final = re.compile(rb'[{},]|"(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z)|[^{},"]++', re.DOTALL)
 GROUP_TOKENS: Final = 4096
 BOUNDS: Final = re.compile(rb"(?:\[-?\d+:-?\d+\])+=")
 STRUCTURE: Final = {b"{": b"[", b"}": b"]", b",": b","}

@@ -1,5 +1,6 @@
 """Values: from PostgreSQL to JSON, without loss."""
 
+import time
 from typing import Any
 
 import pytest
@@ -221,6 +222,20 @@ def test_json_whose_bytes_only_look_like_utf8_is_returned_as_a_string(alice: Cal
         value = f'["{text}"]' if kind == "json" else f'{{"[\\"{text}\\"]"}}'
         answer = alice.sql(f"SET client_encoding = 'SJIS'; SELECT '{value}'::{kind} AS a")
         assert answer.status == 200
+
+
+def test_an_array_whose_quotes_do_not_close_is_read_in_one_pass(alice: Caller) -> None:
+    # In Shift JIS the last character ends with a backslash's byte, just before the last quote.
+    text = bytes([0x83, 0x5C]).decode("shift_jis")
+    started = time.monotonic()
+
+    answer = alice.sql(
+        f"SET client_encoding = 'SJIS'; SELECT ARRAY[repeat('\"', 100000) || '{text}']"
+    )
+
+    assert answer.code == "result_not_text"
+    # It took minutes, in which the process answered nobody.
+    assert time.monotonic() - started < 5
 
 
 def test_times_in_another_style_are_the_servers_text(alice: Caller) -> None:
