@@ -33,6 +33,8 @@ SMALL_BYTES: Final = 4 * 1024
 COPY_LINES: Final = 2048
 MAX_NOTICES: Final = 100
 NOTICE_LIMIT_BYTES: Final = 8192
+# The letter and the length of the message, and the NUL after its fields.
+NOTICE_HEADER_BYTES: Final = 6
 # The message that ends an answer outside of a transaction.
 READY_AND_IDLE: Final = b"Z\x00\x00\x00\x05I"
 
@@ -292,10 +294,16 @@ class MessageStream:
         return last
 
     def _on_notice(self, result: PGresult) -> None:
-        # The result is valid during this call only.
-        self._wire.counted = 0
+        # The result is valid during this call only. Rows that libpq has collected remain counted.
+        self._wire.counted = max(0, self._wire.counted - _length(result))
         if len(self.notices) < MAX_NOTICES:
             self.notices.append(Notice.of(result))
+
+
+def _length(notice: PGresult) -> int:
+    """Return the length of a notice's message: its fields, each with a letter and a NUL."""
+    fields = map(notice.error_field, pq.DiagnosticField)
+    return NOTICE_HEADER_BYTES + sum(len(field) + 2 for field in fields if field is not None)
 
 
 def _reports_loss(result: PGresult) -> bool:

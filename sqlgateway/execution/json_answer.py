@@ -64,7 +64,8 @@ class JsonSink:
     def add(self, result: PGresult, session: TenantConnection) -> None:
         """Collect a chunk's rows, as many as fit."""
         if session.on_held is not None:
-            session.on_held(self._request.max_bytes - self._budget.bytes_left)
+            encoded_bytes = self._request.max_bytes - self._budget.bytes_left
+            session.on_held(encoded_bytes + self._budget.unencoded_bytes)
         if self._collector is not None:
             self._collector.add(result, held_bytes=session.last_bytes)
 
@@ -80,7 +81,8 @@ class JsonSink:
         self._collector = None
         self._ended += 1
         if len(self._finished) > settings.SQL.max_statements:
-            del self._finished[-2]
+            dropped, _ = self._finished.pop(-2)
+            dropped.drop()
             self._dropped += 1
 
     def complete(self, session: TenantConnection) -> None:

@@ -26,8 +26,10 @@ SHORTER_BYTES: Final = 4096
 # The memory of a value in Python, in addition to its bytes.
 VALUE_BYTES: Final = 40
 # Values of unknown types are kept until their types are known. They may take this multiple of the
-# bytes left in the answer.
+# bytes left in the answer, over all of its results.
 UNKNOWN_FACTOR: Final = 4
+# Columns of all results of an answer: their names are not rows, but also need memory.
+MAX_COLUMNS: Final = 20_000
 CHANGES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 
 
@@ -45,10 +47,14 @@ class Budget:
     """The bytes that are left in an answer, for all of its results.
 
     deadline: a time.monotonic(), at which the conversion stops and the result is truncated.
+    unencoded_bytes: the memory of values of unknown types.
+    columns_left: how many columns further results may have.
     """
 
     bytes_left: int
     deadline: float = math.inf
+    unencoded_bytes: int = 0
+    columns_left: int = MAX_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +200,7 @@ class Collector:
         self._form = form
         self._values: list[list[bytes | None]] = []
         self._pending_rows = 0
-        self._pending_bytes = 0
+        self._pending_bytes = self._unencoded_bytes = 0
         self._taken = 0
         self._known: dict[int, ColumnType] = BUILTIN
         self.statement = Statement()
@@ -208,8 +214,13 @@ class Collector:
     def start(self, result: PGresult, known: dict[int, ColumnType]) -> None:
         """Read the columns. known: types that were looked up in this database.
 
+        A result with more columns than the answer has left is truncated to nothing.
         Raises ResultNotText.
         """
+        if result.nfields > self._budget.columns_left:
+            self.statement.truncated = True
+            return
+        self._budget.columns_left -= result.nfields
         self.statement.columns = columns = columns_of(result)
         oids = {column.oid for column in columns}
         self._values = [[] for _ in columns]
@@ -243,11 +254,22 @@ class Collector:
         self._pending_rows += len(rows)
         self._pending_bytes += size_bytes
         if self.unknown:
-            self._pending_bytes += VALUE_BYTES * len(rows) * len(self._values)
-            if self._pending_bytes > UNKNOWN_FACTOR * self._budget.bytes_left:
-                self.statement.truncated = True
+            self._hold(size_bytes + VALUE_BYTES * len(rows) * len(self._values))
         elif self._pending_rows >= BATCH_ROWS or self._pending_bytes >= BATCH_BYTES:
             self.encode()
+
+    def _hold(self, size_bytes: int) -> None:
+        """Count the memory of values that are kept unencoded."""
+        budget = self._budget
+        self._unencoded_bytes += size_bytes
+        budget.unencoded_bytes += size_bytes
+        if budget.unencoded_bytes > UNKNOWN_FACTOR * budget.bytes_left:
+            self.statement.truncated = True
+
+    def drop(self) -> None:
+        """Free what the result holds of the budget: it is left out of the answer."""
+        self._budget.unencoded_bytes -= self._unencoded_bytes
+        self._budget.columns_left += len(self.statement.columns)
 
     def _take_row(self, result: PGresult, row: int) -> None:
         if self.is_full:

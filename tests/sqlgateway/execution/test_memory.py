@@ -19,6 +19,7 @@ from sqlgateway.errors import SqlBusy
 from sqlgateway.execution.memory import LARGE_RESULTS, LargeResults
 from sqlgateway.formats import arrays, encoders
 from sqlgateway.formats.encoders import SizeLimitExceeded
+from sqlgateway.formats.results import MAX_COLUMNS
 from tests.sqlgateway.support import Answer, Caller
 
 pytestmark = pytest.mark.slow
@@ -71,6 +72,57 @@ def test_a_value_of_many_parts_is_held_within_the_limit(alice: Caller, text: str
     assert (answer.status, answer.body.get("outcome")) in {(200, None), (413, "rolled_back")}
     # The parsed answer, too, is in this process.
     assert growth[-1] < 2 * settings.SQL.request_bytes
+
+
+def test_notices_between_rows_do_not_hide_what_the_rows_take(alice: Caller) -> None:
+    alice.sql(
+        "CREATE FUNCTION f(i int) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'x';"
+        " RETURN repeat('x', CASE WHEN i < 400 THEN 1 ELSE 8000000 END); END $$"
+    )
+
+    with _growth() as growth:
+        answer = alice.sql("SELECT f(i) FROM generate_series(1, 440) AS i")
+
+    assert answer.status in {200, 413}
+    assert growth[-1] < 2 * settings.SQL.request_bytes
+
+
+def test_many_results_of_an_unknown_type_are_held_within_the_limit(alice: Caller) -> None:
+    alice.sql("CREATE TYPE mood AS ENUM ('glad')")
+    text = "SELECT 'glad'::mood, repeat('x', 3000) FROM generate_series(1, 10000)"
+
+    with _growth() as growth:
+        answer = alice.sql("; ".join([text] * 20))
+
+    assert (answer.status, answer.body["truncated"]) == (200, True)
+    assert growth[-1] < 2 * settings.SQL.request_bytes
+
+
+def test_the_columns_of_many_results_are_cut(alice: Caller) -> None:
+    alice.sql("CREATE TABLE wide (" + ",".join(f"c{number} int" for number in range(1500)) + ")")
+    texts = ["INSERT INTO wide DEFAULT VALUES RETURNING *", *["TABLE wide"] * 98, "SELECT 7 AS i"]
+
+    answer = alice.sql("; ".join(texts))
+    batch = alice.post({"queries": [{"query": text} for text in texts]})
+
+    for each in (answer, batch):
+        results = each.body["results"]
+        assert (each.status, each.body["truncated"], len(results)) == (200, True, 100)
+        assert sum(len(one["columns"]) for one in results) <= MAX_COLUMNS
+        assert [one["command"] for one in results] == ["INSERT", *["SELECT"] * 99]
+        assert (results[0]["truncated"], results[0]["row_count"]) == (False, 1)
+        assert (results[50]["truncated"], results[50]["rows"]) == (True, [])
+        assert each.rows == [{"i": 7}]
+
+
+def test_results_that_are_left_out_take_no_columns_from_the_last_one(alice: Caller) -> None:
+    alice.sql("CREATE TABLE wide (" + ",".join(f"c{number} int" for number in range(150)) + ")")
+
+    answer = alice.sql("TABLE wide; " * 200)
+
+    assert answer.body["truncated"] is True
+    assert len(answer.body["results"]) == 100
+    assert len(answer.body["columns"]) == 150
 
 
 def test_eight_bombs_at_once_are_held_within_the_limit(committed: Caller) -> None:
