@@ -361,7 +361,8 @@ def _repeated(entry: OpenTransaction, digest: bytes) -> bytes:
             "This number was another statement's.", extra={"expected": entry.number + 1}
         )
     if isinstance(entry.answer, PlatformError):
-        raise entry.answer
+        # Without the traceback, which would keep the frames of every repetition, with their bodies.
+        raise entry.answer.with_traceback(None)
     if entry.answer is None:
         raise errors.StatementOutOfOrder(
             "It has run; its answer was too long to be kept.",

@@ -1,5 +1,6 @@
-"""How long an ended transaction can be asked about, and of how many."""
+"""How long an ended transaction can be asked about, and of how many; what an open one holds."""
 
+import traceback
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from unittest.mock import patch
@@ -8,6 +9,7 @@ import pytest
 import time_machine
 from django.utils import timezone
 
+from platform_site.lib.errors import PlatformError
 from sqlgateway import tasks
 from sqlgateway.interactive import retention
 from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
@@ -60,3 +62,17 @@ def test_a_loop_of_begin_and_rollback_cannot_grow_the_table(admin: Caller) -> No
         last = begin(admin)
     assert kept() == {committed.id, *(one.id for one in ended[-2:]), last.id}
     assert committed.commit().status == 200
+
+
+def test_a_repeated_error_does_not_hold_the_frames_of_its_repetitions(admin: Caller) -> None:
+    ours = begin(admin)
+    ours.run("SELECT nonesuch")
+    frames = []
+
+    for _ in range(3):
+        assert ours.send(1, "SELECT nonesuch").body["sqlstate"] == "42703"
+        error = OPEN_TRANSACTIONS._open[ours.id].answer
+        assert isinstance(error, PlatformError)
+        frames.append(len(list(traceback.walk_tb(error.__traceback__))))
+
+    assert len(set(frames)) == 1
