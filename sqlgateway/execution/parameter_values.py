@@ -12,6 +12,8 @@ from platform_site.lib.errors import InvalidRequest
 MAX_PARAMS: Final = 65_535
 # PostgreSQL's limit of dimensions of an array.
 MAX_DEPTH: Final = 6
+# orjson reads deeper JSON than it writes (254 levels).
+TOO_DEEP: Final = "JSON this deep must be sent as a string."
 
 
 class ParamType(NamedTuple):
@@ -61,6 +63,17 @@ def encode_params(values: Sequence[Any], *, field: str = "params") -> list[Param
     return [_param(value, f"{field}.{index}") for index, value in enumerate(values)]
 
 
+def canonical(body: dict[str, Any]) -> bytes:
+    """Return a request's body as JSON; whitespace and order in the body do not matter.
+
+    Raises InvalidRequest if its parameters are too deep.
+    """
+    try:
+        return orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        raise InvalidRequest.for_field("params", TOO_DEEP, code="too_deep") from None
+
+
 def _param(value: Any, field: str) -> Param:
     if isinstance(value, list) or (isinstance(value, float) and value.is_integer()):
         return TypeDependentValue(value, field)
@@ -97,10 +110,7 @@ def _json(value: Any, field: str) -> bytes:
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:
-        # orjson reads deeper JSON than it writes (254 levels).
-        raise InvalidRequest.for_field(
-            field, "JSON this deep must be sent as a string.", code="too_deep"
-        ) from None
+        raise InvalidRequest.for_field(field, TOO_DEEP, code="too_deep") from None
 
 
 def _array(values: list[Any], field: str, kind: ParamType, *, depth: int) -> bytes:

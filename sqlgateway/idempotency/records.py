@@ -15,6 +15,7 @@ import orjson
 
 from platform_site.lib import crypto
 from platform_site.lib.errors import InvalidRequest
+from sqlgateway.execution.parameter_values import canonical
 from sqlgateway.execution.requests import Caller
 
 HEADER: Final = "Idempotency-Key"
@@ -35,13 +36,12 @@ class Key:
     def of(cls, caller: Caller, text: str, body: dict[str, Any]) -> Self:
         """Return the key of a request; whitespace and order in its body do not matter.
 
-        Raises InvalidRequest if the key has invalid characters.
+        Raises InvalidRequest if the key has invalid characters, or the parameters are too deep.
         """
         if KEY.fullmatch(text) is None:
             message = "1 to 255 visible ASCII characters."
             raise InvalidRequest.for_field(HEADER, message)
-        canonical = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
-        return cls(caller, text, hashlib.sha256(canonical).hexdigest())
+        return cls(caller, text, hashlib.sha256(canonical(body)).hexdigest())
 
     @property
     def bound_to(self) -> bytes:

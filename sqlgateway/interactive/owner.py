@@ -8,13 +8,13 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
-import orjson
 import structlog
 from django.conf import settings
 
 from platform_site.lib.errors import FieldError, InternalError, PlatformError
 from sqlgateway.api.sql import parsed
 from sqlgateway.errors import QueryCancelled
+from sqlgateway.execution.parameter_values import canonical
 from sqlgateway.interactive import channel
 from sqlgateway.interactive.channel import CallerGone, Channel
 from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS, digest_of
@@ -63,7 +63,7 @@ def _call(question: Mapping[str, Any]) -> dict[str, Any]:
             question["number"],
             # A process of the previous version does not send limits.
             parsed(body, limits=RequestLimits(**question.get("limits", {}))),
-            digest=digest_of(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)),
+            digest=digest_of(canonical(body)),
             request_id=question["request_id"],
         )
         return {"json": base64.b64encode(answer).decode(), "is_repeated": is_repeated}

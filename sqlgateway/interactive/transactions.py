@@ -34,6 +34,7 @@ from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import gateway
 from sqlgateway.execution.admission.slots import ADMISSION
 from sqlgateway.execution.outcomes import FAILURES
+from sqlgateway.execution.parameter_values import canonical
 from sqlgateway.execution.requests import ARRAYS, Caller, Isolation, SqlRequest, SqlText
 from sqlgateway.interactive import owner, retention
 from sqlgateway.interactive.channel import OwnerUnavailable
@@ -106,6 +107,8 @@ def run(
     Raises TransactionOver, TransactionBusy, StatementOutOfOrder and the errors of ``POST /v1/sql``.
     """
     row = _open_row(principal, transaction_id)
+    # Raises InvalidRequest for a body that cannot be forwarded.
+    canonical(body)
     question = {
         "call": "run",
         "number": number,

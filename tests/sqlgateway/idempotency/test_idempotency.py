@@ -234,3 +234,13 @@ def test_of_two_at_once_one_runs(
     else:
         assert second.headers[REPLAYED] == "true"
     assert once(committed, body).headers[REPLAYED] == "true"
+
+
+def test_parameters_too_deep_to_be_compared_are_refused(writer: Caller) -> None:
+    deep: Any = []
+    for _ in range(300):
+        deep = [deep]
+
+    refused = once(writer, {"query": "SELECT $1::jsonb", "params": [deep]})
+
+    assert (refused.status, refused.body["errors"][0]["code"]) == (400, "too_deep")

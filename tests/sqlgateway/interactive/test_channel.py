@@ -54,6 +54,21 @@ def test_another_process_s_requests_reach_the_owner(admin: Caller) -> None:
     assert sql(admin, "SELECT id FROM items") == [[2]]
 
 
+@pytest.mark.parametrize("depth", [300, 1000])
+@pytest.mark.parametrize("is_own", [True, False])
+def test_parameters_too_deep_to_be_forwarded_are_refused(
+    admin: Caller, depth: int, is_own: bool
+) -> None:
+    body = b'{"number": 1, "query": "SELECT $1", "params": %b}' % (b"[" * depth + b"]" * depth)
+    ours = begin(admin)
+
+    with patch.object(Channel, "is_own", return_value=is_own):
+        refused = admin.post(f"{ours.path}/statements", body)
+        assert ours.run("SELECT 1 AS one").body["rows"] == [{"one": 1}]
+
+    assert (refused.status, refused.body["errors"][0]["code"]) == (400, "too_deep")
+
+
 def test_a_client_that_goes_away_takes_its_forwarded_statement_with_it(admin: Caller) -> None:
     ours = begin(admin)
     here, there = socket.socketpair()
