@@ -66,10 +66,13 @@ class BackgroundWriter:
         self._jobs, self.is_enabled = jobs, is_enabled
 
     def _run(self) -> None:
-        while not self._closing.is_set():
+        is_last = False
+        while not is_last:
             self._has_work.wait()
             self._closing.wait(TICK_S)
             self._has_work.clear()
+            # Read after the clearing, and before the jobs: each job runs once more after ``close``.
+            is_last = self._closing.is_set()
             if self._run_jobs():
                 self._has_work.set()
         connections.close_all()
