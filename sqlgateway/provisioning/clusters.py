@@ -29,6 +29,14 @@ ADMIN_SETTINGS: Final = {
     "client_min_messages": "warning",
     "standard_conforming_strings": "on",
 }
+# A silent host is given up after some seconds. By default TCP tries for a quarter of an hour, in
+# which the watchdog could cancel no requests on other clusters. The cluster's URL may differ.
+NETWORK_LIMITS: Final = {
+    "tcp_user_timeout": "10000",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "2",
+}
 # Settings that some versions have. Capabilities are probed, not derived from the version.
 OPTIONAL_SETTINGS: Final = ("transaction_timeout", "idle_session_timeout")
 # The flag of a cluster behind a pooler, such as PgBouncer: it does not accept start-up options, and
@@ -164,12 +172,14 @@ def connect_with(
     given: more keywords of libpq. Raises psycopg.OperationalError.
     """
     options = " ".join(f"-c {name}={value}" for name, value in values.items())
+    words = {**NETWORK_LIMITS, **conninfo_to_dict(conninfo), **given}
+    words["connect_timeout"] = str(settings.SQL.connect_timeout_s)
+    if address.takes_options:
+        words["options"] = options
     connection = psycopg.connect(
-        conninfo,
+        **words,  # type: ignore[arg-type]  # libpq's words, all text
         autocommit=True,
         prepare_threshold=None,
-        connect_timeout=settings.SQL.connect_timeout_s,
-        **{**given, **({"options": options} if address.takes_options else {})},  # type: ignore[arg-type]  # libpq's words
     )
     if address.takes_options:
         return connection

@@ -12,6 +12,7 @@ from django.test import override_settings
 
 from sqlgateway.connection import cache
 from sqlgateway.errors import SqlBusy
+from sqlgateway.provisioning import clusters
 from sqlgateway.provisioning.provisioning import database_for
 from tests.sqlgateway.support import Answer, Caller, as_provisioner
 
@@ -160,3 +161,14 @@ def test_threads_share_the_cache(committed: Caller) -> None:
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(60)))
     assert _sessions(committed) <= 4
+
+
+def test_the_administrators_connections_give_up_a_silent_host(databases: None) -> None:
+    address = clusters.address_of(clusters.default())
+    separator = "&" if "?" in address.url else "?"
+    own = replace(address, url=f"{address.url}{separator}tcp_user_timeout=7000")
+
+    for each, limit_ms in ((address, "10000"), (own, "7000")):
+        with clusters.administer(each) as connection:
+            words = connection.info.get_parameters()
+        assert (words["tcp_user_timeout"], words["keepalives_idle"]) == (limit_ms, "10")
