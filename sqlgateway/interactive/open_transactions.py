@@ -176,9 +176,12 @@ class OpenTransactions:
             if commit or not self._end_soon(transaction_id):
                 raise
             return "rolled_back"
+        started = time.perf_counter()
         try:
             return self._end(transaction_id, entry, commit=commit, timeout_ms=timeout_ms)
         finally:
+            # Triggers of the tenant may have run until now.
+            METER.add(entry.caller.scope, seconds=time.perf_counter() - started)
             entry.lock.release()
 
     def end_due(self) -> None:

@@ -16,6 +16,7 @@ from sqlgateway.models import Database, SqlUsage
 from sqlgateway.records import usage
 from sqlgateway.records.usage import UsageMeter
 from tests import cast
+from tests.sqlgateway.interactive.support import begin
 
 pytestmark = pytest.mark.django_db
 
@@ -73,6 +74,19 @@ def test_statements_time_and_bytes_show_in_the_organizations_usage(
     assert row["egress_bytes"] == sum(map(len, bodies))
     assert row["storage_byte_hours"] == 24_000
     assert SqlUsage.objects.count() == 0
+
+
+def test_the_time_of_a_commit_is_counted(databases: None, meter: UsageMeter) -> None:
+    caller = cast.signed_in(cast.member(cast.organization()))
+    transaction = begin(caller)
+    transaction.run("SELECT 1")
+    (counts,) = meter._open.values()
+    before = (counts.statements, counts.seconds)
+
+    transaction.commit()
+
+    assert counts.statements == before[0]
+    assert counts.seconds > before[1]
 
 
 def test_a_write_that_was_committed_but_not_confirmed_counts_once(
