@@ -42,7 +42,7 @@ END_MARKER_REFUSED: Final = (
 )
 # The position in the body, in the context of an error (PostgreSQL's CopyFromErrorCallback).
 PLACE: Final = re.compile(
-    r"^COPY .*?, line (?P<line>\d+)(?:, column (?P<column>.*?)(?::|$))?", re.MULTILINE
+    r"^COPY .*?, line (?P<line>\d{1,18})\b(?:, column (?P<column>.{1,63}?)(?::|$))?", re.MULTILINE
 )
 
 

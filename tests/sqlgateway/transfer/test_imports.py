@@ -227,6 +227,18 @@ def test_notices_do_not_block_the_body(table: Caller) -> None:
     assert len(answer.body["notices"]) == 100
 
 
+def test_a_line_of_thousands_of_digits_is_no_position(table: Caller) -> None:
+    table.sql(
+        "CREATE FUNCTION boom() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " EXECUTE E'SELECT 1/0 /*\\nCOPY x, line ' || repeat('9', 5000) || '*/'; END $$;"
+        " CREATE TRIGGER boom BEFORE INSERT ON items FOR EACH ROW EXECUTE FUNCTION boom()"
+    )
+
+    answer = send(table, b"id\n1\n", table="items", columns="id")
+
+    assert (answer.status, answer.body["sqlstate"]) == (400, "22012")
+
+
 @pytest.mark.parametrize("line", [b"\\.", b'"a\n\\.\nb"'])
 @pytest.mark.parametrize("before", [0, 64 * 1024 - 13, 64 * 1024 - 12])
 def test_no_row_after_an_end_marker_is_dropped_in_silence(
