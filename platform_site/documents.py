@@ -164,7 +164,8 @@ def _settings_line(name: str, row: Row) -> str:
 
 def errors_page() -> str:
     """Return docs/errors.md."""
-    kinds = {kind.code: kind for kind in every_error()}
+    # A code may have several statuses, as `sql_error` does.
+    kinds = {(kind.status, kind.code): kind for kind in every_error()}
     rows = (
         f"| {kind.status} | `{kind.code}` | {_meaning(kind)} |"
         for kind in sorted(kinds.values(), key=lambda kind: (kind.status, kind.code))

@@ -31,6 +31,13 @@ def test_a_generated_page_is_as_the_code_has_it(name: str) -> None:
     assert (ROOT / "docs" / name).read_text() == documents.pages()[name]
 
 
+def test_each_status_of_a_code_is_listed() -> None:
+    """`sql_error` has five, and a reader looks up the one at hand."""
+    page = documents.errors_page()
+    for kind in errors.every_error():
+        assert f"| {kind.status} | `{kind.code}` |" in page
+
+
 @pytest.mark.parametrize("name", ["commands.md", "cli.md"])
 def test_every_argument_of_a_command_is_explained(name: str) -> None:
     rows = re.findall(r"^\| (`.+) \| (.*) \|$", documents.pages()[name], re.MULTILINE)
