@@ -155,6 +155,8 @@ def _is_utf8(text: str) -> bool:
 
 def _of_platform(exc: PlatformError) -> _Refusal:
     wrong = [error.as_json() for error in exc.fields]
-    said = [exc.title, exc.detail, *(error.message for error in exc.fields)]
+    # A command is no request: it names the fields in place of the title.
+    named = [f"{error.field}: {error.message}" for error in exc.fields]
+    said = [exc.detail, *named] if named else [exc.title, exc.detail]
     message = " ".join(text for text in said if text)
     return _Refusal(exc.code, message, {"errors": wrong} if wrong else {})

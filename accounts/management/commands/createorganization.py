@@ -55,8 +55,11 @@ class Command(OpsCommand):
             if email:
                 admin = signup.add_user(made, email, make_password(None), roles=["admin"])
                 invitations.invite_member(admin, inviter=Inviter(), now=timezone.now())
+        facts = {"org_id": made.pk, "name": name, "environments": [*BUILT_IN]}
+        facts["admin"] = email or None
+        if options["dry_run"]:
+            # The number is another one when it is really created.
+            text = f"{name} would be created."
+            return Outcome(facts, f"{text} A link would be mailed to {email}." if email else text)
         text = f"Organization {made.pk}: {name}"
-        return Outcome(
-            {"org_id": made.pk, "name": name, "environments": [*BUILT_IN], "admin": email or None},
-            f"{text}\nIts admin's link was mailed to {email}." if email else text,
-        )
+        return Outcome(facts, f"{text}\nIts admin's link was mailed to {email}." if email else text)

@@ -47,8 +47,9 @@ class Command(OpsCommand):
             user.is_staff = True
             user.is_view_only = options["view_only"]
             _save(user, AccountTag.CLI_STAFF_CREATE)
+        verb = "could" if options["dry_run"] else "may"
         text = "read the admin" if user.is_view_only else "use the admin"
-        return Outcome(_facts(user), f"{user.email} may {text}.")
+        return Outcome(_facts(user), f"{user.email} {verb} {text}.")
 
 
 def _remove(user: User | None, email: str) -> Outcome:

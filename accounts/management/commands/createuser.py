@@ -87,8 +87,11 @@ class Command(OpsCommand):
             "labels": made.labels,
             "invited": options["invite"],
         }
-        text = f"{made.email} is a member of {home.name} ({', '.join(made.roles)})."
-        return Outcome(facts, f"{text} The link was mailed." if options["invite"] else text)
+        is_dry = options["dry_run"]
+        verb = "would be" if is_dry else "is"
+        text = f"{made.email} {verb} a member of {home.name} ({', '.join(made.roles)})."
+        mailed = "The link would be mailed." if is_dry else "The link was mailed."
+        return Outcome(facts, f"{text} {mailed}" if options["invite"] else text)
 
 
 def _make(home: Organization, email: str, encoded: str, options: dict[str, Any]) -> User:

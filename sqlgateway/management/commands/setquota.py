@@ -67,15 +67,15 @@ class Command(OpsCommand):
             "body_bytes": limits.body_bytes(settings.SQL.body_limit_bytes),
             "import_bytes": limits.import_bytes,
         }
-        text = (
-            f"Organization {organization_id}: {quota.disk_bytes} bytes for each environment, "
-            f"{quota.environments} environments, "
-            f"{DEFAULT if quota.statements is None else quota.statements} concurrent statements, "
-            f"of {facts['timeout_ms']} ms each, {limits.max_rows} rows of a result in JSON and "
-            f"{limits.max_bytes} bytes of all, {facts['body_bytes']} bytes of a body, "
-            f"{limits.import_bytes} of an imported one."
+        # Named as the options are, so that a line can be given back.
+        lines = (
+            f"--{limit.name.replace('_', '-'):14} {_shown(facts[limit.name])}" for limit in LIMITS
         )
-        return Outcome(facts, text)
+        return Outcome(facts, "\n".join([f"Organization {organization_id}:", *lines]))
+
+
+def _shown(value: int | None) -> str:
+    return DEFAULT if value is None else str(value)
 
 
 def _set(organization_id: int, given: Values) -> None:

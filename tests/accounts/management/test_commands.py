@@ -192,7 +192,10 @@ def test_a_refused_user_is_not_created(
 ) -> None:
     typed(monkeypatch, password)
     where = ["--organization", str(alice.organization_id), "--role", "reader"]
-    assert refused("createuser", email, *where, *more)[1]["code"] == code
+    said, error = refused("createuser", email, *where, *more)
+    assert error["code"] == code
+    if code == "invalid_request":
+        assert said == "password: At least 8 characters."
     assert User.unscoped.count() == 1
     assert not inbox.messages()
 
@@ -293,7 +296,13 @@ def test_a_dry_run_shows_the_result_and_keeps_nothing(
     going = facts("deleteorganization", home, "--name", "Alice's", "--at-once", "--dry-run")
     assert (going["dry_run"], going["deletion_due_at"] is None) == (True, False)
     said = run("setquota", home, "--environments", "1", "--dry-run")
+    assert "\n--environments   1\n--statements     default\n" in said
     assert said.endswith("A dry run: nothing was changed.\n")
+    said = run("createorganization", "Lakes", "--admin", "dora@example.com", "--dry-run")
+    assert said.startswith("Lakes would be created. A link would be mailed to dora@example.com.\n")
+    said = run("createuser", *dora, "--invite", "--dry-run")
+    assert "would be a member" in said
+    assert "The link would be mailed." in said
 
     assert User.unscoped.count() == Organization.objects.count() == 1
     assert Organization.objects.get().deletion_due_at is None
