@@ -8,7 +8,8 @@ from django.db import connection
 from pytest_django.fixtures import Settings
 
 from edgecache.api import client
-from tests.edgecache.api.brain import SECRET, STATUS, ScriptedBrain
+from tests.edgecache.api.brain import SECRET, ScriptedBrain
+from tests.platform_site.doctor.support import node
 
 
 @pytest.fixture
@@ -28,6 +29,6 @@ def healthy(db: None, brain: ScriptedBrain, settings: Settings) -> None:
     """Provide what a healthy platform has."""
     settings.PUBLIC_URL = "http://localhost:8000"
     settings.TWOFACTOR = replace(settings.TWOFACTOR, webauthn_origins=(settings.PUBLIC_URL,))
-    brain.say("GET /v1/status", 200, STATUS | {"total_nodes": 2, "online_nodes": 2})
+    brain.say("GET /v1/nodes", 200, {"nodes": [node(), node()]})
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO procrastinate_workers DEFAULT VALUES")

@@ -1,5 +1,7 @@
 """Read what the doctor says."""
 
+from typing import Any
+
 from tests.commands import facts, refused
 
 
@@ -11,3 +13,8 @@ def findings(subject: str, *, is_healthy: bool) -> list[tuple[str, str, str]]:
         for one in report["findings"]
         if one["subject"] == subject
     ]
+
+
+def node(health: str = "online", **more: Any) -> dict[str, Any]:
+    """Return a node as the brain lists it: approved, and the platform's own."""
+    return {"status": "active", "health": health, "organization_id": None} | more

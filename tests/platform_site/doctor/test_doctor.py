@@ -30,8 +30,8 @@ from accounts.models import Delivery, User
 from accounts.tokens import key_rotation
 from tests.accounts.delivery.support import Mailbox, smtp_options, smtp_server
 from tests.commands import facts, run
-from tests.edgecache.api.brain import STATUS, ScriptedBrain
-from tests.platform_site.doctor.support import findings
+from tests.edgecache.api.brain import ScriptedBrain
+from tests.platform_site.doctor.support import findings, node
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -144,12 +144,25 @@ def test_passkeys_must_work_at_the_public_address(settings: Settings) -> None:
 
 
 def test_an_absent_brain_and_offline_nodes_are_named(brain: ScriptedBrain) -> None:
-    brain.say("GET /v1/status", 200, STATUS | {"total_nodes": 2, "online_nodes": 1})
-    assert findings("cache", is_healthy=True)[0][:2] == ("warning", "1 of 2 nodes are online.")
-    brain.say("GET /v1/status", 403, {})
+    brain.say("GET /v1/nodes", 200, {"nodes": [node(), node("offline")]})
+    said = ("warning", "1 of 2 approved nodes are online.")
+    assert findings("cache", is_healthy=True)[0][:2] == said
+    brain.say("GET /v1/nodes", 200, {"nodes": [node("offline")]})
+    assert findings("cache", is_healthy=False)[0][0] == "failed"
+    brain.say("GET /v1/nodes", 403, {})
     [(level, _, advice)] = findings("cache", is_healthy=False)
     assert level == "failed"
     assert "ZCACHE_BRAIN_SECRET" in advice
+
+
+def test_nodes_of_others_are_no_warning(brain: ScriptedBrain) -> None:
+    """Anybody can register a node that never runs, and only its operator can start one."""
+    waiting = node("pending", status="pending", organization_id=7)
+    theirs = node("offline", organization_id=7)
+    brain.say("GET /v1/nodes", 200, {"nodes": [node(), waiting, theirs]})
+    [(level, message, _)] = findings("cache", is_healthy=True)
+    assert level == "ok"
+    assert message.endswith("1 of 2 approved nodes are online. The rest are other operators'.")
 
 
 def test_retired_keys_should_be_removed(settings: Settings) -> None:
