@@ -28,8 +28,15 @@ from platform_site.lib.web.bodies import OrjsonRenderer, StrictJsonParser
 class StrictSerializer(serializers.Serializer[Any]):
     """A request body in which unknown fields are errors, so that typos are detected.
 
-    A number in place of a string is an error as well.
+    A number in place of a string is an error as well. A wrong choice is answered with the right ones.
     """
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """Return the fields, whose messages about a wrong choice name the choices."""
+        fields = super().get_fields()
+        for field in fields.values():
+            _name_choices(getattr(field, "child", field))
+        return fields
 
     def to_internal_value(self, data: Any) -> Any:
         """Validate; unknown fields are named in ``errors[]`` with code ``unknown``."""
@@ -70,6 +77,14 @@ def _has_number_for_text(field: Any, value: Any) -> bool:
 
 
 TEXTS: Final = (serializers.CharField, serializers.UUIDField)
+
+
+def _name_choices(field: Any) -> None:
+    if isinstance(field, serializers.ChoiceField):
+        named = ", ".join(f'"{choice}"' for choice in field.choices)
+        # DRF formats the text.
+        escaped = named.replace("{", "{{").replace("}", "}}")
+        field.error_messages["invalid_choice"] = f'"{{input}}" is not one of {escaped}.'
 
 
 @cache

@@ -160,6 +160,14 @@ def test_a_key_beyond_the_limits_is_refused(
     assert not ApiKey.unscoped.exists()
 
 
+def test_a_wrong_choice_is_answered_with_the_right_ones(alice: User) -> None:
+    [wrong] = asked(alice, role="owner").body["errors"]
+    assert wrong["code"] == "invalid_choice"
+    assert wrong["message"] == '"owner" is not one of "admin", "operator", "reader".'
+    [wrong] = asked(alice, scopes=["members:{0}"]).body["errors"]
+    assert wrong["message"].startswith('"members:{0}" is not one of "sql:read", ')
+
+
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_requests_all_pass_and_record_one_use(alice: User) -> None:
     body = made(alice)
