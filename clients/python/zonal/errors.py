@@ -17,6 +17,8 @@ ZonalError
 """
 
 import json
+import re
+from html import unescape
 from typing import Any, Optional
 
 import httpx
@@ -56,8 +58,9 @@ class EnrolmentRequiredError(ZonalError):
 class ProblemError(ZonalError):
     """A refusal of the platform's, as its problem document describes it.
 
-    code: stable, listed in the platform's docs/errors.md; ``http_502`` and the like if something in
-    front of the platform answered. body: the whole document.
+    code: stable, listed in the platform's docs/errors.md; S3's, such as ``NoSuchKey``, of the object
+    API; ``http_502`` and the like if something in front of the platform answered. body: the whole
+    document.
     """
 
     def __init__(
@@ -166,8 +169,16 @@ def problem_of(response: httpx.Response) -> ProblemError:
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        body = {"title": response.reason_phrase}
+        body = _of_object_api(response) or {"title": response.reason_phrase}
     return problem(response.status_code, body, retry_after_s=_retry_after_s(response))
+
+
+def _of_object_api(response: httpx.Response) -> dict[str, Any]:
+    """Return code and sentence of S3's XML, such as NoSuchKey; {} if it is something else."""
+    if "xml" not in response.headers.get("Content-Type", ""):
+        return {}
+    found = re.search(r"<Code>(\w+)</Code>\s*<Message>([^<]*)</Message>", response.text)
+    return {"code": found[1], "title": unescape(found[2])} if found else {}
 
 
 def _retry_after_s(response: httpx.Response) -> Optional[float]:

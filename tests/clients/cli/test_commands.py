@@ -108,6 +108,7 @@ def test_files_are_uploaded_listed_downloaded_and_deleted(
     assert alice("cache", "rm", "cli-put/2026/plan.txt", "--yes").status == 0
     missing = alice("cache", "get", "cli-put/2026/plan.txt", "gone.txt")
     assert missing.status == 1
+    assert "404 NoSuchKey: The specified key does not exist." in missing.err
     assert sorted(path.name for path in tmp_path.glob("*.*")) == ["copy.txt", "plan.txt"]
     assert alice("cache", "buckets", "delete", "cli-put").status == 0
 

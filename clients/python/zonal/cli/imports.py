@@ -29,7 +29,8 @@ def run(context: Context, arguments: Namespace) -> None:
             delimiter="\t" if tab else arguments.delimiter,
             is_gzip=arguments.file.endswith(".gz"),
         )
-    context.done(f"{done.row_count} rows are in {arguments.table}.", done)
+    rows = "1 row" if done.row_count == 1 else f"{done.row_count} rows"
+    context.done(f"Imported {rows} into {arguments.table}.", done)
 
 
 @contextmanager
