@@ -28,7 +28,8 @@ from platform_site.lib.web.bodies import OrjsonRenderer, StrictJsonParser
 class StrictSerializer(serializers.Serializer[Any]):
     """A request body in which unknown fields are errors, so that typos are detected.
 
-    A number in place of a string is an error as well. A wrong choice is answered with the right ones.
+    A number in place of a string is an error as well. The error of a wrong choice names the right
+    ones.
     """
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:

@@ -58,9 +58,9 @@ class EnrolmentRequiredError(ZonalError):
 class ProblemError(ZonalError):
     """A refusal of the platform's, as its problem document describes it.
 
-    code: stable, listed in the platform's docs/errors.md; S3's, such as ``NoSuchKey``, of the object
-    API; ``http_502`` and the like if something in front of the platform answered. body: the whole
-    document.
+    code: stable, listed in the platform's docs/errors.md; the object API has S3's, such as
+    ``NoSuchKey``; ``http_502`` and the like if something in front of the platform answered. body:
+    the whole document.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ def test_texts_come_from_files_and_the_input(alice: Run, tmp_path: Path) -> None
     one = alice("sql", "--json", "-c", "SELECT n FROM from_file WHERE n = $1", "-p", "2")
     assert json.loads(one.out) == [{"n": 2}]
     assert json.loads(alice("sql", "--json", "-c", "DELETE FROM from_file").out) == []
-    assert alice("sql", "-f", str(tmp_path / "missing.sql")).status == 1
+    assert alice("sql", "-f", str(tmp_path / "missing.sql")).status == 2
     assert alice("sql", "-c", "SELECT 1", "-f", "-").status == 2
 
 
