@@ -69,6 +69,7 @@ def render_page(
         **more,
         "service": settings.SERVICE_NAME.capitalize(),
         "has_cache": settings.HAS_CACHE,
+        "has_top_ups": bool(settings.TOP_UP_PROVIDER),
         "navigation": navigation(),
         "here": here,
     }

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import pytest
 from django.conf import settings
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from platform_site.console.pages import existing
 from tests.cast import HANDLER
@@ -64,6 +65,17 @@ def test_only_the_page_of_objects_may_connect_to_the_object_api(visitor: Client)
         )
         wanted = {"'self'", settings.CACHE.s3_url} if path.endswith("objects") else {"'self'"}
         assert set(allowed.split()) == wanted
+
+
+def test_credits_are_sold_only_where_somebody_takes_the_money(
+    visitor: Client, settings: Settings
+) -> None:
+    said = "the staff of this installation books credits"
+    html = visitor.get("/console/usage").content.decode()
+    assert (said in html, "top-up-form" in html) == (True, False)
+    settings.TOP_UP_PROVIDER = settings.STRIPE_CHECKOUT
+    html = visitor.get("/console/usage").content.decode()
+    assert (said in html, "top-up-form" in html) == (False, True)
 
 
 def test_modules_are_served_as_javascript(visitor: Client) -> None:

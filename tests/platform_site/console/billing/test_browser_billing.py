@@ -9,6 +9,7 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 from playwright.sync_api import Page, expect
+from pytest_django.fixtures import Settings
 
 from accounts.models import User
 from edgecache.billing import consumer_credits
@@ -35,8 +36,9 @@ BY = {"reason": "test", "actor": "staff"}
 
 @ON_BOTH_SIZES
 def test_usage_is_charted_and_listed_by_bucket_with_a_forecast(
-    visitor: Visitor, picture: Callable[[Page, str], None]
+    visitor: Visitor, picture: Callable[[Page, str], None], settings: Settings
 ) -> None:
+    settings.TOP_UP_PROVIDER = settings.STRIPE_CHECKOUT
     sign_up(visitor)
     user, now = User.unscoped.get(), timezone.now()
     live = Environment.unscoped.get(slug="live")

@@ -71,10 +71,10 @@ function ofDisk({ disk }) {
 function ofBalance({ balance }) {
   if (!balance) return [];
   const left = balance.granted_ucr + balance.paid_ucr;
-  if (balance.service === "stopped") return [{ text: "Out of credits: nodes of other operators do not serve your objects.", action: "Buy credits", path: "usage", isUrgent: true }];
-  if (balance.debt_ucr < 0) return [{ text: `You owe ${credits(-balance.debt_ucr)} credits.`, action: "Buy credits", path: "usage", isUrgent: true }];
+  if (balance.service === "stopped") return [{ text: "Out of credits: nodes of other operators do not serve your objects.", action: "See credits", path: "usage", isUrgent: true }];
+  if (balance.debt_ucr < 0) return [{ text: `You owe ${credits(-balance.debt_ucr)} credits.`, action: "See credits", path: "usage", isUrgent: true }];
   if (left === 0 || left > LOW_UCR) return [];
-  return [{ text: `Only ${credits(left)} credits are left.`, action: "Buy credits", path: "usage" }];
+  return [{ text: `Only ${credits(left)} credits are left.`, action: "See credits", path: "usage" }];
 }
 
 /**

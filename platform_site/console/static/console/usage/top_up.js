@@ -9,10 +9,15 @@ import { credits } from "../lib/format.js";
 /** 1,000 credits are a cent, and a credit 1,000,000 µcr. */
 const UCR_A_CENT = 1e9;
 
+/** Without a payment provider a sentence stands in the form's place. */
+export function hasTopUps() {
+  return document.getElementById("top-up-form") !== null;
+}
+
 /** @param {boolean} isAdmin */
 export function bindTopUp(isAdmin) {
   show(byId("top-up"), isAdmin);
-  if (!isAdmin) return;
+  if (!isAdmin || !hasTopUps()) return;
   const amount = /** @type {HTMLInputElement} */ (byId("amount"));
   const form = /** @type {HTMLFormElement} */ (byId("top-up-form"));
   const worth = () => fill(form, { worth: amount.value ? `${credits(Math.round(Number(amount.value) * 100) * UCR_A_CENT)} credits` : "" });

@@ -8,7 +8,7 @@ import { byId, element, fill, show } from "../lib/dom.js";
 import { bytes, credits, dated, number } from "../lib/format.js";
 import { announce, broken, tell } from "../lib/status.js";
 import { bindSpendCap } from "./spend_cap.js";
-import { bindTopUp } from "./top_up.js";
+import { bindTopUp, hasTopUps } from "./top_up.js";
 import { showSql } from "./sql.js";
 import { byDay, daysOf, forecast, grouped, isoDay, sums } from "./figures.js";
 
@@ -66,7 +66,7 @@ async function showBalance() {
     debt: credits(-balance.debt_ucr),
   });
   show(byId("owed"), balance.debt_ucr < 0);
-  fill(byId("top-up"), { currency: balance.currency });
+  if (hasTopUps()) fill(byId("top-up"), { currency: balance.currency });
   sayWhatIsServed(balance);
   return balance;
 }
