@@ -49,9 +49,13 @@ def test_a_page_that_cannot_be_filled_says_why(visitor: Visitor, page: str, call
     sign_up(visitor)
     visitor.page.route(call, refuse)
     visitor.go(f"/console/{page}")
-    expect(visitor.page.locator("#page-problem")).to_have_text(SENTENCE)
+    expect(visitor.page.locator("#page-problem")).to_have_text(f"{SENTENCE} Try again")
     # No form that nothing is bound to: what is typed into it would go into the address.
     expect(visitor.page.locator("#main > *").locator("visible=true")).to_have_count(1)
+    visitor.page.unroute(call)
+    visitor.press("Try again")
+    expect(visitor.page.locator("#page-problem")).to_be_hidden()
+    expect(visitor.page.locator("h1")).to_be_visible()
 
 
 def test_a_failed_refresh_is_reported_beside_the_action(visitor: Visitor) -> None:

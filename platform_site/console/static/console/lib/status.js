@@ -1,7 +1,7 @@
 // @ts-check
 /** What just happened, seen at the foot of the page and read out by screen readers. */
 
-import { byId, show } from "./dom.js";
+import { byId, element, show } from "./dom.js";
 import { Cancelled, Problem, sentenceOf } from "./problem.js";
 
 const SHOWN_MS = 8000;
@@ -39,7 +39,11 @@ export function ready() {
 export function broken(text) {
   const place = byId("page-problem");
   for (const part of byId("main").children) show(/** @type {HTMLElement} */ (part), false);
-  place.textContent = text;
+  const again = element("button", "Try again");
+  again.setAttribute("type", "button");
+  again.className = "link";
+  again.addEventListener("click", () => location.reload());
+  place.replaceChildren(`${text} `, again);
   show(place);
   ready();
 }
