@@ -8,7 +8,7 @@ import { save } from "../lib/download.js";
 import { onPress, onSubmit } from "../lib/forms.js";
 import { moment } from "../lib/format.js";
 import { announce, broken } from "../lib/status.js";
-import { bindDrawer, openDrawer } from "./drawer.js";
+import { bindDrawer, openDrawer, whoOf } from "./drawer.js";
 
 const PATH = "/v1/audit";
 const DAY_MS = 24 * 3600 * 1000;
@@ -100,7 +100,7 @@ function row(event) {
   made.append(
     element("td", moment(Date.parse(event.at) / 1000)),
     what,
-    element("td", event.actor || "the platform"),
+    element("td", whoOf(event)),
     outcome,
     element("td", event.environment),
   );

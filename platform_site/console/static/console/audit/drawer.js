@@ -12,12 +12,21 @@ export function bindDrawer() {
   });
 }
 
+/**
+ * Return who did it. Commands and tasks have no user.
+ * @param {{actor: string, tag: string}} event
+ */
+export function whoOf({ actor, tag }) {
+  if (actor && actor !== "command" && actor !== "platform") return actor;
+  return actor === "command" || tag.startsWith("cli:") ? "an operator of the platform" : "the platform";
+}
+
 /** @param {any} event */
 export function openDrawer(event) {
   byId("event-title").textContent = event.summary || event.tag;
   const facts = [
     ["When", new Date(event.at).toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" })],
-    ["Who", event.actor || "the platform"],
+    ["Who", whoOf(event)],
     ["User's id", event.actor_id ?? ""],
     ["Outcome", event.outcome],
     ["Environment", event.environment],
