@@ -99,7 +99,7 @@ function optionsOf(figure, chart, marks) {
     padding: [12, 4, 0, 0],
     scales: { x: { range: stacked ? padded(moments) : undefined }, y: { range: rangeOf(chart) } },
     axes: [
-      { ...axis, grid: { show: false }, size: 28, space: 64, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((each) => timeOf(each, spanS)) },
+      { ...axis, grid: { show: false }, size: 28, space: 64, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((each) => timeOf(each, spanS, at.length > 1 ? at[1] - at[0] : HOUR_S)) },
       { ...axis, size: 64, space: 36, values: (/** @type {any} */ _, /** @type {number[]} */ at) => different(at.map(write)) },
     ],
     series: [
@@ -174,11 +174,12 @@ function rangeOf(chart) {
 /**
  * @param {number} second
  * @param {number} spanS
+ * @param {number} stepS between two labels: below an hour they differ by minutes
  */
-function timeOf(second, spanS) {
+function timeOf(second, spanS, stepS) {
   const at = new Date(second * 1000);
   return spanS <= SHORT_S
-    ? at.toLocaleTimeString(undefined, { hour: "numeric" })
+    ? at.toLocaleTimeString(undefined, stepS < HOUR_S ? { timeStyle: "short" } : { hour: "numeric" })
     : at.toLocaleDateString(undefined, { day: "numeric", month: "short" });
 }
 

@@ -39,7 +39,7 @@ export async function showEarnings(nodes) {
     moments: days.map((day) => new Date(`${day}T00:00`)),
     write: (value) => money(value, currency),
     stacked: true,
-    lines: (groups.length ? groups : [{ name: "no node yet", rows: [] }]).map((group) => ({
+    lines: (groups.length ? groups : [{ name: "nothing yet", rows: [] }]).map((group) => ({
       name: group.name,
       values: byDay(group.rows, days, "earned_ucr"),
     })),

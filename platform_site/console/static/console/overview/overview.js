@@ -68,7 +68,7 @@ function showFigures({ requests, sql, disk, running, cache, status, balance }) {
     database: !disk ? "not yours to see" : disk.disk.exceeded ? "over its quota" : "ready",
     statements: running ? number(running.running?.length ?? running.results?.length ?? 0) : "–",
     environments: disk ? `${disk.environments.used} of ${disk.environments.limit}` : "–",
-    nodes: status ? `${status.online_nodes} of ${status.total_nodes} online` : "does not answer",
+    nodes: status ? `${number(status.online_nodes)} ${status.online_nodes === 1 ? "node" : "nodes"} online` : "does not answer",
   });
   byId("state-database").className = `health ${disk?.disk.exceeded ? "offline" : "online"}`;
   byId("state-cache").className = `health ${status?.online_nodes ? "online" : "offline"}`;
