@@ -160,8 +160,10 @@ def _fields(detail: Any, path: str = "") -> Iterator[errors.FieldError]:
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer an unknown path (Django's handler404)."""
-    return respond(request, errors.NotFound())
+    """Answer an unknown path (Django's handler404); one of the API says where its paths are."""
+    is_api = request.path_info == "/v1" or request.path_info.startswith("/v1/")
+    detail = "The operations are listed at /v1/docs." if is_api else ""
+    return respond(request, errors.NotFound(detail=detail))
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

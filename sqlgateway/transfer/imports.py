@@ -40,6 +40,12 @@ END_MARKER: Final = re.compile(rb"[\r\n]\\\.[\r\n]")
 END_MARKER_REFUSED: Final = (
     "This version of PostgreSQL takes a line that holds only \\. for the end of the body."
 )
+# PostgreSQL's bad_copy_file_format: also the header that HEADER match refuses.
+BAD_COPY_FILE: Final = "22P04"
+HEADER_HINT: Final = (
+    "The first line has to name the columns: all of the table's, or those that `columns` lists, "
+    "in that order."
+)
 # The position in the body, in the context of an error (PostgreSQL's CopyFromErrorCallback).
 PLACE: Final = re.compile(
     r"^COPY .*?, line (?P<line>\d{1,18})\b(?:, column (?P<column>.{1,63}?)(?::|$))?", re.MULTILINE
@@ -199,6 +205,9 @@ class Import:
             return None
         error = sqlstates.refusal(result, self._session.login, ErrorPosition("", 0))
         error.extra.update(_place(result))
+        is_header = error.extra.get("line") == 1 and self._request.header == "match"
+        if is_header and error.extra.get("sqlstate") == BAD_COPY_FILE:
+            error.extra.setdefault("hint", HEADER_HINT)
         return error
 
 

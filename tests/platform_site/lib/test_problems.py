@@ -37,7 +37,9 @@ def check(response: Any, status: int, code: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", ["/nowhere", "/v1", "/v1/", "/v1/whoami/", "/v1/sql/x/y"])
 def test_unknown_paths_are_404(path: str) -> None:
-    check(raw("GET", path), 404, "not_found")
+    body = check(raw("GET", path), 404, "not_found")
+    detail = "The operations are listed at /v1/docs."
+    assert body.get("detail") == (detail if path.startswith("/v1") else None)
 
 
 def test_a_wrong_method_is_405(db: None) -> None:

@@ -102,6 +102,15 @@ def test_an_error_names_its_line_and_keeps_no_row(table: Caller) -> None:
     assert rows(table) == []
 
 
+def test_a_header_of_other_columns_is_refused_with_what_to_do(table: Caller) -> None:
+    answer = send(table, b"id,name\n1,a\n", table="items")
+    assert (answer.status, answer.body["sqlstate"]) == (400, "22P04")
+    assert "those that `columns` lists" in answer.body["hint"]
+    # Line 3 is no header.
+    answer = send(table, b"id,name\n1,a\n2\n", table="items", columns="id,name")
+    assert "hint" not in answer.body
+
+
 def test_a_name_that_is_none_is_refused(table: Caller) -> None:
     for options, field in (
         ({}, "table"),
