@@ -10,6 +10,7 @@ from webauthn.helpers import base64url_to_bytes, bytes_to_base64url, options_to_
 from webauthn.helpers.structs import UserVerificationRequirement
 
 from platform_site.lib.principals import PlatformRequest
+from twofactor.factors import throttle
 from twofactor.factors.contract import CHALLENGE_LIFE, ChallengeAnswer, Question
 from twofactor.models import Factor, Passkey
 from twofactor.webauthn import origins, passkeys
@@ -69,4 +70,7 @@ def check(
         rp_id=kept["rp_id"],
         origins=origins.origins_of(kept["rp_id"]),
     )
-    return passkeys.use(passkey, response, asked, is_only_proof=False, request=request, now=now)
+    if not passkeys.use(passkey, response, asked, is_only_proof=False, request=request, now=now):
+        return False
+    throttle.reset(factor, now)
+    return True

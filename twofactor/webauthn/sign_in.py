@@ -33,7 +33,7 @@ from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest
 from platform_site.lib.web.addresses import client_address, subscriber_network
 from twofactor.errors import ChallengeGone, PasskeyRejected
-from twofactor.factors import holdings
+from twofactor.factors import holdings, throttle
 from twofactor.models import Passkey, PasskeyRequest
 from twofactor.stored_secrets import digest, is_same
 from twofactor.webauthn import origins, passkeys
@@ -109,11 +109,14 @@ def proven_user(
     _check_rate_limit(request, "passkey", settings.ACCOUNTS.logins_per_address, now)
     asked = _use_up(challenge_id, now)
     with transaction.atomic():
-        user = _prove(request, response, asked, now)
+        passkey = _prove(request, response, asked, now)
     # Raised outside the transaction, so that the audit trail keeps the refusal.
-    if user is None:
+    if passkey is None:
         raise PasskeyRejected
+    # Outside it as well, because challenges lock the factor before its passkeys.
+    throttle.reset(passkey.factor, now)
     rate_limits.uncount("passkey", _network(request), window=WINDOW, now=now)
+    user: User = passkey.factor.user
     return user
 
 
@@ -145,7 +148,7 @@ def _use_up(challenge_id: str, now: datetime) -> PasskeyRequest:
 
 def _prove(
     request: PlatformRequest, response: Assertion, start: PasskeyRequest, now: datetime
-) -> User | None:
+) -> Passkey | None:
     rows = Passkey.objects.select_related(
         "factor__user__organization", "factor__user__last_environment"
     )
@@ -159,7 +162,7 @@ def _prove(
         and is_same(start.email_digest, _email_digest(user.email if start.email_digest else ""))
         and passkeys.use(passkey, response, asked, is_only_proof=True, request=request, now=now)
     ):
-        return user
+        return passkey
     audit.add(
         request,
         AccountTag.SESSION_CREATE,

@@ -32,7 +32,8 @@ from tests.recovery.support import (
 from tests.rules.routes import api_routes
 from tests.twofactor.holder import Holder, ask, pending, reply, set_up
 from tests.twofactor.webauthn.authenticator import Authenticator
-from tests.twofactor.webauthn.holder import with_passkey
+from tests.twofactor.webauthn.holder import prove as prove_by_key
+from tests.twofactor.webauthn.holder import sign_in, with_passkey
 from twofactor.models import EnrolmentDue, Factor
 
 pytestmark = pytest.mark.django_db
@@ -265,6 +266,18 @@ def test_using_the_factor_during_the_delay_ends_the_recovery(holder: Holder) -> 
     with in_time(LATER):
         assert finish(begun).code == "recovery_gone"
     assert Factor.unscoped.filter(method="totp").exists()
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_using_a_passkey_during_the_delay_ends_the_recovery(alice: User, is_alone: bool) -> None:
+    key = with_passkey(alice, Authenticator(origin="http://localhost:8000")).key
+    begun = delayed(alice)
+    with in_time(timedelta(hours=1)):
+        used = sign_in(key) if is_alone else prove_by_key(ask(pending(log_in(alice))), key)
+        assert used.status == 200, used.body
+    with in_time(LATER):
+        assert finish(begun).code == "recovery_gone"
+    assert Factor.unscoped.filter(method="webauthn").exists()
 
 
 def test_a_change_of_password_ends_a_delayed_recovery(holder: Holder) -> None:

@@ -40,6 +40,13 @@ def test_a_login_is_finished_with_the_passkey(key_holder: KeyHolder) -> None:
     assert (who["aal"], sorted(who["amr"])) == (2, ["hwk", "mfa", "pwd"])
 
 
+def test_a_correct_answer_resets_the_count_of_wrong_ones(key_holder: KeyHolder) -> None:
+    assert_refused(prove(asked(), key_holder.key, Lies(signature=b"wrong")))
+    assert Factor.unscoped.get().failures == 1
+    assert prove(asked(), key_holder.key).status == 200
+    assert Factor.unscoped.get().failures == 0
+
+
 def test_the_options_name_the_users_passkeys(key_holder: KeyHolder) -> None:
     answer = asked()
     options = answer.body["request_options"]
