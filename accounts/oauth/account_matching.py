@@ -85,7 +85,9 @@ def match(request: PlatformRequest, profile: Profile, *, now: datetime) -> Accou
     local = credentials.find(profile.email)
     identity = identities.find(profile)
     if identity is not None:
-        return AccountMatch(_linked_user(identity, profile, now=now))
+        linked = _linked_user(identity, profile, now=now)
+        # If it was unlinked in the meantime, the profile signs in as one that was never linked.
+        return match(request, profile, now=now) if linked is None else AccountMatch(linked)
     require_verified_email(profile)
     if local is None:
         return AccountMatch(_create_user(request, profile, now=now))
@@ -101,11 +103,18 @@ def match(request: PlatformRequest, profile: Profile, *, now: datetime) -> Accou
     return AccountMatch(user, is_reclaimed=local.last_login is not None)
 
 
-def _linked_user(identity: Identity, profile: Profile, *, now: datetime) -> User:
-    user = lock(identity.user)
+def _linked_user(identity: Identity, profile: Profile, *, now: datetime) -> User | None:
+    """Return the locked user of an identity; None if it was unlinked before the lock."""
+    try:
+        user = lock(identity.user)
+    except User.DoesNotExist:
+        return None
+    current = identities.find(profile)
+    if current is None or current.pk != identity.pk:
+        return None
     if not user.is_active:
         raise AccountDisabled(user)
-    identities.note_use(identity, profile, now=now)
+    identities.note_use(current, profile, now=now)
     return user
 
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import AuditEvent, Identity, OAuthTransaction, Session, User
+from accounts.oauth import account_matching
 from environments.models import Organization
 from tests.accounts.oauth.conftest import BASE
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
@@ -86,6 +87,30 @@ def test_only_the_session_that_started_a_link_can_complete_it(
         answer = flow.exchange(code, other)
         assert (answer.status, answer.code) == (403, "link_foreign_session")
     assert not Identity.unscoped.exists()
+
+
+def test_an_account_unlinked_during_its_sign_in_stays_unlinked(
+    google: GoogleServer, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = signed_in(alice)
+    google.person = GooglePerson(sub="2", email="work@example.org")
+    OAuthFlow("google").link(caller)
+    google.person = GooglePerson()
+    linked = OAuthFlow("google").link(caller).body["identity"]["id"]
+    flow = OAuthFlow("google")
+    code = flow.code()
+    lock = account_matching.lock
+
+    def unlink_first(user: User) -> User:
+        monkeypatch.setattr(account_matching, "lock", lock)
+        assert caller.call("DELETE", f"{IDENTITIES}/{linked}").status == 204
+        return lock(user)
+
+    monkeypatch.setattr(account_matching, "lock", unlink_first)
+    stranger = Caller().holding(flow.exchange(code))
+    assert stranger.get("/v1/whoami").body["email"] == "dora@example.com"
+    left = caller.get(IDENTITIES).body["results"]
+    assert [row["email"] for row in left] == ["work@example.org"]
 
 
 def test_a_link_does_not_sign_in(google: GoogleServer, alice: User) -> None:
