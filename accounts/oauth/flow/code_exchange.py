@@ -84,9 +84,11 @@ def _exchange(
         return CodeGone()
     profile = grants.profile_of(grant)
     try:
-        if grant.user_id is not None:
-            return account_linking.link_by_code(request, grant, profile, now=now)
-        return _sign_in(request, grant, profile, now=now)
+        # A refusal undoes what was changed before it, and only the code stays used.
+        with transaction.atomic():
+            if grant.user_id is not None:
+                return account_linking.link_by_code(request, grant, profile, now=now)
+            return _sign_in(request, grant, profile, now=now)
     except AccountExists as exc:
         refused: PlatformError = _link_required(grant, exc.user, now=now)
         user: User | None = exc.user

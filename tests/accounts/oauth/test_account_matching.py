@@ -1,10 +1,12 @@
 """Two people with one address: who gets the account, and how its owner links."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 import time_machine
 from django.utils import timezone
+from pytest_django import Settings
 
 from accounts import passwords
 from accounts.models import AuditEvent, Identity, MailboxProof, OAuthGrant, Session, User
@@ -174,6 +176,17 @@ def test_trojan_identifier_an_account_with_a_factor_loses_its_address_only(
     assert (kept.email, kept.organization_id) == ("", holder.user.organization_id)
     assert holder.caller.get("/v1/environments").status == 403
     assert holder.caller.get("/v1/auth/2fa/status").body["enabled"] is True
+
+
+def test_a_refused_sign_up_leaves_the_account_with_a_second_factor_its_address(
+    google: GoogleServer, settings: Settings
+) -> None:
+    squatter()
+    holder = with_totp(User.unscoped.get())
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, signups_per_hour=1)
+    assert OAuthFlow("google").sign_in().code == "too_many_attempts"
+    assert User.unscoped.get(pk=holder.user.pk).email == "dora@example.com"
+    assert holder.caller.get("/v1/environments").status == 200
 
 
 def test_unexpired_email_change_the_attackers_pending_change_is_removed(
