@@ -15,7 +15,8 @@ from django.core.exceptions import ValidationError
 from accounts.errors import HashingBusy, InvalidCredentials
 from accounts.models import User
 from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.web.compute_slots import waiting
+from platform_site.lib.fair_limiter import FairLimiter
+from platform_site.lib.web.compute_slots import current_key, waiting
 
 MIN_CHARS: Final = 8
 MAX_CHARS: Final = 256
@@ -24,7 +25,9 @@ WAIT_S: Final = 5.0
 
 log = structlog.get_logger(__name__)
 _slots = threading.BoundedSemaphore(settings.ACCOUNTS.argon2_concurrency)
-_places = threading.BoundedSemaphore(settings.ACCOUNTS.argon2_queue)
+# Of the requests that compute or wait, one client has about half at most: otherwise it could keep
+# everybody from signing in, for example by changing its own password all the time.
+_places = FairLimiter(settings.ACCOUNTS.argon2_concurrency + settings.ACCOUNTS.argon2_queue)
 _common = CommonPasswordValidator()
 
 
@@ -38,29 +41,24 @@ class TunedArgon2Hasher(Argon2PasswordHasher):
 
 @contextmanager
 def _slot() -> Iterator[None]:
-    # Computing a hash releases the interpreter lock.
-    with waiting():
-        _acquire_slot()
-        try:
-            yield
-        finally:
-            _slots.release()
-
-
-def _acquire_slot() -> None:
     """Wait for a slot: each hash takes ~19 MiB and a core, so a burst must queue.
 
     The queue is limited as well, because each waiting request holds a thread of the web server.
     """
-    if _slots.acquire(blocking=False):
-        return
-    if not _places.acquire(blocking=False):
+    client = current_key()
+    if not _places.try_take(client):
         raise HashingBusy(retry_after_s=1)
     try:
-        if not _slots.acquire(timeout=WAIT_S):
-            raise HashingBusy(retry_after_s=1)
+        # Computing a hash releases the interpreter lock.
+        with waiting():
+            if not _slots.acquire(timeout=WAIT_S):
+                raise HashingBusy(retry_after_s=1)
+            try:
+                yield
+            finally:
+                _slots.release()
     finally:
-        _places.release()
+        _places.give_back(client)
 
 
 def normalize(password: str) -> str:

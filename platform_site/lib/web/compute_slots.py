@@ -105,6 +105,12 @@ def waiting() -> Iterator[None]:
         thread.slots.reacquire(thread)
 
 
+def current_key() -> Hashable | None:
+    """Return the key of the job that this thread runs; None without one."""
+    thread: _WorkerThread | None = getattr(_local, "thread", None)
+    return thread.job[0] if thread is not None and thread.job is not None else None
+
+
 class ComputeSlots:
     """A pool of threads that runs jobs, at most ``slots`` of them computing.
 

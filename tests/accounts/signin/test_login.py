@@ -4,6 +4,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from queue import SimpleQueue
 from typing import Any
 from unittest.mock import patch
 
@@ -14,9 +15,12 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts import passwords, rate_limits
+from accounts.errors import HashingBusy
 from accounts.models import AuditEvent, User
 from environments import environments
 from environments.models import Organization
+from platform_site.lib.fair_limiter import FairLimiter
+from platform_site.lib.web.compute_slots import ComputeSlots
 from tests.cast import PASSWORD, Answer, Caller, member
 from tests.scrape import growth
 
@@ -233,10 +237,34 @@ def test_a_sign_in_that_finds_the_queue_of_hashes_full_does_not_wait(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passwords, "_slots", threading.BoundedSemaphore(0))
-    monkeypatch.setattr(passwords, "_places", threading.BoundedSemaphore(0))
+    monkeypatch.setattr(passwords, "_places", FairLimiter(0))
     monkeypatch.setattr(passwords, "WAIT_S", 60)
 
     assert (log_in().status, log_in().code) == (503, "busy")
+
+
+def test_one_client_does_not_take_all_places_of_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    slots = threading.Semaphore(0)
+    monkeypatch.setattr(passwords, "_slots", slots)
+    monkeypatch.setattr(passwords, "_places", FairLimiter(10))
+    monkeypatch.setattr(passwords, "WAIT_S", 60)
+    outcomes: SimpleQueue[str] = SimpleQueue()
+
+    def hash_one(_: object) -> None:
+        try:
+            passwords.hash_password(PASSWORD)
+            outcomes.put("hashed")
+        except HashingBusy:
+            outcomes.put("busy")
+
+    threads = ComputeSlots(hash_one, slots=1, threads=64)
+    for _ in range(20):
+        threads.submit(None, "attacker")
+    assert {outcomes.get(timeout=10) for _ in range(15)} == {"busy"}
+    threads.submit(None, "owner")
+    for _ in range(6):
+        slots.release()
+    assert [outcomes.get(timeout=10) for _ in range(6)] == ["hashed"] * 6
 
 
 def test_sign_ins_are_counted_by_outcome_and_reason(alice: User) -> None:
