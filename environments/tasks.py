@@ -1,8 +1,9 @@
 """Background tasks of environments."""
 
+from django.db import transaction
 from django.utils import timezone
-from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
+from procrastinate.exceptions import AlreadyEnqueued
 
 from environments import environments
 
@@ -12,12 +13,19 @@ from environments import environments
 def drop_expired_environments(timestamp: int) -> None:
     """Queue one job for each environment whose retention is over."""
     for environment_pk in environments.expired(now=timezone.now()):
-        drop_environment.configure(lock=f"environment:{environment_pk}").defer(
-            environment_pk=environment_pk
-        )
+        # One at a time for each: those that failed while a server was away would become more with
+        # every hour.
+        name = f"environment:{environment_pk}"
+        job = drop_environment.configure(lock=name, queueing_lock=name)
+        try:
+            with transaction.atomic():
+                job.defer(environment_pk=environment_pk)
+        except AlreadyEnqueued:
+            continue
 
 
-@app.task(retry=RetryStrategy(max_attempts=10, exponential_wait=4))
+# Not retried by the queue: a retry fails, and keeps the lock, while the next hour's job waits.
+@app.task
 def drop_environment(environment_pk: int) -> None:
-    """Drop one deleted environment permanently."""
+    """Drop one deleted environment permanently; after a failure the next hour's job tries again."""
     environments.drop(environment_pk)
