@@ -77,6 +77,8 @@ def _end_replayed_sign_in(
 ) -> SessionRevoked:
     """End all sessions of the sign-in after a replay; return the exception to raise."""
     with transaction.atomic():
+        # A switch from another session of the sign-in must not add one at this moment.
+        sessions.lock_user_sessions(session.user_id)
         ended = sessions.end_login(session.login_id, reason="refresh_reuse", now=now)
         audit.record_user(
             request,

@@ -70,15 +70,25 @@ def rotate(pointer: Pointer, *, now: datetime) -> Session:
     """
     with transaction.atomic():
         session = sessions.lock(pointer)
-        position = _position(session, pointer.generation, now)
-        if position is ChainPosition.REPLAYED:
-            _refuse_ended(session, now, unless_ended_by=SWITCHED)
-            raise ReuseDetected(session)
-        if session.end_reason == SWITCHED:
-            _undo_lost_switch(session, now)
-        _refuse_ended(session, now)
-        if position is not ChainPosition.PREVIOUS_IN_GRACE:
-            _begin_next_generation(session, kept=pointer.generation, now=now)
+        if session.end_reason != SWITCHED:
+            return _rotated(session, pointer, now)
+    # A lost switch is undone under the lock of the user's sessions, which comes first: all of them
+    # may be ending at this moment.
+    with transaction.atomic():
+        sessions.lock_user_sessions(pointer.user_id)
+        return _rotated(sessions.lock(pointer), pointer, now)
+
+
+def _rotated(session: Session, pointer: Pointer, now: datetime) -> Session:
+    position = _position(session, pointer.generation, now)
+    if position is ChainPosition.REPLAYED:
+        _refuse_ended(session, now, unless_ended_by=SWITCHED)
+        raise ReuseDetected(session)
+    if session.end_reason == SWITCHED:
+        _undo_lost_switch(session, now)
+    _refuse_ended(session, now)
+    if position is not ChainPosition.PREVIOUS_IN_GRACE:
+        _begin_next_generation(session, kept=pointer.generation, now=now)
     return session
 
 

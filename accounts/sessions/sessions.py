@@ -155,7 +155,10 @@ def end(pointer: Pointer, *, now: datetime) -> Session | None:
 
 
 def end_login(login_id: UUID, *, reason: str, now: datetime) -> int:
-    """End every session of one sign-in; return their number."""
+    """End every session of one sign-in; return their number.
+
+    Call inside a transaction that holds the lock of ``lock_user_sessions``.
+    """
     live = Session.unscoped.filter(login_id=login_id, ended_at=None)  # unscoped: by its own key
     return live.update(ended_at=now, end_reason=reason)
 
