@@ -12,6 +12,7 @@ from django.db import transaction
 
 from accounts import rate_limits
 from accounts.models import User
+from platform_site.lib.crypto import decrypt
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest, Principal
 from platform_site.lib.web.addresses import client_address, subscriber_network
@@ -100,6 +101,14 @@ def code_digest(binding: str, code: str) -> str:
     return digest("sent code", binding, code)
 
 
+def challenge_digest(factor: Factor, challenge_id: str, code: str) -> str:
+    """Return the digest of a code that is sent for a challenge.
+
+    It is bound to the number or address as well: once that was replaced, its owner proves nothing.
+    """
+    return code_digest(f"{challenge_id} {decrypt(factor.secret)}", code)
+
+
 def is_right(binding: str, kept: str, code: str) -> bool:
     """Compare a typed code with the sent one. Raises MalformedCode."""
     return is_same(kept, code_digest(binding, six_digits(code)))
@@ -118,7 +127,8 @@ def check(
 
     Raises MalformedCode.
     """
-    if not is_right(challenge_id, secret, answer.code):
+    code = six_digits(answer.code)
+    if not is_same(secret, challenge_digest(factor, challenge_id, code)):
         return False
     throttle.reset(factor, now)
     return True

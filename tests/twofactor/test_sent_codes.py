@@ -150,6 +150,15 @@ def test_eight_parallel_requests_send_once(alice: User) -> None:
     assert Delivery.unscoped.filter(kind="sms").count() == before + 1
 
 
+def test_a_code_sent_to_a_replaced_number_is_wrong(alice: User) -> None:
+    caller = enrolled(alice, "sms")
+    challenge = ask(pending(log_in()))
+    to_the_old_number = inbox.sms_code()
+    begun = caller.post("/v1/auth/2fa/sms/setup", {"phone_number": "+49 151 23456788"})
+    assert verify(caller, "sms", begun, inbox.sms_code()).status == 200
+    assert reply(challenge, to_the_old_number).code == "invalid_code"
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_the_code_of_one_challenge_fails_on_another(alice: User, method: str) -> None:
     enrolled(alice, method)

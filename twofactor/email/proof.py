@@ -22,7 +22,7 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     sent_codes.check_rate_limit("email", address, owner, now=now)
     code = one_time_code()
     send(address, code, purpose="to sign in", owner=owner, now=now)
-    kept = sent_codes.code_digest(challenge_id, code)
+    kept = sent_codes.challenge_digest(factor, challenge_id, code)
     return Question(secret=kept, hint=factor.hint, delivery="queued")
 
 

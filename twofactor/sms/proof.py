@@ -29,7 +29,7 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
         user_id=factor.user_id,
         expires_at=now + sent_codes.LIFE,
     )
-    kept = sent_codes.code_digest(challenge_id, code)
+    kept = sent_codes.challenge_digest(factor, challenge_id, code)
     return Question(secret=kept, hint=factor.hint, delivery="queued")
 
 
