@@ -6,8 +6,8 @@ caller's transaction, with the user's row locked (except ``user_removed``)::
     trust_ended        the password was changed, or the user disabled: everything that gives
                        access without the password ends (trusted devices, pending sign-ins)
     account_reclaimed  the owner of the address got the account: data of its creator is removed
-    factors_reset   the second factors of a reclaimed account are removed user_removed       the
-    user will be deleted; called before its row is locked
+    factors_reset      the second factors of a reclaimed account are removed
+    user_removed       the user will be deleted; called before its row is locked
 """
 
 from typing import Literal
