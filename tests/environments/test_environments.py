@@ -5,11 +5,14 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+import time_machine
 from django.utils import timezone
+from procrastinate.contrib.django.models import ProcrastinateJob
 
 from accounts.models import AuditEvent, Session, User
 from environments import environments
 from environments.models import Environment
+from environments.tasks import drop_expired_environments
 from tests.cast import Caller, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -184,6 +187,17 @@ def test_data_is_dropped_after_seven_days_and_never_of_a_live_one(alice: User) -
         environments.drop(row.pk)
         tell.assert_called_once()
     assert not Environment.unscoped.filter(pk=row.pk).exists()
+
+
+def test_an_environment_waits_for_its_drop_with_one_job(alice: User) -> None:
+    caller = signed_in(alice)
+    caller.post(PATH, {"id": "staging"})
+    caller.call("DELETE", f"{PATH}/staging")
+    with time_machine.travel(timezone.now() + timedelta(days=8)):
+        for _ in range(3):
+            drop_expired_environments(timestamp=0)
+    jobs = ProcrastinateJob.objects.filter(task_name="environments.tasks.drop_environment")
+    assert jobs.count() == 1
 
 
 def test_anonymous_callers_see_nothing(db: None) -> None:
