@@ -214,6 +214,13 @@ class EmailChangeGone(Gone):
     title = "There is no change of address to cancel."
 
 
+class SwitchedTooOften(TooManyRequests):
+    """This sign-in has switched its environment too often in this hour."""
+
+    code = "switched_too_often"
+    title = "The environment was switched too often."
+
+
 class MailedTooOften(TooManyRequests):
     """A code was mailed a moment ago, or too often today."""
 

@@ -7,6 +7,7 @@ from accounts.errors import (
     HashingBusy,
     InvalidCredentials,
     SessionRevoked,
+    SwitchedTooOften,
     TooManyAttempts,
 )
 from environments.errors import EnvironmentNotFound
@@ -83,6 +84,7 @@ OPERATIONS: Final[Operations] = {
             TokenExpired,
             TokenInvalid,
             EnvironmentNotFound,
+            SwitchedTooOften,
         ),
         request={
             "refresh_token": "eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl",

@@ -1,6 +1,6 @@
 """Background tasks of accounts."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.conf import settings
@@ -21,6 +21,7 @@ from accounts.terminal import terminal_sign_ins
 # Ended sessions are kept this long for the user's list and for replay detection: a refresh token is
 # valid for at most its own lifetime after its session has ended.
 KEEP_ENDED: Final = timedelta(days=30)
+BATCH: Final = 2000
 
 
 @app.periodic(cron="41 * * * *")
@@ -37,4 +38,11 @@ def forget_expired(timestamp: int) -> None:
     proofs.delete_old(now=now)
     rate_limits.delete_old(now=now)
     trail.prune(retention_days=settings.ACCOUNTS.audit_retention_days, now=now)
-    Session.unscoped.filter(ends_at__lt=now - KEEP_ENDED).delete()  # unscoped: housekeeping
+    _delete_sessions(now)
+
+
+def _delete_sessions(now: datetime) -> None:
+    """Delete old sessions, a few at a time: each is read first, with what refers to it."""
+    old = Session.unscoped.filter(ends_at__lt=now - KEEP_ENDED)  # unscoped: housekeeping
+    while keys := list(old.values_list("pk", flat=True)[:BATCH]):
+        Session.unscoped.filter(pk__in=keys).delete()  # unscoped: as above

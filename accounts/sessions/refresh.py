@@ -3,15 +3,17 @@
 The rotation itself, with its four rules, is in accounts.sessions.refresh_rotation.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 import structlog
 from django.db import transaction
 
+from accounts import rate_limits
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
-from accounts.errors import SessionRevoked
+from accounts.errors import SessionRevoked, SwitchedTooOften
 from accounts.models import Session
 from accounts.sessions import refresh_rotation, sessions
 from accounts.sessions.refresh_rotation import ReuseDetected
@@ -20,6 +22,10 @@ from accounts.signin.signin import SessionTokens, request_source
 from accounts.tokens import tokens
 from environments import environments
 from platform_site.lib.principals import PlatformRequest
+
+HOUR: Final = timedelta(hours=1)
+# Of one sign-in.
+SWITCHES_PER_HOUR: Final = 1000
 
 log = structlog.get_logger(__name__)
 
@@ -43,15 +49,25 @@ def switch(
     """Return a session in another environment of the same sign-in.
 
     environment: id or name. The user is notified of a new device, as at a sign-in.
-    Raises EnvironmentNotFound (404), TokenInvalid, TokenExpired, SessionRevoked (401), and
-    InvalidRequest (400) for ``keep_current`` and the session's own environment.
+    Raises EnvironmentNotFound (404), TokenInvalid, TokenExpired, SessionRevoked (401),
+    SwitchedTooOften (429), and InvalidRequest (400) for ``keep_current`` and the session's own
+    environment.
     """
     pointer = tokens.read(token, "rt+jwt", now=now)
     # unscoped: the signed token names the tenant
     owner = Session.unscoped.filter(pk=pointer.session_id, user_id=pointer.user_id)
-    organization_id = owner.values_list("organization_id", flat=True).first()
-    if organization_id is None:
+    found = owner.values_list("organization_id", "login_id").first()
+    if found is None:
         raise SessionRevoked
+    organization_id, login_id = found
+    # Each switch adds rows that are kept for weeks, and costs its caller nothing.
+    rate_limits.enforce(
+        *("switch", str(login_id)),
+        limit=SWITCHES_PER_HOUR,
+        window=HOUR,
+        error=SwitchedTooOften,
+        now=now,
+    )
     target = environments.find(organization_id, environment)
     try:
         with transaction.atomic():

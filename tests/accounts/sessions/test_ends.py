@@ -10,6 +10,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from accounts import tasks
 from accounts.models import Session, User
 from tests.cast import Answer, Caller, signed_in
 from tests.waiting import wait_until
@@ -76,3 +77,14 @@ def test_ending_all_sessions_also_ends_one_whose_lost_switch_is_undone(alice: Us
     with overtaken_by(lambda: other.call("DELETE", "/v1/auth/sessions")):
         again = caller.holding(caller.refresh())
     assert again.get("/v1/whoami").code == "session_revoked"
+
+
+def test_old_sessions_are_deleted_in_batches(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "BATCH", 2)
+    for _ in range(5):
+        switch(signed_in(alice), "sandbox")
+    Session.unscoped.update(ends_at=timezone.now() - timedelta(days=31))
+    kept = signed_in(alice)
+    tasks.forget_expired(timestamp=0)
+    assert Session.unscoped.count() == 1
+    assert kept.get("/v1/whoami").status == 200

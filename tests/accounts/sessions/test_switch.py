@@ -12,6 +12,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Session, User
+from accounts.sessions import refresh
 from environments import environments
 from tests.cast import Answer, Caller, signed_in
 
@@ -47,6 +48,19 @@ def test_keep_current_leaves_the_old_session_going(alice: User) -> None:
     other = caller.holding(switch(caller, keep_current=True))
     assert works(caller)
     assert works(other)
+    assert caller.refresh().status == 200
+
+
+def test_one_sign_in_cannot_switch_without_end(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refresh, "SWITCHES_PER_HOUR", 3)
+    caller = signed_in(alice)
+    for _ in range(3):
+        assert switch(caller, keep_current=True).status == 200
+    answer = switch(caller, keep_current=True)
+    assert (answer.status, answer.code) == (429, "switched_too_often")
+    assert switch(signed_in(alice)).status == 200
     assert caller.refresh().status == 200
 
 
