@@ -27,7 +27,7 @@ def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime)
     stored form (signup.canonical). Raises InvalidRequest (400) for the present address,
     MailedTooOften (429).
     """
-    proofs.check_rate_limit(user_id, email, now=now)
+    proofs.check_rate_limit(user_id, email, is_own=False, now=now)
     token = mailed_secrets.new_token()
     with transaction.atomic():
         user = User.locked(user_id)

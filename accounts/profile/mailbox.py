@@ -83,7 +83,8 @@ def resend(user_id: UUID, *, now: datetime) -> State:
     if waiting.pending is None and not waiting.user.email:
         raise EmailChangeGone
     email = waiting.pending.email if waiting.pending else waiting.user.email
-    proofs.check_rate_limit(user_id, email, now=now)
+    is_own = email == waiting.user.email
+    proofs.check_rate_limit(user_id, email, is_own=is_own, now=now)
     with transaction.atomic():
         user = User.locked(user_id)
         proof = proofs.current(user, now=now)

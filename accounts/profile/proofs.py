@@ -33,12 +33,15 @@ class Change:
     owner: User | None
 
 
-def check_rate_limit(user_id: UUID, email: str, *, now: datetime) -> None:
+def check_rate_limit(user_id: UUID, email: str, *, is_own: bool, now: datetime) -> None:
     """Count one mail against the daily limits of its recipient and of the requesting user.
 
+    is_own: it is the account's own address. Changes to it that others ask for are counted
+    separately: they must not keep its owner from verifying it.
     Raises MailedTooOften (429).
     """
-    for subject in (email.casefold(), f"user {user_id}"):
+    receiver = f"own {email.casefold()}" if is_own else email.casefold()
+    for subject in (receiver, f"user {user_id}"):
         limit = settings.ACCOUNTS.sends_per_receiver
         rate_limits.enforce(
             "mailbox code", subject, limit=limit, window=DAY, error=MailedTooOften, now=now

@@ -16,6 +16,7 @@ from accounts.profile import proofs
 from tests import inbox
 from tests.accounts.profile.support import (
     PATH,
+    begin_change,
     mailed_code,
     signed_up,
     user_of,
@@ -170,6 +171,18 @@ def test_a_mailbox_gets_a_limited_number_of_mails_a_day(settings: Settings) -> N
         clock.shift(timedelta(seconds=61))
         answer = caller.post(f"{PATH}/resend")
     assert (answer.status, answer.code) == (429, "mailed_too_often")
+
+
+def test_changes_by_others_do_not_keep_an_owner_from_verifying_the_address(
+    charlie: User, settings: Settings
+) -> None:
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
+    caller = signed_up()
+    for _ in range(2):
+        assert begin_change(signed_in(charlie), "alice@example.com").status == 202
+    assert begin_change(signed_in(charlie), "alice@example.com").code == "mailed_too_often"
+    with time_machine.travel(timezone.now() + timedelta(seconds=61)):
+        assert caller.post(f"{PATH}/resend").status == 202
 
 
 def test_no_code_is_sent_for_a_verified_address() -> None:
