@@ -74,6 +74,8 @@ def test_events_are_found_by_outcome_and_environment_and_exported(
     visitor.field("Environment").select_option("sandbox")
     visitor.press("Show")
     expect(rows).to_have_count(1)
+    # Not all that may become of a sign-in, as its summary has it.
+    expect(rows).to_contain_text("A sign-in was refused.")
     # No tag is shown where there is a sentence.
     expect(rows).not_to_contain_text("api:")
     visitor.field("Outcome").select_option("")

@@ -8,7 +8,7 @@ import { save } from "../lib/download.js";
 import { onPress, onSubmit } from "../lib/forms.js";
 import { moment } from "../lib/format.js";
 import { announce, broken } from "../lib/status.js";
-import { bindDrawer, openDrawer, whoOf } from "./drawer.js";
+import { bindDrawer, openDrawer, whatOf, whoOf } from "./drawer.js";
 
 const PATH = "/v1/audit";
 const DAY_MS = 24 * 3600 * 1000;
@@ -88,7 +88,7 @@ async function showPage(path) {
 function row(event) {
   const made = element("tr");
   const what = element("td");
-  const button = element("button", event.summary || event.tag);
+  const button = element("button", whatOf(event));
   button.setAttribute("type", "button");
   button.className = "link";
   button.addEventListener("click", () => openDrawer(event));

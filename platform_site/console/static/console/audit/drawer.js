@@ -21,9 +21,19 @@ export function whoOf({ actor, tag }) {
   return actor === "command" || tag.startsWith("cli:") ? "an operator of the platform" : "the platform";
 }
 
+/**
+ * Return what happened. The summary of a sign-in names all that may have become of it.
+ * @param {{tag: string, summary: string, outcome: string}} event
+ */
+export function whatOf({ tag, summary, outcome }) {
+  if (tag !== "api:session:create") return summary || tag;
+  if (outcome === "success") return "A user signed in.";
+  return outcome === "refused" ? "A sign-in was refused." : "A sign-in waits for a second factor.";
+}
+
 /** @param {any} event */
 export function openDrawer(event) {
-  byId("event-title").textContent = event.summary || event.tag;
+  byId("event-title").textContent = whatOf(event);
   const facts = [
     ["When", new Date(event.at).toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" })],
     ["Who", whoOf(event)],
