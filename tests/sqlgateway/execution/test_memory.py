@@ -138,7 +138,10 @@ def test_eight_bombs_at_once_are_held_within_the_limit(committed: Caller) -> Non
     with override_settings(SQL=limits), _growth() as growth, ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(run, [BOMBS[0]] * 8))
 
-    assert {answer.status for answer in answers} <= {413, 503}
+    statuses = {answer.status for answer in answers}
+    # 429: a slot was reserved for another process for a moment.
+    assert 413 in statuses
+    assert statuses <= {413, 429, 503}
     assert growth[-1] < settings.SQL.results_bytes
 
 

@@ -1,6 +1,9 @@
 // @ts-check
 /** Display names and formats. */
 
+/** 1,000 credits are a cent, and a credit 1,000,000 µcr. */
+export const UCR_A_CENT = 1e9;
+
 /**
  * @param {number} seconds Unix time
  * @returns {string} a day, as the reader writes it

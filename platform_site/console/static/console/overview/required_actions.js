@@ -2,7 +2,7 @@
 /** What needs doing, each with the page to do it on. */
 
 import { byId, element, show } from "../lib/dom.js";
-import { credits, moment, share } from "../lib/format.js";
+import { UCR_A_CENT, credits, moment, share } from "../lib/format.js";
 
 /** A warning comes before the disk is full. */
 const NEARLY_FULL = 0.8;
@@ -72,7 +72,8 @@ function ofBalance({ balance }) {
   if (!balance) return [];
   const left = balance.granted_ucr + balance.paid_ucr;
   if (balance.service === "stopped") return [{ text: "Out of credits: nodes of other operators do not serve your objects.", action: "See credits", path: "usage", isUrgent: true }];
-  if (balance.debt_ucr < 0) return [{ text: `You owe ${credits(-balance.debt_ucr)} credits.`, action: "See credits", path: "usage", isUrgent: true }];
+  // What is less than a cent is not worth an alarm.
+  if (-balance.debt_ucr >= UCR_A_CENT) return [{ text: `You owe ${credits(-balance.debt_ucr)} credits.`, action: "See credits", path: "usage", isUrgent: true }];
   if (left === 0 || left > LOW_UCR) return [];
   return [{ text: `Only ${credits(left)} credits are left.`, action: "See credits", path: "usage" }];
 }

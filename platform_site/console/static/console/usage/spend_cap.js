@@ -5,12 +5,10 @@ import { call, get } from "../lib/api.js";
 import { byId, fill, show } from "../lib/dom.js";
 import { forgetDraft } from "../lib/drafts.js";
 import { onPress, onSubmit } from "../lib/forms.js";
-import { money } from "../lib/format.js";
+import { UCR_A_CENT, money } from "../lib/format.js";
 import { announce } from "../lib/status.js";
 
 const PATH = "/v1/balance/spend-cap";
-/** 1,000 credits are a cent, and a credit 1,000,000 µcr. */
-const UCR_A_CENT = 1e9;
 
 /**
  * @param {boolean} isAdmin

@@ -4,10 +4,7 @@
 import { post } from "../lib/api.js";
 import { byId, fill, show } from "../lib/dom.js";
 import { onSubmit } from "../lib/forms.js";
-import { credits } from "../lib/format.js";
-
-/** 1,000 credits are a cent, and a credit 1,000,000 µcr. */
-const UCR_A_CENT = 1e9;
+import { UCR_A_CENT, credits } from "../lib/format.js";
 
 /** Without a payment provider a sentence stands in the form's place. */
 export function hasTopUps() {
