@@ -26,7 +26,7 @@ WAIT_S: Final = 5.0
 log = structlog.get_logger(__name__)
 _slots = threading.BoundedSemaphore(settings.ACCOUNTS.argon2_concurrency)
 # Of the requests that compute or wait, one client has about half at most: otherwise it could keep
-# everybody from signing in, for example by changing its own password all the time.
+# all others from signing in, for example by changing its own password all the time.
 _places = FairLimiter(settings.ACCOUNTS.argon2_concurrency + settings.ACCOUNTS.argon2_queue)
 _common = CommonPasswordValidator()
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 from django.core.mail.backends import smtp
 
 # A relay that scans a mail before it accepts it takes longer than for all other replies (RFC 5321
-# §4.5.3.2.6 has ten minutes). Whoever hangs up before has the mail sent again, and delivered twice.
-# Within the lease of a delivery (maintenance.LEASE).
+# §4.5.3.2.6 has ten minutes). A client that hangs up before sends the mail again, and it arrives
+# twice. Within the lease of a delivery (maintenance.LEASE).
 ACCEPT_TIMEOUT_S: Final = 60
 
 

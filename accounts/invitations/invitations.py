@@ -54,7 +54,7 @@ class Inviter:
     """Who invites.
 
     user_id: None for an operator. name: shown in the mail; '' for none, as for an address that is
-    not verified: whoever signed up with it would invite in its owner's name.
+    not verified: someone else who signed up with it would invite in its owner's name.
     """
 
     user_id: UUID | None = None

@@ -186,7 +186,7 @@ def test_the_daily_cap_of_an_organization(alice: User, charlie: User, settings: 
     assert invite(charlie, "user9@example.com").status == 202
 
 
-def test_an_unverified_address_invites_in_nobodys_name(alice: User) -> None:
+def test_an_invitation_names_no_unverified_inviter(alice: User) -> None:
     token = invited(alice)
     assert inbox.messages("mail", "invitation")[-1]["context"]["by"] == ""
     assert preview(token).body["invited_by"] is None

@@ -234,7 +234,7 @@ def test_an_array_whose_quotes_do_not_close_is_read_in_one_pass(alice: Caller) -
     )
 
     assert answer.code == "result_not_text"
-    # It took minutes, in which the process answered nobody.
+    # It took minutes, in which the process answered no request.
     assert time.monotonic() - started < 5
 
 
