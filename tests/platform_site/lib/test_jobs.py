@@ -12,7 +12,7 @@ from recovery.tasks import resolve
 from tests.accounts.delivery.test_workers import clean_queue, work
 
 __all__ = ["clean_queue"]
-# Of their own: a worker queues all periodic tasks, too.
+# Of their own: a worker queues all periodic tasks, and other tests leave jobs.
 QUEUE = "of_this_test"
 pytestmark = pytest.mark.usefixtures("clean_queue")
 
@@ -36,7 +36,8 @@ def begin_and_die(*, heartbeat: str) -> None:
             )
             (worker_id,) = cursor.fetchone()
         cursor.execute(
-            "UPDATE procrastinate_jobs SET status = 'doing', worker_id = %s", [worker_id]
+            "UPDATE procrastinate_jobs SET status = 'doing', worker_id = %s WHERE queue_name = %s",
+            [worker_id, QUEUE],
         )
 
 
@@ -50,7 +51,7 @@ def statuses() -> list[str]:
 
 def queue(task: object = resolve) -> None:
     names = {"recovery_id": str(uuid4())} if task is resolve else {"export_id": str(uuid4())}
-    task.configure(lock="long_job:0", queue=QUEUE).defer(**names)  # type: ignore[attr-defined]  # a task
+    task.configure(lock=QUEUE, queue=QUEUE).defer(**names)  # type: ignore[attr-defined]  # a task
 
 
 @pytest.mark.parametrize("heartbeat", ["", "6 minutes"])

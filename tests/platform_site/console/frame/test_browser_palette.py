@@ -65,7 +65,7 @@ def test_members_of_a_large_organization_are_searched_for(visitor: Visitor) -> N
     for number in (0, 200):
         visitor.page.get_by_role("combobox", name="Search pages").fill(f"member{number:03}@")
         expect(options).to_have_text([f"member{number:03}@example.comMember"])
-    assert sum("/v1/members" in url for url in asked) == 3
+    assert sum("/v1/members" in url for url in asked) <= 3
 
 
 @pytest.mark.usefixtures("over_a_brain")

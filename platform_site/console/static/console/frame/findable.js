@@ -10,7 +10,8 @@ import { optional } from "../lib/optional.js";
 const LISTED = 200;
 const FOUND = "12";
 const SHORTEST_SEARCH = 2;
-let hasMoreMembers = false;
+/** The first page of members, once it was asked for. @type {Promise<any>} */
+let listed = Promise.resolve(null);
 
 /**
  * Return what there is to find, of each kind as soon as it is known; kinds that the role may not see,
@@ -23,8 +24,8 @@ export function findable({ environment, seesMembers }) {
 }
 
 async function members() {
-  const page = await optional(get(`/v1/members?page_size=${LISTED}`));
-  hasMoreMembers = Boolean(page?.next);
+  listed = optional(get(`/v1/members?page_size=${LISTED}`));
+  const page = await listed;
   return (page?.results ?? []).map(memberCommand);
 }
 
@@ -34,7 +35,7 @@ async function members() {
  * @returns {Promise<Command[]>}
  */
 export async function findMembers(text) {
-  if (!hasMoreMembers || text.length < SHORTEST_SEARCH) return [];
+  if (text.length < SHORTEST_SEARCH || !(await listed)?.next) return [];
   const page = await optional(get(`/v1/members?${new URLSearchParams({ email: text, page_size: FOUND })}`));
   return (page?.results ?? []).map(memberCommand);
 }
