@@ -21,8 +21,8 @@ from sqlgateway.connection.wire import Wire, WireBroken, WireFull
 
 # Rows that libpq returns in one call. It buffers all of them, so there must be few wide rows. Each
 # call releases the interpreter lock twice, so there should be many narrow rows. But later rows may
-# be wider than the first ones: the rows of a call may take row_bytes together, 128 KiB on average.
-NARROW_CHUNK_ROWS: Final = 128
+# be wider than the first ones: the rows of a call may take row_bytes together, 64 KiB on average.
+NARROW_CHUNK_ROWS: Final = 256
 NARROW_BYTES: Final = 512
 WIDE_CHUNK_ROWS: Final = 64
 WIDE_CHUNK_BYTES: Final = 2**20
