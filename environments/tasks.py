@@ -1,11 +1,10 @@
 """Background tasks of environments."""
 
-from django.db import transaction
 from django.utils import timezone
 from procrastinate.contrib.django import app
-from procrastinate.exceptions import AlreadyEnqueued
 
 from environments import environments
+from platform_site.lib.jobs import defer_once
 
 
 @app.periodic(cron="17 * * * *")
@@ -17,14 +16,9 @@ def drop_expired_environments(timestamp: int) -> None:
         # every hour.
         name = f"environment:{environment_pk}"
         job = drop_environment.configure(lock=name, queueing_lock=name)
-        try:
-            with transaction.atomic():
-                job.defer(environment_pk=environment_pk)
-        except AlreadyEnqueued:
-            continue
+        defer_once(job, environment_pk=environment_pk)
 
 
-# Not retried by the queue: a retry fails, and keeps the lock, while the next hour's job waits.
 @app.task
 def drop_environment(environment_pk: int) -> None:
     """Drop one deleted environment permanently; after a failure the next hour's job tries again."""

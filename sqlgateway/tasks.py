@@ -2,15 +2,12 @@
 
 from contextlib import suppress
 
-from django.db import transaction
 from django.utils import timezone
 from procrastinate.contrib.django import app
-from procrastinate.exceptions import AlreadyEnqueued
-from procrastinate.jobs import JobDeferrer
 
 from accounts.audit import audit
 from platform_site.lib.commands import CommandRefused
-from platform_site.lib.jobs import long_job_lock
+from platform_site.lib.jobs import defer_once, long_job_lock
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.interactive import retention as transaction_retention
@@ -67,12 +64,7 @@ def queue_clone(database_pk: int, organization_id: int) -> None:
         # Other organizations' jobs go before an organization's second clone or attempt.
         priority=-clones.place_of(database_pk, organization_id),
     )
-    try:
-        # A separate transaction: the refusal of a second job must not break the caller's.
-        with transaction.atomic():
-            job.defer(database_pk=database_pk)
-    except AlreadyEnqueued:
-        return
+    defer_once(job, database_pk=database_pk)
 
 
 @app.task
@@ -95,7 +87,7 @@ def queue_move(database: Database, cluster: Cluster) -> bool:
         lock=long_job_lock(database.organization_id or 0),
         queueing_lock=f"sqlgateway_move:{database.pk}",
     )
-    return _queued(job, database_pk=database.pk, cluster_pk=cluster.pk)
+    return defer_once(job, database_pk=database.pk, cluster_pk=cluster.pk)
 
 
 @app.task
@@ -115,7 +107,7 @@ def rotate_passwords(database_pk: int) -> None:
 def queue_rotation(database_pk: int) -> bool:
     """Queue ``rotate_passwords``; False if a rotation of the database is queued already."""
     job = rotate_passwords.configure(queueing_lock=f"sqlgateway_rotate:{database_pk}")
-    return _queued(job, database_pk=database_pk)
+    return defer_once(job, database_pk=database_pk)
 
 
 def _audit_refusal(tag: SqlTag, database: Database, reason: Exception, **facts: str) -> None:
@@ -128,17 +120,6 @@ def _audit_refusal(tag: SqlTag, database: Database, reason: Exception, **facts: 
         outcome="refused",
         data={"database": database.pk, **facts, "reason": str(reason)[:300]},
     )
-
-
-def _queued(job: JobDeferrer, **arguments: int) -> bool:
-    """Queue a job; False if one with the same queueing lock is queued already."""
-    try:
-        # A separate transaction: the refusal of a second job must not break the caller's.
-        with transaction.atomic():
-            job.defer(**arguments)
-    except AlreadyEnqueued:
-        return False
-    return True
 
 
 @app.periodic(cron="* * * * *")

@@ -4,11 +4,10 @@ from uuid import UUID
 
 from django.utils import timezone
 from procrastinate.contrib.django import app
-from procrastinate.exceptions import AlreadyEnqueued
 
 from accounts.models import OrganizationExport
 from accounts.organization import deletion, exports
-from platform_site.lib.jobs import long_job_lock
+from platform_site.lib.jobs import defer_once, long_job_lock
 
 
 @app.periodic(cron="23 * * * *")
@@ -17,21 +16,13 @@ def delete_due(timestamp: int) -> None:
     """Queue one job for each organization whose delay is over."""
     for organization_id in deletion.due(now=timezone.now()):
         name = f"delete_organization:{organization_id}"
-        try:
-            delete_organization.configure(lock=name, queueing_lock=name).defer(
-                organization_id=organization_id
-            )
-        except AlreadyEnqueued:
-            continue
+        job = delete_organization.configure(lock=name, queueing_lock=name)
+        defer_once(job, organization_id=organization_id)
 
 
 @app.task
 def delete_organization(organization_id: int) -> None:
-    """Delete one organization permanently; the next hour's job tries again after a failure.
-
-    No retry strategy: the queueing lock may be another waiting job's by then, so that the retry
-    fails and the job keeps its lock.
-    """
+    """Delete one organization permanently; the next hour's job tries again after a failure."""
     deletion.carry_out(organization_id, now=timezone.now())
 
 

@@ -54,21 +54,7 @@ def switch(
     environment.
     """
     pointer = tokens.read(token, "rt+jwt", now=now)
-    # unscoped: the signed token names the tenant
-    owner = Session.unscoped.filter(pk=pointer.session_id, user_id=pointer.user_id)
-    found = owner.values_list("organization_id", "login_id").first()
-    if found is None:
-        raise SessionRevoked
-    organization_id, login_id = found
-    # Each switch adds rows that are kept for weeks, and costs its caller nothing.
-    rate_limits.enforce(
-        *("switch", str(login_id)),
-        limit=SWITCHES_PER_HOUR,
-        window=HOUR,
-        error=SwitchedTooOften,
-        now=now,
-    )
-    target = environments.find(organization_id, environment)
+    target = environments.find(_count_switch(pointer, now), environment)
     try:
         with transaction.atomic():
             session = refresh_rotation.rotate_to(
@@ -86,6 +72,28 @@ def switch(
     except ReuseDetected as exc:
         raise _end_replayed_sign_in(request, exc.session, now) from exc
     return SessionTokens(session, target)
+
+
+def _count_switch(pointer: tokens.Pointer, now: datetime) -> int:
+    """Count a switch against its sign-in's limit; return the organization's id.
+
+    Each switch adds rows that are kept for weeks, and costs its caller nothing.
+    Raises SessionRevoked (401), SwitchedTooOften (429).
+    """
+    # unscoped: the signed token names the tenant
+    owner = Session.unscoped.filter(pk=pointer.session_id, user_id=pointer.user_id)
+    found = owner.values_list("organization_id", "login_id").first()
+    if found is None:
+        raise SessionRevoked
+    organization_id, login_id = found
+    rate_limits.enforce(
+        *("switch", str(login_id)),
+        limit=SWITCHES_PER_HOUR,
+        window=HOUR,
+        error=SwitchedTooOften,
+        now=now,
+    )
+    return int(organization_id)
 
 
 def _end_replayed_sign_in(

@@ -1,12 +1,13 @@
 """Queueing of jobs inside Django's transaction, in every process; jobs of killed workers."""
 
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from django.db import connection, transaction
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.django_connector import DjangoConnector
+from procrastinate.exceptions import AlreadyEnqueued
 from procrastinate.jobs import JobDeferrer
 from procrastinate.manager import JobManager
 from procrastinate.tasks import configure_task
@@ -55,6 +56,21 @@ def job(
         queueing_lock=queueing_lock,
         priority=priority,
     )
+
+
+def defer_once(deferrer: JobDeferrer, **arguments: Any) -> bool:
+    """Queue a job; False if one with the same queueing lock is waiting already.
+
+    Such a task has no retry strategy: the lock may be another waiting job's when it fails, so that
+    the retry fails as well and the job keeps its other lock.
+    """
+    try:
+        # A separate transaction: the refusal of a second job must not break the caller's.
+        with transaction.atomic():
+            deferrer.defer(**arguments)
+    except AlreadyEnqueued:
+        return False
+    return True
 
 
 def long_job_lock(organization_id: int) -> str:

@@ -75,13 +75,7 @@ def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Q
     """
     with transaction.atomic():
         row = _locked(quarantine_id)
-        if row.forfeited_at or row.decision == Quarantine.Decision.GRANTED:
-            raise ForfeitRefused("This was decided already.")
-        if payouts.waits_for_answer(row.organization_id):
-            raise ForfeitRefused(
-                "Mark the operator's payout by hand as paid or as failed first; reconcile one that "
-                "is held since a restore."
-            )
+        _check_undecided(row)
         # A requested payout that is not sent counts as not paid out; otherwise it would escape.
         payouts.reverse_unsent(row.organization_id, payouts.QUARANTINED, actor=actor, now=now)
         amount_ucr = holds.forfeit(
@@ -109,6 +103,17 @@ def forfeit(quarantine_id: UUID, *, reason: str, actor: str, now: datetime) -> Q
             reason=reason,
         )
         return row
+
+
+def _check_undecided(row: Quarantine) -> None:
+    """Raise ForfeitRefused if a quarantine was decided, or a payout may yet have been paid."""
+    if row.forfeited_at or row.decision == Quarantine.Decision.GRANTED:
+        raise ForfeitRefused("This was decided already.")
+    if payouts.waits_for_answer(row.organization_id):
+        raise ForfeitRefused(
+            "Mark the operator's payout by hand as paid or as failed first; reconcile one that "
+            "is held since a restore."
+        )
 
 
 def forfeitable_ucr(row: Quarantine) -> int:

@@ -15,9 +15,9 @@ Presign = Callable[..., str]
 
 
 @pytest.fixture(params=[None, "s3v4"], ids=["boto3's default", "version 4"])
-def presign(request: pytest.FixtureRequest, cluster: Cluster, keys: Keys, bucket: str) -> Presign:
-    """Return a function that presigns a PutObject, with each signature version of boto3."""
-    client = boto3.client(
+def client(request: pytest.FixtureRequest, cluster: Cluster, keys: Keys) -> Any:
+    """Return a client, with each signature version of boto3."""
+    return boto3.client(
         "s3",
         endpoint_url=cluster.url,
         aws_access_key_id=keys.access_key,
@@ -25,6 +25,11 @@ def presign(request: pytest.FixtureRequest, cluster: Cluster, keys: Keys, bucket
         region_name="us-east-1",
         config=Config(signature_version=request.param),
     )
+
+
+@pytest.fixture
+def presign(client: Any, bucket: str) -> Presign:
+    """Return a function that presigns a PutObject."""
 
     def url(**params: Any) -> str:
         made: str = client.generate_presigned_url("put_object", {"Bucket": bucket, **params})
@@ -114,19 +119,10 @@ def test_an_anonymous_request_has_no_headers_in_its_query(
     assert answer.status == 403
 
 
-@pytest.mark.parametrize("version", [None, "s3v4"], ids=["boto3's default", "version 4"])
 def test_a_file_name_beyond_ascii_can_be_signed(
-    cluster: Cluster, keys: Keys, s3: Any, bucket: str, version: str | None
+    client: Any, cluster: Cluster, s3: Any, bucket: str
 ) -> None:
     s3.put_object(Bucket=bucket, Key="k", Body=b"x")
-    client = boto3.client(
-        "s3",
-        endpoint_url=cluster.url,
-        aws_access_key_id=keys.access_key,
-        aws_secret_access_key=keys.secret_key,
-        region_name="us-east-1",
-        config=Config(signature_version=version),
-    )
     wanted = 'attachment; filename="Übersicht.txt"'
     params = {"Bucket": bucket, "Key": "k", "ResponseContentDisposition": wanted}
     parts = urlsplit(client.generate_presigned_url("get_object", params))
