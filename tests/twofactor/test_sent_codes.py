@@ -1,10 +1,8 @@
 """Codes by text message and by e-mail: bound to their challenge, never a flood."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
-from typing import Any
 
 import pytest
 import time_machine
@@ -18,41 +16,19 @@ from environments.models import Organization
 from platform_site.lib.crypto import decrypt
 from tests import inbox
 from tests.accounts.delivery.support import run
-from tests.cast import Answer, Caller, signed_in
+from tests.cast import signed_in
 from tests.ports import free_port
 from tests.twofactor.holder import Holder, ask, log_in, pending, reply
+from tests.twofactor.sent_codes import enrolled, sent_code, set_up, verify
 from twofactor.models import Challenge, Enrolment, Factor
 
 pytestmark = pytest.mark.django_db
-NUMBER = "+49 151 23456789"
 METHODS = ["sms", "email"]
 
 
 @pytest.fixture(autouse=True)
 def _with_sms(settings: Settings) -> None:
     settings.SMS_BACKEND = "file"
-
-
-def set_up(caller: Caller, method: str) -> Answer:
-    body: dict[str, Any] = {"phone_number": NUMBER} if method == "sms" else {}
-    return caller.post(f"/v1/auth/2fa/{method}/setup", body)
-
-
-def sent_code(method: str) -> str:
-    return inbox.sms_code() if method == "sms" else inbox.email_code()
-
-
-def verify(caller: Caller, method: str, begun: Answer, code: str) -> Answer:
-    body = {"verification_id": begun.body["verification_id"], "code": code}
-    return caller.post(f"/v1/auth/2fa/{method}/verify", body)
-
-
-def enrolled(user: User, method: str) -> Caller:
-    caller = signed_in(user)
-    begun = set_up(caller, method)
-    assert begun.status == 200, begun.body
-    assert verify(caller, method, begun, sent_code(method)).status == 200
-    return caller
 
 
 def other_than(code: str) -> str:
@@ -253,111 +229,6 @@ def test_a_provider_that_is_down_delays_the_code_and_not_the_answer(
     assert f'"error": "{delayed.error}"' in shown.getvalue()
     # It is the same challenge, once the message has come.
     assert reply(challenge, sent_code("sms")).status == 200
-
-
-def test_messages_to_one_receiver_are_limited(alice: User, settings: Settings) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
-    caller = signed_in(alice)
-    assert set_up(caller, "sms").status == 200
-    assert set_up(caller, "sms").status == 200
-    answer = set_up(caller, "sms")
-    assert (answer.status, answer.code) == (429, "sending_too_often")
-    assert 0 < int(answer.headers["Retry-After"]) <= 86400
-    assert Delivery.unscoped.count() == 2
-
-
-def test_messages_of_one_organization_are_limited(
-    alice: User, bob: User, settings: Settings
-) -> None:
-    settings.TWOFACTOR = replace(settings.TWOFACTOR, sends_per_organization=1)
-    assert set_up(signed_in(alice), "email").status == 200
-    assert set_up(signed_in(bob), "email").code == "sending_too_often"
-
-
-def test_messages_from_one_network_address_are_limited(
-    alice: User, charlie: User, settings: Settings
-) -> None:
-    """An attacker who earns by messages to their numbers signs up again and again."""
-    settings.TWOFACTOR = replace(settings.TWOFACTOR, sends_per_address=2)
-    assert set_up(signed_in(alice), "sms").status == 200
-    assert set_up(signed_in(charlie), "sms").status == 200
-    assert set_up(signed_in(charlie), "sms").code == "sending_too_often"
-
-
-def test_text_messages_of_the_installation_are_limited(
-    alice: User, charlie: User, settings: Settings
-) -> None:
-    """An attacker has as many accounts, numbers and network addresses as they like."""
-    settings.TWOFACTOR = replace(settings.TWOFACTOR, texts_per_day=1)
-    enrolled(alice, "sms")
-    answer = signed_in(charlie).post("/v1/auth/2fa/sms/setup", {"phone_number": "+33 6 12345678"})
-    assert (answer.status, answer.code) == (429, "sending_too_often")
-    # Mails cost nothing, and sign-ins are counted separately.
-    assert set_up(signed_in(charlie), "email").status == 200
-    assert ask(pending(log_in())).status == 200
-    assert ask(pending(log_in())).code == "sending_too_often"
-    assert Delivery.unscoped.filter(kind="sms").count() == 2
-
-
-def test_a_refused_text_message_does_not_count_for_the_installation(
-    alice: User, charlie: User, settings: Settings
-) -> None:
-    settings.TWOFACTOR = replace(settings.TWOFACTOR, texts_per_day=2)
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=1)
-    assert [set_up(signed_in(charlie), "sms").status for _ in range(4)] == [200, 429, 429, 429]
-    answer = signed_in(alice).post("/v1/auth/2fa/sms/setup", {"phone_number": "+33 6 12345678"})
-    assert answer.status == 200
-
-
-def test_one_account_cannot_have_codes_sent_to_any_number_of_numbers(
-    alice: User, settings: Settings
-) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
-    caller = signed_in(alice)
-    numbers = [f"+49 151 2345678{last}" for last in range(3)]
-    sent = [caller.post("/v1/auth/2fa/sms/setup", {"phone_number": each}) for each in numbers]
-    assert [answer.status for answer in sent] == [200, 200, 429]
-
-
-def test_only_numbers_of_allowed_countries_get_codes(
-    alice: User, charlie: User, settings: Settings
-) -> None:
-    enrolled(alice, "sms")
-    settings.TWOFACTOR = replace(settings.TWOFACTOR, sms_countries=frozenset({"FR", "US"}))
-    stranger = signed_in(charlie)
-    answer = set_up(stranger, "sms")
-    assert (answer.status, answer.body["errors"][0]["code"]) == (400, "country_not_texted")
-    # Jamaica has the country code of the United States.
-    jamaica = stranger.post("/v1/auth/2fa/sms/setup", {"phone_number": "+1 876 555 1234"})
-    assert jamaica.status == 400
-    for number in ("+33 6 12345678", "+1 202 555 0123"):
-        assert stranger.post("/v1/auth/2fa/sms/setup", {"phone_number": number}).status == 200
-    # A factor that was set up before the operator left the country out.
-    before = Delivery.unscoped.filter(kind="sms").count()
-    assert ask(pending(log_in())).code == "channel_unavailable"
-    assert Delivery.unscoped.filter(kind="sms").count() == before
-
-
-def test_an_attacker_cannot_use_up_the_sign_in_codes_of_a_number(
-    alice: User, charlie: User, settings: Settings
-) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
-    enrolled(alice, "sms")
-    stranger = signed_in(charlie)
-    statuses = [set_up(stranger, "sms").status for _ in range(4)]
-    assert statuses == [200, 429, 429, 429]
-    assert reply(ask(pending(log_in())), sent_code("sms")).status == 200
-
-
-def test_a_refused_sending_uses_nothing_of_the_receivers_cap_up(
-    alice: User, charlie: User, settings: Settings
-) -> None:
-    settings.TWOFACTOR = replace(settings.TWOFACTOR, sends_per_organization=1)
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
-    stranger = signed_in(charlie)
-    statuses = [set_up(stranger, "sms").status for _ in range(4)]
-    assert statuses == [200, 429, 429, 429]
-    assert set_up(signed_in(alice), "sms").status == 200
 
 
 def test_codes_by_mail_follow_the_account_to_its_new_address(alice: User) -> None:

@@ -21,7 +21,7 @@ from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import clusters, provisioning, tenant_databases
 from sqlgateway.provisioning.database_copy import CopyFailed, clones
 from tests.sqlgateway import support
-from tests.sqlgateway.provisioning.database_copy.test_moves import check_copy, furnish
+from tests.sqlgateway.provisioning.database_copy.rich_database import check_copy, furnish
 from tests.sqlgateway.support import Caller
 from tests.waiting import wait_until
 
