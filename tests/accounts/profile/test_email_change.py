@@ -25,6 +25,7 @@ from tests.accounts.profile.support import (
 )
 from tests.cast import PASSWORD, Caller, member, signed_in
 from tests.parallel import at_once
+from tests.queries import statements
 from tests.twofactor.holder import with_totp
 
 pytestmark = pytest.mark.django_db
@@ -119,7 +120,7 @@ def test_a_change_of_address_reveals_no_account(alice: User, charlie: User) -> N
     for email in (NEW, "charlie@example.org"):
         with CaptureQueriesContext(connection) as queries:
             answer = begin_change(caller, email)
-        costs.append([query["sql"].split()[0] for query in queries.captured_queries])
+        costs.append(statements(queries))
         free.append({**answer.body, "pending_email": "", "code_expires_at": 0})
         MailboxProof.unscoped.all().delete()
         assert answer.status == 202
