@@ -6,11 +6,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts import account_lifecycle, rate_limits
-from accounts.api_keys import api_keys
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.delivery import maintenance, notices
-from accounts.invitations import invitations
+from accounts.members import created
 from accounts.members.members import event_data
 from accounts.models import Delivery, User
 from accounts.sessions import sessions
@@ -60,8 +59,7 @@ def set_active(user: User, *, is_active: bool, by: str, now: datetime) -> bool:
     row.save(update_fields=["is_active"])
     if not is_active:
         sessions.end_all_of_user(row.pk, reason="disabled", now=now)
-        invitations.revoke_created_by(row, now=now)
-        api_keys.revoke_created_by(row, reason="maker_disabled", now=now)
+        created.end_credentials(row, reason="maker_disabled", now=now)
         account_lifecycle.run_hooks("trust_ended", row.pk)
     notices.notify(row, "account_enabled" if is_active else "account_disabled", by=by)
     events.emit(row.organization_id, "member.changed", event_data(row))

@@ -86,9 +86,11 @@ def close_environment(environment_pk: int) -> None:
 
 
 @app.task(retry=RetryStrategy(max_attempts=12, exponential_wait=3))
-def revoke_keys_of_maker(organization_id: int, user_id: str, until: str) -> None:
-    """Revoke the access keys that a user made until a moment.
+def revoke_keys_created_by(organization_id: int, user_id: str, until: str) -> None:
+    """Revoke the access keys that a former admin created.
 
     Raises CacheUnavailable, so that the job runs again.
     """
-    access_keys.revoke_those_of(organization_id, UUID(user_id), until=datetime.fromisoformat(until))
+    access_keys.revoke_created_by(
+        organization_id, UUID(user_id), until=datetime.fromisoformat(until)
+    )

@@ -166,17 +166,23 @@ LIFECYCLE_HOOKS: Final = {
         "accounts.oauth.identities.on_account_reclaimed",
         "accounts.oauth.domains.verification.on_account_reclaimed",
         "recovery.steps.access_end.on_account_reclaimed",
-        *(["edgecache.api.lifecycle.removal.on_account_reclaimed"] if HAS_CACHE else []),
+        *(["edgecache.api.lifecycle.creators.on_admin_ended"] if HAS_CACHE else []),
         *(["edgecache.billing.payouts.methods.on_account_reclaimed"] if HAS_CACHE else []),
     ],
     "factors_reset": ["twofactor.account_hooks.on_factors_reset"],
-    "user_removed": ["twofactor.account_hooks.on_user_removed"],
+    "admin_ended": [*(["edgecache.api.lifecycle.creators.on_admin_ended"] if HAS_CACHE else [])],
+    "user_removed": [
+        "twofactor.account_hooks.on_user_removed",
+        *(["edgecache.api.lifecycle.creators.on_admin_ended"] if HAS_CACHE else []),
+    ],
     # Called with the organization's id, before its members are deleted; safe to repeat.
     "organization_erased": [
         *(["edgecache.api.lifecycle.removal.on_organization_erased"] if HAS_CACHE else []),
         *(["edgecache.billing.organization_removal.on_organization_erased"] if HAS_CACHE else []),
     ],
 }
+# Called with a member, outside a transaction; return what it created (accounts.members.created).
+CREATED_BY: Final = [*(["edgecache.api.lifecycle.creators.created_by"] if HAS_CACHE else [])]
 # Called with an organization's id and the archive to write to, without secrets.
 ORGANIZATION_CONTENTS: Final = [
     "accounts.organization.contents.write",

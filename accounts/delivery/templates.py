@@ -35,6 +35,7 @@ Notice = Literal[
     "recovery_started",
     "recovery_completed",
     "recovery_questions_changed",
+    "access_key_created",
     "api_key_created",
     "new_device",
     "webhook_disabled",
@@ -102,10 +103,10 @@ FOLDERS: Final[Mapping[str, Mapping[str, Template]]] = {
             "Confirm your e-mail address", frozenset({"code", "hours"}), frozenset({"link"})
         ),
         "signup_link": Template("Finish signing up", frozenset({"link", "hours"})),
-        "roles_changed": _notice("Your roles were changed", "roles", optional=("by",)),
-        "account_disabled": _notice("Your account was disabled", optional=("by",)),
+        "roles_changed": _notice("Your roles were changed", "roles", optional=("by", "created")),
+        "account_disabled": _notice("Your account was disabled", optional=("by", "created")),
         "account_enabled": _notice("Your account was enabled", optional=("by",)),
-        "account_removed": _notice("Your account was removed", optional=("by",)),
+        "account_removed": _notice("Your account was removed", optional=("by", "created")),
     },
     "sign_in": {
         # purpose continues "Your code", for example "to sign in".
@@ -142,6 +143,9 @@ FOLDERS: Final[Mapping[str, Mapping[str, Template]]] = {
             "You are invited to {organization}, but already have an account",
             frozenset({"organization"}),
             frozenset({"link", "by"}),
+        ),
+        "access_key_created": _notice(
+            "An S3 access key was created", "name", "environment", "access"
         ),
         "api_key_created": _notice("An API key was created", "name", "environment", "role"),
         "webhook_disabled": _notice("A webhook was switched off", "host", "reason"),

@@ -10,10 +10,9 @@ from typing import Any
 from uuid import UUID
 
 from accounts import account_lifecycle
-from accounts.api_keys import api_keys
 from accounts.delivery import notices
 from accounts.errors import LastAdmin, MemberNotFound
-from accounts.invitations import invitations
+from accounts.members import created
 from accounts.models import User
 from accounts.organization.admins import able_admins
 from accounts.sessions import sessions
@@ -42,14 +41,14 @@ def find(organization_id: int, user_id: str) -> User:
 
 
 def change(
-    organization_id: int, user_id: str, changes: Changes, *, by: str, now: datetime
+    organization_id: int, user_id: str, changes: Changes, *, by: str, now: datetime, said: str = ""
 ) -> tuple[User, dict[str, Any]]:
     """Change a member; return it and the changes, as ``{field: new value}``.
 
     Takes effect on the member's next request. Call inside a transaction.
-    by: the name of the person who makes the change, for the mail to the member. Raises
-    MemberNotFound (404), LastAdmin (409), and InvalidRequest (400) if the member would have no
-    role.
+    by: the name of the person who makes the change, said: ``created.summary``, both for the mail to
+    the member. Raises MemberNotFound (404), LastAdmin (409), and InvalidRequest (400) if the member
+    would have no role.
     """
     _lock_organization(organization_id)
     member = _lock(organization_id, user_id)
@@ -62,22 +61,21 @@ def change(
     member.save(update_fields=["roles", "labels", "is_active"])
     if not member.is_active or "admin" not in acting_roles(member):
         reason = "maker_demoted" if member.is_active else "maker_disabled"
-        # A former admin must not return with an invitation that they have sent themselves.
-        invitations.revoke_created_by(member, now=now)
-        api_keys.revoke_created_by(member, reason=reason, now=now)
+        created.end_credentials(member, reason=reason, now=now)
     if changed.get("disabled"):
         sessions.end_all_of_user(member.pk, reason="disabled", now=now)
         account_lifecycle.run_hooks("trust_ended", member.pk)
-    _notify(member, changed, by)
+    _notify(member, changed, by, said)
     if {"roles", "disabled"} & changed.keys():
         events.emit(organization_id, "member.changed", event_data(member))
     return member, changed
 
 
-def remove(organization_id: int, user_id: str, *, by: str, now: datetime) -> User:
+def remove(organization_id: int, user_id: str, *, by: str, now: datetime, said: str = "") -> User:
     """Delete a member with its sessions, devices and factors; its address can be used again.
 
-    Call inside a transaction. Raises MemberNotFound (404), LastAdmin (409).
+    by, said: as in ``change``. Call inside a transaction. Raises MemberNotFound (404), LastAdmin
+    (409).
     """
     _lock_organization(organization_id)
     # Higher layers delete their rows first, in their own lock order.
@@ -85,8 +83,8 @@ def remove(organization_id: int, user_id: str, *, by: str, now: datetime) -> Use
     member = _lock(organization_id, user_id)
     if _is_acting_admin(member):
         _require_an_admin(member)
-    invitations.revoke_created_by(member, now=now)
-    notices.notify(member, "account_removed", by=by)
+    created.end_credentials(member, reason="maker_disabled", now=now)
+    notices.notify(member, "account_removed", by=by, created=said)
     gone = User(pk=member.pk, email=member.email, organization_id=member.organization_id)
     member.delete()
     data = {"user_id": str(gone.pk), "email": gone.email}
@@ -160,10 +158,13 @@ def _apply(member: User, changes: Changes) -> dict[str, Any]:
     return changed
 
 
-def _notify(member: User, changed: dict[str, Any], by: str) -> None:
+def _notify(member: User, changed: dict[str, Any], by: str, said: str) -> None:
     """Mail the member the changes that affect its access, which labels do not."""
     if "roles" in changed:
-        notices.notify(member, "roles_changed", roles=", ".join(acting_roles(member)), by=by)
+        roles = ", ".join(acting_roles(member))
+        notices.notify(member, "roles_changed", roles=roles, by=by, created=said)
     if "disabled" in changed:
-        name = "account_disabled" if changed["disabled"] else "account_enabled"
-        notices.notify(member, name, by=by)  # type: ignore[arg-type]  # both are notices
+        if changed["disabled"]:
+            notices.notify(member, "account_disabled", by=by, created=said)
+        else:
+            notices.notify(member, "account_enabled", by=by)

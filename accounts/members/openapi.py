@@ -6,6 +6,26 @@ from accounts.errors import LastAdmin, MemberNotFound
 from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
 
+CREATED: Final = {
+    "ends": [
+        {
+            "kind": "access_key",
+            "id": "ZKW47FP36BASBTVPHMAU",
+            "name": "nightly backup",
+            "environment": "live",
+        }
+    ],
+    "stays": [
+        {
+            "kind": "webhook",
+            "id": "01a2048d-5eee-7420-b4f2-736690f1aef8",
+            "name": "crm.example.com",
+            "environment": None,
+        }
+    ],
+    "is_complete": True,
+}
+
 OPERATIONS: Final[Operations] = {
     "GET /v1/members": Operation(
         tag="Members",
@@ -61,7 +81,14 @@ OPERATIONS: Final[Operations] = {
             "disabled": False,
             "created_at": "2026-11-22T18:38:18.528246Z",
             "last_login_at": "2026-11-22T18:38:18.529946Z",
+            "created": CREATED,
         },
+    ),
+    "GET /v1/members/{user_id}/created": Operation(
+        tag="Members",
+        path={"user_id": shapes.UUID},
+        problems=(MemberNotFound,),
+        response=CREATED,
     ),
     "DELETE /v1/members/{user_id}": Operation(
         tag="Members",
@@ -70,5 +97,6 @@ OPERATIONS: Final[Operations] = {
             MemberNotFound,
             LastAdmin,
         ),
+        response={"created": CREATED},
     ),
 }

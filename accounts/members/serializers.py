@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from accounts.members.created import KINDS
 from accounts.members.labels import MAX_LABEL_CHARS, MAX_LABELS
 from accounts.models import User
 from platform_site.lib.api import StrictSerializer
@@ -66,6 +67,47 @@ class MemberSerializer(serializers.Serializer[User]):
     def get_disabled(self, member: User) -> bool:
         """True if the member cannot sign in."""
         return not member.is_active
+
+
+class ItemSerializer(serializers.Serializer[Any]):
+    """Something that a member created."""
+
+    kind = serializers.ChoiceField(list(KINDS))
+    id = serializers.CharField()
+    name = serializers.CharField(allow_blank=True)
+    environment = serializers.CharField(
+        allow_null=True, help_text="Its environment's id; null for the whole organization's."
+    )
+
+
+class CreatedSerializer(serializers.Serializer[Any]):
+    """What a member created as an admin.
+
+    ends: what ends when the member is no admin any more; stays: what the organization keeps.
+    is_complete: false while the cache does not answer; access keys then end when it does.
+    """
+
+    ends = ItemSerializer(many=True)
+    stays = ItemSerializer(many=True)
+    is_complete = serializers.BooleanField()
+
+
+class RemovedMemberSerializer(serializers.Serializer[Any]):
+    """What a removed member had created."""
+
+    created = CreatedSerializer()
+
+
+class ChangedMemberSerializer(MemberSerializer):
+    """A changed member. created: null where it was no admin, or still is one."""
+
+    created = CreatedSerializer(allow_null=True)
+
+    def to_representation(self, instance: Any) -> dict[str, Any]:
+        """Render ``{"member", "created"}`` as the member with one more field."""
+        found = instance["created"]
+        shown = None if found is None else CreatedSerializer(found).data
+        return {**MemberSerializer(instance["member"]).data, "created": shown}
 
 
 class MemberUpdateSerializer(StrictSerializer):

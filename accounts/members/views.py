@@ -6,18 +6,23 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.errors import MemberNotFound
-from accounts.members import members
+from accounts.members import created, members
+from accounts.members.created import NOTHING, Created
 from accounts.members.members import Changes
 from accounts.members.serializers import (
+    ChangedMemberSerializer,
+    CreatedSerializer,
     MemberFilterSerializer,
     MemberSerializer,
     MemberUpdateSerializer,
+    RemovedMemberSerializer,
 )
 from accounts.models import User
 from platform_site.lib.permissions import needs
@@ -37,10 +42,16 @@ class MemberViewSet(ListAction, RetrieveAction):
         "list": needs("members", "read"),
         "retrieve": needs("members", "read"),
         "partial_update": needs("members", "update").fresh(),
+        "created": needs("members", "update"),
         "destroy": needs("members", "delete").fresh(),
     }
     serializer_class = MemberSerializer
     request_serializers = {"partial_update": MemberUpdateSerializer}
+    response_serializers = {
+        "partial_update": ChangedMemberSerializer,
+        "destroy": RemovedMemberSerializer,
+        "created": CreatedSerializer,
+    }
     query_serializers = {"list": MemberFilterSerializer}
     lookup_url_kwarg = "user_id"
     not_found = MemberNotFound
@@ -56,9 +67,12 @@ class MemberViewSet(ListAction, RetrieveAction):
         """Change roles, labels, or whether the member may sign in.
 
         Takes effect on the member's next request, also with an issued access token. Disabling also
-        ends its sessions and trusted devices. The last admin cannot be demoted or disabled.
+        ends its sessions and trusted devices. The last admin cannot be demoted or disabled. If
+        the member was an admin and is none any more, `created` lists what it had created: the keys
+        and invitations that have ended, and what stays. Otherwise it is null.
         """
         changes = Changes(**self.read())
+        found = self._created(user_id) if (changes.roles or changes.disabled) else NOTHING
         with transaction.atomic():
             member, changed = members.change(
                 self.principal.organization_id,
@@ -66,6 +80,7 @@ class MemberViewSet(ListAction, RetrieveAction):
                 changes,
                 by=self.principal.name,
                 now=timezone.now(),
+                said=created.summary(found),
             )
             if changed:
                 audit.record_request(
@@ -74,20 +89,38 @@ class MemberViewSet(ListAction, RetrieveAction):
                     member=str(member.pk),
                     **changed,
                 )
-        return self.respond(member)
+        has_ended = found is not NOTHING and not created.is_admin(member)
+        return self.respond({"member": member, "created": found if has_ended else None})
+
+    @extend_schema(summary="List what a member created")
+    @action(detail=True)
+    def created(self, request: Request, user_id: str) -> Response:
+        """List what ends when the member is no admin any more or is removed, and what stays.
+
+        Empty lists for a member who is no admin.
+        """
+        return self.respond(self._created(user_id))
+
+    def _created(self, user_id: str) -> Created:
+        member = members.find(self.principal.organization_id, user_id)
+        return created.of_admin(member, now=timezone.now())
 
     @extend_schema(summary="Remove a member")
     def destroy(self, request: Request, user_id: str) -> Response:
         """Delete a member; its sessions, devices and factors end immediately.
 
-        Its address can sign up or be invited again. The last admin cannot be removed.
+        Its address can sign up or be invited again. The last admin cannot be removed. `created`
+        lists what the member had created as an admin: the keys and invitations that have ended, and
+        what stays.
         """
+        found = self._created(user_id)
         with transaction.atomic():
             gone = members.remove(
                 self.principal.organization_id,
                 user_id,
                 by=self.principal.name,
                 now=timezone.now(),
+                said=created.summary(found),
             )
             audit.record_request(
                 self.platform_request,
@@ -95,7 +128,7 @@ class MemberViewSet(ListAction, RetrieveAction):
                 member=str(gone.pk),
                 email=gone.email,
             )
-        return self.no_content()
+        return self.respond({"created": found})
 
 
 def _filtered(rows: QuerySet[User], wanted: dict[str, Any]) -> QuerySet[User]:

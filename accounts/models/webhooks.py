@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -18,6 +19,7 @@ class WebhookEndpoint(TenantModel):
     failures, resting_until: consecutive failed attempts, and until when nothing is sent because of
     them.
     failing_since: of the first failure since the last success.
+    created_by, creator_id: the member's address at that time and id.
     """
 
     class State(models.TextChoices):
@@ -49,6 +51,7 @@ class WebhookEndpoint(TenantModel):
     resting_until = models.DateTimeField(null=True, blank=True)
     failing_since = models.DateTimeField(null=True, blank=True)
     created_by = models.CharField(max_length=254)
+    creator_id = models.UUIDField(null=True, blank=True)
     created_at = models.DateTimeField()
 
     # The secret's text, only on a newly created instance; not a column.
@@ -57,6 +60,11 @@ class WebhookEndpoint(TenantModel):
     def __str__(self) -> str:
         """Return the id: a URL may contain a secret of its owner."""
         return str(self.id)
+
+    @property
+    def label(self) -> str:
+        """The description, or else the URL's host."""
+        return self.description or urlsplit(self.url).hostname or ""
 
 
 class WebhookDelivery(TenantModel):

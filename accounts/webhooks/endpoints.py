@@ -65,6 +65,7 @@ def create(
         events=_ordered(wanted),
         secret=encrypt(secret),
         created_by=principal.audit_name,
+        creator_id=principal.user_id,
         created_at=now,
     )
     endpoint.text = secret

@@ -16,6 +16,10 @@ class CacheTag(AuditTag):
     BUCKET_HOST_DELETE = ("api:bucket_host:delete", "A host name was taken from a bucket.")
     ACCESS_KEY_CREATE = ("api:access_key:create", "An S3 access key was created.")
     ACCESS_KEY_DELETE = ("api:access_key:delete", "An S3 access key was deleted.")
+    SYSTEM_ACCESS_KEY_DELETE = (
+        "system:access_key:delete",
+        "An S3 access key ended, because its creator is no admin any more.",
+    )
     OBJECT_DELETE = ("api:object:delete", "Objects were deleted.")
     OBJECT_SHARE = ("api:object:share", "A URL that reads an object was signed.")
     OBJECT_UPLOAD = ("api:object:upload", "URLs that write an object were signed.")

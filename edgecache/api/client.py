@@ -20,7 +20,7 @@ from edgecache.api import errors
 from edgecache.api.circuit_breaker import CircuitBreaker
 from platform_site.lib import tracing
 from platform_site.lib.errors import FieldError, InvalidRequest, NotFound, PlatformError
-from platform_site.lib.principals import Scope
+from platform_site.lib.principals import Principal, Scope
 
 log = structlog.get_logger(__name__)
 
@@ -115,6 +115,15 @@ def probe() -> bool:
 def tenant(scope: Scope) -> dict[str, int]:
     """Return the fields that tell the brain in which environment a call acts."""
     return {"organization_id": scope.organization_id, "environment_pk": scope.environment_pk}
+
+
+def creator(principal: Principal) -> dict[str, Any]:
+    """Return the fields that name the creator of a new row of the brain."""
+    user_id = principal.user_id
+    return {
+        "created_by": principal.audit_name,
+        "creator_id": str(user_id) if user_id else None,
+    }
 
 
 def list_rows(scope: Scope, resource: str) -> list[Row]:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from edgecache.api import client
 from edgecache.api.errors import NodeNotFound
+from platform_site.lib.principals import Principal
 
 # Its endpoint and its load are for its operator only.
 PUBLIC: Final = (
@@ -25,13 +26,18 @@ def find(organization_id: int, node_id: str) -> dict[str, Any]:
     return _seen_by(organization_id, read(node_id))
 
 
-def register(organization_id: int, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Register a worker of an organization; it needs the platform's approval before it serves.
+def register(principal: Principal, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Register a worker of the caller's organization; it serves once the platform approved it.
 
     Returns the node with ``brain_url`` and ``node_secret``, which no later answer holds.
     Raises NodeEndpointTaken, InvalidRequest and, with too many that wait, CacheLimitReached.
     """
-    fields = {**body, "organization_id": organization_id, "is_trusted": False}
+    fields = {
+        **body,
+        "organization_id": principal.organization_id,
+        "is_trusted": False,
+        **client.creator(principal),
+    }
     node: dict[str, Any] = client.call("POST", "/v1/nodes", body=fields)
     return node | {"is_own": True}
 

@@ -48,6 +48,7 @@ PUBLIC_NODE: Final[dict[str, Any]] = {
 OWN_NODE: Final = PUBLIC_NODE | {
     "is_own": True,
     "endpoint": "https://worker-1.example.com:9443",
+    "created_by": "alice@example.com",
     "object_count": 7,
     "evictions": 1,
     "load": 0.25,

@@ -146,6 +146,7 @@ class NodeSerializer(serializers.Serializer[Any]):
     last_seen_at = serializers.DateTimeField(allow_null=True)
     is_own = serializers.BooleanField()
     endpoint = serializers.CharField(required=False)
+    created_by = serializers.CharField(required=False, allow_blank=True)
     object_count = serializers.IntegerField(required=False)
     evictions = serializers.IntegerField(required=False)
     load = serializers.FloatField(required=False)
@@ -297,6 +298,7 @@ class AccessKeySerializer(serializers.Serializer[Any]):
     access_key_id = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]  # DRF takes it for a field
     access = serializers.CharField()
+    created_by = serializers.CharField(allow_blank=True)
     created_at = serializers.DateTimeField(allow_null=True)
     last_used_at = serializers.DateTimeField(allow_null=True)
 
@@ -324,6 +326,7 @@ class OriginSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField()
     config = serializers.DictField()
     has_secret = serializers.BooleanField()
+    created_by = serializers.CharField(allow_blank=True)
     created_at = serializers.DateTimeField(allow_null=True)
 
 

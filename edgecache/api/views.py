@@ -154,7 +154,7 @@ class NodeViewSet(CacheResource):
     @action(detail=False, methods=["post"])
     def register(self, request: Request) -> Response:
         """Register a worker of the organization; it serves once the platform has approved it."""
-        node = nodes.register(self.principal.organization_id, self.read())
+        node = nodes.register(self.principal, self.read())
         audit.record(self.platform_request, CacheTag.NODE_CREATE, node_id=node["node_id"])
         return self.respond(node, headers=NO_STORE)
 

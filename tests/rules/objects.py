@@ -11,8 +11,8 @@ from accounts.invitations import invitations
 from accounts.invitations.invitations import Inviter, Offer
 from accounts.models import Domain, Identity, OrganizationExport, User, WebhookEndpoint
 from accounts.webhooks import endpoints, signing
-from edgecache.api import client, nodes
-from edgecache.api.buckets import access_keys, buckets, origins
+from edgecache.api import client
+from edgecache.api.buckets import buckets
 from edgecache.billing.models import Payout, Quarantine
 from edgecache.billing.payouts import methods as payout_methods
 from environments import environments
@@ -34,6 +34,14 @@ def a_node() -> dict[str, Any]:
 def home_of(user: User) -> Scope:
     """Return the user's ``live``."""
     return Scope(user.organization_id, environments.find(user.organization_id, "live").pk)
+
+
+def created(user: User, path: str, body: dict[str, Any]) -> dict[str, str]:
+    """Return the answer to a request that creates something in the cache."""
+    answer = signed_in(user).post(f"/v1/cache/{path}", body)
+    assert answer.status == 201, answer.body
+    fields: dict[str, str] = answer.body
+    return fields
 
 
 def host_in(user: User, bucket_name: str) -> str:
@@ -183,24 +191,21 @@ MAKERS: dict[str, Callable[[User], str]] = {
             created_at=timezone.now(),
         ).pk
     ),
-    "node_id": lambda user: str(nodes.register(user.organization_id, a_node())["node_id"]),
+    "node_id": lambda user: created(user, "nodes/register", a_node())["node_id"],
     "bucket_name": lambda user: str(
         buckets.create(home_of(user), {"name": f"charlies-{uuid4().hex}"})["name"]
     ),
     "host": host_of,
-    "access_key_id": lambda user: str(
-        access_keys.create(home_of(user), {"label": "x"})["access_key_id"]
-    ),
-    "origin_name": lambda user: str(
-        origins.create(
-            home_of(user),
-            {
-                "name": f"charlies-{uuid4().hex}",
-                "kind": "http",
-                "config": {"url": "https://origin.example.com/"},
-            },
-        )["name"]
-    ),
+    "access_key_id": lambda user: created(user, "access-keys", {"label": "x"})["access_key_id"],
+    "origin_name": lambda user: created(
+        user,
+        "origins",
+        {
+            "name": f"charlies-{uuid4().hex}",
+            "kind": "http",
+            "config": {"url": "https://origin.example.com/"},
+        },
+    )["name"],
     "request_id": running_sql,
     "query_id": lambda user: str(
         SavedQuery.unscoped.create(

@@ -8,10 +8,9 @@ from datetime import datetime
 
 from django.conf import settings
 
-from accounts.api_keys import api_keys
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
-from accounts.invitations import invitations
+from accounts.members import created
 from accounts.members.members import event_data
 from accounts.models import User
 from accounts.oauth.models import Identity
@@ -72,9 +71,7 @@ def recompute(request: PlatformRequest | None, user: User, *, reason: str, now: 
     user.derived_roles = derived
     user.save(update_fields=["derived_roles"])
     if "admin" in before and "admin" not in (*user.roles, *derived):
-        # A former admin must not return with an invitation that they have sent themselves.
-        invitations.revoke_created_by(user, now=now)
-        api_keys.revoke_created_by(user, reason="maker_demoted", now=now)
+        created.end_credentials(user, reason="maker_demoted", now=now)
     events.emit(user.organization_id, "member.changed", event_data(user))
     audit.add(
         request,

@@ -17,7 +17,8 @@ TARGET: Final = HERE / "zonal/types.py"
 ANSWERS: Final = (
     *("TokenPair", "LoginAnswer", "TerminalStarted", "Challenge", "Whoami", "Permissions"),
     *("SqlAnswer", "Usage", "Schema", "Transaction", "Import"),
-    *("Environment", "EnvironmentDetail", "Member", "Invitation"),
+    *("Environment", "EnvironmentDetail", "Member", "ChangedMember", "RemovedMember"),
+    "Invitation",
     *("Bucket", "ListedObject", "Object", "DownloadUrl", "UploadUrls"),
     *(
         "AccessKey",

@@ -15,9 +15,11 @@ __all__ = [
     "CacheMetrics",
     "CacheStatus",
     "Challenge",
+    "ChangedMember",
     "Column",
     "Connections",
     "ConstraintShape",
+    "Created",
     "DatabaseShape",
     "Disk",
     "DownloadUrl",
@@ -30,6 +32,7 @@ __all__ = [
     "IndexShape",
     "InstalledExtensionShape",
     "Invitation",
+    "Item",
     "ListedObject",
     "LoginAnswer",
     "Member",
@@ -42,6 +45,7 @@ __all__ = [
     "Permissions",
     "Purge",
     "ReferenceShape",
+    "RemovedMember",
     "Result",
     "Schema",
     "SignInWarning",
@@ -500,6 +504,51 @@ class Member:
 
 
 @dataclass(frozen=True)
+class Item:
+    """Something that a member created."""
+
+    kind: Literal["api_key", "access_key", "invitation", "webhook", "origin", "node"]
+    id: str
+    name: str
+    # Its environment's id; null for the whole organization's.
+    environment: Optional[str]
+
+
+@dataclass(frozen=True)
+class Created:
+    """What a member created as an admin."""
+
+    ends: list[Item]
+    stays: list[Item]
+    is_complete: bool
+
+
+@dataclass(frozen=True)
+class ChangedMember:
+    """A changed member. created: null where it was no admin, or still is one."""
+
+    user_id: str
+    email: Optional[str]
+    # True if the address was verified.
+    email_verified: bool
+    roles: list[str]
+    derived_roles: list[str]
+    labels: list[str]
+    # True if the member cannot sign in.
+    disabled: bool
+    created_at: datetime
+    last_login_at: Optional[datetime]
+    created: Optional[Created]
+
+
+@dataclass(frozen=True)
+class RemovedMember:
+    """What a removed member had created."""
+
+    created: Created
+
+
+@dataclass(frozen=True)
 class Invitation:
     """An invitation; it does not reveal whether the address has an account."""
 
@@ -578,6 +627,7 @@ class AccessKey:
     access_key_id: str
     label: str
     access: str
+    created_by: str
     created_at: Optional[datetime]
     last_used_at: Optional[datetime]
 
@@ -589,6 +639,7 @@ class NewAccessKey:
     access_key_id: str
     label: str
     access: str
+    created_by: str
     created_at: Optional[datetime]
     last_used_at: Optional[datetime]
     secret_access_key: str = field(repr=False)

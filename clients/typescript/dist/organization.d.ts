@@ -1,6 +1,6 @@
 /** Environments, members, invitations and API keys. */
 import type { Transport } from "./transport.js";
-import type { ApiKey, Environment, EnvironmentDetail, Invitation, Member, NewApiKey, Role, Scope } from "./types.js";
+import type { ApiKey, ChangedMember, Environment, EnvironmentDetail, Invitation, Member, NewApiKey, RemovedMember, Role, Scope } from "./types.js";
 /** `live`, `sandbox` and the organization's own. */
 export declare class Environments {
     private readonly transport;
@@ -32,14 +32,14 @@ export declare class Members {
     }): AsyncGenerator<Member>;
     /** Return one. */
     get(userId: string): Promise<Member>;
-    /** Change what is given. */
+    /** Change what is given; `created` lists the keys that have ended with the admin role. */
     update(userId: string, changes: {
         roles?: Role[];
         labels?: string[];
         disabled?: boolean;
-    }): Promise<Member>;
-    /** Remove one from the organization; its sessions end. */
-    remove(userId: string): Promise<void>;
+    }): Promise<ChangedMember>;
+    /** Remove one from the organization; its sessions end, and the keys that it created. */
+    remove(userId: string): Promise<RemovedMember>;
     /** Mail an invitation. */
     invite(email: string, roles: Role[], labels?: string[]): Promise<Invitation>;
     /** Return the invitations that the filters leave. */

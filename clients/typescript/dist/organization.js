@@ -45,11 +45,11 @@ export class Members {
     get(userId) {
         return this.transport.call({ method: "GET", path: at(MEMBERS, userId) });
     }
-    /** Change what is given. */
+    /** Change what is given; `created` lists the keys that have ended with the admin role. */
     update(userId, changes) {
         return this.transport.call({ method: "PATCH", path: at(MEMBERS, userId), body: changes });
     }
-    /** Remove one from the organization; its sessions end. */
+    /** Remove one from the organization; its sessions end, and the keys that it created. */
     remove(userId) {
         return this.transport.call({ method: "DELETE", path: at(MEMBERS, userId) });
     }

@@ -10,6 +10,7 @@ export interface components {
             access_key_id: string;
             label: string;
             access: string;
+            created_by: string;
             /** Format: date-time */
             created_at: string | null;
             /** Format: date-time */
@@ -88,6 +89,22 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        ChangedMember: {
+            /** Format: uuid */
+            user_id: string;
+            /** Format: email */
+            email: string | null;
+            email_verified: boolean;
+            roles: string[];
+            derived_roles: string[];
+            labels: string[];
+            disabled: boolean;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            last_login_at: string | null;
+            created: components["schemas"]["Created"] | null;
+        };
         Column: {
             name: string;
             type: string;
@@ -105,6 +122,11 @@ export interface components {
             definition: string;
             columns: string[];
             references: components["schemas"]["ReferenceShape"] | null;
+        };
+        Created: {
+            ends: components["schemas"]["Item"][];
+            stays: components["schemas"]["Item"][];
+            is_complete: boolean;
         };
         DatabaseShape: {
             size_bytes: number;
@@ -192,6 +214,13 @@ export interface components {
             /** Format: date-time */
             expires_at: string;
         };
+        Item: {
+            /** @enum {string} */
+            kind: "api_key" | "access_key" | "invitation" | "webhook" | "origin" | "node";
+            id: string;
+            name: string;
+            environment: string | null;
+        };
         ListedObject: {
             key: string;
             size: number;
@@ -234,6 +263,7 @@ export interface components {
             access_key_id: string;
             label: string;
             access: string;
+            created_by: string;
             /** Format: date-time */
             created_at: string | null;
             /** Format: date-time */
@@ -300,6 +330,9 @@ export interface components {
             schema: string;
             table: string;
             columns: string[];
+        };
+        RemovedMember: {
+            created: components["schemas"]["Created"];
         };
         Result: {
             columns: components["schemas"]["Column"][];

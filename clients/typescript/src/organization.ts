@@ -4,11 +4,13 @@ import { listed } from "./listing.js";
 import type { Transport } from "./transport.js";
 import type {
   ApiKey,
+  ChangedMember,
   Environment,
   EnvironmentDetail,
   Invitation,
   Member,
   NewApiKey,
+  RemovedMember,
   Role,
   Scope,
 } from "./types.js";
@@ -66,16 +68,16 @@ export class Members {
     return this.transport.call({ method: "GET", path: at(MEMBERS, userId) });
   }
 
-  /** Change what is given. */
+  /** Change what is given; `created` lists the keys that have ended with the admin role. */
   update(
     userId: string,
     changes: { roles?: Role[]; labels?: string[]; disabled?: boolean },
-  ): Promise<Member> {
+  ): Promise<ChangedMember> {
     return this.transport.call({ method: "PATCH", path: at(MEMBERS, userId), body: changes });
   }
 
-  /** Remove one from the organization; its sessions end. */
-  remove(userId: string): Promise<void> {
+  /** Remove one from the organization; its sessions end, and the keys that it created. */
+  remove(userId: string): Promise<RemovedMember> {
     return this.transport.call({ method: "DELETE", path: at(MEMBERS, userId) });
   }
 

@@ -7,13 +7,16 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from accounts.audit import trail
+from accounts.audit import audit
+from accounts.delivery import notices
+from accounts.errors import SessionRevoked
+from accounts.members.created import is_admin
+from accounts.models import User
 from edgecache.api import client
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import AccessKeyNotFound
-from environments.models import Environment
-from platform_site.lib.principals import Scope
+from platform_site.lib.principals import Principal, Scope
 
 # Anything else must not become part of a path of the brain.
 KEY_ID: Final = re.compile(r"[A-Z0-9]{4,32}")
@@ -24,9 +27,29 @@ def all_of(scope: Scope) -> list[Row]:
     return client.list_rows(scope, "access-keys")
 
 
-def create(scope: Scope, body: Mapping[str, Any]) -> Row:
-    """Create a key. Only this answer holds ``secret_access_key``. Raises CacheLimitReached."""
-    created: Row = client.call("POST", "/v1/access-keys", query=tenant(scope), body=body)
+def create(principal: Principal, body: Mapping[str, Any]) -> Row:
+    """Create a key. Only this answer holds ``secret_access_key``. Its creator gets a mail.
+
+    Raises CacheLimitReached, and SessionRevoked (401) for a creator who was demoted meanwhile.
+    """
+    query = tenant(principal.scope)
+    created: Row = client.call(
+        "POST", "/v1/access-keys", query=query, body={**body, **client.creator(principal)}
+    )
+    if principal.user_id is None:
+        return created
+    creator = _admin(principal.organization_id, principal.user_id)
+    if creator is None:
+        # The demotion may have looked for the creator's keys before this one was there.
+        revoke(principal.scope, created["access_key_id"])
+        raise SessionRevoked
+    notices.notify(
+        creator,
+        "access_key_created",
+        name=created["label"] or created["access_key_id"],
+        environment=principal.environment_name,
+        access=created["access"],
+    )
     return created
 
 
@@ -44,18 +67,29 @@ def revoke_all(scope: Scope) -> None:
             revoke(scope, key["access_key_id"])
 
 
-def revoke_those_of(organization_id: int, maker_id: UUID, *, until: datetime) -> None:
-    """Revoke the access keys that a user made until a moment; safe to repeat.
+def revoke_created_by(organization_id: int, user_id: UUID, *, until: datetime) -> None:
+    """Revoke the keys that a user created, because it stopped being an admin; safe to repeat.
 
-    Only the audit trail knows who made a key.
+    until: that moment. Later keys stay if the user is an admin again. Raises CacheUnavailable.
     """
-    events = trail.of_organization(organization_id).filter(
-        tag=CacheTag.ACCESS_KEY_CREATE, actor_id=maker_id, at__lte=until
+    is_again = _admin(organization_id, user_id) is not None
+    answer = client.call(
+        "DELETE",
+        f"/v1/organizations/{organization_id}/creators/{user_id}/access-keys",
+        query={"until": until.isoformat()} if is_again else {},
+        disabled={"revoked": []},
     )
-    made = set(events.values_list("data__access_key", flat=True))
-    for place in Environment.scoped.within_organization(organization_id) if made else ():
-        scope = Scope(organization_id, place.pk)
-        for key in all_of(scope):
-            if key["access_key_id"] in made:
-                with contextlib.suppress(AccessKeyNotFound):
-                    revoke(scope, key["access_key_id"])
+    for key_id in answer["revoked"]:
+        audit.add(
+            None,
+            CacheTag.SYSTEM_ACCESS_KEY_DELETE,
+            organization_id=organization_id,
+            data={"access_key": key_id, "creator": str(user_id)},
+        )
+
+
+def _admin(organization_id: int, user_id: UUID) -> User | None:
+    """Return the user's current row if it acts as admin."""
+    users = User.scoped.within_organization(organization_id)
+    user: User | None = users.filter(pk=user_id).first()
+    return user if user is not None and is_admin(user) else None

@@ -25,6 +25,7 @@ ACCESS_KEY: Final = {
     "access_key_id": "ZKW47FP36BASBTVPHMAU",
     "label": "nightly backup",
     "access": "write",
+    "created_by": "alice@example.com",
     "created_at": "2026-11-22T18:37:30.668976+00:00",
     "last_used_at": None,
 }
@@ -67,6 +68,7 @@ ORIGIN: Final = {
     "kind": "s3",
     "config": {"bucket": "example-media", "region": "eu-central-1"},
     "has_secret": True,
+    "created_by": "alice@example.com",
     "created_at": "2026-11-22T18:37:30.720839+00:00",
 }
 

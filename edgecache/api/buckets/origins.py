@@ -6,7 +6,7 @@ from typing import Any
 from edgecache.api import client
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import OriginNotFound
-from platform_site.lib.principals import Scope
+from platform_site.lib.principals import Principal, Scope
 
 
 def all_of(scope: Scope) -> list[Row]:
@@ -27,9 +27,14 @@ def names_by_id(scope: Scope) -> dict[int, str]:
     return {row["id"]: row["name"] for row in all_of(scope)}
 
 
-def create(scope: Scope, body: Mapping[str, Any]) -> Row:
+def create(principal: Principal, body: Mapping[str, Any]) -> Row:
     """Create an origin. Raises InvalidRequest."""
-    created: Row = client.call("POST", "/v1/origins", query=tenant(scope), body=body)
+    created: Row = client.call(
+        "POST",
+        "/v1/origins",
+        query=tenant(principal.scope),
+        body={**body, **client.creator(principal)},
+    )
     return created
 
 

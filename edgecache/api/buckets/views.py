@@ -157,7 +157,7 @@ class AccessKeyViewSet(CacheResource):
     def create(self, request: Request) -> Response:
         """Create a key pair for S3 clients; only this answer holds the secret."""
         body = self.read()
-        key = access_keys.create(self.principal.scope, body)
+        key = access_keys.create(self.principal, body)
         audit.record(
             self.platform_request, CacheTag.ACCESS_KEY_CREATE, access_key=key["access_key_id"]
         )
@@ -200,7 +200,7 @@ class OriginViewSet(CacheResource):
     def create(self, request: Request) -> Response:
         """Name a place that buckets fetch their objects from."""
         body = self.read()
-        origin = origins.create(self.principal.scope, body)
+        origin = origins.create(self.principal, body)
         audit.record(self.platform_request, CacheTag.ORIGIN_CREATE, origin=body["name"])
         return self.respond(origin)
 

@@ -1,11 +1,7 @@
 """What the cache does at the end of an environment or organization (settings.LIFECYCLE_HOOKS)."""
 
 import contextlib
-from uuid import UUID
 
-from django.utils import timezone
-
-from accounts.models import User
 from edgecache import tasks
 from edgecache.api import client, nodes
 from edgecache.api.errors import NodeNotFound
@@ -38,16 +34,3 @@ def on_organization_erased(organization_id: int) -> None:
     if client.is_enabled():
         # The networks that its members signed in from.
         client.call("PUT", f"/v1/operators/{organization_id}/networks", body={"networks": []})
-
-
-def on_account_reclaimed(user_id: UUID) -> None:
-    """Queue the revocation of the account creator's access keys, in the caller's transaction.
-
-    The account now belongs to the owner of its address, whose later keys stay.
-    """
-    user = User.unscoped.only("organization_id").get(pk=user_id)  # unscoped: by its own key
-    tasks.revoke_keys_of_maker.defer(
-        organization_id=user.organization_id,
-        user_id=str(user_id),
-        until=timezone.now().isoformat(),
-    )

@@ -4,6 +4,7 @@ import secrets
 from enum import StrEnum
 from typing import Final
 
+from edgecache.brain.creator import take_creator
 from edgecache.brain.database import Database
 from edgecache.brain.directory import environment_limits
 from edgecache.brain.directory.coherence import Coherence
@@ -22,13 +23,14 @@ SECRET_BYTES: Final = 30
 LABEL_CHARS: Final = 100
 
 LIST: Final = (
-    "SELECT id AS access_key_id, label, access, created_at, last_used_at FROM brain_accesskey"
+    "SELECT id AS access_key_id, label, access, created_by, created_at, last_used_at"
+    " FROM brain_accesskey"
     " WHERE organization_id = %s AND environment_pk = %s ORDER BY created_at, id"
 )
 INSERT: Final = (
-    "INSERT INTO brain_accesskey (id, organization_id, environment_pk, secret, label, access)"
-    " VALUES (%s, %s, %s, %s, %s, %s)"
-    " RETURNING id AS access_key_id, label, access, created_at, last_used_at"
+    "INSERT INTO brain_accesskey (id, organization_id, environment_pk, secret, label, access,"
+    " created_by, creator_id) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
+    " RETURNING id AS access_key_id, label, access, created_by, created_at, last_used_at"
 )
 DELETE: Final = (
     "DELETE FROM brain_accesskey WHERE organization_id = %s AND environment_pk = %s AND id = %s"
@@ -53,11 +55,12 @@ def routes(database: Database, coherence: Coherence) -> list[Route]:
         body = Fields(call.body)
         label = body.text("label", limit=LABEL_CHARS, default="")
         access = body.choice("access", Access) if body.is_given("access") else Access.WRITE
+        creator = take_creator(body)
         body.finish()
         key_id, secret = new_pair()
         async with database.transaction() as change:
             await environment_limits.check(change, "brain_accesskey", tenant)
-            values = [key_id, *tenant, encrypt(secret), label, access]
+            values = [key_id, *tenant, encrypt(secret), label, access, *creator]
             row = await change.one(INSERT, values)
         found = {} if row is None else row._asdict()
         return JsonResponse({**found, "secret_access_key": secret}, 201)

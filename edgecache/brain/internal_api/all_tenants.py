@@ -71,8 +71,8 @@ LISTINGS: Final = (
     Listing("buckets", BUCKETS, "id", "name", has_number=True, shape=_bucket),
     Listing(
         "access-keys",
-        "SELECT id AS access_key_id, organization_id, environment_pk, label, access, created_at,"
-        " last_used_at FROM brain_accesskey WHERE ",
+        "SELECT id AS access_key_id, organization_id, environment_pk, label, access,"
+        " created_by, created_at, last_used_at FROM brain_accesskey WHERE ",
         "id",
         "id || ' ' || label",
         has_number=False,
@@ -80,8 +80,8 @@ LISTINGS: Final = (
     ),
     Listing(
         "origins",
-        "SELECT id, organization_id, environment_pk, name, kind, config, created_at"
-        " FROM brain_origin WHERE ",
+        "SELECT id, organization_id, environment_pk, name, kind, config, created_by,"
+        " created_at FROM brain_origin WHERE ",
         "id",
         "name || ' ' || config::text",
         has_number=True,

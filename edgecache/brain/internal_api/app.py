@@ -9,6 +9,7 @@ from edgecache.brain.internal_api import (
     access_keys,
     all_tenants,
     buckets,
+    creators,
     environments,
     health,
     hosts,
@@ -60,6 +61,7 @@ def _routes(parts: InternalApiParts) -> Iterator[Route]:
     yield from environments.routes(parts)
     yield from hosts.routes(parts.hosts)
     yield from organizations.routes(parts.nodes, parts.networks)
+    yield from creators.routes(parts.database, parts.coherence)
     yield from all_tenants.routes(parts.database)
 
 

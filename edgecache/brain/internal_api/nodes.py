@@ -107,6 +107,7 @@ def shape(row: NodeRow, interval_s: float) -> dict[str, Any]:
         "status_at": row.status_at.isoformat() if row.status_at else None,
         "health": row.health(interval_s=interval_s),
         "is_proved": row.proved_at is not None,
+        "created_by": row.created_by,
         "created_at": row.created_at.isoformat(),
         "last_seen_at": row.last_seen_at.isoformat() if row.last_seen_at else None,
     }

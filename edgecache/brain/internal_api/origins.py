@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from edgecache.brain.creator import take_creator
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
@@ -23,8 +24,9 @@ def routes(catalog: Catalog) -> list[Route]:
         name = body.converted("name", parse_label, "must be of a-z, 0-9 and hyphens", "")
         kind = body.text("kind", limit=KIND_CHARS)
         config, secret = body.mapping("config"), body.mapping("secret")
+        creator = take_creator(body)
         body.finish()
-        row = await catalog.create(tenant, name, kind, config, secret or None)
+        row = await catalog.create(tenant, name, kind, config, secret or None, creator=creator)
         return JsonResponse(row, 201)
 
     async def change_secret(call: JsonCall) -> JsonResponse:

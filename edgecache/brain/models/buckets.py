@@ -11,6 +11,7 @@ class Origin(ModelWithoutLabel):
 
     config: what the kind needs (endpoint, bucket, region, account), without secrets.
     secret: credentials as encrypted JSON; empty means anonymous, never the machine's own identity.
+    created_by, creator_id: the member's name at that time and id; no id for an API key.
     """
 
     class Kind(models.TextChoices):
@@ -27,6 +28,8 @@ class Origin(ModelWithoutLabel):
     kind = models.CharField(max_length=8, choices=Kind.choices)
     config = models.JSONField(default=dict)
     secret = models.TextField(blank=True, db_default="")
+    created_by = models.CharField(max_length=254, blank=True, db_default="")
+    creator_id = models.UUIDField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -98,6 +101,8 @@ class AccessKey(ModelWithoutLabel):
     """A pair for SigV4, of one environment. secret: encrypted, since signatures need it in clear.
 
     access: ``read`` or ``write`` (which reads, too).
+    created_by, creator_id: the member's name at that time and id; the key ends when the member may
+    not create keys any more.
     """
 
     id = models.CharField(primary_key=True, max_length=32)
@@ -106,6 +111,8 @@ class AccessKey(ModelWithoutLabel):
     secret = models.TextField()
     label = models.CharField(max_length=100, blank=True, db_default="")
     access = models.CharField(max_length=5, db_default="write")
+    created_by = models.CharField(max_length=254, blank=True, db_default="")
+    creator_id = models.UUIDField(null=True)
     created_at = models.DateTimeField(db_default=Now())
     last_used_at = models.DateTimeField(null=True)
 

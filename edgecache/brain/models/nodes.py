@@ -12,6 +12,7 @@ class Node(ModelWithoutLabel):
     """A worker.
 
     organization_id: the node operator; None is the platform.
+    created_by, creator_id: the member who registered it, by the name at that time and the id.
     secret_hash: SHA-256 of its credential.
     incarnation: identifies its last start, so that an old process's heartbeat is recognized.
     status: what was decided at status_at. Health (online, suspect, offline) follows from
@@ -50,6 +51,8 @@ class Node(ModelWithoutLabel):
     inventory_at = models.DateTimeField(null=True)
     proved_at = models.DateTimeField(null=True)
     removed_at = models.DateTimeField(null=True)
+    created_by = models.CharField(max_length=254, blank=True, db_default="")
+    creator_id = models.UUIDField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

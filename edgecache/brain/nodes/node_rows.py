@@ -22,7 +22,7 @@ MAY_FOLLOW: Final = {
 SELECT: Final = """
     SELECT id, organization_id, endpoint, region, capacity_bytes, status, secret_hash, created_at,
            status_reason, status_at, used_bytes, object_count, evictions, load, incarnation,
-           inventory_of, proved_at, removed_at, last_seen_at,
+           inventory_of, proved_at, removed_at, last_seen_at, created_by, creator_id,
            extract(epoch FROM clock_timestamp() - last_seen_at)::float8 AS age_s
     FROM brain_node WHERE status <> 'removed'
 """
@@ -54,8 +54,8 @@ QUARANTINES: Final = """
 """
 INSERT: Final = """
     INSERT INTO brain_node (id, organization_id, endpoint, region, capacity_bytes, status,
-                            secret_hash)
-    VALUES (%s, %s, %s, %s, %s, %s, %s)
+                            secret_hash, created_by, creator_id)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
     ON CONFLICT (endpoint) WHERE removed_at IS NULL DO NOTHING
     RETURNING id
 """
@@ -87,6 +87,8 @@ class NodeRow:
     proved_at: datetime | None = None
     removed_at: datetime | None = None
     last_seen_at: datetime | None = None
+    created_by: str = ""
+    creator_id: UUID | None = None
     age_s: float | None = None
 
     def health(self, *, interval_s: float, later_s: float = 0.0) -> str:
@@ -152,7 +154,7 @@ async def insert(change: AnnouncingTransaction, row: NodeRow) -> bool:
     """Insert a node; False if its endpoint is taken."""
     values = (
         *(row.id, row.organization_id, row.endpoint, row.region, row.capacity_bytes),
-        *(row.status, row.secret_hash),
+        *(row.status, row.secret_hash, row.created_by, row.creator_id),
     )
     if await change.one(INSERT, values) is None:
         return False

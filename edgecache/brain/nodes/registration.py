@@ -7,6 +7,7 @@ from uuid import UUID
 
 import structlog
 
+from edgecache.brain.creator import take_creator
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.errors import Invalid
@@ -81,6 +82,7 @@ def _read(body: Fields, credential: bytes, *, is_production: bool) -> NodeRow:
             endpoint = normalize(endpoint, is_trusted=is_trusted, is_production=is_production)
         except Invalid as exc:
             body.errors += exc.errors
+    creator = take_creator(body)
     body.finish()
     return NodeRow(
         id=uuid7(),
@@ -92,6 +94,8 @@ def _read(body: Fields, credential: bytes, *, is_production: bool) -> NodeRow:
         status="active" if is_trusted else "pending",
         secret_hash=credential,
         created_at=datetime.now(UTC),
+        created_by=creator.name,
+        creator_id=creator.user_id,
     )
 
 

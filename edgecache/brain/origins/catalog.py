@@ -9,6 +9,7 @@ import orjson
 from psycopg import errors as postgres
 from psycopg.types.json import Jsonb
 
+from edgecache.brain.creator import NO_CREATOR, Creator
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory import environment_limits
@@ -18,9 +19,9 @@ from edgecache.brain.origins.config import OriginConfig, parse
 from platform_site.lib.crypto import encrypt
 
 INSERT: Final = (
-    "INSERT INTO brain_origin (organization_id, environment_pk, name, kind, config, secret)"
-    " VALUES (%s, %s, %s, %s, %s, %s)"
-    " RETURNING id, name, kind, config, secret <> '' AS has_secret, created_at"
+    "INSERT INTO brain_origin (organization_id, environment_pk, name, kind, config, secret,"
+    " created_by, creator_id) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
+    " RETURNING id, name, kind, config, secret <> '' AS has_secret, created_by, created_at"
 )
 
 
@@ -33,6 +34,7 @@ class OriginInfo:
     kind: str
     config: Mapping[str, str]
     has_secret: bool
+    created_by: str
     created_at: datetime
 
 
@@ -47,7 +49,7 @@ class Catalog:
     async def list(self, tenant: Tenant) -> list[OriginInfo]:
         """Return the environment's origins by name. Raises DatabaseUnavailable."""
         rows = await self._database.all(
-            "SELECT id, name, kind, config, secret <> '' AS has_secret, created_at"
+            "SELECT id, name, kind, config, secret <> '' AS has_secret, created_by, created_at"
             " FROM brain_origin WHERE organization_id = %s AND environment_pk = %s"
             ' ORDER BY name COLLATE "C"',
             tenant,
@@ -61,6 +63,8 @@ class Catalog:
         kind: str,
         config: Mapping[str, Any],
         secret: Mapping[str, Any] | None,
+        *,
+        creator: Creator = NO_CREATOR,
     ) -> OriginInfo:
         """Create an origin of the fields of ``origins.config``; the caller checks the name's form.
 
@@ -72,7 +76,14 @@ class Catalog:
                 await environment_limits.check(change, "brain_origin", tenant)
                 row = await change.one(
                     INSERT,
-                    [*tenant, name, parsed.kind, Jsonb(dict(parsed.config)), _kept(parsed)],
+                    [
+                        *tenant,
+                        name,
+                        parsed.kind,
+                        Jsonb(dict(parsed.config)),
+                        _kept(parsed),
+                        *creator,
+                    ],
                 )
         except postgres.UniqueViolation:
             raise OriginExists from None
@@ -99,7 +110,8 @@ class Catalog:
             changed = await change.one(
                 "UPDATE brain_origin SET secret = %s"
                 " WHERE organization_id = %s AND environment_pk = %s AND id = %s"
-                " RETURNING id, name, kind, config, secret <> '' AS has_secret, created_at",
+                " RETURNING id, name, kind, config, secret <> '' AS has_secret, created_by,"
+                " created_at",
                 [_kept(parsed), *whose],
             )
             change.announce("origin", origin_id)

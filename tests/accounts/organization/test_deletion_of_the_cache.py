@@ -16,6 +16,7 @@ from edgecache.api.buckets import access_keys, buckets
 from environments import environments
 from environments.models import Organization
 from platform_site.lib.principals import Scope
+from tests.cast import signed_in
 from tests.edgecache.cluster import Cluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,9 +41,10 @@ def equipped(user: User) -> Scope:
     """Give the user's organization a bucket, a key and a node."""
     place = Scope(user.organization_id, environments.find(user.organization_id, "live").pk)
     buckets.create(place, {"name": "media", "is_public": True})
-    access_keys.create(place, {"label": "", "access": "write"})
+    caller = signed_in(user)
+    assert caller.post("/v1/cache/access-keys", {"access": "write"}).status == 201
     node = {**NODE, "endpoint": f"http://node-{user.organization_id}.example.com"}
-    nodes.register(user.organization_id, node)
+    assert caller.post("/v1/cache/nodes/register", node).status == 201
     return place
 
 

@@ -22,7 +22,7 @@ from pytest_django import Settings
 from accounts.models import AuditEvent, Delivery, OrganizationExport, Session, User
 from accounts.organization import exports
 from edgecache.api import client
-from edgecache.api.buckets import access_keys, buckets, origins
+from edgecache.api.buckets import buckets
 from environments import environments
 from platform_site.lib import archives
 from platform_site.lib.principals import Scope
@@ -74,10 +74,11 @@ def filled(user: User, text: str) -> None:
     assert signed_in(user).post("/v1/sql", {"query": query}).status == 200
     place = Scope(user.organization_id, environments.find(user.organization_id, "live").pk)
     buckets.create(place, {"name": "media"})
-    access_keys.create(place, {"label": "", "access": "write"})
     config = {"url": "https://origin.example.com/"}
     body = {"name": "site", "kind": "http", "config": config, "secret": {"authorization": SECRET}}
-    origins.create(place, body)
+    caller = signed_in(user)
+    assert caller.post("/v1/cache/access-keys", {"access": "write"}).status == 201
+    assert caller.post("/v1/cache/origins", body).status == 201
     signed_in(user).post("/v1/api-keys", {"name": "nightly", "role": "reader"})
     hook = {"url": "https://hooks.example.com/a", "events": ["member.added"]}
     assert signed_in(user).post("/v1/webhooks", hook).status == 201

@@ -140,7 +140,12 @@ def test_registering_a_node_returns_its_secret_once_and_sends_the_organization(
     assert answer.body["node_secret"] == "shown once"
     assert answer.headers["Cache-Control"] == "no-store"
     sent = brain.last("POST").body
-    assert sent == wanted | {"organization_id": alice.organization_id, "is_trusted": False}
+    assert sent == wanted | {
+        "organization_id": alice.organization_id,
+        "is_trusted": False,
+        "created_by": alice.email,
+        "creator_id": str(alice.pk),
+    }
     event = AuditEvent.objects.get(tag="api:node:create")
     assert "shown once" not in str(event.data)
 

@@ -5,49 +5,25 @@ import os
 from dataclasses import replace
 from typing import Any
 
-import boto3
 import pytest
 import requests
-from botocore.config import Config
 from botocore.exceptions import ClientError
 from django.core.management import call_command
-from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
 from accounts.models import User
 from edgecache.billing import consumer_credits, tasks
-from edgecache.tasks import close_environment, revoke_keys_of_maker
+from edgecache.tasks import close_environment
 from environments import environments
-from tests.cast import Caller, member, signed_in
+from tests.cast import signed_in
+from tests.edgecache.api.s3_clients import refused, s3
 from tests.edgecache.brain.support import ClusterRows
 from tests.edgecache.cluster import Cluster, until
-from tests.recovery.support import complete, proven
 
 # Too large to be in the memory of the brain that stored it.
 LOST = os.urandom(3 * 2**20)
 
 pytestmark = pytest.mark.usefixtures("over_a_brain")
-
-
-def s3(caller: Caller, access: str = "write") -> Any:
-    """Return an S3 client with a new access key of the caller's environment."""
-    made = caller.post("/v1/cache/access-keys", {"label": "test", "access": access})
-    assert made.status == 201, made.body
-    return boto3.client(
-        "s3",
-        endpoint_url=made.body["endpoint"],
-        aws_access_key_id=made.body["access_key_id"],
-        aws_secret_access_key=made.body["secret_access_key"],
-        region_name="us-east-1",
-        config=Config(signature_version="s3v4", retries={"total_max_attempts": 1}),
-    )
-
-
-def refused(action: Any) -> str:
-    """Return the S3 error code of a refused call."""
-    with pytest.raises(ClientError) as caught:
-        action()
-    return str(caught.value.response["Error"]["Code"])
 
 
 def test_a_bucket_with_an_object_is_created_read_and_purged(alice: User) -> None:
@@ -173,23 +149,6 @@ def test_a_deleted_environment_is_disabled(alice: User) -> None:
     assert refused(lambda: store.get_object(Bucket="media", Key="a")) == "InvalidAccessKeyId"
     assert caller.get("/v1/cache/buckets/media").body["is_public"] is False
     store.close()
-
-
-def test_access_keys_of_an_attacker_end_when_the_address_owner_signs_in(alice: User) -> None:
-    """The attacker has signed up with the owner's address; a colleague's key stays valid."""
-    colleague = member(alice.organization, "dora@example.com")
-    signed_in(alice).post("/v1/cache/buckets", {"name": "media"})
-    strangers, colleagues = s3(signed_in(alice)), s3(signed_in(colleague))
-    strangers.put_object(Bucket="media", Key="a", Body=b"x")
-    assert complete(proven(alice)).status == 204
-    owners = s3(signed_in(alice))
-    (job,) = ProcrastinateJob.objects.filter(task_name="edgecache.tasks.revoke_keys_of_maker")
-    revoke_keys_of_maker(**job.args)
-    assert refused(lambda: strangers.list_objects_v2(Bucket="media")) == "InvalidAccessKeyId"
-    for other in (colleagues, owners):
-        assert other.list_objects_v2(Bucket="media")["KeyCount"] == 1
-    for store in (strangers, colleagues, owners):
-        store.close()
 
 
 def test_reads_through_an_operators_node_are_charged_and_earn(

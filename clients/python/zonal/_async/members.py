@@ -8,7 +8,7 @@ from zonal._async.listing import listed
 from zonal._async.transport import AsyncTransport, Call
 from zonal.bodies import flag, given
 from zonal.decoding import decode
-from zonal.types import Invitation, Member
+from zonal.types import ChangedMember, Invitation, Member, RemovedMember
 
 Role = Literal["admin", "operator", "reader"]
 PATH = "/v1/members"
@@ -45,14 +45,16 @@ class AsyncMembers:
         roles: Optional[Sequence[Role]] = None,
         labels: Optional[Sequence[str]] = None,
         disabled: Optional[bool] = None,
-    ) -> Member:
-        """Change what is given."""
+    ) -> ChangedMember:
+        """Change what is given; the answer lists the keys that have ended with the admin role."""
         body = given(roles=roles, labels=labels, disabled=disabled)
-        return decode(Member, await self._transport.call(Call("PATCH", _path(user_id), body)))
+        return decode(
+            ChangedMember, await self._transport.call(Call("PATCH", _path(user_id), body))
+        )
 
-    async def remove(self, user_id: str) -> None:
-        """Remove one from the organization; its sessions end."""
-        await self._transport.call(Call("DELETE", _path(user_id)))
+    async def remove(self, user_id: str) -> RemovedMember:
+        """Remove one from the organization; its sessions end, and the keys that it created."""
+        return decode(RemovedMember, await self._transport.call(Call("DELETE", _path(user_id))))
 
     async def invite(
         self, email: str, roles: Sequence[Role], *, labels: Optional[Sequence[str]] = None

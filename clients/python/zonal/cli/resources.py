@@ -11,6 +11,7 @@ from zonal.cli import asking, terminal
 from zonal.cli.configuration import UsageError
 from zonal.cli.context import Context
 from zonal.cli.describe import size
+from zonal.types import Created
 
 
 def env_list(context: Context, _arguments: Namespace) -> None:
@@ -92,7 +93,8 @@ def members_set(context: Context, arguments: Namespace) -> None:
                 user_id, roles=arguments.role, disabled=arguments.disabled
             ),
         )
-    context.done(f"Changed {changed.email}.", changed)
+    ended = _ended(changed.created) if changed.created else ""
+    context.done(f"Changed {changed.email}.{ended}", changed)
 
 
 def members_remove(context: Context, arguments: Namespace) -> None:
@@ -100,8 +102,20 @@ def members_remove(context: Context, arguments: Namespace) -> None:
     asking.confirm(f"Remove {arguments.email} from the organization?", is_sure=arguments.yes)
     with context.client() as client:
         user_id = _user_id(client, arguments.email)
-        asking.stepped_up(client, lambda: client.members.remove(user_id))
-    context.done(f"Removed {arguments.email}.")
+        removed = asking.stepped_up(client, lambda: client.members.remove(user_id))
+    context.done(f"Removed {arguments.email}.{_ended(removed.created)}", removed)
+
+
+def _ended(created: Created) -> str:
+    """Return lines about what has ended with the member's admin role, and what stays."""
+    lines = [
+        *(("Ended", each) for each in created.ends),
+        *(("Stays", each) for each in created.stays),
+    ]
+    said = [f"{word}: {each.kind.replace('_', ' ')} {each.name or each.id}" for word, each in lines]
+    if not created.is_complete:
+        said.append("The cache did not answer: S3 access keys end when it does.")
+    return "".join(f"\n{line}" for line in said)
 
 
 def keys_list(context: Context, arguments: Namespace) -> None:

@@ -13,6 +13,7 @@ from accounts.models import Domain, Identity, Invitation, User
 from accounts.oauth.providers.conf import ProviderSettings
 from environments.models import Organization
 from tests import inbox
+from tests.accounts.api_keys.support import made
 from tests.cast import member
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import (
@@ -189,7 +190,11 @@ def test_a_member_is_changed_disabled_and_removed(visitor: Visitor, picture: Pic
     visitor.press("Enable: bob@example.com")
     visitor.sees_status("bob@example.com is enabled.")
 
+    User.unscoped.filter(pk=bob.pk).update(roles=["admin"])
+    made(bob, name="nightly import")
     visitor.press("Remove: bob@example.com")
+    visitor.sees("With it ends what this admin created: API key nightly import (live).")
+    picture(visitor.page, "members-removal")
     visitor.agrees("Remove")
     visitor.sees_status("bob@example.com is removed.")
     expect(visitor.page.locator("#member-list li")).to_have_count(1)
@@ -206,6 +211,7 @@ def test_the_last_admin_sees_why_a_change_is_refused(visitor: Visitor) -> None:
     dialog.get_by_label("Admin").uncheck()
     dialog.get_by_label("Reader").check()
     dialog.get_by_role("button", name="Save").click()
+    visitor.agrees("Change")
     expect(dialog.get_by_role("alert")).to_contain_text("An organization needs an admin.")
     assert User.unscoped.get().roles == ["admin"]
 

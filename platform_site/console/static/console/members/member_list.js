@@ -7,6 +7,7 @@ import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
 import { restoreDraft } from "../lib/drafts.js";
 import { attempt, clearProblem, onPress, onSubmit } from "../lib/forms.js";
 import { dated } from "../lib/format.js";
+import { createdBy } from "./created.js";
 import { badges, chooseRoles, chosenRoles, writeLabels, wordsOf } from "./roles.js";
 import { announce } from "../lib/status.js";
 import { openReset } from "./reset.js";
@@ -161,7 +162,7 @@ function bindDisable(row, member) {
     if (!member.disabled) {
       await confirm(
         `Disable ${member.email}?`,
-        "All sessions and trusted devices of this member end immediately. The account stays, and can be enabled again.",
+        `All sessions and trusted devices of this member end immediately. The account stays, and can be enabled again. ${await createdBy(member.user_id)}`,
         "Disable",
       );
     }
@@ -179,7 +180,7 @@ function bindRemove(row, member) {
   onPress(button(row, "remove", `Remove: ${member.email}`), byId("members"), async () => {
     await confirm(
       `Remove ${member.email}?`,
-      "The account is deleted, with its sessions, second factors and trusted devices. The address can be invited again.",
+      `The account is deleted, with its sessions, second factors and trusted devices. The address can be invited again. ${await createdBy(member.user_id)}`,
       "Remove",
     );
     await call("DELETE", `${PATH}/${member.user_id}`);
@@ -197,6 +198,9 @@ function bindEditor() {
   onSubmit(form, async ({ labels }) => {
     if (!edited) return;
     const changes = { roles: chosenRoles(form), labels: wordsOf(labels) };
+    const ends = edited.roles.includes("admin") && !changes.roles.includes("admin");
+    const said = ends ? await createdBy(edited.user_id) : "";
+    if (said) await confirm(`Is ${edited.email} no admin any more?`, said, "Change");
     const { email } = await call("PATCH", `${PATH}/${edited.user_id}`, changes);
     editor().close();
     // What one may see has changed with it.

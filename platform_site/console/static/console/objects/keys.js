@@ -54,7 +54,8 @@ function row(key) {
   const made = stamp("key-row");
   const used = key.last_used_at ? `last used ${dated(key.last_used_at)}` : "never used";
   const can = key.access === "read" ? "reads" : "reads and writes";
-  fill(made, { id: key.access_key_id, about: [key.label, can, used].filter(Boolean).join(", ") });
+  const by = key.created_by && `by ${key.created_by}`;
+  fill(made, { id: key.access_key_id, about: [key.label, can, by, used].filter(Boolean).join(", ") });
   show(within(made, ".actions"), mayChange);
   const button = within(made, "button");
   button.setAttribute("aria-label", `Revoke ${key.access_key_id}`);

@@ -105,7 +105,8 @@ function row(origin) {
   const made = stamp("origin-row");
   const where = Object.values(origin.config).join(", ");
   const how = origin.has_secret ? "with credentials" : "without credentials";
-  fill(made, { name: origin.name, about: `${origin.kind}: ${where}, ${how}` });
+  const by = origin.created_by ? `, by ${origin.created_by}` : "";
+  fill(made, { name: origin.name, about: `${origin.kind}: ${where}, ${how}${by}` });
   show(within(made, ".actions"), mayChange);
   const [secrets, remove] = ["secrets", "remove"].map((name) => within(made, `[data-action="${name}"]`));
   secrets.setAttribute("aria-label", `Replace the credentials of ${origin.name}`);

@@ -75,7 +75,7 @@ function rowOf(node) {
     meaning: MEANING.get(node.status) ?? node.status,
     id: node.node_id,
     space: `${bytes(node.used_bytes)} of ${bytes(node.capacity_bytes)}`,
-    since: dated(node.created_at),
+    since: dated(node.created_at) + (node.created_by ? ` by ${node.created_by}` : ""),
   });
   within(row, '[data-slot="state"]').className = `health ${state}`;
   const details = /** @type {HTMLDetailsElement} */ (within(row, "details"));
