@@ -11,6 +11,22 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 DAY = datetime.timedelta(days=1)
+NO_USAGE = dict.fromkeys(
+    (
+        "digital_signature",
+        "content_commitment",
+        "key_encipherment",
+        "data_encipherment",
+        "key_agreement",
+        "key_cert_sign",
+        "crl_sign",
+        "encipher_only",
+        "decipher_only",
+    ),
+    False,
+)
+AUTHORITY_USAGE = x509.KeyUsage(**NO_USAGE | {"key_cert_sign": True, "crl_sign": True})
+SERVER_USAGE = x509.KeyUsage(**NO_USAGE | {"digital_signature": True})
 
 
 def issue(folder: Path, *names: str) -> tuple[Path, ssl.SSLContext]:
@@ -51,6 +67,13 @@ def _certificate(
         .not_valid_before(now - DAY)
         .not_valid_after(now + DAY)
         .add_extension(x509.BasicConstraints(ca=not names, path_length=None), critical=True)
+        # Python 3.13 and later ask for these three.
+        .add_extension(AUTHORITY_USAGE if not names else SERVER_USAGE, critical=True)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
+            critical=False,
+        )
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
     if names:
         builder = builder.add_extension(

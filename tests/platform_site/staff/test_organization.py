@@ -74,7 +74,8 @@ def test_its_queries_do_not_grow_with_what_it_has(inside: Client, alice: User) -
     few = queries()
     for model in (User, Session, ApiKey, Environment, Database, RequestHour):
         rows.add(model, 20, owners=owners)
-    assert queries() == few <= 20
+    # The first page may have read what the process keeps from then on.
+    assert queries() <= few <= 20
 
 
 def test_the_lists_behind_it_are_read_by_an_index(inside: Client, alice: User) -> None:
