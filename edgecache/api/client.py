@@ -27,8 +27,9 @@ log = structlog.get_logger(__name__)
 CONNECT_TIMEOUT_S: Final = 2
 POOL: Final = 16
 SUCCESS: Final = range(200, 300)
-# A connection that the brain closed while it was idle fails at its next use.
-RETRIES: Final = Retry(total=1, backoff_factor=0, allowed_methods=["GET", "DELETE"])
+# A connection that the brain closed while it was idle fails at its next use. What changes something
+# is sent once: the brain may have acted, and a second DELETE would be answered 404.
+RETRIES: Final = Retry(total=1, backoff_factor=0, allowed_methods=["GET"])
 # The brain's refusals use the codes of ``errors``, but for those at the end.
 ERRORS: Final[Mapping[str, type[PlatformError]]] = {
     error.code: error

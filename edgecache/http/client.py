@@ -199,10 +199,10 @@ class HttpClient:
         idle = self._idle.get(address)
         while idle:
             connection = idle.pop()
-            if connection.is_open:
+            if connection.is_silent():
                 connection.is_new = False
                 return connection
-            self._all.discard(connection)
+            self._drop(connection)
         return await self._connect(address)
 
     async def _connect(self, address: Address) -> OutgoingConnection:

@@ -29,6 +29,10 @@ class BodyTimeout(Exception):
     """The client sends its body too slowly."""
 
 
+class BodyTooLong(Exception):
+    """A body is longer than its head says. The connection is cut, and no such piece is sent."""
+
+
 class ServerConnection(Protocol):
     """What an exchange needs of its connection."""
 
@@ -47,7 +51,8 @@ class Exchange:
     """One request and its response.
 
     Iterating yields the pieces of the body. Exactly one ``response_…`` is called; a response that
-    ends before its Content-Length closes the connection, so that it is not taken for complete.
+    ends before its Content-Length closes the connection, so that it is not taken for complete, and
+    so does one that would be longer. is_sized: the head of a stream says how long it is.
     added: headers of the response, whichever it is; they replace others of their names, but Vary.
     began: ``time.perf_counter`` when the head had come. is_complete: the request has come to its
     end, read or not. owes_continue: the client waits for a 100 before it sends the body.
@@ -63,6 +68,7 @@ class Exchange:
     is_answered: bool = False
     has_failed: bool = False
     is_chunked: bool = False
+    is_sized: bool = False
     owes_continue: bool = field(init=False)
     status: int = 0
     head_bytes: int = 0
@@ -189,8 +195,9 @@ class Exchange:
         """
         length = next((value for name, value in headers if name.lower() == "content-length"), "")
         if self._is_bodyless(status):
-            pass
+            self.is_sized = True
         elif length:
+            self.is_sized = True
             self.wanted_bytes = int(length)
         elif self.scope.http_version == "1.1":
             self.is_chunked = True
@@ -202,10 +209,14 @@ class Exchange:
     async def send_bytes(self, data: bytes) -> None:
         """Send a piece of such a body; wait while the client takes less than it is sent.
 
-        Raises ClientGone.
+        Raises ClientGone, BodyTooLong.
         """
         if self.is_gone:
             raise ClientGone
+        if self.is_sized and self.sent_bytes + len(data) > self.wanted_bytes:
+            # The rest would be the response to the client's next request.
+            self.cut()
+            raise BodyTooLong
         self.sent_bytes += len(data)
         if self.is_chunked:
             data = b"%x\r\n%b\r\n" % (len(data), data) if data else b""

@@ -5,6 +5,7 @@ announced, is a failure. Redirects are not followed.
 """
 
 import asyncio
+import select
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -170,6 +171,14 @@ class OutgoingConnection(asyncio.Protocol):
         """True if the response was read to its end, so that the connection can be used again."""
         return self.is_open and self._check is None and self._left == 0 and not self._pieces
 
+    def is_silent(self) -> bool:
+        """True if nothing came since the last response, not even bytes that wait in the kernel."""
+        if not self.is_open:
+            return False
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket"), select.POLLIN)
+        return not poll.poll(0)
+
     def give_up(self, reason: str) -> None:
         """Break the connection."""
         self._give_up(RequestFailed(reason))
@@ -190,7 +199,9 @@ class OutgoingConnection(asyncio.Protocol):
         self._left -= len(data)
         self._pieces.append(data)
         self._held += len(data)
-        if self._held > AHEAD_BYTES and not self._is_paused and not self._waits_for_all:
+        # After the last byte it is read on: what follows shows that the connection is not usable.
+        is_ahead = self._held > AHEAD_BYTES and self._left > 0
+        if is_ahead and not self._is_paused and not self._waits_for_all:
             self._is_paused = True
             self._transport.pause_reading()
 

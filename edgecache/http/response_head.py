@@ -16,7 +16,7 @@ _STATUS_LINES: Final = {
 
 
 class HeaderRefused(ValueError):
-    """A header contains a line break (header injection)."""
+    """A header contains a line break (header injection), or the end of the body is not clear."""
 
 
 @lru_cache(maxsize=8192)
@@ -46,8 +46,13 @@ def response_head(
     lines = [_STATUS_LINES.get(status) or f"HTTP/1.1 {status} Status"]
     lines += [f"{name}: {value}" for name, value in headers]
     names = [name.lower() for name, _ in headers]
+    if names.count("content-length") + names.count("transfer-encoding") > 1:
+        # RFC 9112 §6.2: the client may believe either.
+        raise HeaderRefused
     if length is not None and "content-length" not in names:
         lines.append(f"content-length: {length}")
+    elif length is not None and str(length) != headers[names.index("content-length")][1]:
+        raise HeaderRefused
     text = "\r\n".join(lines)
     breaks = len(lines) - 1
     if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text:

@@ -248,6 +248,8 @@ class SharedFetch:
             self.opened.set_result(found)
         if response.body is not None:
             async for chunk in response.body:
+                # Before readers can take it: what they have then cannot look complete.
+                self._check_length(found.size, coming=len(chunk))
                 await self._receiver.write(chunk)
                 await self._receiver.flush()
                 if self._file < 0:
@@ -255,13 +257,12 @@ class SharedFetch:
                 if not self.opened.done():
                     self.opened.set_result(found)
                 self._wake()
-                self._check_length(found.size, is_last=False)
         self._check_length(found.size, is_last=True)
         if not self.opened.done():
             self.opened.set_result(found)
 
-    def _check_length(self, size: int, *, is_last: bool) -> None:
-        came = self._receiver.written
+    def _check_length(self, size: int, *, coming: int = 0, is_last: bool = False) -> None:
+        came = self._receiver.written + coming
         if size >= 0 and (came > size or (is_last and came != size)):
             raise OriginFailed("The origin sent another number of bytes than it announced.")
 

@@ -23,7 +23,8 @@ STALL_TIMEOUT_S: Final = 30.0
 # The limit for all headers, in units of STALL_TIMEOUT_S, because an origin could send interim
 # responses forever.
 HEAD_STALLS: Final = 2
-# An idempotent request is repeated once.
+# A safe request (RFC 9110 §9.2.1) is repeated once.
+SAFE_METHODS: Final = ("GET", "HEAD")
 ATTEMPTS: Final = 2
 PAUSE_S: Final = 0.2
 # After this event a cancelled request closes its connection.
@@ -178,15 +179,15 @@ async def exchange(
     connections: OriginConnections,
     request: Request,
     *,
-    repeats: bool = True,
     try_again: frozenset[HTTPStatus] = TRY_AGAIN,
 ) -> AsyncIterator[Reply]:
     """Send a request and yield the reply; the connection then returns to the pool.
 
-    repeats: may be sent twice. try_again: the statuses for which it is.
+    A safe request is sent again if it fails; try_again: the statuses for which it is, too. Others
+    are sent once: the origin may have acted before the connection broke.
     Raises OriginTimeout, OriginFailed, OriginForbidden.
     """
-    attempts = ATTEMPTS if repeats else 1
+    attempts = ATTEMPTS if request.method in SAFE_METHODS else 1
     async with connections.in_use(), contextlib.AsyncExitStack() as stack:
         for attempt in range(1, attempts + 1):
             is_last = attempt == attempts

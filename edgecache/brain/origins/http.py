@@ -78,7 +78,7 @@ class HttpDriver:
         gain their rights. body: as long as the headers say.
         """
         request = Request(method, url, _head(headers, url), body)
-        async with exchange(self._connections, request, repeats=False) as reply:
+        async with exchange(self._connections, request) as reply:
             yield reply
 
     def url(self, key: str, query: str = "", *, path: str | None = None) -> str:

@@ -96,7 +96,6 @@ class S3Requests:
         headers: Sequence[tuple[str, str]] = (),
         body: bytes | AsyncIterator[bytes] = b"",
         payload_hash: str = NOTHING,
-        repeats: bool = True,
     ) -> AsyncIterator[Reply]:
         """Send a request and yield the reply. name: of an object; '' for the bucket.
 
@@ -117,7 +116,7 @@ class S3Requests:
                 now=datetime.now(UTC),
             )
         request = Request(method, f"{url}?{search}" if search else url, sent, body)
-        async with exchange(self._connections, request, repeats=repeats) as reply:
+        async with exchange(self._connections, request) as reply:
             yield reply
 
 
@@ -167,7 +166,6 @@ class S3Driver:
             headers=headers,
             body=body,
             payload_hash=manifest.sha256.hex(),
-            repeats=False,
         ) as reply:
             await _check(reply)
             answered = dict(reply.pairs)

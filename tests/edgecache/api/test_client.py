@@ -62,10 +62,11 @@ def test_calls_to_a_dead_brain_fail_immediately_after_the_first(brain: ScriptedB
     assert len(brain.calls) == number
 
 
-def test_a_write_is_sent_once(brain: ScriptedBrain) -> None:
+@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
+def test_a_write_is_sent_once(brain: ScriptedBrain, method: str) -> None:
     brain.gate.clear()
     with pytest.raises(CacheUnavailable):
-        client.call("POST", "/v1/nodes", body={})
+        client.call(method, "/v1/nodes")
     assert len(brain.calls) == 1
 
 

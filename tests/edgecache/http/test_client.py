@@ -1,8 +1,10 @@
 """The client: kept connections, uploads, and servers that answer badly."""
 
 import asyncio
+import socket
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -121,6 +123,33 @@ async def test_a_response_that_is_not_whole_or_not_clear_is_a_failure(
         with pytest.raises(RequestFailed) as failure:
             await fetch(client, address)
     assert failure.value.reason == reason
+
+
+async def test_bytes_that_come_after_a_response_end_the_connection(client: HttpClient) -> None:
+    served: list[socket.socket] = []
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                served.append(listener.accept()[0])
+                threading.Thread(target=answer, args=(served[-1],), daemon=True).start()
+
+    def answer(connection: socket.socket) -> None:
+        with suppress(OSError):
+            while connection.recv(65_536):
+                connection.sendall(OK)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        address = Address(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        assert (await fetch(client, address)).body == b"ok"
+        # The event loop has not seen them when it sends the next request.
+        served[0].sendall(OK.replace(b"ok", b"no"))
+        assert (await fetch(client, address)).body == b"ok"
+        assert (await fetch(client, address)).body == b"ok"
+    assert len(served) == 2
+    for connection in served:
+        connection.close()
 
 
 async def silence(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:

@@ -55,8 +55,32 @@ class BoundedHeads(httpcore.AsyncNetworkStream):
         return BoundedHeads(await self._stream.start_tls(ssl_context, server_hostname, timeout))
 
     def get_extra_info(self, info: str) -> Any:
-        """Return what httpcore knows of the connection."""
+        """Return what httpcore knows of the connection.
+
+        is_readable: True as well for bytes that have left the socket, but were not read here.
+        """
+        if info == "is_readable" and (self._has_queued() or self._has_decrypted()):
+            return True
         return self._stream.get_extra_info(info)
+
+    def _has_queued(self) -> bool:
+        """True if anyio has more of the socket's bytes than it was asked for."""
+        stream: Any = self._stream._stream  # type: ignore[attr-defined]  # noqa: SLF001 - has no name
+        stream = getattr(stream, "transport_stream", stream)
+        return bool(stream._protocol.read_queue)  # noqa: SLF001 - as above
+
+    def _has_decrypted(self) -> bool:
+        """True if TLS has bytes, or has ended. One of them is lost: the connection must end."""
+        secured = self._stream.get_extra_info("ssl_object")
+        if secured is None:
+            return False
+        try:
+            secured.read(1)
+        except ssl.SSLWantReadError:
+            return False
+        except ssl.SSLError:
+            return True
+        return True
 
 
 def head_came(extensions: Mapping[str, Any]) -> None:

@@ -12,6 +12,8 @@ from edgecache.brain.origins.egress.guard import Resolve
 
 MAX_IDLE_CONNECTIONS: Final = 16
 KEPT_S: Final = 15.0
+# The fields that say where a body ends; a response that has both has one end too many.
+FRAMINGS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
@@ -78,10 +80,16 @@ class ConnectionPool:
             if connection is not None:
                 await connection.aclose()
             raise
+        headers = response.headers
+        is_clear = not {name.lower() for name, _ in headers} >= FRAMINGS
+        if not is_clear:
+            # RFC 9112 §6.3: the chunks are right, and the sender may mean another end than we.
+            headers = [pair for pair in headers if pair[0].lower() != b"content-length"]
+        end = partial(self._end, origin, connection, may_be_kept=is_clear)
         return httpcore.Response(
             response.status,
-            headers=response.headers,
-            content=_Body(response, partial(self._end, origin, connection)),
+            headers=headers,
+            content=_Body(response, end),
             extensions=response.extensions,
         )
 
@@ -93,11 +101,11 @@ class ConnectionPool:
             await connection.aclose()
 
     async def _kept(self, origin: httpcore.Origin) -> httpcore.AsyncHTTPConnection | None:
-        """Return a connection to an origin that is still open."""
+        """Return a connection to an origin that is still open, and on which nothing came since."""
         for place in reversed(range(len(self._idle))):
             if self._idle[place][0] == origin:
                 _, connection = self._idle.pop(place)
-                if not connection.has_expired():
+                if _is_free(connection):
                     return connection
                 await connection.aclose()
                 return await self._kept(origin)
@@ -111,9 +119,15 @@ class ConnectionPool:
             network_backend=self._backend,
         )
 
-    async def _end(self, origin: httpcore.Origin, connection: httpcore.AsyncHTTPConnection) -> None:
-        """Keep a connection if its response was read, otherwise close it."""
-        if connection.is_idle() and not self._is_closed:
+    async def _end(
+        self,
+        origin: httpcore.Origin,
+        connection: httpcore.AsyncHTTPConnection,
+        *,
+        may_be_kept: bool,
+    ) -> None:
+        """Keep a connection if its response was read and nothing follows it, otherwise close it."""
+        if may_be_kept and _is_free(connection) and not self._is_closed:
             self._idle.append((origin, connection))
         else:
             await connection.aclose()
@@ -121,6 +135,19 @@ class ConnectionPool:
             len(self._idle) > MAX_IDLE_CONNECTIONS or self._idle[0][1].has_expired()
         ):
             await self._idle.pop(0)[1].aclose()
+
+
+def _is_free(connection: httpcore.AsyncHTTPConnection) -> bool:
+    """True if a response was read to its end, and nothing came after it (RFC 9112 §6.3).
+
+    Such bytes would become the response to the next request. httpcore looks for them in the stream
+    (``BoundedHeads``), but not among those that its parser has already.
+    """
+    http11 = connection._connection  # noqa: SLF001 - httpcore does not say what is left over
+    if not isinstance(http11, httpcore.AsyncHTTP11Connection) or not connection.is_idle():
+        return False
+    left_over, _ = http11._h11_state.trailing_data  # noqa: SLF001 - as above
+    return not left_over and not connection.has_expired()
 
 
 class _Body:

@@ -54,6 +54,20 @@ async def test_a_write_is_sent_to_the_origin(
     assert origin.count("/store/k") == 0
 
 
+@pytest.mark.parametrize("keys", [["k"], ["k", "l"]])
+async def test_a_delete_that_the_origin_does_not_answer_is_sent_once(
+    brain: Brain, origin: S3Origin, bucket: BucketInfo, keys: list[str]
+) -> None:
+    async def act_and_leave(asked: Asked) -> None:
+        asked.writer.close()
+
+    origin.handler = act_and_leave
+
+    with pytest.raises(OriginFailed):
+        await brain.objects.delete(bucket, keys)
+    assert len(origin.asked) == 1
+
+
 async def test_an_object_of_the_origin_is_read_with_its_headers(
     brain: Brain, origin: S3Origin, bucket: BucketInfo
 ) -> None:

@@ -1,6 +1,7 @@
 """Which requests of a connection are served, one after another, and when it ends."""
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -86,3 +87,65 @@ def test_a_stream_of_no_bytes_keeps_the_connection_of_a_head_request(*, sized: b
     assert said.count(b"HTTP/1.1 200") == 2
     # Heads alone.
     assert said.split(b"\r\n\r\n")[2:] == [b""]
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "length", "pieces", "arrives"),
+    [
+        ("GET", 200, "3", [b"hel", b"lo"], b"hel"),
+        ("GET", 200, "3", [b"hello"], b""),
+        ("GET", 200, "0", [b"hello"], b""),
+        ("HEAD", 200, "5", [b"hello"], b""),
+        ("HEAD", 200, "", [b"hello"], b""),
+        ("GET", 204, "", [b"hello"], b""),
+        ("GET", 304, "", [b"hello"], b""),
+    ],
+)
+def test_a_stream_never_sends_more_than_its_head_says(
+    method: str, status: int, length: str, pieces: list[bytes], arrives: bytes
+) -> None:
+    async def stream(_scope: Scope, exchange: Exchange) -> None:
+        exchange.response_stream(status, [("content-length", length)] if length else [])
+        for piece in pieces:
+            await exchange.send_bytes(piece)
+
+    async def main() -> bytes:
+        async with serving(stream) as port, connected(port) as (reader, writer):
+            request = f"{method} / HTTP/1.1\r\nhost: x\r\n\r\n".encode()
+            writer.write(request * 2)
+            got = b""
+            with contextlib.suppress(ConnectionError):
+                while piece := await reader.read(1000):
+                    got += piece
+            return got
+
+    got = run(main())
+    # The connection ends with it, so that nothing becomes the next answer.
+    assert got.count(b"HTTP/1.1") <= 1
+    assert got.partition(b"\r\n\r\n")[2] in {arrives, b""}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("content-length", "2"), ("content-length", "9")],
+        [("content-length", "2"), ("Content-Length", "2")],
+        [("content-length", "2"), ("transfer-encoding", "chunked")],
+        [("content-length", "9")],
+        [("content-length", "1")],
+    ],
+)
+def test_a_head_that_says_another_end_than_the_body_s_is_not_sent(
+    headers: list[tuple[str, str]],
+) -> None:
+    async def respond(_scope: Scope, exchange: Exchange) -> None:
+        exchange.response_bytes(200, headers, b"ok")
+
+    async def main() -> bytes:
+        async with serving(respond) as port, connected(port) as (reader, writer):
+            writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            with contextlib.suppress(ConnectionError):
+                return await reader.read()
+            return b""
+
+    assert run(main()) == b""

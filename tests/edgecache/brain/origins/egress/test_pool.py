@@ -3,12 +3,14 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpcore
 import pytest
 
 from edgecache.brain.origins.egress.bounded_heads import head_came
 from edgecache.brain.origins.egress.pool import MAX_IDLE_CONNECTIONS, ConnectionPool
+from tests.edgecache.brain import certificates
 from tests.edgecache.brain.brains import until
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 
@@ -65,6 +67,30 @@ async def test_a_connection_that_the_origin_has_closed_is_not_used_again(
     await origin.asked[0].writer.wait_closed()
     assert await get(pool, origin.url) == 200
     assert connections_of(origin) == 2
+
+
+@pytest.mark.parametrize("is_one_record", [True, False])
+async def test_bytes_that_tls_has_after_a_response_end_its_connection(
+    tmp_path: Path, *, is_one_record: bool
+) -> None:
+    async def resolve(host: str, _port: int) -> list[str]:
+        return [host]
+
+    async def two_at_once(asked: Asked) -> None:
+        response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        both = [response, response.replace(b"200", b"299")]
+        # Two records reach the client in one piece: the second one is not decrypted yet.
+        asked.writer.writelines([b"".join(both)] if is_one_record else both)
+
+    trust, tls = certificates.issue(tmp_path, "127.0.0.1")
+    pool = ConnectionPool(resolve, ssl.create_default_context(cafile=str(trust)))
+    async with HttpOrigin(tls=tls, handler=two_at_once) as origin:
+        assert [await get(pool, origin.url) for _ in range(3)] == [200] * 3
+        assert connections_of(origin) == 3
+        origin.handler, origin.objects = None, {"/k": b"x"}
+        assert [await get(pool, origin.url) for _ in range(3)] == [200] * 3
+        assert connections_of(origin) == 4
+        await pool.aclose()
 
 
 async def test_another_site_gets_connections_of_its_own(
