@@ -1,16 +1,28 @@
 """What URLs of the cache name, and what URLs of the origin are for the cache's clients."""
 
+import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-from edgecache.brain.cdn import caching_rules
+from edgecache.brain.cdn import browser_urls, caching_rules
+from edgecache.brain.cdn.browser_urls import BrowserUrl
 from edgecache.brain.cdn.cache_keys import Target, digest_of
 from edgecache.brain.cdn.caching_rules import COOKIES, Pairs
 from edgecache.brain.origins.http import SAFE, HttpDriver
 from edgecache.brain.values import BucketInfo
 
 LOCATIONS: Final = frozenset({"location", "content-location"})
+# HTML §"Shared declarative refresh steps": a time, then a URL, which may be quoted.
+REFRESH: Final = re.compile(
+    r"([ \t\f]*[0-9.]+(?:[ \t\f]+[;,]?|[;,])[ \t\f]*(?:url[ \t\f]*=[ \t\f]*)?)"
+    r"(['\"]?)(.+)",
+    re.IGNORECASE,
+)
+# A quoted string, or a link's target (RFC 8288 §3).
+LINK: Final = re.compile(r"\"(?:[^\"\\]|\\.)*\"|<([^>]*)>")
+# Stands for the client's host, which is no origin's.
+CACHE_HOST: Final = "cache.invalid"
 # At a host that many buckets share, these would change what browsers do with the others.
 HOST_WIDE: Final = COOKIES | {
     "alt-svc",
@@ -51,27 +63,48 @@ class CacheUrl:
         """Return an origin's headers for the client: its URLs become URLs of the cache."""
         refused = HOST_WIDE if self.is_shared else frozenset()
         return [
-            self._located(pair)
-            for pair in headers
+            (name, self._rewritten(name, value))
+            for name, value in headers
             # The stored response may be older than their removal on arrival.
-            if pair[0] not in refused and not pair[0].startswith(caching_rules.NGINX)
+            if name not in refused and not name.startswith(caching_rules.NGINX)
         ]
 
-    def _located(self, pair: tuple[str, str]) -> tuple[str, str]:
-        name, value = pair
-        if name not in LOCATIONS or self.driver is None:
-            return pair
-        # A relative reference means the same at both.
-        parts = _split(value)
-        if parts is None or not (parts[0] or parts[1] or value.strip().startswith("/")):
-            return pair
-        url = caching_rules.resolved(self.url, value)
-        is_home = caching_rules.site(url) == caching_rules.site(self.url)
-        path = self.driver.path_of(urlsplit(url).path) if is_home else None
+    def _rewritten(self, name: str, value: str) -> str:
+        if name in LOCATIONS:
+            return self._located(value)
+        if name == "refresh" and (found := REFRESH.match(value)):
+            time, quote_mark, url = found.groups()
+            url = url.partition(quote_mark)[0] if quote_mark else url
+            located = self._located(url)
+            return value if located == url else f"{time}{quote_mark}{located}{quote_mark}"
+        if name == "link":
+            return LINK.sub(
+                lambda found: found[0] if found[1] is None else f"<{self._located(found[1])}>",
+                value,
+            )
+        return value
+
+    def _located(self, reference: str) -> str:
+        """Return a reference of the origin as the client must have it to go where it was meant.
+
+        What a browser makes of the result is compared with that, so that it leads to no other host.
+        """
+        at_origin = browser_urls.parse(self.url)
+        meant = None if at_origin is None else at_origin.join(reference)
+        if self.driver is None or at_origin is None or meant is None:
+            return reference
+        here = at_origin._replace(host=CACHE_HOST, port=None, path=self.prefix + self.target.path)
+        path = None
+        if _is_home(meant, at_origin):
+            path = self.driver.path_of(meant.path)
         if path is None:
-            return (name, url or value)
-        rest = "".join(mark + text for mark, text in zip("?#", parts[2:], strict=True) if text)
-        return (name, self.prefix + path + rest)
+            return reference if _leads(reference, here, meant) else str(meant)
+        wanted = meant._replace(host=CACHE_HOST, port=None, path=self.prefix + path)
+        if _leads(reference, here, wanted):
+            return reference
+        # Behind two slashes at its beginning browsers expect a host.
+        text = f"/.{wanted.target}" if wanted.path.startswith("//") else wanted.target
+        return text if _leads(text, here, wanted) else str(meant)
 
 
 def target_of(key: str, path: str, query: str) -> Target:
@@ -80,10 +113,20 @@ def target_of(key: str, path: str, query: str) -> Target:
     return Target(key, path, query, spelling)
 
 
-def _split(value: str) -> tuple[str, str, str, str] | None:
-    """Return scheme, host, query and fragment of a reference, None for an invalid one."""
-    try:
-        parts = urlsplit(value.strip())
-    except ValueError:
-        return None
-    return parts.scheme, parts.netloc, parts.query, parts.fragment
+def _is_home(meant: BrowserUrl, page: BrowserUrl) -> bool:
+    """True if a URL is at the origin that sent a page, over http or https.
+
+    False for the page itself with the other scheme: from the cache it would lead to itself.
+    """
+    if (meant.user, meant.host, meant.port) != ("", page.host, page.port):
+        return False
+    return meant.scheme == page.scheme or (meant.path, meant.query) != (page.path, page.query)
+
+
+def _leads(reference: str, here: BrowserUrl, wanted: BrowserUrl) -> bool:
+    """True if a browser goes from a page of the cache to a URL, by http and by https."""
+    for scheme in browser_urls.PORTS:
+        goal = wanted._replace(scheme=scheme) if wanted.host == CACHE_HOST else wanted
+        if here._replace(scheme=scheme).join(reference) != goal:
+            return False
+    return True

@@ -35,6 +35,7 @@ server {{
     server_tokens off;
     proxy_http_version 1.1;
     proxy_next_upstream off;
+    proxy_redirect off;
     proxy_buffering on;
     proxy_buffers 16 64k;
     proxy_buffer_size 16k;

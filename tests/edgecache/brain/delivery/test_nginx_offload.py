@@ -16,6 +16,7 @@ from django.core.management.base import CommandError
 
 from edgecache.brain.delivery import nginx_offload
 from tests.edgecache.alterations import flip
+from tests.edgecache.brain.cdn.conftest import Origin, OriginAnswer, create_bucket
 from tests.edgecache.brain.s3.programs import program
 from tests.edgecache.brain.s3.raw import Signer, md5, send
 from tests.edgecache.cluster import Cluster, Keys, until
@@ -161,6 +162,20 @@ def test_the_configuration_is_readable_by_its_owner_alone(nginx: Nginx) -> None:
     assert nginx_offload.token_of(nginx.cluster.secret) in text
     assert nginx.cluster.secret not in text
     assert f"server unix:{nginx.cluster.variables['ZBRAIN_S3_SOCKET']};" in text
+
+
+def test_a_location_is_handed_on_as_the_brain_sends_it(nginx: Nginx) -> None:
+    origin = Origin()
+    try:
+        _, bucket = create_bucket(nginx.cluster, origin.url)
+        # nginx takes this for its own name of the brain, unless it is told not to.
+        location = "http://zonal_brain//evil.example/"
+        origin.said["/page"] = OriginAnswer(301, {"Location": location}, b"")
+        answer = send(nginx.url, "GET", f"/p/{bucket['public_name']}/page")
+    finally:
+        origin.shutdown()
+        origin.server_close()
+    assert answer.headers["location"] == location
 
 
 def test_objects_and_ranges_arrive_whole(through: Any, nginx: Nginx) -> None:
