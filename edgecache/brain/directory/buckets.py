@@ -38,6 +38,7 @@ HOLDS: Final = "SELECT EXISTS (SELECT FROM brain_storedobject WHERE bucket_id = 
 LOCK_UPLOADS: Final = "SELECT id FROM brain_upload WHERE bucket_id = %s ORDER BY id FOR UPDATE"
 DELETE_UPLOADS: Final = "DELETE FROM brain_upload WHERE bucket_id = %s"
 REMOVAL_TIMEOUT_S: Final = 60.0
+SET_TAGS: Final = "UPDATE brain_bucket SET tags = %s WHERE id = %s"
 UPDATE: Final = (
     "UPDATE brain_bucket SET is_public = coalesce(%s, is_public),"
     " allows_redirect = coalesce(%s, allows_redirect),"
@@ -89,6 +90,7 @@ class Buckets:
         origin_id: int | None = None,
         origin_prefix: str = "",
         options: BucketOptions = NO_CHANGES,
+        tags: Mapping[str, str] | None = None,
     ) -> BucketInfo:
         """Create a bucket. origin_id: of the same environment; None is the built-in origin.
 
@@ -112,6 +114,8 @@ class Buckets:
                 )
                 if row is None:
                     raise NoSuchOrigin
+                if tags:
+                    await change.run(SET_TAGS, [Jsonb(dict(tags)), row.id])
                 change.announce("bucket", row.id)
         except postgres.UniqueViolation:
             raise BucketExists from None
@@ -141,9 +145,7 @@ class Buckets:
 
     async def set_tags(self, bucket_id: int, tags: Mapping[str, str]) -> None:
         """Replace a bucket's own tags. Raises NoSuchBucket, DatabaseUnavailable."""
-        changed = await self._database.run(
-            "UPDATE brain_bucket SET tags = %s WHERE id = %s", [Jsonb(dict(tags)), bucket_id]
-        )
+        changed = await self._database.run(SET_TAGS, [Jsonb(dict(tags)), bucket_id])
         if not changed:
             raise NoSuchBucket
 

@@ -217,6 +217,8 @@ def _client_checksums(declared: checksums.DeclaredDigests, source: object) -> di
 
     Raises S3Error: MalformedTrailerError, InvalidRequest.
     """
+    if isinstance(source, Chunks):
+        _check_trailers(source.trailers, declared)
     if not declared.trailing:
         return dict(declared.values)
     if not isinstance(source, Chunks):
@@ -226,6 +228,14 @@ def _client_checksums(declared: checksums.DeclaredDigests, source: object) -> di
         raise S3Error("MalformedTrailerError")
     checksums.check_format(declared.trailing, value)
     return {**declared.values, declared.trailing: value}
+
+
+def _check_trailers(trailers: Mapping[str, str], declared: checksums.DeclaredDigests) -> None:
+    """Raise S3Error MalformedTrailerError for a trailer that x-amz-trailer does not announce."""
+    announced = checksums.HEADER + declared.trailing if declared.trailing else ""
+    for name in trailers:
+        if name != announced:
+            raise S3Error("MalformedTrailerError", f"x-amz-trailer does not announce {name[:100]}.")
 
 
 def _check(

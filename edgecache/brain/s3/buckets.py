@@ -5,15 +5,22 @@ from typing import Final
 from edgecache.brain.errors import BucketExists
 from edgecache.brain.s3.bodies import body_length, read_xml
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.errors import S3Error, not_implemented
 from edgecache.brain.s3.listings.query import decode_token, encode_token, iso, owner_id
-from edgecache.brain.s3.objects.headers import refuse_unsupported
-from edgecache.brain.s3.requests import is_bucket_name
+from edgecache.brain.s3.objects.headers import check_settings
+from edgecache.brain.s3.requests import S3Request, is_bucket_name
+from edgecache.brain.s3.tagging import tags
 from edgecache.brain.s3.xml import Node, document, parse
+from edgecache.brain.values import OBJECT_HEADERS
 
 # Each client takes it for where buckets are; they are everywhere.
 REGION: Final = "us-east-1"
 PAGE_LIMIT: Final = 10_000
+# Values of an object's headers that browsers and SDKs send with other requests, too.
+_OF_ANY_REQUEST: Final = {
+    "cache-control": ("max-age=0", "no-cache", "no-store"),
+    "content-encoding": ("aws-chunked",),
+}
 BUCKETS: Final = (
     "SELECT name, created_at FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s"
     ' AND name COLLATE "C" > %s AND starts_with(name, %s) ORDER BY name COLLATE "C" LIMIT %s'
@@ -23,13 +30,16 @@ BUCKETS: Final = (
 async def list_buckets(context: RequestContext) -> S3Response:
     """Return a page of the environment's buckets, all of them unless the caller wants less."""
     tenant, request = context.tenant, context.request
+    context.check_owner(tenant)
     limit = request.integer("max-buckets", PAGE_LIMIT, maximum=PAGE_LIMIT)
     if limit == 0:
         raise S3Error("InvalidArgument", "Argument max-buckets must be from 1 to 10000.")
     token = request.query("continuation-token")
     after = decode_token(token) if token else ""
     prefix = request.query("prefix")
-    rows = await context.parts.database.all(BUCKETS, [*tenant, after, prefix, limit + 1])
+    is_here = request.query("bucket-region", REGION) == REGION
+    values = [*tenant, after, prefix, limit + 1]
+    rows = await context.parts.database.all(BUCKETS, values) if is_here else []
     page = rows[:limit]
     buckets: list[Node] = [
         ("Bucket", [("Name", row.name), ("CreationDate", iso(row.created_at))]) for row in page
@@ -50,19 +60,38 @@ async def create_bucket(context: RequestContext) -> S3Response:
     """
     context.require_write()
     request = context.request
-    refuse_unsupported(request)
-    if request.header("x-amz-bucket-object-lock-enabled").lower() == "true":
-        raise S3Error("NotImplemented")
-    if body_length(context):
-        # The region that it names makes no difference.
-        await parse(await read_xml(context), "CreateBucketConfiguration")
+    context.check_owner(context.tenant)
+    _refuse_object_headers(request)
+    check_settings(request, is_public=False)
+    wanted = await _tags(context) if body_length(context) else {}
     if not is_bucket_name(request.bucket):
         raise S3Error("InvalidBucketName", extra={"BucketName": request.bucket[:255]})
     try:
-        await context.parts.buckets.create(context.tenant, request.bucket)
+        await context.parts.buckets.create(context.tenant, request.bucket, tags=wanted)
     except BucketExists:
         raise S3Error("BucketAlreadyOwnedByYou", extra={"BucketName": request.bucket}) from None
     return S3Response(headers=[("location", f"/{request.bucket}")])
+
+
+def _refuse_object_headers(request: S3Request) -> None:
+    """Refuse headers of an upload, whose key has been lost on the way. Raises S3Error."""
+    for name in OBJECT_HEADERS:
+        if request.header(name) not in {"", *_OF_ANY_REQUEST.get(name, ())}:
+            raise not_implemented(f"The header {name} of CreateBucket")
+
+
+async def _tags(context: RequestContext) -> dict[str, str]:
+    """Return the tags in the body of CreateBucket.
+
+    Raises S3Error: MalformedXML, InvalidTag, BadRequest.
+    """
+    root = await parse(await read_xml(context), "CreateBucketConfiguration")
+    # The region that it names makes no difference.
+    root.check("LocationConstraint", "Tags")
+    tag_sets = root.all("Tags")
+    if len(tag_sets) > 1:
+        raise S3Error("MalformedXML")
+    return tags.tags_of(tag_sets[0], limit=tags.OF_BUCKET_LIMIT) if tag_sets else {}
 
 
 async def head_bucket(context: RequestContext) -> S3Response:

@@ -198,6 +198,11 @@ class S3Error(Exception):
         super().__init__(code)
 
 
+def not_implemented(what: str) -> S3Error:
+    """Return the error for something that AWS offers. what: begins the message."""
+    return S3Error("NotImplemented", f"{what} is not implemented.")
+
+
 def from_brain_error(error: brain_errors.BrainError) -> S3Error:
     """Return the S3 error for an error of the brain's parts."""
     if isinstance(error, brain_errors.StorageFull):

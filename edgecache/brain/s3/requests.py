@@ -15,7 +15,8 @@ PARAMETER_LIMIT: Final = 100
 _ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _HEADER_NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
-_QUERY_HEADER: Final = "x-amz-"
+# Names of AWS's own headers begin with it.
+PREFIX: Final = "x-amz-"
 # Parameters of a signature itself, in lower case.
 _OF_SIGNATURES: Final = frozenset(
     f"x-amz-{name}"
@@ -122,9 +123,13 @@ def parse(scope: Scope, domains: Sequence[str], request_id: str, *, client: str 
 
 def is_query_header(name: str) -> bool:
     """True if a presigned URL's parameter of this name stands for a header."""
-    lower = name.lower()
-    is_amz = lower.startswith(_QUERY_HEADER) and lower not in _OF_SIGNATURES
+    is_amz = name.lower().startswith(PREFIX) and not is_of_signature(name)
     return is_amz or name in _OF_VERSION_2
+
+
+def is_of_signature(name: str) -> bool:
+    """True if a parameter is part of a signature of version 4."""
+    return name.lower() in _OF_SIGNATURES
 
 
 def with_query_headers(request: S3Request, *, with_checksums: bool = False) -> S3Request:

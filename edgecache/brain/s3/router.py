@@ -1,12 +1,17 @@
-"""Which operation a request is for: by its method, its path and its query."""
+"""Which operation a request is for: by its method, its path and its query.
+
+What the operation does not take is refused by its name (``operations``).
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from edgecache.brain.s3 import buckets, unconfigured
+from edgecache.brain.s3.auth.sigv2 import KEY_PARAMETER
+from edgecache.brain.s3.auth.sigv4.canonical import SIGNATURE_PARAMETER
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.cors import buckets as cors_of_buckets
-from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.errors import S3Error, not_implemented
 from edgecache.brain.s3.listings.objects import list_objects, list_objects_v2
 from edgecache.brain.s3.listings.versions import list_object_versions
 from edgecache.brain.s3.multipart.abort import abort_multipart_upload
@@ -21,51 +26,20 @@ from edgecache.brain.s3.objects.copy import SOURCE_HEADER, copy_object
 from edgecache.brain.s3.objects.delete import delete_object, delete_objects
 from edgecache.brain.s3.objects.get import get_object, head_object
 from edgecache.brain.s3.objects.put import put_object
-from edgecache.brain.s3.requests import S3Request
+from edgecache.brain.s3.operations import (
+    HEADERS_OF_ALL,
+    OF_ALL,
+    OF_WRITES,
+    OPERATION_PARAMETER,
+    TAKES,
+    VALUES,
+)
+from edgecache.brain.s3.requests import PREFIX, S3Request, is_of_signature, is_query_header
 from edgecache.brain.s3.tagging import buckets as tagging_of_buckets
 from edgecache.brain.s3.tagging import objects as tagging_of_objects
+from edgecache.brain.values import METADATA_PREFIX
 
 Operation = Callable[[RequestContext], Awaitable[S3Response | None]]
-
-# AWS's subresources. One without an operation below is refused; otherwise a GET of an object's
-# policy would return the object, and a PUT of it would replace the object.
-SUBRESOURCES: Final = frozenset(
-    (
-        "accelerate",
-        "acl",
-        "analytics",
-        "append",
-        "cors",
-        "encryption",
-        "intelligent-tiering",
-        "inventory",
-        "legal-hold",
-        "lifecycle",
-        "logging",
-        "metadataConfiguration",
-        "metadataInventoryTable",
-        "metadataJournalTable",
-        "metadataTable",
-        "metrics",
-        "notification",
-        "object-lock",
-        "ownershipControls",
-        "policy",
-        "policyStatus",
-        "publicAccessBlock",
-        "renameObject",
-        "replication",
-        "requestPayment",
-        "restore",
-        "retention",
-        "select",
-        "session",
-        "tagging",
-        "torrent",
-        "versioning",
-        "website",
-    )
-)
 
 # Method, parameter that the query must have, name: in the order in which they are tried.
 _OF_BUCKETS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
@@ -79,6 +53,7 @@ _OF_BUCKETS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
     ("GET", "location", "GetBucketLocation", buckets.get_bucket_location),
     ("GET", "uploads", "ListMultipartUploads", list_multipart_uploads),
     ("GET", "versions", "ListObjectVersions", list_object_versions),
+    ("GET", "list-type", "ListObjectsV2", list_objects_v2),
     ("GET", "", "ListObjects", list_objects),
     ("HEAD", "", "HeadBucket", buckets.head_bucket),
     ("PUT", "", "CreateBucket", buckets.create_bucket),
@@ -101,67 +76,108 @@ _OF_OBJECTS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
     ("DELETE", "uploadId", "AbortMultipartUpload", abort_multipart_upload),
     ("DELETE", "", "DeleteObject", delete_object),
 )
-# Parameters that select a part of an object, and those that each operation supports.
-SELECTING: Final = frozenset(("partNumber", "uploadId", "uploads", "versionId", "versions"))
-_SELECTIONS: Final = {
-    "PutObject": frozenset[str](),
-    "GetObject": frozenset(("partNumber", "versionId")),
-    "HeadObject": frozenset(("partNumber", "versionId")),
-    "DeleteObject": frozenset(("versionId",)),
-}
 _COPIES: Final[dict[str, tuple[str, Operation]]] = {
     "PutObject": ("CopyObject", copy_object),
     "UploadPart": ("UploadPartCopy", upload_part_copy),
 }
 
 
+_READS: Final = frozenset(("GET", "HEAD"))
+# A parameter of these names is some operation's.
+_KNOWN: Final = frozenset(
+    (
+        *(parameter for _, parameter, _, _ in (*_OF_BUCKETS, *_OF_OBJECTS)),
+        *(parameter for takes in TAKES.values() for parameter in takes.parameters),
+    )
+)
+
+
 def operation_of(request: S3Request) -> tuple[str, Operation]:
     """Return the operation and its name.
 
-    Raises S3Error: NotImplemented for what only AWS offers, MethodNotAllowed, InvalidArgument.
+    Raises S3Error: NotImplemented for what it does not take, or only AWS offers; MethodNotAllowed.
     """
+    selector, name, run = _selected(request)
+    if SOURCE_HEADER in request.headers and name in _COPIES:
+        name, run = _COPIES[name]
+    if request.parameters:
+        _check_parameters(request, name, selector)
+    _check_headers(request, name)
+    return name, run
+
+
+def _selected(request: S3Request) -> tuple[str, str, Operation]:
+    """Return what selects the operation, its name and itself."""
     if not request.bucket:
         if request.method == "GET":
-            return "ListBuckets", buckets.list_buckets
+            return "", "ListBuckets", buckets.list_buckets
         raise _not_allowed(request)
-    if request.method == "GET" and not request.key and request.query("list-type") == "2":
-        _refuse_subresources(request)
-        return "ListObjectsV2", list_objects_v2
     for method, parameter, name, run in _OF_OBJECTS if request.key else _OF_BUCKETS:
         if method == request.method and (not parameter or parameter in request.by_name):
-            _refuse_subresources(request, but=parameter)
-            _refuse_selection(request, name)
-            if SOURCE_HEADER in request.headers and name in _COPIES:
-                return _COPIES[name]
-            return name, run
-    _refuse_subresources(request)
+            return parameter, name, run
     raise _not_allowed(request)
 
 
-def _refuse_subresources(request: S3Request, *, but: str = "") -> None:
-    """Refuse a subresource that the operation would ignore. Raises S3Error NotImplemented."""
-    if request.by_name and SUBRESOURCES & request.by_name.keys() - {but}:
-        raise S3Error("NotImplemented")
+def _check_parameters(request: S3Request, name: str, selector: str) -> None:
+    """Refuse a parameter that the operation does not take.
 
-
-def _refuse_selection(request: S3Request, name: str) -> None:
-    """Refuse a parameter that selects something and that the operation would ignore.
-
-    Raises S3Error InvalidArgument.
+    A read ignores what cannot be the name of another operation, such as ``v=123``: a name with a
+    value that no operation takes. The list of buckets is what a request is for that names nothing.
+    Raises S3Error NotImplemented.
     """
-    taken = _SELECTIONS.get(name)
-    if not request.by_name or taken is None:
-        return
-    for parameter in SELECTING & request.by_name.keys() - taken:
-        raise S3Error(
-            "InvalidArgument",
-            f"This operation does not accept {parameter}.",
-            extra={"ArgumentName": parameter, "ArgumentValue": request.query(parameter)[:100]},
-        )
+    takes = TAKES[name].parameters
+    is_lenient = request.method in _READS and name != "ListBuckets"
+    for parameter, value in request.parameters:
+        if parameter == OPERATION_PARAMETER:
+            if value != name:
+                raise not_implemented(f"The operation {value[:100]}")
+            continue
+        is_taken = parameter in takes or (parameter == selector and bool(selector))
+        if is_taken or _is_of_all(request, parameter):
+            continue
+        if not is_lenient or _may_name_operation(parameter, value):
+            raise not_implemented(f"The parameter {parameter[:100]} of {name}")
+
+
+def _is_of_all(request: S3Request, parameter: str) -> bool:
+    if parameter in OF_ALL or is_of_signature(parameter):
+        return True
+    # They stand for headers, and are checked as headers.
+    return is_query_header(parameter) and (
+        request.has(SIGNATURE_PARAMETER) or request.has(KEY_PARAMETER)
+    )
+
+
+def _may_name_operation(parameter: str, value: str) -> bool:
+    """True if a read must not ignore a parameter: operations are named without a value."""
+    is_bare = not value and not parameter.isdecimal()
+    return is_bare or parameter in _KNOWN or parameter.lower().startswith(PREFIX)
+
+
+def _check_headers(request: S3Request, name: str) -> None:
+    """Refuse a header that the operation does not take. Raises S3Error NotImplemented."""
+    takes = TAKES[name].headers
+    is_read = request.method in _READS
+    for header in request.headers:
+        if not header.startswith(PREFIX):
+            is_taken = is_read or header not in OF_WRITES or header in takes
+        elif header.startswith(METADATA_PREFIX):
+            is_taken = METADATA_PREFIX in takes
+        else:
+            is_taken = header in HEADERS_OF_ALL or header in takes
+        if not is_taken:
+            raise not_implemented(f"The header {header[:100]} of {name}")
+        if header in VALUES and request.header(header).lower() != VALUES[header].lower():
+            value = request.header(header)[:100]
+            raise not_implemented(f"The value {value} of the header {header}")
 
 
 def _not_allowed(request: S3Request) -> S3Error:
-    # AWS offers uploads by HTML forms.
-    if request.method == "POST":
-        return S3Error("NotImplemented")
-    return S3Error("MethodNotAllowed", extra={"Method": request.method[:20]})
+    for parameter, _ in request.parameters:
+        if parameter != OPERATION_PARAMETER and not _is_of_all(request, parameter):
+            return not_implemented(f"{request.method[:20]} with the parameter {parameter[:100]}")
+    if request.method != "POST":
+        return S3Error("MethodNotAllowed", extra={"Method": request.method[:20]})
+    if request.header("content-type").lower().startswith("multipart/form-data"):
+        return not_implemented("An upload by a form (a presigned POST; presign a PUT instead)")
+    return not_implemented("POST without a parameter that names an operation")

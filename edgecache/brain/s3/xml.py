@@ -90,6 +90,22 @@ class Element:
     def all(self, name: str) -> list["Element"]:
         return [child for child in self.children if child.name == name]
 
+    def check(self, *names: str, are_texts: bool = False) -> None:
+        """Refuse a child of another name. are_texts: and one with elements, or given twice.
+
+        Raises S3Error MalformedXML, which names it.
+        """
+        seen: set[str] = set()
+        for child in self.children:
+            is_wrong = are_texts and (child.children or child.name in seen)
+            if is_wrong or child.name not in names:
+                raise S3Error(
+                    "MalformedXML",
+                    f"{self.name} has the element {child.name[:100]}, which is not known there, or "
+                    "not in this form.",
+                )
+            seen.add(child.name)
+
     def value(self, name: str, default: str = "") -> str:
         """Return the text of the first child of this name."""
         for child in self.children:

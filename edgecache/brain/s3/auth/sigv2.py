@@ -17,7 +17,7 @@ from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
 
 KEY_PARAMETER: Final = "AWSAccessKeyId"
-_PARAMETERS: Final = (KEY_PARAMETER, "Expires", "Signature")
+PARAMETERS: Final = (KEY_PARAMETER, "Expires", "Signature")
 # These parameters are signed; the others must not change what the request does.
 _SIGNED: Final = frozenset(
     (
@@ -89,7 +89,7 @@ def claim_of(request: S3Request) -> PresignedClaim | None:
     """
     if not request.has(KEY_PARAMETER):
         return None
-    values = [request.query(name) for name in _PARAMETERS]
+    values = [request.query(name) for name in PARAMETERS]
     expires = values[1]
     is_number = expires.isascii() and expires.isdigit() and len(expires) <= 12
     if not all(values) or not is_number or request.header("authorization"):
@@ -101,7 +101,7 @@ def claim_of(request: S3Request) -> PresignedClaim | None:
     if any(_FURTHER.search(value) for _, value in request.parameters):
         # The signature covers texts that are decoded: this one stands for several parameters.
         raise S3Error("AccessDenied", "A parameter contains another one.")
-    known = _SIGNED | _FREE | set(_PARAMETERS)
+    known = _SIGNED | _FREE | set(PARAMETERS)
     if not all(name in known or requests.is_query_header(name) for name in request.by_name):
         raise S3Error("AccessDenied", "A parameter is not covered by the signature.")
     return PresignedClaim(values[0], int(expires), values[2])

@@ -103,7 +103,7 @@ def loaded(rows: Iterable[Mapping[str, Any]]) -> tuple[CorsRule, ...]:
 def _rule(row: Element) -> CorsRule:
     found: dict[str, list[str]] = {name: [] for name in _ELEMENTS}
     for child in row.children:
-        if child.name not in found:
+        if child.name not in found or child.children:
             raise S3Error("MalformedXML")
         found[child.name].append(child.text.strip())
     ids, ages = found["ID"], found["MaxAgeSeconds"]

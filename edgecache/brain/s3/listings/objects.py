@@ -1,6 +1,7 @@
 """ListObjects, with pages by marker, and ListObjectsV2, with pages by token."""
 
 from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.errors import not_implemented
 from edgecache.brain.s3.listings.query import (
     decode_token,
     encode_token,
@@ -33,6 +34,8 @@ async def list_objects(context: RequestContext) -> S3Response:
 
 async def list_objects_v2(context: RequestContext) -> S3Response:
     request = context.request
+    if request.query("list-type") != "2":
+        raise not_implemented(f"list-type={request.query('list-type')[:100]}")
     query = parse_query(request)
     token = request.query("continuation-token")
     start_after = request.query("start-after")

@@ -17,6 +17,7 @@ from edgecache.brain.s3.xml import Element, parse
 ELEMENT_LIMIT: Final = 120_000
 MIN_PART_BYTES: Final = 5 * 2**20
 OBJECT_LIMIT_BYTES: Final = 5 * 2**40
+_CHECKSUMS: Final = tuple(map(checksums.element, checksums.SIZES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class ListedPart:
 async def parse_parts(body: bytes) -> list[ListedPart]:
     """Parse the client's list. Raises S3Error: MalformedXML, InvalidPartOrder."""
     root = await parse(body, "CompleteMultipartUpload", limit=ELEMENT_LIMIT)
-    rows = root.all("Part")
+    root.check("Part")
+    rows = root.children
     if not 0 < len(rows) <= PART_LIMIT:
         raise S3Error("MalformedXML")
     found = await in_steps(_parse_part, rows)
@@ -139,6 +141,7 @@ def _kind(upload: Upload, claimed: checksums.ObjectChecksum, name: str) -> str:
 
 
 def _parse_part(row: Element) -> ListedPart:
+    row.check("PartNumber", "ETag", *_CHECKSUMS, are_texts=True)
     number = row.value("PartNumber")
     etag = row.value("ETag").strip('"')
     if not (number.isascii() and number.isdigit() and len(number) <= 5) or not etag:

@@ -4,7 +4,6 @@ from edgecache.brain.s3 import bodies, checksums
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.multipart import uploads
-from edgecache.brain.s3.objects import headers as object_headers
 from edgecache.brain.s3.objects.selection import part_number
 
 
@@ -17,7 +16,6 @@ async def upload_part(context: RequestContext) -> S3Response:
     bucket = await context.writable_bucket()
     request, parts = context.request, context.parts
     number = part_number(request)
-    object_headers.refuse_unsupported(request)
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
     named = checksums.declared_digests(request).name
     if upload.algorithm and named and named != upload.algorithm:

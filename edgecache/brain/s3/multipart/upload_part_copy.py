@@ -10,7 +10,6 @@ from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.listings.query import iso
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.s3.objects import conditions
-from edgecache.brain.s3.objects import headers as object_headers
 from edgecache.brain.s3.objects.copy import CopySource, copied
 from edgecache.brain.s3.objects.selection import part_number
 from edgecache.brain.s3.xml import Node, document
@@ -27,7 +26,6 @@ async def upload_part_copy(context: RequestContext) -> S3Response:
     bucket = await context.writable_bucket()
     request, parts = context.request, context.parts
     number = part_number(request)
-    object_headers.refuse_unsupported(request)
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
 
     async def received(source: CopySource) -> tuple[StagedFile, dict[str, str]]:

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from edgecache.brain.errors import OriginChanged, OriginMissing, StoreMissing
 from edgecache.brain.s3 import checksums, requests
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.errors import S3Error, not_implemented
 from edgecache.brain.s3.listings.query import iso
 from edgecache.brain.s3.objects import conditions, headers
 from edgecache.brain.s3.objects.lookup import find_object
@@ -112,7 +112,7 @@ def _fields(
     request = context.request
     conditions.check_copy(request, version.etag, version.last_modified)
     directive = _directive(request, "x-amz-metadata-directive")
-    headers.refuse_unsupported(request)
+    headers.check_settings(request, is_public=bucket.is_public)
     if directive == "COPY":
         if (source.bucket.name, source.key) == (request.bucket, request.key):
             raise S3Error(
@@ -150,12 +150,18 @@ def _directive(request: S3Request, header: str) -> str:
 
 
 def _checksums(request: S3Request, version: ObjectVersion) -> dict[str, str]:
-    """Return the checksums of the copy, which has one part whatever the source had."""
+    """Return the checksums of the copy, which has one part whatever the source had.
+
+    Raises S3Error NotImplemented for an algorithm whose checksum of the source is not known.
+    """
     kept = {name: value for name, value in version.checksums.items() if name != checksums.PARTS}
     wanted = checksums.requested_algorithm(request)
     if kept.get("type", checksums.FULL) == checksums.FULL and (not wanted or wanted in kept):
         return kept
-    if not version.sha256:
+    if not wanted and not version.sha256:
         return {}
-    name = wanted if wanted in {"crc32", "sha256"} else "sha256"
-    return {name: checksums.from_digests(name, version), "type": checksums.FULL}
+    name = wanted or "sha256"
+    value = checksums.from_digests(name, version) if version.sha256 else ""
+    if not value:
+        raise not_implemented(f"Computing a {name.upper()} of the source for its copy")
+    return {name: value, "type": checksums.FULL}

@@ -5,24 +5,19 @@ from typing import Final
 from edgecache.brain.errors import BrainError, KeyRefused
 from edgecache.brain.s3.bodies import read_xml
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.errors import S3Error, from_brain_error
-from edgecache.brain.s3.objects.conditions import write_conditions
+from edgecache.brain.s3.errors import S3Error, from_brain_error, not_implemented
 from edgecache.brain.s3.objects.lookup import object_key
 from edgecache.brain.s3.xml import Element, Node, long_document, parse
 from edgecache.brain.values import BucketInfo, check_key
 
 LIMIT: Final = 1000
-CONDITIONS: Final = frozenset(("x-amz-if-match-last-modified-time", "x-amz-if-match-size"))
+CONDITIONS: Final = ("ETag", "LastModifiedTime", "Size")
 
 
 async def delete_object(context: RequestContext) -> S3Response:
     """Delete one object, if it exists."""
     bucket = await context.writable_bucket()
     key = object_key(context)
-    request = context.request
-    if write_conditions(request).if_match is not None or not CONDITIONS.isdisjoint(request.headers):
-        # Ignoring one would delete a changed object.
-        raise S3Error("NotImplemented")
     await context.parts.objects.delete(bucket, [key])
     return S3Response(204)
 
@@ -31,6 +26,7 @@ async def delete_objects(context: RequestContext) -> S3Response:
     """Delete up to a thousand objects; report each key, with ``Quiet`` the failures only."""
     bucket = await context.writable_bucket()
     root = await parse(await read_xml(context, needs_digest=True), "Delete")
+    root.check("Object", "Quiet")
     rows = root.all("Object")
     if not 0 < len(rows) <= LIMIT:
         raise S3Error("MalformedXML")
@@ -54,6 +50,7 @@ async def delete_objects(context: RequestContext) -> S3Response:
 
 
 def _key(row: Element) -> str:
+    row.check("Key", "VersionId", *CONDITIONS, are_texts=True)
     for child in row.children:
         if child.name == "Key":
             return child.text
@@ -63,8 +60,10 @@ def _key(row: Element) -> str:
 def _refusal(row: Element, key: str) -> S3Error | None:
     if row.value("VersionId") not in {"", "null"}:
         return S3Error("NoSuchVersion")
-    if row.value("ETag") or row.value("LastModifiedTime") or row.value("Size"):
-        return S3Error("NotImplemented")
+    for name in CONDITIONS:
+        if row.all(name):
+            # Ignoring it would delete a changed object.
+            return not_implemented(f"The condition {name} of a delete")
     try:
         check_key(key)
     except KeyRefused:

@@ -28,28 +28,23 @@ HEADER_LIMIT_BYTES: Final = 8192
 TAGGING_COUNT_HEADER: Final = "x-amz-tagging-count"
 OVERRIDES: Final = {f"response-{name}": name for name in (*OBJECT_HEADERS, "content-type")}
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-# To store an object without the encryption or the lock that was asked for would be worse.
-_UNSUPPORTED: Final = (
-    "x-amz-server-side-encryption",
-    "x-amz-copy-source-server-side-encryption",
-    "x-amz-website-redirect-location",
-    "x-amz-object-lock-",
-    "x-amz-grant-",
-    "x-amz-write-offset-bytes",
-)
 _CANNED: Final = frozenset(("", "private", "bucket-owner-full-control"))
 
 
-def refuse_unsupported(request: S3Request) -> None:
-    """Refuse headers that request an unsupported feature.
+def check_settings(request: S3Request, *, is_public: bool) -> None:
+    """Refuse an ACL and a storage class that a new object, or a new bucket, would not have.
 
-    Raises S3Error: NotImplemented, AccessControlListNotSupported, InvalidStorageClass,
-    AccessDenied (x-amz-expected-bucket-owner).
+    is_public: everyone reads the bucket's objects.
+    Raises S3Error: AccessControlListNotSupported, InvalidStorageClass.
     """
-    for name in request.headers:
-        if name.startswith(_UNSUPPORTED):
-            raise S3Error("NotImplemented", extra={"Header": name[:100]})
-    if request.header("x-amz-acl") not in _CANNED:
+    acl = request.header("x-amz-acl")
+    if is_public and acl == "private":
+        raise S3Error(
+            "AccessControlListNotSupported",
+            "The bucket is public, so x-amz-acl: private is not possible: everyone would read the "
+            "object.",
+        )
+    if acl not in _CANNED:
         raise S3Error("AccessControlListNotSupported")
     if request.header("x-amz-storage-class") not in {"", "STANDARD"}:
         raise S3Error("InvalidStorageClass")
@@ -58,9 +53,10 @@ def refuse_unsupported(request: S3Request) -> None:
 def upload_fields(request: S3Request, bucket: BucketInfo) -> Fields:
     """Return what an upload's headers say of the object.
 
-    Raises S3Error: MetadataTooLarge, InvalidArgument, and what ``tags.of_upload`` raises.
+    Raises S3Error: MetadataTooLarge, InvalidArgument, and what ``check_settings`` and
+    ``tags.of_upload`` raise.
     """
-    refuse_unsupported(request)
+    check_settings(request, is_public=bucket.is_public)
     metadata = metadata_of(request)
     content_type = request.header("content-type") or DEFAULT_CONTENT_TYPE
     if len(content_type) > CONTENT_TYPE_LIMIT:

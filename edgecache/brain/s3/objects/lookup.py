@@ -14,11 +14,10 @@ from edgecache.brain.values import BucketInfo, ObjectVersion
 def object_key(context: RequestContext) -> str:
     """Return the key, once the request is known to mean its only version.
 
-    Raises S3Error InvalidArgument, and what ``headers.refuse_unsupported`` raises.
+    Raises S3Error InvalidArgument.
     """
     if context.request.query("versionId") not in {"", "null"}:
         raise S3Error("InvalidArgument", "Invalid version id specified")
-    headers.refuse_unsupported(context.request)
     return context.request.key
 
 

@@ -12,7 +12,7 @@ from edgecache.brain.s3.bodies import read_xml
 from edgecache.brain.s3.context import RequestContext
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.s3.xml import Node, document, parse
+from edgecache.brain.s3.xml import Element, Node, document, parse
 from edgecache.brain.values import TAGGING_HEADER, BucketInfo
 
 OF_OBJECT_LIMIT: Final = 10
@@ -80,13 +80,19 @@ async def read_tags(context: RequestContext, *, limit: int) -> dict[str, str]:
 
     Raises S3Error: MalformedXML, InvalidTag, BadRequest, and what ``read_xml`` raises.
     """
-    sets = (await parse(await read_xml(context), "Tagging")).all("TagSet")
-    if len(sets) != 1:
+    root = await parse(await read_xml(context), "Tagging")
+    if [child.name for child in root.children] != ["TagSet"]:
         raise S3Error("MalformedXML")
+    return tags_of(root.children[0], limit=limit)
+
+
+def tags_of(tag_set: Element, *, limit: int) -> dict[str, str]:
+    """Return the tags of an element. Raises S3Error: MalformedXML, InvalidTag, BadRequest."""
     pairs = []
-    for tag in sets[0].children:
+    for tag in tag_set.children:
         names = sorted(child.name for child in tag.children)
-        if tag.name != "Tag" or names != ["Key", "Value"]:
+        is_flat = not any(child.children for child in tag.children)
+        if tag.name != "Tag" or names != ["Key", "Value"] or not is_flat:
             raise S3Error("MalformedXML")
         texts = {child.name: child.text for child in tag.children}
         pairs.append((texts["Key"], texts["Value"]))

@@ -27,32 +27,6 @@ def test_metadata_of_any_text_comes_back(signer: Signer, text: str) -> None:
         assert (answer.status, answer.headers["x-amz-meta-a"][:10]) == (200, "=?UTF-8?B?")
 
 
-@pytest.mark.parametrize(
-    ("method", "query"),
-    [
-        ("PUT", "versionId=zzz"),
-        ("PUT", "partNumber=3"),
-        ("PUT", "uploads"),
-        ("GET", "versions"),
-        ("GET", "uploads"),
-        ("HEAD", "uploads"),
-        ("DELETE", "partNumber=1"),
-    ],
-)
-def test_a_parameter_that_the_operation_does_not_take_is_refused(
-    signer: Signer, s3: Any, method: str, query: str
-) -> None:
-    body = b"other" if method == "PUT" else b""
-    assert signer.send(method, f"/docs/k?{query}", body).status == 400
-    assert s3.get_object(Bucket="docs", Key="k")["Body"].read() == b"bytes"
-
-
-@pytest.mark.parametrize("name", ["x-amz-if-match-size", "x-amz-if-match-last-modified-time"])
-def test_conditions_that_are_not_offered_delete_nothing(signer: Signer, name: str) -> None:
-    assert signer.send("DELETE", "/docs/k", headers={name: "5"}).status == 501
-    assert signer.send("GET", "/docs/k").body == b"bytes"
-
-
 def test_a_nul_in_a_bucket_s_name_is_a_bad_request(signer: Signer) -> None:
     preflight = {"origin": "http://x", "access-control-request-method": "GET"}
     for method, headers in (("GET", {}), ("HEAD", {}), ("OPTIONS", preflight)):
