@@ -29,15 +29,7 @@ class CacheSettings:
             parse=api_url,
         ),
     ]
-    s3_url: Annotated[
-        str,
-        Text(
-            "ZCACHE_BRAIN_S3_URL",
-            "URL of the brain's object API.",
-            shown="http://127.0.0.1:ZBRAIN_S3_PORT",
-            parse=api_url,
-        ),
-    ]
+    s3_url: str
     secret: str = field(repr=False)
     timeout_s: Annotated[
         int,
@@ -71,9 +63,8 @@ def read(env: Env, brain: BrainSettings) -> CacheSettings:
     brain: of the brain; unset, the URLs name its ports on this machine.
     Raises SettingError.
     """
-    chosen = load(CacheSettings, env, secret=brain.secret)
+    chosen = load(CacheSettings, env, s3_url=brain.s3_url, secret=brain.secret)
     return replace(
         chosen,
         brain_url=chosen.brain_url or f"http://127.0.0.1:{brain.internal.port}",
-        s3_url=chosen.s3_url or f"http://127.0.0.1:{brain.s3.port}",
     )

@@ -5,12 +5,14 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 from edgecache.brain.audits.settings import AuditSettings
 from edgecache.brain.metering.creditable_reads import CreditLimits
 from edgecache.brain.siblings.settings import ProcessSettings
 from edgecache.brain.storage.stores.settings import NextStoreSettings, StoreSettings, read_stores
 from edgecache.brain.storage.upload_parts_limit import UploadSettings
+from edgecache.http.addresses import parse_address
 from edgecache.protocol.names import LABEL
 from platform_site.env import Env, SettingError
 from platform_site.settings_table import (
@@ -31,6 +33,9 @@ SECRET_CHARS: Final = 32
 SOCKET_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
 SOCKET_PATH_LIMIT: Final = 90
 _URL: Final = re.compile(r"https?://[^\s/?#@]+")
+# Names of containers may have underscores.
+_HOST: Final = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+LOCAL: Final = "localhost"
 
 
 def _address(text: str) -> str:
@@ -61,9 +66,21 @@ def api_url(text: str) -> str:
     Raises ValueError for anything with a path, a query or a user.
     """
     url = text.rstrip("/")
-    if url and not _URL.fullmatch(url):
+    try:
+        is_valid = _URL.fullmatch(url) is not None and bool(urlsplit(url).hostname)
+    except ValueError:
+        is_valid = False
+    if url and not is_valid:
         raise ValueError(f"must be like http://127.0.0.1:8081, not {text!r}.")
     return url
+
+
+def _domains(words: tuple[str, ...]) -> tuple[str, ...]:
+    domains = tuple(word.lower().rstrip(".") for word in words)
+    for domain in domains:
+        if not _HOST.fullmatch(domain):
+            raise ValueError(f"must be host names like s3.example.com, not {domain!r}.")
+    return domains
 
 
 def _region(text: str) -> str:
@@ -200,7 +217,8 @@ class BrainSettings:
     data_dir: files of one brain, or of several that share it.
     stores: the managed store, and the one to move to.
     s3_socket: the object API's Unix socket, in addition to its port.
-    s3_domains: host names whose subdomains are buckets.
+    s3_domains: host names of the object API, the host of s3_url and localhost among them; their
+    subdomains are buckets.
     is_production: refuse private endpoints.
     """
 
@@ -278,8 +296,18 @@ class BrainSettings:
         tuple[str, ...],
         Words(
             "ZBRAIN_S3_DOMAINS",
-            "Host names of the object API whose subdomains are buckets.",
-            default=("localhost",),
+            "Host names of the object API, beside localhost and that of ZCACHE_BRAIN_S3_URL. Their "
+            "subdomains are buckets; at any other name a request is refused.",
+            parse=_domains,
+        ),
+    ]
+    s3_url: Annotated[
+        str,
+        Text(
+            "ZCACHE_BRAIN_S3_URL",
+            "URL of the brain's object API.",
+            shown="http://127.0.0.1:ZBRAIN_S3_PORT",
+            parse=api_url,
         ),
     ]
     staging_bytes: Annotated[
@@ -370,8 +398,18 @@ def read(env: Env, *, data_dir: Path, database_url: str, is_production: bool) ->
         missing = "ZBRAIN_TLS_KEY" if chosen.tls_cert else "ZBRAIN_TLS_CERT"
         raise SettingError(missing, "is missing: certificate and key belong together.")
     scheme = "https" if chosen.tls_cert else "http"
+    s3_url = chosen.s3_url or f"http://127.0.0.1:{chosen.s3.port}"
     return replace(
         chosen,
+        s3_url=s3_url,
+        s3_domains=_own_domains(chosen.s3_domains, s3_url),
         workers_url=chosen.workers_url or f"{scheme}://127.0.0.1:{chosen.workers.port}",
         database_url=chosen.database_url or database_url,
     )
+
+
+def _own_domains(domains: tuple[str, ...], s3_url: str) -> tuple[str, ...]:
+    """Return the object API's host names: those that are set, its URL's and this machine's."""
+    named = (urlsplit(s3_url).hostname or "").rstrip(".")
+    own = () if parse_address(named) else (named,)
+    return tuple(dict.fromkeys((*domains, *own, LOCAL)))

@@ -59,6 +59,13 @@ def test_every_process_has_a_health_check_but_those_that_end() -> None:
         assert services[ending]["healthcheck"] == {"disable": True}
 
 
+def test_the_brain_has_the_names_at_which_it_is_reached() -> None:
+    services = compose()["services"]
+    names = services["brain"]["environment"]["ZBRAIN_S3_DOMAINS"].split(",")
+    public = services["web"]["environment"]["ZCACHE_BRAIN_S3_URL"].removeprefix("https://")
+    assert names == [public, "brain"]
+
+
 def test_the_servers_have_no_known_holes_and_the_image_can_dump_them() -> None:
     """One with known holes is refused in production, and so is an older server's pg_dump."""
     majors = set()

@@ -55,6 +55,29 @@ def test_urls_are_derived_from_the_ports() -> None:
     assert brain(ZBRAIN_WORKER_PORT="18083").workers_url == "http://127.0.0.1:18083"
 
 
+def test_the_object_api_has_the_names_of_its_settings_and_localhost() -> None:
+    assert brain().s3_domains == ("localhost",)
+    assert brain(ZCACHE_BRAIN_S3_URL="http://192.0.2.1:9000").s3_domains == ("localhost",)
+    given = {"ZBRAIN_S3_DOMAINS": "S3.example.com., brain"}
+    named = brain(**given, ZCACHE_BRAIN_S3_URL="https://Objects.example.com")
+    assert named.s3_domains == ("s3.example.com", "brain", "objects.example.com", "localhost")
+    assert client(ZCACHE_BRAIN_S3_URL="https://a.example/").s3_url == "https://a.example"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ZBRAIN_S3_DOMAINS", "https://s3.example.com"),
+        ("ZBRAIN_S3_DOMAINS", "*.s3.example.com"),
+        ("ZBRAIN_S3_DOMAINS", "s3.example.com:9000"),
+        ("ZCACHE_BRAIN_S3_URL", "http://[::1"),
+    ],
+)
+def test_a_name_of_the_object_api_that_no_host_has_is_refused(name: str, text: str) -> None:
+    with pytest.raises(SettingError, match=name):
+        brain(**{name: text})
+
+
 @pytest.mark.parametrize("name", ["ZCACHE_BRAIN_SECRET", "BRAIN_SECRET"])
 def test_the_secret_may_be_in_either_of_two_variables(name: str) -> None:
     assert client(**{name: SECRET}).secret == SECRET

@@ -7,11 +7,13 @@ from urllib.parse import unquote_to_bytes
 
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.values import KEY_LIMIT_BYTES
+from edgecache.http.addresses import parse_address
 from edgecache.http.headers import Headers
 from edgecache.http.scope import Scope
 from edgecache.protocol.names import BUCKET
 
 PARAMETER_LIMIT: Final = 100
+HOST_CHARS: Final = 255
 _ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _HEADER_NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
@@ -89,19 +91,23 @@ class S3Request(NamedTuple):
 
 
 def parse(scope: Scope, domains: Sequence[str], request_id: str, *, client: str = "") -> S3Request:
-    """Parse a request in path style, or in virtual-host style under one of the domains.
+    """Parse a request in virtual-host style under one of the domains, or in path style at one.
 
     client: its address, if that is not the peer's.
-    Raises S3Error: InvalidURI, KeyTooLongError, InvalidArgument.
+    Raises S3Error: InvalidRequest (another host), InvalidURI, InvalidBucketName, KeyTooLongError,
+    InvalidArgument.
     """
     host = scope.authority
-    parameters = _parameters(scope.query_string)
-    path = decoded(scope.raw_path)
     bucket = bucket_of_host(host, domains)
     is_host_style = bool(bucket)
-    key = path[1:]
+    if not is_host_style and not _is_own_host(host, domains):
+        raise _not_own_host(host)
+    parameters = _parameters(scope.query_string)
+    key = decoded(scope.raw_path)[1:]
     if not is_host_style:
-        bucket, _, key = key.partition("/")
+        bucket, slash, key = key.partition("/")
+        if slash and not bucket:
+            raise S3Error("InvalidBucketName", "The path begins with an empty name of a bucket.")
     check_name_and_key(bucket, key)
     by_name: dict[str, str] = {}
     for name, value in parameters:
@@ -193,10 +199,28 @@ def host_name(authority: str) -> str:
 def bucket_of_host(host: str, domains: Sequence[str]) -> str:
     """Return the bucket that a Host header names below one of the domains; '' if none."""
     name = host_name(host)
-    for domain in domains:
-        if name.endswith("." + domain):
-            return name[: -len(domain) - 1]
-    return ""
+    if name in domains:
+        return ""
+    # Of a domain and one below it the longer one applies.
+    above = max((each for each in domains if name.endswith("." + each)), key=len, default="")
+    return name[: -len(above) - 1] if above else ""
+
+
+def _is_own_host(host: str, domains: Sequence[str]) -> bool:
+    """True if a Host header is a domain of the object API, or an IP address: path style."""
+    name = host_name(host)
+    return name in domains or parse_address(name.strip("[]")) is not None
+
+
+def _not_own_host(host: str) -> S3Error:
+    """Return the error for a host that may be a bucket's in virtual-host style: it is unknown."""
+    return S3Error(
+        "InvalidRequest",
+        f'"{host[:HOST_CHARS]}" is not a host name of this object API, and whether it names a '
+        "bucket is not known. If it is the API's name, or a bucket's below it, ZBRAIN_S3_DOMAINS "
+        "must have the API's name; otherwise use path style (forcePathStyle: true) at the API's "
+        "name or address.",
+    )
 
 
 def _parameters(query: str) -> tuple[tuple[str, str], ...]:

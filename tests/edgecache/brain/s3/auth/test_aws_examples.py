@@ -25,7 +25,7 @@ def request(
 ) -> S3Request:
     """Return a request as the server reads it."""
     pairs = [("host", host), *headers.items()]
-    return parse(Scope(method, path, query, "1.1", Headers(pairs), "127.0.0.1:1"), (), "R")
+    return parse(Scope(method, path, query, "1.1", Headers(pairs), "127.0.0.1:1"), (host,), "R")
 
 
 def authorization(signed_headers: str, signature: str) -> str:
