@@ -32,6 +32,8 @@ OPERATION_PARAMETER: Final = "x-id"
 # Headers of every operation: checked for each request, or without a meaning here.
 HEADERS_OF_ALL: Final = frozenset(
     (
+        # The SDK for C++ sends it with every request.
+        "x-amz-api-version",
         # Added by CloudFront.
         "x-amz-cf-id",
         "x-amz-content-sha256",
@@ -40,16 +42,19 @@ HEADERS_OF_ALL: Final = frozenset(
         "x-amz-expected-bucket-owner",
         # The bucket's owner pays in any case.
         "x-amz-request-payer",
+        # As amz-sdk-…, which clients send without the prefix.
+        "x-amz-sdk-invocation-id",
+        "x-amz-sdk-request",
         "x-amz-security-token",
         "x-amz-user-agent",
     )
 )
-# Headers of a write without the prefix that change what it does.
-OF_WRITES: Final = frozenset(
-    ("content-range", "if-match", "if-modified-since", "if-none-match", "if-unmodified-since")
-)
+# Headers of a write without the prefix that change what it does (RFC 9110 §13.1, §14.5; a write
+# ignores If-Modified-Since).
+OF_WRITES: Final = frozenset(("content-range", "if-match", "if-none-match", "if-unmodified-since"))
 # The values of headers that ask for what holds anyway; other values are refused.
 VALUES: Final = {
+    "x-amz-api-version": "2006-03-01",
     "x-amz-bucket-namespace": "global",
     "x-amz-bucket-object-lock-enabled": "false",
     "x-amz-object-ownership": "BucketOwnerEnforced",
@@ -212,7 +217,8 @@ TAKES: Final = {
     "PutBucketTagging": Takes(headers=_BODY),
     "PutObject": Takes(headers=(*_IS_ABSENT, *_NEW_OBJECT, *_BODY)),
     "PutObjectTagging": Takes(parameters=("versionId",), headers=_BODY),
-    "UploadPart": Takes(parameters=("partNumber",), headers=_BODY),
+    # Of a part its place in the file is only a description.
+    "UploadPart": Takes(parameters=("partNumber",), headers=(*_BODY, "content-range")),
     "UploadPartCopy": Takes(
         parameters=("partNumber",), headers=(*_SOURCE, "x-amz-copy-source-range")
     ),

@@ -139,6 +139,7 @@ def test_headers_of_sdks_and_proxies_have_no_meaning(signer: Signer) -> None:
     headers = {
         "amz-sdk-invocation-id": "7d1",
         "amz-sdk-request": "attempt=1; max=3",
+        "x-amz-api-version": "2006-03-01",
         "x-amz-user-agent": "aws-sdk-js/3",
         "x-amz-request-payer": "requester",
         "x-amzn-trace-id": "Root=1",
