@@ -165,7 +165,7 @@ def test_a_refusal_names_the_missing_record(names: NameServer, mine: Site, host:
         assert record["name"] in answer.body["detail"]
         assert record["value"] in answer.body["detail"]
     assert mine.hosts() == []
-    assert ask(mine.cluster, host).code == "AccessDenied"
+    assert ask(mine.cluster, host).code == "InvalidRequest"
 
 
 def test_a_host_s_records_are_shown_before_and_after_its_proof(
@@ -314,7 +314,7 @@ def test_a_removed_host_is_not_served_any_more(names: NameServer, mine: Site, ho
     assert ask(mine.cluster, host).body == b"of Alice"
     path = f"{mine.path}/{host.upper()}"
     assert mine.caller.call("DELETE", path).status == 204
-    assert ask(mine.cluster, host).code == "AccessDenied"
+    assert ask(mine.cluster, host).code == "InvalidRequest"
     assert mine.caller.call("DELETE", path).code == "host_not_found"
     assert mine.hosts() == []
 
@@ -323,7 +323,7 @@ def test_deleting_a_bucket_deletes_its_hosts(names: NameServer, mine: Site, host
     mine.hold(names, host)
     assert ask(mine.cluster, host).status == 200
     assert mine.caller.call("DELETE", "/v1/cache/buckets/site").status == 204
-    assert ask(mine.cluster, host).code == "AccessDenied"
+    assert ask(mine.cluster, host).code == "InvalidRequest"
     mine.caller.post("/v1/cache/buckets", {"name": "site", "origin": "web", "is_public": True})
     assert mine.hosts() == []
 
@@ -363,7 +363,7 @@ def test_a_record_missing_for_three_days_removes_the_host(
     assert host in look(days=0)
     assert ask(mine.cluster, host).body == b"of Alice"
     assert look(days=0.2) == {}
-    assert ask(mine.cluster, host).code == "AccessDenied"
+    assert ask(mine.cluster, host).code == "InvalidRequest"
     event = AuditEvent.objects.get(tag="sync:bucket_host:lapse")
     assert event.organization_id == alice.organization_id
     assert event.data == {"host": host, "bucket": "site"}
