@@ -1,5 +1,6 @@
 """What is asked at a terminal: a password, a code, and statements at the prompt."""
 
+import hashlib
 import os
 import pty
 import select
@@ -125,6 +126,156 @@ def test_the_prompt_runs_statements_describes_and_remembers(alice: Run, folder: 
     assert "SELECT 40 + 2 AS answer;" in history
     assert "password" not in history
     assert (folder / "state/zonal/sql_history").stat().st_mode & 0o077 == 0
+
+
+# PostgreSQL 18's manual, 4.1, and each statement that holds statements; between two an empty line.
+TEXTS = r"""
+SELECT 1, -- a comment; ends with its line
+2;
+
+SELECT 1 -- it's
+; -- and more /* of it;
+
+SELECT /* a /* nested; */ one; */ 1
+, 2 /*/; */;
+
+SELECT 'a;
+b''; c\';
+
+SELECT E'it\'s; ''
+\\';
+
+SELECT E'a'
+-- a comment between the parts of a string;
+'b\'; c';
+
+SELECT e'a''\';
+';
+
+SELECT N'a;
+', U&'\0061;
+\' UESCAPE '!', B'1
+';
+
+SELECT 1 AS "a;
+b""; c";
+
+SELECT 1 AS U&"d!0061;
+\" UESCAPE '!';
+
+SELECT $$ a; '
+; $x$; $$;
+
+SELECT $x$ a; $$ ; $X$;
+$x$;
+
+SELECT $étiquette$ ;
+$étiquette$;
+
+PREPARE p AS SELECT $1::text || $$;
+$$;
+
+SELECT 1$$ ;
+$$;
+
+SELECT 1 AS a$b$, (2
+);
+
+CREATE RULE r AS ON INSERT TO ruled DO ALSO (DELETE FROM ruled WHERE i = 100;
+DELETE FROM ruled WHERE i = 2;
+);
+
+CREATE FUNCTION a1(i int) RETURNS int BEGIN ATOMIC
+SELECT i;
+END;
+
+create or replace function a2() returns void language sql begin/**/atomic
+end;
+
+CREATE FUNCTION a3(i int) RETURNS text BEGIN
+ATOMIC
+SELECT CASE WHEN i = 1 THEN 'one;'
+WHEN i = 2 THEN CASE i WHEN 2 THEN 'two' END ELSE (SELECT 'many' AS atomic) END;
+END;
+
+CREATE FUNCTION a4() RETURNS int BEGIN ATOMIC
+SELECT 1 AS end;
+SELECT 1 end;
+SELECT CASE WHEN true THEN atomic end FROM (SELECT 1 AS atomic) AS e;
+SELECT e.end FROM (SELECT 1 AS end) AS e;
+END; -- end;
+
+CREATE PROCEDURE a5() BEGIN ATOMIC
+DELETE FROM ruled;
+INSERT INTO ruled VALUES (7);
+END;
+
+CREATE FUNCTION a6() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+RETURN 1;
+END; $$;
+
+DO 'BEGIN
+PERFORM 1;
+END';
+
+CREATE TABLE atomic_begin (begin int, atomic int);
+
+SELECT begin atomic FROM atomic_begin;
+
+SELECT 1 AS ending; SELECT
+2;
+
+BEGIN;
+"""
+
+
+def test_half_a_statement_waits_for_its_end(alice: Run, front: Front) -> None:
+    assert (
+        alice("sql", "-c", "CREATE TABLE ruled (i int); INSERT INTO ruled VALUES (2)").status == 0
+    )
+    with terminal("sql") as screen:
+        screen.until("live=> ")
+        for lines in [text.split("\n") for text in TEXTS.strip().split("\n\n")]:
+            front.seen.clear()
+            for line in lines[:-1]:
+                screen.type(line)
+                screen.until("live-> ")
+            assert front.seen == []
+            screen.type(lines[-1])
+            answer = screen.until("live=> ")
+            assert front.seen == [("POST", "/v1/sql")], lines
+            assert "live-> " not in answer
+            # None of them has a mistake that PostgreSQL's lexer finds, but the number before $$.
+            assert ("42601" in answer) == ("1$$" in lines[0]), answer
+        screen.type("\\q")
+
+
+def test_a_recalled_statement_is_the_one_that_was_sent(alice: Run, folder: Path) -> None:
+    history = folder / "state/zonal/sql_history"
+    history.parent.mkdir(parents=True)
+    history.write_text("SELECT 'of an older release' AS line;\n")
+    lines = ["SELECT md5(current_query()), -- the text's", "length($$a", "", "  b$$ || 'c", "d');"]
+    digest = hashlib.md5("\n".join(lines).encode(), usedforsecurity=False).hexdigest()
+    first, previous = "\x1b<", "\x10"
+    with terminal("sql") as screen:
+        screen.until("live=> ")
+        for line in lines:
+            screen.type(line)
+        assert digest in screen.until("(1 row)")
+        screen.type(previous)
+        assert digest in screen.until("(1 row)")
+        # It would come back with another line break.
+        screen.type("SELECT '\x16\x01';")
+        screen.until("(1 row)")
+        screen.type("\\q")
+    for _time in range(2):
+        with terminal("sql") as screen:
+            screen.until("live=> ")
+            screen.type(first)
+            assert "of an older release" in screen.until("(1 row)")
+            screen.type(previous + previous)
+            assert digest in screen.until("(1 row)")
+            screen.type("\\q")
 
 
 def test_an_interrupt_ends_the_statement_and_not_the_prompt(alice: Run, front: Front) -> None:

@@ -6,11 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.clients.cli.conftest import Run
 from tests.clients.front import Front
-from zonal.cli.scanner import is_complete
 
 ESCAPE = "SELECT E'a\\x1b[2Jb\\u202ec' AS text, E'\\u009b' AS csi"
 
@@ -71,27 +68,3 @@ def test_a_reader_that_has_enough_is_no_failure(alice: Run) -> None:
         ["bash", "-c", command], env=os.environ | path, capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("n\n1\n0\n", "")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT 1;",
-        "SELECT ';'; ",
-        "SELECT 1; -- done",
-        "SELECT 1; /* done /* twice */ */",
-        "CREATE FUNCTION f() AS $x$ a; $$ b; $x$;",
-        "SELECT E'it\\'s'; SELECT 2;",
-        'SELECT "a;b";',
-        "SELECT a$b; ",
-    ],
-)
-def test_a_statement_has_ended(text: str) -> None:
-    assert is_complete(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "SELECT 1", "SELECT ';", "SELECT $$;", "-- ;", "/* ;", "SELECT 1; SELECT", '"a;']
-)
-def test_a_statement_goes_on(text: str) -> None:
-    assert not is_complete(text)

@@ -15,6 +15,8 @@ from zonal.cli.failures import message_of
 from zonal.cli.scanner import is_complete
 
 HISTORY_LINES = 2000
+# In place of a line break within a statement, as in psql's file: an entry is a line there.
+LINE_BREAK = "\x01"
 # What names a secret stays out of the history.
 SECRET = re.compile(r"password|secret|token|encrypt|crypt\(", re.IGNORECASE)
 HELP = """\\d               tables and views
@@ -104,7 +106,7 @@ class Prompt:
 
 
 class _History:
-    """Readline with the lines of earlier conversations, in a file of the user alone."""
+    """Readline with the statements of earlier conversations, in a file of the user alone."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -118,6 +120,7 @@ class _History:
             readline.set_history_length(HISTORY_LINES)
             with suppress(OSError):
                 readline.read_history_file(self._path)
+            _replace_in_history(LINE_BREAK, "\n")
 
     def __exit__(self, *_: object) -> None:
         with suppress(ImportError, OSError):
@@ -125,7 +128,18 @@ class _History:
 
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self._path, os.O_CREAT | os.O_WRONLY, 0o600))
+            _replace_in_history("\n", LINE_BREAK)
             readline.write_history_file(self._path)
+
+
+def _replace_in_history(old: str, new: str) -> None:
+    import readline  # noqa: PLC0415 - there already
+
+    for index in range(readline.get_current_history_length()):
+        # Items are read from 1 and replaced from 0.
+        entry = readline.get_history_item(index + 1)
+        if old in entry:
+            readline.replace_history_item(index, entry.replace(old, new))
 
 
 def _state(is_on: bool) -> str:
@@ -133,8 +147,9 @@ def _state(is_on: bool) -> str:
 
 
 def _remember(text: str) -> None:
-    if SECRET.search(text) or "readline" not in sys.modules:
+    # One with the file's line break would be another statement when it comes back.
+    if SECRET.search(text) or LINE_BREAK in text or "readline" not in sys.modules:
         return
     import readline  # noqa: PLC0415 - there already
 
-    readline.add_history(" ".join(text.split("\n")))
+    readline.add_history(text)
