@@ -79,6 +79,13 @@ class FormatSerializer(StrictSerializer):
         required=False,
         help_text="How numeric values are written; `string` if not given.",
     )
+    json = serializers.ChoiceField(
+        choices=["value", "string"],
+        required=False,
+        help_text="How values of json and jsonb are written: `value` if not given; with `string` "
+        "as PostgreSQL's text, in which NULL and the JSON value null differ, and which no JSON "
+        "parser changes.",
+    )
     explain = ExplainField(
         required=False,
         help_text="Return the plan as JSON instead of running the statement; with `analyze` run "

@@ -179,12 +179,14 @@ def _sql_text(item: dict[str, Any], path: str, limits: RequestLimits) -> SqlText
         raise InvalidRequest.for_field(f"{path}query", "SQL holds no NUL character.", code="nul")
     params = item.get("params")
     encoded = None if params is None else encode_params(params, field=f"{path}params")
+    how = item.get("explain")
     form = RowFormat(
         max_rows=item.get("max_rows") or limits.max_rows,
         rows_as=item.get("rows", "objects"),
         numeric=item.get("numeric", "string"),
+        # A plan is JSON in the answer, however the statement's own values were asked for.
+        json="value" if how else item.get("json", "value"),
     )
-    how = item.get("explain")
     if not how:
         return SqlText(text, encoded, form)
     text, offset = explained(text, how)

@@ -53,6 +53,7 @@ class StatementSerializer(StrictSerializer):
     params = ParamsField(required=False, default=list)
     rows = serializers.ChoiceField(choices=["objects", "arrays"], default="objects")
     numeric = serializers.ChoiceField(choices=["string", "number"], default="string")
+    json = serializers.ChoiceField(choices=["value", "string"], default="value")
     timeout_ms = serializers.IntegerField(
         required=False,
         min_value=1,

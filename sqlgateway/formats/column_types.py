@@ -9,6 +9,7 @@ from sqlgateway.formats import arrays, encoders
 from sqlgateway.formats.encoders import Check, Encoder
 
 NumericAs = Literal["string", "number"]
+JsonAs = Literal["value", "string"]
 
 # Values of other types are returned as PostgreSQL's text.
 ENCODERS: Final[Mapping[str, Encoder]] = {
@@ -55,7 +56,7 @@ BUILTIN: Final = _builtin()
 
 
 def encoder_for(
-    kind: ColumnType, numeric: NumericAs, *, check: Check = encoders.unlimited
+    kind: ColumnType, numeric: NumericAs, json: JsonAs, *, check: Check = encoders.unlimited
 ) -> Encoder:
     """Return the encoder of a type's values.
 
@@ -64,4 +65,6 @@ def encoder_for(
     scalar = ENCODERS.get(kind.encoder) or encoders.text_of(check)
     if kind.encoder == "numeric" and numeric == "number":
         scalar = encoders.number
+    if scalar is encoders.json and json == "string":
+        scalar = encoders.text_of(check)
     return arrays.array_of(scalar, check) if kind.is_array else scalar

@@ -5,25 +5,21 @@ from typing import Any
 
 import orjson
 
-from sqlgateway.formats.column_types import NumericAs
 from sqlgateway.formats.encoders import Values
-from sqlgateway.formats.results import Column, RowEncoder, RowsAs, described
+from sqlgateway.formats.results import Column, RowEncoder, RowFormat, described
 from sqlgateway.formats.row_writer import ColumnTypes
 
 
 class NdjsonWriter:
     """``{"columns": […]}``, then objects or arrays."""
 
-    def __init__(self, *, rows_as: RowsAs, numeric: NumericAs) -> None:
-        self._rows_as = rows_as
-        self._numeric = numeric
+    def __init__(self, row_format: RowFormat) -> None:
+        self._format = row_format
         self._encoder: RowEncoder | None = None
 
     def start(self, columns: Sequence[Column], column_types: ColumnTypes) -> bytes:
         """Return the first record."""
-        self._encoder = RowEncoder(
-            columns, column_types, rows_as=self._rows_as, numeric=self._numeric
-        )
+        self._encoder = RowEncoder(columns, column_types, row_format=self._format)
         return record({"columns": described(columns, column_types)})
 
     def rows(self, values: Sequence[Values], count: int) -> bytes:

@@ -12,7 +12,7 @@ import orjson
 from psycopg.pq.abc import PGresult
 
 from sqlgateway.errors import ResultNotText
-from sqlgateway.formats.column_types import BUILTIN, ColumnType, NumericAs, encoder_for
+from sqlgateway.formats.column_types import BUILTIN, ColumnType, JsonAs, NumericAs, encoder_for
 from sqlgateway.formats.encoders import Check, Encoded, SizeLimitExceeded, Values, unlimited
 from sqlgateway.formats.values import values_of
 
@@ -40,6 +40,7 @@ class RowFormat:
     max_rows: int = 10_000
     rows_as: RowsAs = "objects"
     numeric: NumericAs = "string"
+    json: JsonAs = "value"
 
 
 @dataclass(slots=True)
@@ -113,13 +114,12 @@ class RowEncoder:
         columns: Sequence[Column],
         column_types: Mapping[int, ColumnType],
         *,
-        rows_as: RowsAs,
-        numeric: NumericAs,
+        row_format: RowFormat,
     ) -> None:
         self._column_types = [column_types[column.oid] for column in columns]
         keys = [orjson.dumps(column.key) + b":" for column in columns]
-        self._keys = None if rows_as == "arrays" else keys
-        self._numeric = numeric
+        self._keys = None if row_format.rows_as == "arrays" else keys
+        self._format = row_format
 
     def joined(
         self, values: Sequence[Values], count: int, between: bytes, *, check: Check = unlimited
@@ -128,7 +128,8 @@ class RowEncoder:
 
         Raises ResultNotText, SizeLimitExceeded by ``check``.
         """
-        encoders = [encoder_for(kind, self._numeric, check=check) for kind in self._column_types]
+        numeric, json = self._format.numeric, self._format.json
+        encoders = [encoder_for(kind, numeric, json, check=check) for kind in self._column_types]
         try:
             encoded = [encode(column) for encode, column in zip(encoders, values, strict=True)]
             # The constant parts of all rows, into which the values are inserted by column.
@@ -310,12 +311,7 @@ class Collector:
             return
         self._pending_rows = self._pending_bytes = 0
         values, self._values = self._values, [[] for _ in self._values]
-        encoder = RowEncoder(
-            self.statement.columns,
-            self._known,
-            rows_as=self._form.rows_as,
-            numeric=self._form.numeric,
-        )
+        encoder = RowEncoder(self.statement.columns, self._known, row_format=self._form)
         try:
             self._keep(encoder.joined(values, count, b",", check=self._check), count)
         except SizeLimitExceeded:

@@ -161,7 +161,7 @@ class Export:
         if self.format == "arrow":
             return ArrowWriter()
         (sql_text,) = self.request.texts
-        return NdjsonWriter(rows_as=sql_text.form.rows_as, numeric=sql_text.form.numeric)
+        return NdjsonWriter(sql_text.form)
 
     def _as_rows(self) -> SqlRequest:
         """Return the request for the extended protocol, which refuses a second statement."""

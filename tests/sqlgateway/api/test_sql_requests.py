@@ -24,6 +24,7 @@ pytestmark = pytest.mark.slow
         ({"query": "SELECT 1", "params": "x"}, "params"),
         ({"query": "SELECT 1", "rows": "csv"}, "rows"),
         ({"query": "SELECT 1", "numeric": "float"}, "numeric"),
+        ({"query": "SELECT 1", "json": "text"}, "json"),
         ({"query": "SELECT 1", "isolation": "chaos"}, "isolation"),
         ({"query": "SELECT 1", "read_only": "maybe"}, "read_only"),
         ({"query": "SELECT 1", "timeout_ms": 0}, "timeout_ms"),

@@ -252,16 +252,19 @@ def test_each_of_queries_has_options_of_its_own(alice: Caller) -> None:
             "queries": [
                 {"query": "SELECT 1.50 AS n FROM generate_series(1, 3)", "max_rows": 2},
                 {"query": "SELECT 1.50 AS n", "rows": "objects", "numeric": "string"},
+                {"query": "SELECT '[1]'::jsonb AS j", "json": "value"},
                 {"query": "SELECT 1", "explain": True},
             ],
             "rows": "arrays",
             "numeric": "number",
+            "json": "string",
         }
     )
 
-    cut, plain, explained = answer.body["results"]
+    cut, plain, value, explained = answer.body["results"]
     assert (cut["rows"], cut["truncated"]) == ([[1.5], [1.5]], True)
     assert plain["rows"] == [{"n": "1.50"}]
+    assert value["rows"] == [[[1]]]
     assert explained["plan"][0]["Plan"]["Node Type"] == "Result"
     assert "plan" not in plain
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.sqlgateway.support import Caller
+from tests.sqlgateway.transfer.test_streams import stream
 
 VALUES: list[tuple[str, Any]] = [
     ("NULL::int", None),
@@ -130,6 +131,21 @@ def test_numeric_may_be_a_bare_number(alice: Caller) -> None:
     )
 
     assert answer.rows == [{"a": 1.1, "b": "NaN", "c": [2.5, None]}]
+
+
+def test_json_may_be_its_text(alice: Caller) -> None:
+    repeated = '{"b": 1.10,\n "b": 12345678901234567890123, "a": 1e400}'
+    query = f"""
+        SELECT '{repeated}'::json AS a, 'null'::jsonb AS b, NULL::jsonb AS c, '"x"'::jsonb AS d,
+        ARRAY['{{"a": [1]}}', 'null', NULL]::jsonb[] AS e, true AS f
+    """
+    rows = [[repeated, "null", None, '"x"', ['{"a": [1]}', "null", None], True]]
+
+    assert alice.sql(query, json="string", rows="arrays").rows == rows
+    streamed = stream(alice, query, json="string", rows="arrays", format="ndjson")
+    assert streamed.records[1] == rows[0]
+    value = alice.sql("SELECT 'null'::jsonb AS a, '[1]'::json AS b", json="value")
+    assert value.rows == [{"a": None, "b": [1]}]
 
 
 def test_types_of_ones_own_are_named(alice: Caller) -> None:

@@ -23,6 +23,7 @@ from sqlgateway.formats import arrow_batches
 from sqlgateway.formats.arrow_batches import ArrowWriter
 from sqlgateway.formats.csv_lines import CsvWriter
 from sqlgateway.formats.ndjson import NdjsonWriter
+from sqlgateway.formats.results import RowFormat
 from sqlgateway.formats.row_writer import RowWriter
 from sqlgateway.transfer import minimum_rate
 from sqlgateway.transfer.exports import StreamCut
@@ -235,9 +236,7 @@ def test_bytes_of_another_form_are_not_read_as_hexadecimal(alice: Caller) -> Non
     assert (refused["status"], refused["errors"][0]["field"]) == (400, "format")
 
 
-@pytest.mark.parametrize(
-    "writer", [CsvWriter, ArrowWriter, partial(NdjsonWriter, rows_as="arrays", numeric="string")]
-)
+@pytest.mark.parametrize("writer", [CsvWriter, ArrowWriter, partial(NdjsonWriter, RowFormat())])
 def test_a_column_in_binary_form_is_refused_before_the_first_byte(
     alice: Caller, writer: Callable[[], RowWriter]
 ) -> None:
