@@ -122,6 +122,7 @@ Written by `manage.py writedocs`; a test compares.
 | 2 | called wrongly, or not confirmed |
 | 3 | no answer, or a stream that was cut |
 | 4 | not signed in |
+| 5 | done, but the answer cannot be shown: do not repeat it |
 | 130 | interrupted |
 
 """

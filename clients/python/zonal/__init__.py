@@ -21,6 +21,7 @@ from zonal.errors import (
     SqlError,
     StreamCutError,
     UnexpectedAnswerError,
+    UnreadableAnswerError,
     ZonalError,
 )
 from zonal.retries import Retries
@@ -56,5 +57,6 @@ __all__ = [
     "TokenStore",
     "Transaction",
     "UnexpectedAnswerError",
+    "UnreadableAnswerError",
     "ZonalError",
 ]

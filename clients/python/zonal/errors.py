@@ -4,6 +4,7 @@ ZonalError
 ├── ConnectionFailedError      no answer: refused, timed out, cut
 ├── StreamCutError             a stream of rows ended before its end
 ├── UnexpectedAnswerError      an answer that is none of the platform's API
+├── UnreadableAnswerError      an answer that Python's values cannot hold
 ├── SecondFactorRequiredError  a sign-in waits for a code, and nothing was there to ask for it
 ├── EnrolmentRequiredError     the organization requires a second factor that the user lacks
 └── ProblemError               the platform refused, with a code
@@ -38,6 +39,13 @@ class StreamCutError(ZonalError):
 
 class UnexpectedAnswerError(ZonalError):
     """A successful answer that is not what the API answers: is the URL the platform's?"""
+
+
+class UnreadableAnswerError(ZonalError):
+    """A successful answer that Python's values cannot hold; do not repeat the request.
+
+    It was carried out, except that of a stream's statement this is unknown.
+    """
 
 
 class SecondFactorRequiredError(ZonalError):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +17,9 @@ def test_a_table_shows_data_but_never_obeys_it(alice: Run) -> None:
     shown = alice("sql", "-c", ESCAPE, "-c", "SELECT 1 AS n, NULL AS nothing, '日本' AS text")
     assert shown.status == 0
     assert shown.out == (
-        "text              csi\n"
-        "────────────────  ────\n"
-        "a\\x1b[2Jb\\u202ec  \\x9b\n"
+        "text                   csi\n"
+        "─────────────────────  ─────────\n"
+        "E'a\\u001b[2Jb\\u202ec'  E'\\u009b'\n"
         "n  nothing  text\n"
         "─  ───────  ────\n"
         "1        ∅  日本\n"
@@ -26,6 +27,61 @@ def test_a_table_shows_data_but_never_obeys_it(alice: Run) -> None:
     rows = alice("sql", "--json", "-c", ESCAPE).out
     assert "\x9b" not in rows
     assert json.loads(rows) == [{"text": "a\x1b[2Jb\u202ec", "csi": "\x9b"}]
+
+
+# Each value looks like no other one: expressions, and below what is shown of them.
+DIFFERENT = r"""
+'true'::jsonb | true | 'null'::jsonb | NULL | '∅' | '' | ' ' | 'a' | 'a ' | E'a\n' | E'\u001b'
+'\x1b' | '\u001b' | $$E'\u001b'$$ | 'E''' | E'a\x7f' | 'a\u007f' | 'é'
+ARRAY['a, b'] | ARRAY['a', 'b'] | ARRAY['a', NULL] | ARRAY['a', 'null'] | '{}'::text[]
+ARRAY[true] | ARRAY['t'] | '{a,b}' | ARRAY['null']::jsonb[] | ARRAY[NULL]::jsonb[]
+'"x"'::jsonb | 'x' | 1.10 | 1.1 | '1e400'::json | '1e401'::json | '1e2'::json | '100'::jsonb
+'{"a":1, "a":2}'::json | '{"a":2}'::json | 9007199254740993 | 9007199254740992
+'-0'::float8 | 0::float8 | 'f' || 'alse' | false
+"""
+SHOWN = r"""
+true | t | null | ∅ | E'∅' |  | E' ' | a | E'a ' | E'a\n' | E'\u001b'
+\x1b | \u001b | E'E\'\\u001b\'' | E'E\'' | E'a\u007f' | a\u007f | é
+["a, b"] | ["a", "b"] | ["a", null] | ["a", "null"] | []
+[true] | ["t"] | {a,b} | ["null"] | [null]
+"x" | x | 1.10 | 1.1 | 1e400 | 1e401 | 1e2 | 100
+{"a":1, "a":2} | {"a":2} | 9007199254740993 | 9007199254740992
+-0.0 | 0 | false | f
+"""
+
+
+def test_different_values_look_different_in_a_table(alice: Run) -> None:
+    values = re.split(r" \| |\n", DIFFERENT.strip())
+    expected = re.split(r" \| |\n", SHOWN.strip())
+    assert len(set(expected)) == len(values)
+    outcome = alice("sql", "-c", f"SELECT {', '.join(values)}")
+    assert outcome.status == 0, outcome.err
+    _names, rules, row, *_ = outcome.out.split("\n")
+    cells = [row[found.start() : found.end()] for found in re.finditer("─+", rules)]
+    assert [cell.strip() for cell in cells] == expected
+    digits = f"1{'0' * 5000}"
+    assert digits in alice("sql", "-c", f"SELECT '{digits}'::json AS v").out
+
+
+def test_json_is_what_the_api_sent(alice: Run) -> None:
+    texts = [f"1{'0' * 5000}", "1.10", "1e400", '{"b":1, "a":2, "a":[{"b":"]"}]}', "[]", "null"]
+    columns = ", ".join(f"'{text}'::json AS c{at}" for at, text in enumerate(texts))
+    rows = alice("sql", "--json", "-c", f"""SELECT {columns}, '"' AS "a""b", E'é\\u202e' AS e""")
+    members = [f'"c{at}": {text}' for at, text in enumerate(texts)]
+    expected = ", ".join([*members, r'"a\"b": "\""', r'"e": "é\u202e"'])
+    assert rows.out == f"[{{{expected}}}]\n"
+    assert alice("sql", "--json", "-c", "SELECT FROM generate_series(1, 2)").out == "[{},\n{}]\n"
+
+
+def test_an_answer_that_cannot_be_shown_is_not_no_answer(alice: Run, front: Front) -> None:
+    front.answer(200, b'{"columns": [], "rows": [], "row_count": 1%b}' % (b"0" * 5000))
+    outcome = alice("sql", "-c", "INSERT INTO t VALUES (1)")
+    assert outcome.status == 5
+    assert "was carried out: do not repeat it" in outcome.err
+    front.seen.clear()
+    assert alice("sql", "-c", "SELECT '\udcff'").status == 2
+    assert alice("sql", "-c", "SELECT $1", "-p", "\udcff").status == 2
+    assert front.seen == []
 
 
 def test_texts_come_from_files_and_the_input(alice: Run, tmp_path: Path) -> None:

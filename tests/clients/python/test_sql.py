@@ -1,10 +1,13 @@
 """SQL through the Python client."""
 
 import tracemalloc
-from datetime import UTC, datetime
+from array import array
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from enum import Enum, IntEnum
 from pathlib import Path
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -108,7 +111,7 @@ def test_a_line_may_come_in_any_pieces() -> None:
     body = b'[1]\n{"a": "\xc3\xa9"}\n\n[2]\n'
     records = Records()
     found = [record for at in range(len(body)) for record in records.add(body[at : at + 1])]
-    assert found == [[1], {"a": "é"}, [2]]
+    assert found == [b"[1]", b'{"a": "\xc3\xa9"}', b"[2]"]
     assert list(Records().add(body)) == found
 
 
@@ -161,13 +164,143 @@ def test_the_schema_and_the_limits_are_typed(client: zonal.Client) -> None:
     assert client.sql.usage().disk.limit_bytes > 0
 
 
-def test_values_that_are_no_list_are_refused_before_they_are_sent(client: zonal.Client) -> None:
-    with pytest.raises(TypeError, match="list of values"):
-        client.sql.query("SELECT $1", "abc")
-    with pytest.raises(TypeError, match="object"):
-        client.sql.query("SELECT $1", [object()])
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        client.sql.query("SELECT $1", [float("nan")])
+class Color(Enum):
+    RED = 1
+
+
+WITHOUT_ZONE = datetime(2026, 1, 1, 1, 0, 0, 1)  # noqa: DTZ001 - what is tested
+SELF: list[object] = []
+SELF.append(SELF)
+DEEP = "[" * 3_000 + "]" * 3_000
+# Alone, in lists and in dicts. (A datetime with a zone of no offset; one before the year 1 in UTC.)
+REFUSED = [
+    *(object(), {1}, frozenset("a"), timedelta(1), Color.RED, 1j, iter([]), range(3), array("i")),
+    *(float("nan"), float("inf"), -float("inf"), "\ud83d", "\ud83d\udd25", {1: 2}, {None: 1}),
+    *({"\ud83d": 1}, {b"a": 1}, SELF, time(1, tzinfo=ZoneInfo("Europe/Berlin"))),
+    datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2))),
+]
+REFUSED_INSIDE = [2**63, -(2**63) - 1]
+REFUSED_IN_DICTS = [b"a", bytearray(b"a"), memoryview(b"a"), Decimal("1.10"), Decimal("NaN")]
+
+
+def test_what_sql_and_json_do_not_have_is_refused_before_it_is_sent(
+    client: zonal.Client, front: Front
+) -> None:
+    for params in ("abc", b"abc", {"a": 1}, {1}, memoryview(b"ab"), iter([1]), 1):
+        with pytest.raises(TypeError, match="list of values"):
+            client.sql.query("SELECT $1", params)  # type: ignore[arg-type]  # what is tested
+    values = [
+        *REFUSED,
+        *[[1, each] for each in REFUSED + REFUSED_INSIDE],
+        *[{"a": each} for each in REFUSED + REFUSED_INSIDE + REFUSED_IN_DICTS],
+        10**5000,
+    ]
+    for value in values:
+        for send in (client.sql.query, lambda *given: client.sql.stream(*given).__enter__()):
+            with pytest.raises((TypeError, ValueError), match=r"^Parameter \$2\b"):
+                send("SELECT $1, $2", [1, value])
+    with pytest.raises(
+        TypeError, match=r"^Statement 2, parameter \$1\.a\[0\]: a set cannot be sent"
+    ):
+        client.sql.batch(["SELECT 1", ("SELECT $1", [{"a": [set()]}])])
+    with pytest.raises(TypeError, match="a set cannot be sent"):
+        client.request("POST", "/v1/members", body={"a": {1}})
+    with pytest.raises(ValueError, match="surrogate"):
+        client.sql.query("SELECT '\ud83d'")
+    assert front.seen == []
+    with client.sql.transaction() as transaction:
+        with pytest.raises(ValueError, match="surrogate"):
+            transaction.query("SELECT '\ud83d'")
+        assert transaction.query("SELECT 1 AS n").rows == [{"n": 1}]
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "text"),
+    [
+        ("int8", 2**63 - 1, "9223372036854775807"),
+        ("numeric", 2**70, "1180591620717411303424"),
+        ("jsonb", -(2**70), "-1180591620717411303424"),
+        ("int8[]", [-(2**63), None, 1], "{-9223372036854775808,NULL,1}"),
+        ("jsonb", {"n": [2**62]}, '{"n": [4611686018427387904]}'),
+        ("float8", -0.0, "-0"),
+        ("float8", 1e300, "1e+300"),
+        ("numeric", Decimal("1E+3"), "1000"),
+        ("numeric", Decimal("NaN"), "NaN"),
+        ("numeric[]", [Decimal("1.10")], "{1.10}"),
+        ("bytea[]", [b"\0\xff", bytearray(b"a"), memoryview(b"abc")[::2]], None),
+        ("timestamptz", datetime(2026, 1, 1, 1, tzinfo=ZoneInfo("Europe/Berlin")), None),
+        ("timestamp", datetime(2026, 1, 1, 1, tzinfo=ZoneInfo("Europe/Berlin")), None),
+        ("timestamp", WITHOUT_ZONE, "2026-01-01 01:00:00.000001"),
+        ("date", date(1, 2, 3), "0001-02-03"),
+        ("timetz", time(1, 2, tzinfo=timezone(timedelta(hours=2))), "01:02:00+02"),
+        ("jsonb", {"at": date(2026, 1, 1), "id": UUID(int=1)}, None),
+        ("text", "🔥", "🔥"),
+        ("int4", IntEnum("One", "FIRST").FIRST, "1"),  # type: ignore[attr-defined]  # made here
+    ],
+)
+def test_values_are_stored_as_they_are(
+    client: zonal.Client, type_: str, value: object, text: str | None
+) -> None:
+    expected = (
+        text
+        or {
+            "bytea[]": '{"\\\\x00ff","\\\\x61","\\\\x6163"}',
+            "timestamptz": "2026-01-01 00:00:00+00",
+            # The zone is not lost: PostgreSQL drops it from the text of a timestamp.
+            "timestamp": "2026-01-01 00:00:00",
+            "jsonb": '{"at": "2026-01-01", "id": "00000000-0000-0000-0000-000000000001"}',
+        }[type_]
+    )
+    assert client.sql.query(f"SELECT $1::{type_}::text AS v", [value]).rows == [{"v": expected}]
+
+
+def test_json_is_read_without_a_change(client: zonal.Client) -> None:
+    texts = ["9007199254740993", "12345678901234567890123", "1e400", "0.12345678901234567890"]
+    texts += ["1.10", "1e2", "-0.0", "1e-7"]
+    query = f"SELECT '[{','.join(texts)}]'::json AS v"
+    with client.sql.stream(query) as rows:
+        (streamed,) = rows
+    for row in (client.sql.query(query).rows[0], streamed):
+        assert [Decimal(str(each)) for each in row["v"]] == [Decimal(text) for text in texts]
+        assert str(row["v"][-2]) == "-0.0"
+        assert [type(each) for each in row["v"]] == [int, int, Decimal, Decimal, *[float] * 4]
+    with client.sql.stream(query) as rows:
+        assert list(rows.texts()) == [[f"[{','.join(texts)}]"]]
+        assert rows.end is not None
+    order = client.sql.query("""SELECT '{"b": 1, "a": 2}'::json AS v""").rows[0]["v"]
+    assert list(order.items()) == [("b", 1), ("a", 2)]
+    floats = "SELECT 5e-324::float8 AS a, 0.1::float4 AS b, 1e15::float8 AS c"
+    assert client.sql.query(floats, rows="arrays").rows == [[5e-324, 0.1, 1e15]]
+
+
+@pytest.mark.parametrize(
+    "value", ["1" + "0" * 5000, '{"a": [{"x": 1, "\\u0078": 2}]}', DEEP, "1e9999999999999999999"]
+)
+def test_an_answer_that_python_cannot_hold_was_carried_out(
+    client: zonal.Client, front: Front, value: str
+) -> None:
+    client.sql.query("CREATE TABLE IF NOT EXISTS held (v json); TRUNCATE held")
+    query = "INSERT INTO held VALUES ($1) RETURNING v"
+    front.seen.clear()
+    with pytest.raises(zonal.UnreadableAnswerError, match="was carried out: do not repeat it"):
+        client.sql.query(query, [value])
+    assert front.seen == [("POST", "/v1/sql")]
+    assert client.sql.query("SELECT v FROM held", json="string").rows == [{"v": value}]
+    with (
+        pytest.raises(zonal.UnreadableAnswerError, match="unknown"),
+        client.sql.stream(query, [value]) as rows,
+    ):
+        list(rows)
+    with client.sql.stream("SELECT v, '[\"]' AS x FROM held LIMIT 1") as rows:
+        assert list(rows.texts()) == [[value, '"[\\"]"']]
+    nulls = client.sql.query("SELECT 'null'::jsonb, NULL::jsonb", rows="arrays", json="string")
+    assert nulls.rows == [["null", None]]
+
+
+def test_a_stream_of_something_else_is_said_to_be_one(client: zonal.Client, front: Front) -> None:
+    front.answer(200, b"<html>\n")
+    with pytest.raises(zonal.UnexpectedAnswerError), client.sql.stream("SELECT 1"):
+        pass
 
 
 def test_a_file_is_imported_whole_or_not_at_all(

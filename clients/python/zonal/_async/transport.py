@@ -1,6 +1,5 @@
 """Requests to the platform: authorized, repeated where that is safe, refused with typed errors."""
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union
@@ -11,7 +10,7 @@ from zonal import errors
 from zonal._async.credentials import AsyncCredentials
 from zonal._async.uploads import streamed
 from zonal._async.waiting import sleep
-from zonal.bodies import encoded
+from zonal.bodies import encoded, parsed
 from zonal.decoding import decode
 from zonal.files import Source, length_of
 from zonal.retries import IDEMPOTENT, Retries
@@ -71,7 +70,7 @@ class AsyncTransport:
         if not response.content:
             return None
         try:
-            return json.loads(response.content)
+            return parsed(response.content)
         except ValueError as exc:
             raise errors.UnexpectedAnswerError(
                 f"{self._base} answered {response.status_code} without JSON: is it the platform?"

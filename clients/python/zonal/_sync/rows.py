@@ -5,31 +5,33 @@ from typing import Any, Optional
 
 import httpx
 
+from zonal.bodies import UNKNOWN, parsed
 from zonal.decoding import decode
-from zonal.errors import StreamCutError, problem
-from zonal.records import Records, StreamEnd
+from zonal.errors import StreamCutError, UnexpectedAnswerError, problem
+from zonal.records import Records, StreamEnd, elements
 from zonal.types import Column
 
 
 class Rows:
-    """Iterate over it once for dicts, or over ``arrays()`` for lists.
+    """Iterate over it once: for dicts, or over ``arrays()`` for lists, or over ``texts()``.
 
     columns: known from the beginning. end: known after the last row.
     """
 
-    def __init__(self, columns: list[Column], records: Iterator[Any]) -> None:
+    def __init__(self, columns: list[Column], lines: Iterator[bytes]) -> None:
         """Take the columns and what follows them."""
         self.columns = columns
         self.end: Optional[StreamEnd] = None
-        self._records = records
+        self._lines = lines
 
     @classmethod
     def opened(cls, response: httpx.Response) -> "Rows":
         """Read the first record of a response."""
-        records = _records(response)
-        for first in records:
+        lines = _lines(response)
+        for line in lines:
+            first = _record(line)
             _raise_error(first)
-            return cls([decode(Column, each) for each in first["columns"]], records)
+            return cls([decode(Column, each) for each in first["columns"]], lines)
         raise StreamCutError("The stream was cut before its first record.")
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -42,12 +44,22 @@ class Rows:
         """Return the rows as lists, in the order of the columns.
 
         Raises ProblemError if the statement failed after its first rows, StreamCutError if the
-        connection did.
+        connection did, UnreadableAnswerError for a row that Python's values cannot hold.
         """
-        for record in self._records:
-            if isinstance(record, list):
-                yield record
+        for line in self._rows():
+            yield _record(line)
+
+    def texts(self) -> Iterator[list[str]]:
+        """Return the rows as lists of JSON, each value as it was sent. Raises as ``arrays``."""
+        for line in self._rows():
+            yield elements(line)
+
+    def _rows(self) -> Iterator[bytes]:
+        for line in self._lines:
+            if line.startswith(b"["):
+                yield line
                 continue
+            record = _record(line)
             _raise_error(record)
             if "end" in record:
                 self.end = decode(StreamEnd, record["end"])
@@ -55,10 +67,17 @@ class Rows:
         raise StreamCutError("The stream was cut: rows are missing.")
 
 
-def _records(response: httpx.Response) -> Iterator[Any]:
+def _lines(response: httpx.Response) -> Iterator[bytes]:
     records = Records()
     for piece in pieces(response):
         yield from records.add(piece)
+
+
+def _record(line: bytes) -> Any:
+    try:
+        return parsed(line, outcome=UNKNOWN)
+    except ValueError as exc:
+        raise UnexpectedAnswerError("A record of the stream is no JSON.") from exc
 
 
 def pieces(response: httpx.Response) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from zonal import types
 from zonal._sync.rows import Rows, pieces
 from zonal._sync.transport import Call, Transport
-from zonal.bodies import given
+from zonal.bodies import Parameters, given, parameters
 from zonal.decoding import decode
 from zonal.errors import ProblemError, ZonalError
 from zonal.files import Source
@@ -41,13 +41,15 @@ class Sql:
         timeout_ms: Optional[int] = None,
         max_rows: Optional[int] = None,
         numeric: Optional[Literal["string", "number"]] = None,
+        json: Optional[Literal["value", "string"]] = None,
         explain: Union[bool, Literal["analyze"], None] = None,
         idempotency_key: Optional[str] = None,
         request_id: Optional[str] = None,
     ) -> SqlAnswer:
         """Run a text and return its result.
 
-        params: the values of ``$1``, ``$2`` …; the text holds one statement then. idempotency_key:
+        params: the values of ``$1``, ``$2`` …; the text holds one statement then. json: as values,
+        or as PostgreSQL's text of them. idempotency_key:
         a write with one happens once, so it is repeated when its answer is lost. request_id: what
         ``cancel`` takes.
         """
@@ -61,6 +63,7 @@ class Sql:
                 timeout_ms=timeout_ms,
                 max_rows=max_rows,
                 numeric=numeric,
+                json=json,
                 explain=explain,
             ),
         }
@@ -78,7 +81,7 @@ class Sql:
     ) -> SqlAnswer:
         """Run statements as one transaction; ``results`` of the answer has one for each."""
         body = {
-            "queries": [_statement(each) for each in statements],
+            "queries": [_statement(each, at) for at, each in enumerate(statements, 1)],
             "rows": rows,
             **given(read_only=read_only or None, isolation=isolation, timeout_ms=timeout_ms),
         }
@@ -93,6 +96,7 @@ class Sql:
         read_only: bool = False,
         timeout_ms: Optional[int] = None,
         numeric: Optional[Literal["string", "number"]] = None,
+        json: Optional[Literal["value", "string"]] = None,
         request_id: Optional[str] = None,
     ) -> Iterator[Rows]:
         """Run one statement and yield its rows as they come, without a cap, in constant memory.
@@ -109,6 +113,7 @@ class Sql:
                 read_only=read_only or None,
                 timeout_ms=timeout_ms,
                 numeric=numeric,
+                json=json,
             ),
         }
         headers = {"Accept": "application/x-ndjson", **_named(None, request_id)}
@@ -244,13 +249,18 @@ class Transaction:
         timeout_ms: Optional[int] = None,
         max_rows: Optional[int] = None,
         numeric: Optional[Literal["string", "number"]] = None,
+        json: Optional[Literal["value", "string"]] = None,
     ) -> SqlAnswer:
         """Run the next statement."""
         body = {
             "query": query,
             "rows": rows,
             **given(
-                params=_values(params), timeout_ms=timeout_ms, max_rows=max_rows, numeric=numeric
+                params=_values(params),
+                timeout_ms=timeout_ms,
+                max_rows=max_rows,
+                numeric=numeric,
+                json=json,
             ),
         }
         self._number += 1
@@ -264,6 +274,10 @@ class Transaction:
             # An earlier statement was refused before it got its number; nothing ran of this one.
             self._number = expected
             answer = self._statement(body)
+        except (TypeError, ValueError):
+            # Nothing was sent: the text is none.
+            self._number -= 1
+            raise
         self._is_number_certain = True
         return answer
 
@@ -289,17 +303,15 @@ def _identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _values(params: Optional[Sequence[Any]]) -> Optional[list[Any]]:
-    if isinstance(params, (str, bytes)):
-        raise TypeError("params is a list of values, one for each of $1, $2 and so on.")
-    return None if params is None else list(params)
+def _values(params: Optional[Sequence[Any]]) -> Optional[Parameters]:
+    return None if params is None else parameters(params)
 
 
-def _statement(statement: Statement) -> dict[str, Any]:
+def _statement(statement: Statement, at: int) -> dict[str, Any]:
     if isinstance(statement, str):
         return {"query": statement}
     query, params = statement
-    return {"query": query, "params": _values(params)}
+    return {"query": query, "params": parameters(params, statement=at)}
 
 
 def _named(idempotency_key: Optional[str], request_id: Optional[str]) -> dict[str, str]:

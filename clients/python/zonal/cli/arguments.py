@@ -16,7 +16,8 @@ SCOPES = (
     *("buckets:read", "buckets:write", "nodes:read", "environments:read"),
 )
 ENDING = """Exit status: 0 done, 1 refused by the platform, 2 called wrongly, 3 no answer,
-4 not signed in. ZONAL_URL and ZONAL_TOKEN (an API key) outrank what `zonal login` keeps."""
+4 not signed in, 5 done but the answer cannot be shown. ZONAL_URL and ZONAL_TOKEN (an API key)
+outrank what `zonal login` keeps."""
 
 
 def parser() -> argparse.ArgumentParser:

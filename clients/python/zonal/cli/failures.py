@@ -1,6 +1,7 @@
 """What the command says of an error, and the exit status that it ends with.
 
-0 done, 1 refused by the platform, 2 called wrongly, 3 no answer, 4 not signed in, 130 interrupted.
+0 done, 1 refused by the platform, 2 called wrongly, 3 no answer, 4 not signed in, 5 done but the
+answer cannot be shown, 130 interrupted.
 """
 
 from typing import Optional
@@ -8,7 +9,7 @@ from typing import Optional
 import zonal
 from zonal.cli.configuration import NotSignedInError, UsageError
 
-REFUSED, CALLED_WRONGLY, NO_ANSWER, NOT_SIGNED_IN, INTERRUPTED = 1, 2, 3, 4, 130
+REFUSED, CALLED_WRONGLY, NO_ANSWER, NOT_SIGNED_IN, UNREADABLE, INTERRUPTED = 1, 2, 3, 4, 5, 130
 UNREACHABLE = (zonal.ConnectionFailedError, zonal.StreamCutError, zonal.UnexpectedAnswerError)
 
 
@@ -16,6 +17,8 @@ def status_of(exc: BaseException) -> int:
     """Return the exit status of an error."""
     if isinstance(exc, (NotSignedInError, zonal.AuthenticationError)):
         return NOT_SIGNED_IN
+    if isinstance(exc, zonal.UnreadableAnswerError):
+        return UNREADABLE
     if isinstance(exc, UNREACHABLE):
         return NO_ANSWER
     if isinstance(exc, UsageError):

@@ -73,9 +73,10 @@ class Prompt:
     def _statement(self, text: str) -> None:
         began = time.monotonic()
         try:
-            answer = self._client.sql.query(text, rows="arrays")
+            answer = self._client.sql.query(text, rows="arrays", json="string")
             results.show(answer, is_expanded=self._is_expanded)
-        except zonal.ZonalError as exc:
+        except (zonal.ZonalError, ValueError) as exc:
+            # The client refuses a text with bytes that are no characters.
             terminal.say(message_of(exc, text))
         except KeyboardInterrupt:
             # The closed connection cancels the statement.

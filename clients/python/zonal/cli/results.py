@@ -3,7 +3,7 @@
 import codecs
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 import zonal
 from zonal.cli import terminal
@@ -27,7 +27,7 @@ def run(
     elif output == "json":
         _write_json(client, text, params, read_only=read_only)
     else:
-        answer = client.sql.query(text, params, rows="arrays", read_only=read_only)
+        answer = client.sql.query(text, params, rows="arrays", json="string", read_only=read_only)
         show(answer)
 
 
@@ -46,17 +46,28 @@ def _show_result(result: Union[Result, zonal.SqlAnswer], *, is_expanded: bool) -
         terminal.say(f"{result.command} {result.row_count}" if counted else result.command)
         return
     names = [column.name for column in result.columns]
+    rows = [[_shown(value) for value in row] for row in result.rows]
     if is_expanded:
-        for number, row in enumerate(result.rows, 1):
+        for number, row in enumerate(rows, 1):
             terminal.write(terminal.bold(f"Row {number}", sys.stdout))
             terminal.fields(
                 [(terminal.safe(name), value) for name, value in zip(names, row)], out=sys.stdout
             )
     else:
-        terminal.table(names, result.rows, out=sys.stdout)
+        terminal.table(names, rows, out=sys.stdout)
     count = f"{result.row_count} row{'' if result.row_count == 1 else 's'}"
     more = ", and more: --csv and --json write them all" if result.truncated else ""
     terminal.say(f"({count}{more})")
+
+
+def _shown(value: Any) -> Optional[str]:
+    """Return a value as no other one of its type is shown; None is NULL."""
+    if value is None or isinstance(value, str):
+        return value if value is None else terminal.literal(value)
+    if isinstance(value, bool):
+        # As PostgreSQL and psql do: `true` is a value of json.
+        return "t" if value else "f"
+    return terminal.json_text(value) if isinstance(value, list) else str(value)
 
 
 def _write_pieces(pieces: Iterator[bytes]) -> None:
@@ -74,10 +85,15 @@ def _write_pieces(pieces: Iterator[bytes]) -> None:
 def _write_json(
     client: zonal.Client, text: str, params: Optional[Sequence[str]], *, read_only: bool
 ) -> None:
-    """Write an array of objects, row by row: it may be larger than memory."""
+    """Write an array of objects, row by row: it may be larger than memory.
+
+    Each value is the JSON that was sent.
+    """
     with client.sql.stream(text, params, read_only=read_only) as rows:
+        keys = [terminal.json_text(column.key or column.name) for column in rows.columns]
         separator = "["
-        for row in rows:
-            sys.stdout.write(f"{separator}{terminal.json_text(row)}")
+        for row in rows.texts():
+            members = (f"{key}: {terminal.safe_json(value)}" for key, value in zip(keys, row))
+            sys.stdout.write(f"{separator}{{{', '.join(members)}}}")
             separator = ",\n"
         sys.stdout.write("[]\n" if separator == "[" else "]\n")

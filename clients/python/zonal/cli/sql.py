@@ -19,6 +19,8 @@ def sql(context: Context, arguments: Namespace) -> None:
         if texts is None:
             Prompt(client, context.environ).run()
             return
+        for text in [*texts, *(arguments.param or [])]:
+            _check(text)
         for text in texts:
             results.run(client, text, arguments.param, output=output, read_only=arguments.read_only)
 
@@ -34,6 +36,14 @@ def _texts(arguments: Namespace) -> Optional[list[str]]:
     if sys.stdin.isatty():
         return None
     return [sys.stdin.read()]
+
+
+def _check(text: str) -> None:
+    """Refuse bytes of an argument or the input that are no characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as exc:
+        raise UsageError("An argument is not UTF-8 text.") from exc
 
 
 def _read(path: str) -> str:

@@ -50,10 +50,25 @@ def moment(seconds: Optional[int]) -> Optional[datetime]:
 
 def json_text(value: Any) -> str:
     """Return JSON on one line; times in ISO 8601."""
-    text = json.dumps(value, ensure_ascii=False, default=_iso)
-    if text.isascii():
+    return safe_json(json.dumps(value, ensure_ascii=False, default=_iso))
+
+
+def safe_json(text: str) -> str:
+    """Return JSON in which control and direction characters are escaped."""
+    if text.isascii() and text.isprintable():
         return text
-    return "".join(each if _is_harmless(each) else json.dumps(each)[1:-1] for each in text)
+    # A tab is a blank between values; in them it is escaped already.
+    return "".join(
+        each if each == "\t" or _is_harmless(each) else _json_escaped(each) for each in text
+    )
+
+
+def literal(text: str) -> str:
+    """Return text as it is, or as PostgreSQL's E'…' where it would look like another text."""
+    if text == safe(text) == text.strip() and text != NULL and not text.startswith("E'"):
+        return text
+    quoted = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "E'" + "".join(e if _is_harmless(e) else _json_escaped(e) for e in quoted) + "'"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, out: TextIO) -> None:
@@ -104,6 +119,11 @@ def _is_harmless(character: str) -> bool:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
+
+
+def _json_escaped(character: str) -> str:
+    text = json.dumps(character)[1:-1]
+    return "\\u007f" if text == "\x7f" else text
 
 
 def _iso(value: Any) -> str:
