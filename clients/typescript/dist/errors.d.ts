@@ -31,6 +31,13 @@ export declare class StreamCutError extends ZonalError {
 /** A successful answer that is not what the API answers: is the URL the platform's? */
 export declare class UnexpectedAnswerError extends ZonalError {
 }
+/**
+ * A successful answer that JavaScript's values cannot hold: do not repeat the request.
+ *
+ * It was carried out, except that of a stream's statement this is unknown.
+ */
+export declare class UnreadableAnswerError extends ZonalError {
+}
 /** The organization requires a second factor: set one up in the console. */
 export declare class EnrolmentRequiredError extends ZonalError {
 }

@@ -2,8 +2,9 @@
 export { AccessKeys, Buckets, Cache } from "./cache.js";
 export { Client } from "./client.js";
 export type { ClientOptions } from "./client.js";
-export { AuthenticationError, ConflictError, ConnectionFailedError, EnrolmentRequiredError, NotFoundError, PermissionDeniedError, ProblemError, RateLimitError, SecondFactorRequiredError, ServerError, SqlError, StreamCutError, UnexpectedAnswerError, ZonalError, } from "./errors.js";
+export { AuthenticationError, ConflictError, ConnectionFailedError, EnrolmentRequiredError, NotFoundError, PermissionDeniedError, ProblemError, RateLimitError, SecondFactorRequiredError, ServerError, SqlError, StreamCutError, UnexpectedAnswerError, UnreadableAnswerError, ZonalError, } from "./errors.js";
 export type { Problem } from "./errors.js";
+export { ValueError } from "./json.js";
 export { ApiKeys, Environments, Members } from "./organization.js";
 export type { Retries } from "./retries.js";
 export type { Proof, SecondFactor } from "./signin.js";

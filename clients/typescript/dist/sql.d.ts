@@ -13,6 +13,8 @@ export interface StatementOptions {
     timeoutMs?: number;
     /** `string`, or `number` for the bare literal. */
     numeric?: "string" | "number";
+    /** json and jsonb as values, or `string` for PostgreSQL's text of them. */
+    json?: "value" | "string";
     signal?: AbortSignal;
 }
 export interface QueryOptions extends StatementOptions {

@@ -1,5 +1,6 @@
 /** SQL over HTTP: queries, streams of rows, transactions. */
 import { problemOf, ProblemError, StreamCutError, ZonalError } from "./errors.js";
+import { checkText, Parameters } from "./json.js";
 import { pieces, records } from "./records.js";
 const PATH = "/v1/sql";
 /** The platform ends an import after ten minutes by itself. */
@@ -11,11 +12,11 @@ export class Sql {
     }
     /** Run a text and return its result; with params it holds one statement. */
     async query(query, params, options = {}) {
-        return this.run({ query, params, ...written(options) }, options);
+        return this.run({ query, ...given(params), ...written(options) }, options);
     }
     /** Run statements as one transaction. */
     async batch(statements, options = {}) {
-        const queries = statements.map((each) => (typeof each === "string" ? { query: each } : each));
+        const queries = statements.map((each, index) => typeof each === "string" ? { query: each } : { ...each, ...given(each.params, index + 1) });
         return this.run({ queries, ...written(options) }, options);
     }
     /**
@@ -25,16 +26,18 @@ export class Sql {
      */
     async stream(query, params, options = {}) {
         // In arrays no column's name can be taken for the record of an error or of the end.
-        const body = { query, params, format: "ndjson", rows: "arrays", ...written(options) };
+        const body = { query, ...given(params), format: "ndjson", rows: "arrays", ...written(options) };
         return Rows.opened(await this.opened(body, "application/x-ndjson", options));
     }
     /** Run one statement and return its result as a file, in constant memory. */
     async export(query, params, options = {}) {
-        const body = { query, params, format: options.format ?? "csv", ...written(options) };
+        const body = { query, ...given(params), format: options.format ?? "csv", ...written(options) };
         return pieces(await this.opened(body, "*/*", options));
     }
     /** Put the rows of a CSV file into a table, as SQL names it: all of them, or none. */
     async importCsv(table, content, options = {}) {
+        if (typeof content === "string")
+            checkText(content, "The file");
         return this.transport.call({
             method: "POST",
             path: `${PATH}/import`,
@@ -177,7 +180,7 @@ export class OpenTransaction {
     }
     /** Run the next statement. */
     async query(query, params, options = {}) {
-        const body = { query, params, ...written(options) };
+        const body = { query, ...given(params), ...written(options) };
         this.number++;
         let answer;
         try {
@@ -218,6 +221,9 @@ export class OpenTransaction {
         });
     }
 }
+function given(params, statement) {
+    return params === undefined || params === null ? {} : { params: new Parameters(params, statement) };
+}
 /** Return options as the API names them. */
 function written(options) {
     return {
@@ -226,6 +232,7 @@ function written(options) {
         timeout_ms: options.timeoutMs,
         max_rows: options.maxRows,
         numeric: options.numeric,
+        json: options.json,
         explain: options.explain,
     };
 }

@@ -33,6 +33,3 @@ export declare class Transport {
     private fetched;
     private isRenewed;
 }
-/** A value that cannot be sent. */
-export declare class ValueError extends TypeError {
-}

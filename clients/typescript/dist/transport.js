@@ -1,5 +1,6 @@
 /** Requests to the platform: authorized, repeated where that is safe, refused with typed errors. */
 import { ConnectionFailedError, problemOfResponse, UnexpectedAnswerError } from "./errors.js";
+import { decoded, encoded } from "./json.js";
 import { pauseAfterFailure, pauseAfterProblem } from "./retries.js";
 const IDEMPOTENT = new Set(["GET", "HEAD", "PUT", "DELETE"]);
 // The first may find a pair that another process has stored, and that has expired, too.
@@ -19,21 +20,24 @@ export class Transport {
         if (text === "")
             return undefined;
         try {
-            return JSON.parse(text);
+            return decoded(text);
         }
         catch (error) {
+            if (!(error instanceof SyntaxError))
+                throw error;
             throw new UnexpectedAnswerError(`${this.base} answered ${response.status} without JSON: is it the platform?`, { cause: error });
         }
     }
     /** Return a successful response, whose body is yet to be read. */
     async send(call) {
+        const body = call.body === undefined ? undefined : encoded(call.body);
         const isRepeatable = call.isRepeatable === true || IDEMPOTENT.has(call.method);
         let renewals = 0;
         for (let attempt = 0;; attempt++) {
             const token = call.isAnonymous ? undefined : call.token ?? (await this.credentials.token());
             let pause;
             try {
-                const response = await this.fetched(call, token);
+                const response = await this.fetched(call, body, token);
                 if (response.ok)
                     return response;
                 const problem = await problemOfResponse(response);
@@ -60,7 +64,7 @@ export class Transport {
         }
     }
     /** Send once; the time limit is that of the answer's beginning. */
-    async fetched(call, token) {
+    async fetched(call, body, token) {
         const controller = new AbortController();
         const abort = () => controller.abort(call.signal?.reason);
         if (call.signal?.aborted)
@@ -74,13 +78,13 @@ export class Transport {
         }
         if (token !== undefined)
             headers["Authorization"] = `Bearer ${token}`;
-        if (call.body !== undefined)
+        if (body !== undefined)
             headers["Content-Type"] = "application/json";
         try {
             return await this.fetcher(this.base + call.path + query(call.params), {
                 method: call.method,
                 headers,
-                body: call.content ?? (call.body === undefined ? null : JSON.stringify(call.body, serialized)),
+                body: call.content ?? body ?? null,
                 // A token must not be sent to wherever a redirect leads.
                 redirect: "manual",
                 signal: controller.signal,
@@ -113,21 +117,7 @@ class TimeoutError extends Error {
 }
 /** True for what fetch throws where there is no answer. */
 function isNetworkFailure(error) {
-    return ((error instanceof TypeError && !(error instanceof ValueError)) || error instanceof TimeoutError);
-}
-/** A value that cannot be sent. */
-export class ValueError extends TypeError {
-}
-/** Numbers that JSON does not have would become null unseen. */
-function serialized(_key, value) {
-    if (typeof value === "number" && !Number.isFinite(value)) {
-        throw new ValueError("NaN and infinities are no JSON: send them as strings.");
-    }
-    if (value instanceof Uint8Array) {
-        // As PostgreSQL reads bytea.
-        return `\\x${Array.from(value, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
-    }
-    return typeof value === "bigint" ? value.toString() : value;
+    return error instanceof TypeError || error instanceof TimeoutError;
 }
 function query(params) {
     const given = new URLSearchParams();

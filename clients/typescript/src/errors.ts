@@ -34,6 +34,13 @@ export class StreamCutError extends ZonalError {}
 /** A successful answer that is not what the API answers: is the URL the platform's? */
 export class UnexpectedAnswerError extends ZonalError {}
 
+/**
+ * A successful answer that JavaScript's values cannot hold: do not repeat the request.
+ *
+ * It was carried out, except that of a stream's statement this is unknown.
+ */
+export class UnreadableAnswerError extends ZonalError {}
+
 /** The organization requires a second factor: set one up in the console. */
 export class EnrolmentRequiredError extends ZonalError {}
 

@@ -17,9 +17,11 @@ export {
   SqlError,
   StreamCutError,
   UnexpectedAnswerError,
+  UnreadableAnswerError,
   ZonalError,
 } from "./errors.js";
 export type { Problem } from "./errors.js";
+export { ValueError } from "./json.js";
 export { ApiKeys, Environments, Members } from "./organization.js";
 export type { Retries } from "./retries.js";
 export type { Proof, SecondFactor } from "./signin.js";

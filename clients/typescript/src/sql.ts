@@ -2,6 +2,7 @@
 
 import { problemOf, ProblemError, StreamCutError, ZonalError } from "./errors.js";
 import type { Problem } from "./errors.js";
+import { checkText, Parameters } from "./json.js";
 import { pieces, records } from "./records.js";
 import type { Transport } from "./transport.js";
 import type { Column, Import, Notice, Result, Schema, SqlAnswer, Stats, Transaction, Usage } from "./types.js";
@@ -16,6 +17,8 @@ export interface StatementOptions {
   timeoutMs?: number;
   /** `string`, or `number` for the bare literal. */
   numeric?: "string" | "number";
+  /** json and jsonb as values, or `string` for PostgreSQL's text of them. */
+  json?: "value" | "string";
   signal?: AbortSignal;
 }
 
@@ -66,7 +69,7 @@ export class Sql {
     params?: readonly unknown[],
     options: QueryOptions = {},
   ): Promise<Answer<T>> {
-    return this.run({ query, params, ...written(options) }, options);
+    return this.run({ query, ...given(params), ...written(options) }, options);
   }
 
   /** Run statements as one transaction. */
@@ -74,7 +77,9 @@ export class Sql {
     statements: readonly Statement[],
     options: QueryOptions = {},
   ): Promise<Answer<Row> & { results?: Result[] }> {
-    const queries = statements.map((each) => (typeof each === "string" ? { query: each } : each));
+    const queries = statements.map((each, index) =>
+      typeof each === "string" ? { query: each } : { ...each, ...given(each.params, index + 1) },
+    );
     return this.run({ queries, ...written(options) }, options);
   }
 
@@ -89,7 +94,7 @@ export class Sql {
     options: StatementOptions & { readOnly?: boolean; requestId?: string } = {},
   ): Promise<Rows<T>> {
     // In arrays no column's name can be taken for the record of an error or of the end.
-    const body = { query, params, format: "ndjson", rows: "arrays", ...written(options) };
+    const body = { query, ...given(params), format: "ndjson", rows: "arrays", ...written(options) };
     return Rows.opened(await this.opened(body, "application/x-ndjson", options));
   }
 
@@ -99,7 +104,7 @@ export class Sql {
     params?: readonly unknown[],
     options: StatementOptions & { readOnly?: boolean; format?: "csv" | "arrow" } = {},
   ): Promise<AsyncGenerator<Uint8Array>> {
-    const body = { query, params, format: options.format ?? "csv", ...written(options) };
+    const body = { query, ...given(params), format: options.format ?? "csv", ...written(options) };
     return pieces(await this.opened(body, "*/*", options));
   }
 
@@ -109,6 +114,7 @@ export class Sql {
     content: Blob | string | BufferSource,
     options: ImportOptions = {},
   ): Promise<Import> {
+    if (typeof content === "string") checkText(content, "The file");
     return this.transport.call<Import>({
       method: "POST",
       path: `${PATH}/import`,
@@ -274,7 +280,7 @@ export class OpenTransaction {
     params?: readonly unknown[],
     options: StatementOptions & { maxRows?: number } = {},
   ): Promise<Answer<T>> {
-    const body = { query, params, ...written(options) };
+    const body = { query, ...given(params), ...written(options) };
     this.number++;
     let answer: Answer<T>;
     try {
@@ -319,6 +325,10 @@ export class OpenTransaction {
   }
 }
 
+function given(params: readonly unknown[] | undefined, statement?: number): object {
+  return params === undefined || params === null ? {} : { params: new Parameters(params, statement) };
+}
+
 /** Return options as the API names them. */
 function written(options: QueryOptions & { maxRows?: number }): object {
   return {
@@ -327,6 +337,7 @@ function written(options: QueryOptions & { maxRows?: number }): object {
     timeout_ms: options.timeoutMs,
     max_rows: options.maxRows,
     numeric: options.numeric,
+    json: options.json,
     explain: options.explain,
   };
 }

@@ -2,6 +2,7 @@
 
 import { ConnectionFailedError, problemOfResponse, UnexpectedAnswerError } from "./errors.js";
 import type { ProblemError } from "./errors.js";
+import { decoded, encoded } from "./json.js";
 import { pauseAfterFailure, pauseAfterProblem } from "./retries.js";
 import type { Retries } from "./retries.js";
 import type { Credentials } from "./tokens.js";
@@ -44,8 +45,9 @@ export class Transport {
     const text = await response.text();
     if (text === "") return undefined as T;
     try {
-      return JSON.parse(text) as T;
+      return decoded(text) as T;
     } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
       throw new UnexpectedAnswerError(
         `${this.base} answered ${response.status} without JSON: is it the platform?`,
         { cause: error },
@@ -55,13 +57,14 @@ export class Transport {
 
   /** Return a successful response, whose body is yet to be read. */
   async send(call: Call): Promise<Response> {
+    const body = call.body === undefined ? undefined : encoded(call.body);
     const isRepeatable = call.isRepeatable === true || IDEMPOTENT.has(call.method);
     let renewals = 0;
     for (let attempt = 0; ; attempt++) {
       const token = call.isAnonymous ? undefined : call.token ?? (await this.credentials.token());
       let pause: number | undefined;
       try {
-        const response = await this.fetched(call, token);
+        const response = await this.fetched(call, body, token);
         if (response.ok) return response;
         const problem = await problemOfResponse(response);
         if (renewals < RENEWALS && (await this.isRenewed(call, problem, token))) {
@@ -85,7 +88,11 @@ export class Transport {
   }
 
   /** Send once; the time limit is that of the answer's beginning. */
-  private async fetched(call: Call, token: string | undefined): Promise<Response> {
+  private async fetched(
+    call: Call,
+    body: string | undefined,
+    token: string | undefined,
+  ): Promise<Response> {
     const controller = new AbortController();
     const abort = (): void => controller.abort(call.signal?.reason);
     if (call.signal?.aborted) abort();
@@ -99,12 +106,12 @@ export class Transport {
       if (value !== undefined) headers[name] = value;
     }
     if (token !== undefined) headers["Authorization"] = `Bearer ${token}`;
-    if (call.body !== undefined) headers["Content-Type"] = "application/json";
+    if (body !== undefined) headers["Content-Type"] = "application/json";
     try {
       return await this.fetcher(this.base + call.path + query(call.params), {
         method: call.method,
         headers,
-        body: call.content ?? (call.body === undefined ? null : JSON.stringify(call.body, serialized)),
+        body: call.content ?? body ?? null,
         // A token must not be sent to wherever a redirect leads.
         redirect: "manual",
         signal: controller.signal,
@@ -144,24 +151,7 @@ class TimeoutError extends Error {
 
 /** True for what fetch throws where there is no answer. */
 function isNetworkFailure(error: unknown): boolean {
-  return (
-    (error instanceof TypeError && !(error instanceof ValueError)) || error instanceof TimeoutError
-  );
-}
-
-/** A value that cannot be sent. */
-export class ValueError extends TypeError {}
-
-/** Numbers that JSON does not have would become null unseen. */
-function serialized(_key: string, value: unknown): unknown {
-  if (typeof value === "number" && !Number.isFinite(value)) {
-    throw new ValueError("NaN and infinities are no JSON: send them as strings.");
-  }
-  if (value instanceof Uint8Array) {
-    // As PostgreSQL reads bytea.
-    return `\\x${Array.from(value, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
-  }
-  return typeof value === "bigint" ? value.toString() : value;
+  return error instanceof TypeError || error instanceof TimeoutError;
 }
 
 function query(params: Call["params"]): string {

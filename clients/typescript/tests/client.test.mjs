@@ -5,6 +5,7 @@
 
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
+import { runInNewContext } from "node:vm";
 
 import {
   AuthenticationError,
@@ -19,6 +20,8 @@ import {
   SqlError,
   StreamCutError,
   UnexpectedAnswerError,
+  UnreadableAnswerError,
+  ValueError,
   ZonalError,
 } from "../dist/index.js";
 
@@ -61,6 +64,116 @@ test("a query returns rows and takes values", async () => {
   ]);
   assert.equal(answer.row_count, 1);
   await assert.rejects(client.sql.query("SELECT $1::float", [NaN]), /no JSON/);
+});
+
+test("bytes of every sort are sent as bytes", async () => {
+  const bytes = new Uint8Array([9, 0, 255, 9]);
+  const sorts = [
+    Buffer.from([0, 255]),
+    bytes.slice(1, 3).buffer,
+    new DataView(bytes.buffer, 1, 2),
+    bytes.subarray(1, 3),
+    new Uint8ClampedArray([0, 255]),
+    new Int8Array([0, -1]),
+    new Uint16Array(new Uint8Array([0, 255]).buffer),
+    runInNewContext("new Uint8Array([0, 255])"),
+    runInNewContext("new Uint8Array([0, 255]).buffer"),
+  ];
+  for (const sort of sorts) {
+    const { rows } = await client.sql.query("SELECT $1::bytea AS v", [sort]);
+    assert.deepEqual(rows, [{ v: "\\x00ff" }]);
+  }
+  const { rows } = await client.sql.query("SELECT $1::bytea[] AS v", [[sorts[0], null, sorts[1]]]);
+  assert.deepEqual(rows, [{ v: ["\\x00ff", null, "\\x00ff"] }]);
+});
+
+test("numbers and dates are stored as they are", async () => {
+  const cases = [
+    ["int8", 2n ** 63n - 1n, "9223372036854775807"],
+    ["numeric", 2n ** 70n, "1180591620717411303424"],
+    ["jsonb", 2n ** 70n, "1180591620717411303424"],
+    ["int8[]", [-(2n ** 63n), 1n, 7], "{-9223372036854775808,1,7}"],
+    ["jsonb", [2n ** 60n, { n: 2n ** 60n }], '[1152921504606846976, {"n": 1152921504606846976}]'],
+    ["int8", 2 ** 60, "1152921504606846976"],
+    ["float8", 1e300, "1e+300"],
+    ["float8", -0, "-0"],
+    ["float8[]", [-0, 0.1], "{-0,0.1}"],
+    ["int4", -0, "0"],
+    ["timestamptz", new Date(Date.UTC(9999, 11, 31)), "9999-12-31 00:00:00+00"],
+    ["timestamptz", runInNewContext("new Date(0)"), "1970-01-01 00:00:00+00"],
+    ["jsonb", { at: new Date(0), left: undefined }, '{"at": "1970-01-01T00:00:00.000Z"}'],
+    ["jsonb", runInNewContext("({ a: [null] })"), '{"a": [null]}'],
+    ["jsonb", Object.assign(Object.create(null), { a: 1 }), '{"a": 1}'],
+    ["text", "\u{1F525}", "\u{1F525}"],
+  ];
+  for (const [type, value, text] of cases) {
+    const { rows } = await client.sql.query(`SELECT $1::${type}::text AS v`, [value]);
+    assert.deepEqual(rows, [{ v: text }], `${type} ${text}`);
+  }
+});
+
+class Money {
+  toJSON() {
+    return 1;
+  }
+}
+
+test("what SQL and JSON do not have is refused before anything is sent", async () => {
+  const self = [];
+  self.push(self);
+  const alone = [undefined, () => 1, Symbol("a"), NaN, Infinity, new Date(NaN), self, "\ud83d"];
+  alone.push(new Date("+012026-01-01"), new Date(-62135596800001), new Map(), new Set(["a"]));
+  alone.push(new Number(1), new String("a"), new Boolean(false), Object(1n), new Money(), /a/);
+  alone.push(new URL("http://a.example"), new Error("a"), new Blob(["a"]), Promise.resolve(1));
+  alone.push({ [Symbol("a")]: 1 }, { "\udc00": 1 }, { toJSON: () => 1 }, new WeakMap(), [, 1]);
+  const inside = [...alone.slice(1), Buffer.from([1]), new Uint8Array([1]).buffer, 2n ** 64n];
+  await front("reset");
+  for (const value of [...alone, ...alone.map((each) => [1, each]), ...inside.map((a) => ({ a }))]) {
+    const named = (error) => error instanceof ValueError && /^Parameter \$2\b/.test(error.message);
+    await assert.rejects(client.sql.query("SELECT $1, $2", [1, value]), named);
+    await assert.rejects(client.sql.stream("SELECT $1, $2", [1, value]), named);
+    await assert.rejects(client.sql.export("SELECT $1, $2", [1, value]), named);
+  }
+  await assert.rejects(client.sql.query("SELECT 1", new Set([1])), /array of values/);
+  await assert.rejects(client.sql.query("SELECT $1", [{ a: [new Map()] }]), /\$1\.a\[0\]: .*Map/);
+  await assert.rejects(
+    client.sql.batch(["SELECT 1", { query: "SELECT $1", params: [[new Set()]] }]),
+    /^ValueError: Statement 2, parameter \$1\[0\]: an object of the class Set cannot be sent/,
+  );
+  await assert.rejects(client.sql.importCsv("t", "\ud83d"), ValueError);
+  await assert.rejects(client.request("POST", "/v1/members", { body: { a: new Map() } }), ValueError);
+  assert.deepEqual(await front("seen"), []);
+});
+
+test("a refused value takes no number of a transaction's statements", async () => {
+  const answer = await client.sql.transaction(async (transaction) => {
+    await assert.rejects(transaction.query("SELECT $1", [new Map()]), ValueError);
+    return transaction.query("SELECT 1 AS n");
+  });
+  assert.deepEqual(answer.rows, [{ n: 1 }]);
+});
+
+test("numbers in answers are what was stored, or their text", async () => {
+  const query =
+    `SELECT '[9007199254740993, 1e400, 0.12345678901234567890, 1.10, 1e2, "9007199254740993"]'::json v`;
+  const expected = ["9007199254740993", "1e400", "0.12345678901234567890", 1.1, 100];
+  expected.push("9007199254740993");
+  assert.deepEqual((await client.sql.query(query)).rows, [{ v: expected }]);
+  assert.deepEqual(await listed(await client.sql.stream(query)), [{ v: expected }]);
+  const floats = "SELECT 5e-324::float8 a, 0.1::float4 b, 0.30000000000000004::float8 c";
+  assert.deepEqual((await client.sql.query(floats)).rows, [{ a: 5e-324, b: 0.1, c: 0.30000000000000004 }]);
+});
+
+test("a repeated key is an error that says so, and its text can be read", async () => {
+  const query = `SELECT '{"a": {"x": 1, "\\u0078": 2}}'::json AS v`;
+  await assert.rejects(client.sql.query(query), UnreadableAnswerError);
+  await assert.rejects(async () => listed(await client.sql.stream(query)), UnreadableAnswerError);
+  const text = [{ v: '{"a": {"x": 1, "\\u0078": 2}}' }];
+  assert.deepEqual((await client.sql.query(query, [], { json: "string" })).rows, text);
+  assert.deepEqual(await listed(await client.sql.stream(query, [], { json: "string" })), text);
+  const nulls = "SELECT 'null'::jsonb AS a, NULL::jsonb AS b";
+  const [found] = (await client.sql.query(nulls, [], { json: "string" })).rows;
+  assert.deepEqual(found, { a: "null", b: null });
 });
 
 test("a batch is one transaction", async () => {
