@@ -117,7 +117,7 @@ def _locate(environ: Mapping[str, str], runtime_dir: Path) -> tuple[Source, Path
     copy = private_copy(runtime_dir)
     if copy is not None:
         return "wheel", copy
-    for bindir in _system_folders(environ):
+    for bindir in system_folders(environ, "postgres"):
         if _is_server(bindir):
             return "system", bindir
     sentence = (
@@ -127,13 +127,19 @@ def _locate(environ: Mapping[str, str], runtime_dir: Path) -> tuple[Source, Path
     raise BinariesError(sentence)
 
 
-def _system_folders(environ: Mapping[str, str]) -> Iterator[Path]:
-    found = shutil.which("postgres", path=environ.get("PATH"))
+def system_folders(environ: Mapping[str, str], program: str) -> Iterator[Path]:
+    """Yield the folders in which the system may have a program of PostgreSQL, best first.
+
+    Debian's /usr/bin/pg_dump is a link to a wrapper: the programs are below DEBIAN_ROOT.
+    """
+    found = shutil.which(program, path=environ.get("PATH"))
     if found is not None:
         yield Path(found).resolve().parent
     majors = (entry for entry in DEBIAN_ROOT.glob("*/bin") if entry.parent.name.isdigit())
     usable = (b for b in majors if OLDEST_MAJOR <= int(b.parent.name) <= NEWEST_MAJOR)
     yield from sorted(usable, key=lambda bindir: int(bindir.parent.name), reverse=True)
+    if found is not None:
+        yield Path(found).parent
 
 
 def _is_server(bindir: Path) -> bool:

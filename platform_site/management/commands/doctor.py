@@ -12,6 +12,7 @@ from platform_site.doctor import (
     delivery,
     host,
     keys,
+    programs,
     webhooks,
 )
 from platform_site.doctor.findings import Check, Finding, Level, run
@@ -38,6 +39,7 @@ OF_TABLES: Final[dict[str, Check]] = {
     "keys": keys.check_keys,
     "backups": backups.check_backups,
     "clusters": clusters.check_clusters,
+    "programs": programs.check_programs,
 }
 
 
@@ -48,9 +50,9 @@ class Command(OpsCommand):
     requires_system_checks = ()
     help = (
         "Check the database, its migrations, the task queue, the servers of tenants' databases, "
-        "the cache, keys, backups, clock, disk, mail, text messages, webhooks, passkeys, TLS and "
-        "settings. It only reads and sends nothing. Each line says what to do. The exit status is "
-        "1 if a check failed; warnings do not count."
+        "the programs that copy databases, the cache, keys, backups, clock, disk, mail, text "
+        "messages, webhooks, passkeys, TLS and settings. It only reads and sends nothing. Each "
+        "line says what to do. The exit status is 1 if a check failed; warnings do not count."
     )
 
     def run(self, options: dict[str, Any]) -> Outcome:

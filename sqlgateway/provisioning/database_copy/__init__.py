@@ -9,4 +9,23 @@ verified_copy.py copies one database into another, and compares the two.
 
 
 class CopyFailed(Exception):
-    """A copy is incomplete or differs. The message is for administrators, not for tenants."""
+    """A copy is incomplete or differs. The message is for operators.
+
+    reason: a sentence that the tenant may read. If there is one, another attempt would fail in the
+    same way.
+    """
+
+    def __init__(self, message: str, *, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class ProgramsMissing(CopyFailed):
+    """This machine has no pg_dump and pg_restore that fit a server."""
+
+    def __init__(self, major: int, refused: str = "") -> None:
+        super().__init__(
+            f"There are no pg_dump and pg_restore for a server of PostgreSQL {major}.{refused}"
+            f" Install its client programs, or set ZPG_BINDIR to their folder.",
+            reason="The platform lacks the programs that copy databases: tell its operator.",
+        )

@@ -5,7 +5,6 @@ machine (CVE-2025-8714). pg_restore only sends SQL, which runs as the tenant's o
 """
 
 import os
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -14,17 +13,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, Final
 
 from django.conf import settings
 from psycopg.conninfo import make_conninfo
 
+from platform_site.embedded.errors import BinariesError
 from platform_site.embedded.folders import make_runtime_dir
-from platform_site.embedded.postgres.binaries import MINOR_FLOOR, read_version
+from platform_site.embedded.postgres.binaries import (
+    MINOR_FLOOR,
+    read_version,
+    system_folders,
+)
 from platform_site.embedded.postgres.private_copy import private_copy
 from sqlgateway.provisioning.clusters import Address
-from sqlgateway.provisioning.database_copy import CopyFailed
+from sqlgateway.provisioning.database_copy import CopyFailed, ProgramsMissing
 
 DUMP: Final = (
     *("--format=custom", "--no-password", "--no-subscriptions"),
@@ -37,6 +42,8 @@ OWN_ONLY: Final = ("--exclude-schema=zonal",)
 PIECE_BYTES: Final = 2**16
 ERROR_CHARS: Final = 300
 CHECK_S: Final = 5.0
+# From this version on pg_restore sets transaction_timeout, which older servers do not have.
+TIMEOUT_SINCE: Final = 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,28 +248,48 @@ def first_error(words: IO[bytes]) -> str:
 
 @lru_cache(maxsize=8)
 def folder(major: int) -> Path:
-    """Return the folder of a PostgreSQL not older than a server's major version.
+    """Return the folder of pg_dump and pg_restore for a server's major version.
 
-    Raises CopyFailed; in production also for a release with known security holes.
+    That of ZPG_BINDIR if it fits; else that of the server's own version, or of the next later one.
+    Raises ProgramsMissing; in production also for a release with known security holes.
     """
-    for candidate in _candidates():
+    fitting: list[tuple[int, Path]] = []
+    refused = ""
+    for candidate in dict.fromkeys(_candidates()):
         if not (candidate / "pg_dump").is_file() or not (candidate / "pg_restore").is_file():
             continue
-        # Asks pg_dump, because `postgres` may not be installed.
-        found, minor = read_version(candidate, "pg_dump")
-        is_safe = minor >= MINOR_FLOOR.get(found, 0) or not settings.IS_PRODUCTION
-        if found >= major and is_safe:
+        try:
+            # Asks pg_dump, because `postgres` may not be installed.
+            found, minor = read_version(candidate, "pg_dump")
+        except BinariesError as exc:
+            refused += f" {exc}."
+            continue
+        if complaint := _complaint(found, minor, major):
+            refused += f" {candidate} has {found}.{minor}, {complaint}."
+        elif str(candidate) == settings.SERVER.postgres_bindir:
             return candidate
-    sentence = f"There is no pg_dump of PostgreSQL {major} or later without known security holes."
-    raise CopyFailed(f"{sentence} Set ZPG_BINDIR to its folder.")
+        else:
+            fitting.append((found, candidate))
+    if not fitting:
+        raise ProgramsMissing(major, refused)
+    return min(fitting, key=itemgetter(0))[1]
+
+
+def _complaint(found: int, minor: int, major: int) -> str:
+    """Return why programs of a version cannot be used for a server's major version, or ''."""
+    if found < major:
+        return "which is older than the server"
+    if found >= TIMEOUT_SINCE > major:
+        return "whose pg_restore needs a server of 17 or later"
+    if minor < MINOR_FLOOR.get(found, 0) and settings.IS_PRODUCTION:
+        return "which has known security holes"
+    return ""
 
 
 def _candidates() -> Iterator[Path]:
     if settings.SERVER.postgres_bindir:
         yield Path(settings.SERVER.postgres_bindir)
-    on_path = shutil.which("pg_dump", path=os.environ.get("PATH"))
-    if on_path is not None:
-        yield Path(on_path).resolve().parent
+    yield from system_folders(os.environ, "pg_dump")
     bundled = private_copy(make_runtime_dir(settings.DATA_DIR))
     if bundled is not None:
         yield bundled

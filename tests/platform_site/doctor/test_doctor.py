@@ -52,7 +52,8 @@ def test_a_healthy_platform_passes() -> None:
         "keys",
         "mail",
     }
-    subjects |= {"migrations", "passkeys", "queue", "settings", "sms", "tls", "webhooks"}
+    subjects |= {"migrations", "passkeys", "programs", "queue", "settings", "sms", "tls"}
+    subjects.add("webhooks")
     assert set(levels) == subjects
     assert report["failed"] == 0
     assert "OK       queue: A task worker runs" in run("doctor")
