@@ -23,13 +23,8 @@ class EnvironmentSerializer(serializers.Serializer[Environment]):
     name = serializers.CharField()
     built_in = serializers.BooleanField(source="is_built_in")
     created_at = serializers.DateTimeField()
-
-
-class EnvironmentDetailSerializer(EnvironmentSerializer):
-    """One environment, with the state of its database."""
-
     database_state = serializers.SerializerMethodField()
-    database_progress = serializers.SerializerMethodField()
+    database_error = serializers.SerializerMethodField()
 
     @extend_schema_field(
         {
@@ -43,6 +38,25 @@ class EnvironmentDetailSerializer(EnvironmentSerializer):
         """Ask the layer of the databases."""
         state: Callable[[int], str] = import_string(settings.DATABASE_STATE)
         return state(environment.pk)
+
+    @extend_schema_field(
+        {
+            "type": "string",
+            "nullable": True,
+            "description": "Why the clone failed; null if it did not. Of an object that could not "
+            "be restored, its name and PostgreSQL's message.",
+        }
+    )
+    def get_database_error(self, environment: Environment) -> str | None:
+        """Ask the layer of the databases."""
+        error: Callable[[int], str | None] = import_string(settings.DATABASE_ERROR)
+        return error(environment.pk)
+
+
+class EnvironmentDetailSerializer(EnvironmentSerializer):
+    """One environment, with the progress of its copy."""
+
+    database_progress = serializers.SerializerMethodField()
 
     @extend_schema_field(
         {

@@ -201,6 +201,7 @@ ENVIRONMENT_CONTENTS: Final = [
     *(["edgecache.api.lifecycle.contents.contents_of"] if HAS_CACHE else []),
 ]
 DATABASE_STATE: Final = "sqlgateway.provisioning.provisioning.state_of"
+DATABASE_ERROR: Final = "sqlgateway.provisioning.provisioning.error_of"
 DATABASE_PROGRESS: Final = "sqlgateway.provisioning.provisioning.progress_of"
 # True if access to the mailbox alone must not give access to an account.
 SECOND_FACTOR_CHECK: Final = "twofactor.factors.holdings.has_proper_factor"

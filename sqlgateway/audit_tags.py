@@ -24,7 +24,10 @@ class SqlTag(AuditTag):
     CLI_QUOTA_SET = ("cli:quota:set", "An operator set the organization's own limits.")
     DATABASE_RESTORE = ("sql:database:restore", "A database was replaced by a dump.")
     CLI_DATABASE_DUMP = ("cli:database:dump", "An operator wrote a database to a file.")
-    DATABASE_CLONE = ("sql:database:clone", "A database was filled with a copy of another one.")
+    DATABASE_CLONE = (
+        "sql:database:clone",
+        "A database was filled with a copy of another one, or could not be: then with the reason.",
+    )
     EXTENSION_INSTALL = ("sql:extension:install", "An extension was installed in a database.")
     EXTENSION_REMOVE = ("sql:extension:remove", "An extension was removed from a database.")
     QUERY_SAVE = ("sql:query:save", "A query was saved for the organization.")

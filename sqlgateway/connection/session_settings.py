@@ -36,6 +36,8 @@ WHERE (context = 'user' OR context = 'backend' AND %s)
 ORDER BY name
 """
 APPLICATION_NAME: Final = "zonal"
+# Schemas of the tenant only. PostgreSQL searches pg_catalog before them.
+SEARCH_PATH: Final = '"$user",public'
 LIBPQS_OWN: Final = {"application_name": APPLICATION_NAME, "client_encoding": "UTF8"}
 
 log = structlog.get_logger(__name__)
@@ -149,7 +151,7 @@ def _platforms_own(role: Role) -> dict[str, str]:
         "idle_in_transaction_session_timeout": timeout_ms,
         "idle_session_timeout": "0",
         "lock_timeout": timeout_ms,
-        "search_path": '"$user",public',
+        "search_path": SEARCH_PATH,
         "TimeZone": "UTC",
         "DateStyle": "ISO,MDY",
         "IntervalStyle": "iso_8601",

@@ -13,7 +13,6 @@ from platform_site.lib.errors import PlatformError
 from sqlgateway import errors
 from sqlgateway.connection.message_stream import Notice
 from sqlgateway.hardening import quota_guard
-from sqlgateway.provisioning.names import OPAQUE
 from sqlgateway.provisioning.placements import Login
 
 Field = pq.DiagnosticField
@@ -181,12 +180,4 @@ def scrub(text: str, login: Login) -> str:
     ``role`` or ``database``.
     """
     text = text.replace(login.user, login.role).replace(login.dbname, "database")
-    text = OPAQUE.sub(_plain_word, text)
-    text = TEMPLATES.sub("platform", text)
-    for path in login.address.private_paths:
-        text = text.replace(path, "…")
-    return text
-
-
-def _plain_word(match: re.Match[str]) -> str:
-    return "role" if match.group().startswith("zr_") else "database"
+    return login.address.plain(TEMPLATES.sub("platform", text))

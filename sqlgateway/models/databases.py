@@ -62,6 +62,7 @@ class Database(TenantModel):
     passwords_since: the time of the last rotation (password_rotation.py).
     moving_*: the unfinished copy of a move or restore (database_copy/switching.py).
     copy_source: the database that a clone copies.
+    copy_error: why the clone is FAILED, for its tenant.
     is_over_quota: it may not grow (limits/quotas.py).
     PROTECT: the database must be dropped before its environment is deleted
     (provisioning.on_environment_dropped).
@@ -124,6 +125,7 @@ class Database(TenantModel):
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     copy_attempts = models.PositiveSmallIntegerField(default=0)
+    copy_error = models.TextField(blank=True, default="")
     size_bytes = models.PositiveBigIntegerField(null=True, blank=True)
     measured_at = models.DateTimeField(null=True, blank=True)
     is_over_quota = models.BooleanField(default=False)

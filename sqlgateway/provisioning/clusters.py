@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening.cluster import complaints, version_complaint
 from sqlgateway.models import Cluster
+from sqlgateway.provisioning import names
 
 DEFAULT: Final = "default"
 MAINTENANCE: Final = "postgres"
@@ -70,6 +71,13 @@ class Address:
     def can(self, flag: str) -> bool:
         """True if the server has a capability."""
         return flag in self.flags
+
+    def plain(self, text: str) -> str:
+        """Return a message without the platform's names and folders."""
+        text = names.plain(text)
+        for path in self.private_paths:
+            text = text.replace(path, "…")
+        return text
 
     @property
     def takes_options(self) -> bool:

@@ -14,6 +14,11 @@ TEMPLATE_PREFIX: Final = "zt_"
 OPAQUE: Final = re.compile(rf"\bz[drt]_[{ALPHABET}0-9]{{1,{LENGTH}}}\b")
 
 
+def plain(text: str) -> str:
+    """Return a message with ``role`` or ``database`` in the place of each opaque name."""
+    return OPAQUE.sub(_plain_word, text)
+
+
 def database_name() -> str:
     """Return a new database name."""
     return DATABASE_PREFIX + _random()
@@ -36,3 +41,7 @@ def password() -> str:
 
 def _random() -> str:
     return "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
+
+
+def _plain_word(match: re.Match[str]) -> str:
+    return "role" if match.group().startswith(ROLE_PREFIX) else "database"

@@ -137,6 +137,13 @@ def state_of(environment_pk: int) -> str:
     return STATES.get(rows.values_list("state", flat=True).first() or "", "none")
 
 
+def error_of(environment_pk: int) -> str | None:
+    """Return why the clone of an environment failed, for its members; None if it did not."""
+    # unscoped: the caller has found the environment in its scope
+    rows = Database.unscoped.filter(environment_id=environment_pk, state=Database.State.FAILED)
+    return rows.values_list("copy_error", flat=True).first()
+
+
 def progress_of(environment_pk: int) -> float | None:
     """Return the progress of a clone, from 0 to 1; None if the database is not a clone in progress.
 
@@ -162,7 +169,7 @@ def _require_ready(database: Database) -> None:
     if database.state in {Database.State.MOVING, Database.State.COPYING}:
         raise DatabaseNotReady
     if database.state == Database.State.FAILED:
-        raise CloneFailed
+        raise CloneFailed(database.copy_error)
     if database.state != Database.State.ACTIVE:
         raise NotFound
 

@@ -23,7 +23,8 @@ def test_every_member_sees_the_environments(bob: User) -> None:
     body = signed_in(bob).get(PATH).body
     assert (body["next"], body["previous"]) == (None, None)
     assert [row["id"] for row in body["results"]] == ["live", "sandbox"]
-    assert set(body["results"][0]) == {"id", "name", "built_in", "created_at"}
+    fields = {"id", "name", "built_in", "created_at", "database_state", "database_error"}
+    assert set(body["results"][0]) == fields
     assert body["results"][0]["created_at"].endswith("Z")
 
 

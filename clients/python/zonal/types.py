@@ -469,11 +469,17 @@ class Environment:
     name: str
     built_in: bool
     created_at: datetime
+    # none: created at the first query. copying: a clone in progress, whose SQL answers 503 until it
+    # is ready. failed: a clone that could not be copied.
+    database_state: Literal["none", "ready", "moving", "copying", "failed"]
+    # Why the clone failed; null if it did not. Of an object that could not be restored, its name
+    # and PostgreSQL's message.
+    database_error: Optional[str]
 
 
 @dataclass(frozen=True)
 class EnvironmentDetail:
-    """One environment, with the state of its database."""
+    """One environment, with the progress of its copy."""
 
     id: str
     name: str
@@ -482,6 +488,9 @@ class EnvironmentDetail:
     # none: created at the first query. copying: a clone in progress, whose SQL answers 503 until it
     # is ready. failed: a clone that could not be copied.
     database_state: Literal["none", "ready", "moving", "copying", "failed"]
+    # Why the clone failed; null if it did not. Of an object that could not be restored, its name
+    # and PostgreSQL's message.
+    database_error: Optional[str]
     # The copied part of a clone's data, from 0 to 1, estimated; null if no copy is in progress.
     database_progress: Optional[float]
 

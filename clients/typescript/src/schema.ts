@@ -151,6 +151,9 @@ export interface components {
             built_in: boolean;
             /** Format: date-time */
             created_at: string;
+            /** @enum {string} */
+            database_state: "none" | "ready" | "moving" | "copying" | "failed";
+            database_error: string | null;
         };
         EnvironmentDetail: {
             id: string;
@@ -160,6 +163,7 @@ export interface components {
             created_at: string;
             /** @enum {string} */
             database_state: "none" | "ready" | "moving" | "copying" | "failed";
+            database_error: string | null;
             database_progress: number | null;
         };
         EnvironmentRef: {

@@ -21,6 +21,7 @@ from sqlgateway.provisioning.limits import quotas
 from sqlgateway.provisioning.placements import CACHE
 
 MAX_ATTEMPTS: Final = 5
+SAID_CHARS: Final = 300
 # The states of databases that can be copied, now or soon.
 SOURCES: Final = frozenset({Database.State.ACTIVE, Database.State.MOVING})
 
@@ -59,7 +60,8 @@ def prepare(organization_id: int, source_pk: int, environment_pk: int) -> Databa
 def run(database_pk: int) -> None:
     """Create and fill the database of a row that ``prepare`` added, unless that is done or running.
 
-    After MAX_ATTEMPTS the row is FAILED.
+    The row is FAILED, with the reason, after MAX_ATTEMPTS, or after an attempt that another one
+    would only repeat.
     Raises DatabaseNotReady, EngineUnavailable; the caller should try again later.
     """
     row = (
@@ -102,29 +104,54 @@ def _attempt(row: Database) -> None:
         return
     if row.copy_attempts >= MAX_ATTEMPTS:
         # The last attempt ended together with its process.
-        _give_up(row)
+        _give_up(row, "")
         return
     row.copy_attempts += 1
     row.save(update_fields=["copy_attempts"])
     try:
         _fill(row)
     except (CopyFailed, EngineUnavailable, DatabaseNotReady, psycopg.Error) as exc:
-        # The sentence of CopyFailed names the tenant's objects.
-        log.warning("sql_clone_failed", database=row.pk, kind=type(exc).__name__)
-        if row.copy_attempts < MAX_ATTEMPTS:
+        reason = exc.reason if isinstance(exc, CopyFailed) else ""
+        # The reason may name the tenant's objects: it is for the tenant alone.
+        said = "" if reason == str(exc) else str(exc)[:SAID_CHARS]
+        kind = type(exc).__name__
+        log.warning("sql_clone_failed", database=row.pk, kind=kind, sentence=said)
+        if not reason and row.copy_attempts < MAX_ATTEMPTS:
             tenant_databases.try_end_copy(row)
             raise DatabaseNotReady from None
-        _give_up(row)
+        _give_up(row, reason)
 
 
-def _give_up(row: Database) -> None:
+def _give_up(row: Database, reason: str) -> None:
     tenant_databases.try_end_copy(row)
-    _own(row).update(state=Database.State.FAILED)
+    reason = reason or f"{MAX_ATTEMPTS} attempts failed: a server was not available, or changed."
+    with transaction.atomic():
+        if _own(row).update(state=Database.State.FAILED, copy_error=reason):
+            _record(row, outcome="failed", reason=reason)
+
+
+def _record(row: Database, *, outcome: str = "success", **facts: str) -> None:
+    source = row.copy_source
+    if row.environment is None:
+        return
+    copied = {"from": source.environment.slug} if source and source.environment else {}
+    audit.add(
+        None,
+        SqlTag.DATABASE_CLONE,
+        organization_id=row.organization_id,
+        environment_id=row.environment.slug,
+        actor="platform",
+        outcome=outcome,
+        data={**copied, **facts},
+    )
 
 
 def _fill(row: Database) -> None:
     source = row.copy_source
-    if source is None or source.state != Database.State.ACTIVE:
+    if source is None or source.state not in SOURCES:
+        gone = "The environment to copy from was deleted."
+        raise CopyFailed(gone, reason=gone)
+    if source.state != Database.State.ACTIVE:
         raise DatabaseNotReady
     if not (_takes_databases(row.cluster) and clusters.answers(row.cluster)):
         _place_elsewhere(row, major=source.cluster.server_version // 10_000)
@@ -139,15 +166,8 @@ def _fill(row: Database) -> None:
             claimed_at=timezone.now(),
             copy_source=None,
         )
-        if changed and row.environment is not None and source.environment is not None:
-            audit.add(
-                None,
-                SqlTag.DATABASE_CLONE,
-                organization_id=row.organization_id,
-                environment_id=row.environment.slug,
-                actor="platform",
-                data={"from": source.environment.slug},
-            )
+        if changed:
+            _record(row)
     CACHE.forget(row.environment_id)
 
 

@@ -2,20 +2,26 @@
 
 psql is never used: a dump in plain text can contain its meta-commands, which run programs on this
 machine (CVE-2025-8714). pg_restore only sends SQL, which runs as the tenant's own role.
+
+Rows, indexes and views are restored with the search_path of the tenant's sessions, not with the
+empty one that pg_dump writes into a dump: functions that name others without a schema work in the
+database, so they must work in its copy. The path has schemas of the tenant only, and pg_catalog
+before them; no session of the platform itself has it.
 """
 
 import os
+import re
 import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Literal, Protocol
 
 from django.conf import settings
 from psycopg.conninfo import make_conninfo
@@ -28,6 +34,7 @@ from platform_site.embedded.postgres.binaries import (
     system_folders,
 )
 from platform_site.embedded.postgres.private_copy import private_copy
+from sqlgateway.connection.session_settings import SEARCH_PATH, startup_options
 from sqlgateway.provisioning.clusters import Address
 from sqlgateway.provisioning.database_copy import CopyFailed, ProgramsMissing
 
@@ -35,11 +42,44 @@ DUMP: Final = (
     *("--format=custom", "--no-password", "--no-subscriptions"),
     *("--no-security-labels", "--lock-wait-timeout=20s"),
 )
-RESTORE: Final = ("--no-password", "--no-owner", "--exit-on-error")
+RESTORE: Final = (
+    *("--no-password", "--no-owner", "--exit-on-error"),
+    # As in the tenant's sessions: otherwise a view of a table with FORCE ROW LEVEL SECURITY fails.
+    "--enable-row-security",
+    # So that an error names its object.
+    "--verbose",
+)
+# What pg_dump writes at the beginning of a dump, and what a restore reads in its place. Of the same
+# length, which stands before the text.
+EMPTY_PATH: Final = b"SELECT pg_catalog.set_config('search_path', '', false);"
+OWN_PATH: Final = f"SET search_path = {SEARCH_PATH};".encode().ljust(len(EMPTY_PATH))
 WITHOUT_OWNERS: Final = ("--no-owner", "--no-privileges")
 # The platform's own schema does not contain data of the tenant.
 OWN_ONLY: Final = ("--exclude-schema=zonal",)
+# pg_restore names the object, then repeats the server's message.
+ENTRY: Final = re.compile(
+    r"^pg_restore: from TOC entry \d+; \d+ \d+ "
+    r"(MATERIALIZED VIEW(?: DATA)?|TABLE DATA|(?:CHECK|FK) CONSTRAINT|[A-Z]+) (.*) \S*$",
+    re.MULTILINE,
+)
+REFUSED: Final = re.compile(
+    r"^pg_restore: error: (?:could not execute query|COPY failed for table \".*\")"
+    r": (?!FATAL|PANIC)[^:\n]+:  (?P<message>.*)$",
+    re.MULTILINE,
+)
+WITHIN: Final = re.compile(r"^(?:CONTEXT:  )?((?:SQL|PL/pgSQL) function .*)$", re.MULTILINE)
+# A server's own state, and what others did at the same time. A message in another language than
+# English is not found here, so that its copy is not attempted again.
+PASSING: Final = re.compile(
+    r"deadlock detected|out of (shared )?memory|No space left|could not (extend|write|read|open) "
+    r"|canceling statement|terminating connection|too many |cache lookup failed"
+    r"|concurrently updated|could not serialize|temporary file size exceeds|in recovery"
+)
+OBJECTS: Final = {"TABLE DATA": "rows of table", "MATERIALIZED VIEW DATA": "materialized view"}
+Section = Literal["pre-data", "data", "post-data"]
 PIECE_BYTES: Final = 2**16
+# How long a program that has failed may take to end.
+FAILURE_S: Final = 1.0
 ERROR_CHARS: Final = 300
 CHECK_S: Final = 5.0
 # From this version on pg_restore sets transaction_timeout, which older servers do not have.
@@ -61,29 +101,138 @@ class ProgramLogin:
         return make_conninfo("", **network, user=self.user, dbname=self.dbname)
 
 
-def transfer(
-    source: ProgramLogin,
-    target: ProgramLogin,
-    *,
-    snapshot: str,
-    major: int,
-    check: Callable[[], None],
-) -> None:
-    """Copy schema and data, without owners and privileges, from one database into another.
+class Archive(Protocol):
+    """A dump that is restored section by section, so that it is read several times."""
 
-    snapshot: exported in the source. major: of the newer server, which the programs must match.
-    check: called every CHECK_S; its exceptions end the copy.
-    Raises CopyFailed.
+    def pieces(self, section: Section) -> Iterator[bytes]:
+        """Yield the dump from its beginning, as far as the restore of a section needs it."""
+
+    def stop(self) -> str:
+        """End the program that makes the dump; return why it had failed before, or ''."""
+
+
+class DumpFile:
+    """A dump in a file, which is not changed."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def pieces(self, section: Section) -> Iterator[bytes]:
+        """Yield the file."""
+        with self._file.open("rb") as opened:
+            while piece := opened.read(PIECE_BYTES):
+                yield piece
+
+    def stop(self) -> str:
+        """Do nothing."""
+        return ""
+
+
+class RunningDump:
+    """The output of a pg_dump that runs. Its beginning, without most rows, is kept in a file."""
+
+    def __init__(self, dump: subprocess.Popen[bytes], words: IO[bytes], kept: IO[bytes]) -> None:
+        self._dump, self._words, self._kept = dump, words, kept
+
+    def pieces(self, section: Section) -> Iterator[bytes]:
+        """Yield the beginning, and for the first two sections what follows."""
+        self._kept.seek(0)
+        while piece := self._kept.read(PIECE_BYTES):
+            yield piece
+        while section != "post-data" and self._dump.stdout and (piece := self._read()):
+            if section == "pre-data":
+                self._kept.write(piece)
+            yield piece
+
+    def stop(self) -> str:
+        """End pg_dump; return why it had failed before, or ''."""
+        try:
+            # One that fails ends by itself; another one waits for a reader of its output.
+            return first_error(self._words) if self._dump.wait(FAILURE_S) else ""
+        except subprocess.TimeoutExpired:
+            self._dump.kill()
+            self._dump.wait()
+            return ""
+
+    def finish(self, deadline: float) -> None:
+        """Wait for pg_dump's end, all rows having been read. Raises CopyFailed."""
+        while self._dump.stdout and self._read():
+            pass
+        _finish([self._dump], self._words, deadline)
+
+    def _read(self) -> bytes:
+        return self._dump.stdout.read(PIECE_BYTES) if self._dump.stdout is not None else b""
+
+
+@contextmanager
+def running_dump(source: ProgramLogin, *, snapshot: str, major: int) -> Iterator[RunningDump]:
+    """Yield a dump that is being made, without owners and privileges.
+
+    snapshot: exported in the source. Raises CopyFailed.
     """
-    with tempfile.TemporaryFile() as words:
-        reading = [*_dump(source, snapshot, major), *WITHOUT_OWNERS, "--compress=0"]
-        dump = _start(reading, source, words, stdout=subprocess.PIPE)
-        writing = [*_restore(target, major), "--no-privileges"]
-        restore = _start(writing, target, words, stdin=dump.stdout)
-        if dump.stdout is not None:
-            # Only the programs have the pipe open now: when one of them ends, the other one ends.
-            dump.stdout.close()
-        _finish([dump, restore], words, check)
+    command = [*_dump(source, snapshot, major), *WITHOUT_OWNERS, "--compress=0"]
+    with tempfile.TemporaryFile() as words, tempfile.TemporaryFile() as kept:
+        dump = _start(command, source, words, stdout=subprocess.PIPE)
+        try:
+            yield RunningDump(dump, words, kept)
+        finally:
+            dump.kill()
+            dump.wait()
+            if dump.stdout is not None:
+                dump.stdout.close()
+
+
+def restore_section(
+    archive: Archive,
+    target: ProgramLogin,
+    section: Section,
+    *,
+    entries: Sequence[str] | None,
+    major: int,
+    deadline: float,
+    check: Callable[[], None] | None,
+) -> None:
+    """Restore a section of a dump as the target's role.
+
+    entries: of the dump; None for all but privileges. deadline: of time.monotonic().
+    check: called every CHECK_S; its exceptions end the restore. Raises CopyFailed.
+    """
+    with tempfile.TemporaryFile() as words, ExitStack() as stack:
+        command = [*_restore(target, major), f"--section={section}"]
+        if entries is None:
+            command.append("--no-privileges")
+        else:
+            command.append(f"--use-list={stack.enter_context(_listed(entries))}")
+        # The tenant's functions compute what they compute in the tenant's sessions.
+        address = target.address
+        options = startup_options(address, "admin") if address.takes_options else ""
+        restore = _start(command, target, words, options=options, stdin=subprocess.PIPE)
+        feeder = threading.Thread(target=_feed, args=(archive.pieces(section), restore.stdin))
+        feeder.start()
+        try:
+            _finish([restore], words, deadline, check)
+        except CopyFailed as exc:
+            cause = archive.stop()
+            if reason := _refusal(words, target):
+                raise CopyFailed(reason, reason=reason) from exc
+            if cause:
+                raise CopyFailed(cause) from exc
+            raise
+        except BaseException:
+            archive.stop()
+            raise
+        finally:
+            # pg_restore has ended, and with it the thread: at its next piece, or at the dump's end.
+            feeder.join()
+
+
+def _feed(pieces: Iterator[bytes], pipe: IO[bytes] | None) -> None:
+    """Give a dump to pg_restore, until it has read what it needs."""
+    if pipe is None:
+        return
+    with suppress(BrokenPipeError), pipe:
+        for number, piece in enumerate(pieces):
+            pipe.write(piece if number else piece.replace(EMPTY_PATH, OWN_PATH, 1))
 
 
 def dump_to(file: Path, source: ProgramLogin, *, snapshot: str, major: int) -> None:
@@ -93,7 +242,7 @@ def dump_to(file: Path, source: ProgramLogin, *, snapshot: str, major: int) -> N
     """
     with tempfile.TemporaryFile() as words:
         command = [*_dump(source, snapshot, major), "--compress=6", f"--file={file}"]
-        _finish([_start(command, source, words)], words)
+        _finish([_start(command, source, words)], words, deadline_of_copy())
 
 
 def dump_into(
@@ -117,7 +266,7 @@ def dump_into(
         try:
             while dump.stdout is not None and (piece := dump.stdout.read(PIECE_BYTES)):
                 write(piece)
-            _finish([dump], words)
+            _finish([dump], words, deadline_of_copy())
         finally:
             watch.cancel()
             if dump.poll() is None:
@@ -127,21 +276,13 @@ def dump_into(
             dump.wait()
 
 
-def restore_from(
-    file: Path,
-    target: ProgramLogin,
-    entries: Sequence[str],
-    *,
-    major: int,
-    check: Callable[[], None] | None = None,
+def restore_privileges(
+    file: Path, target: ProgramLogin, entries: Sequence[str], *, major: int
 ) -> None:
-    """Restore entries of a dump, in its order, as the target's role.
-
-    check: called every CHECK_S; its exceptions end the restore. Raises CopyFailed.
-    """
+    """Restore entries of a dump that run no code of the tenant. Raises CopyFailed."""
     with tempfile.TemporaryFile() as words, _listed(entries) as listed:
         command = [*_restore(target, major), f"--use-list={listed}", str(file)]
-        _finish([_start(command, target, words)], words, check)
+        _finish([_start(command, target, words)], words, deadline_of_copy())
 
 
 def print_entries(file: Path, entries: Sequence[str], *, major: int) -> str:
@@ -171,7 +312,7 @@ def _printed(options: Sequence[str], major: int) -> str:
         process = subprocess.Popen(  # noqa: S603 - our own program, and a path of an operator
             command, env={"LC_ALL": "C"}, cwd="/", stdout=printed, stderr=words
         )
-        _finish([process], words)
+        _finish([process], words, deadline_of_copy())
         printed.seek(0)
         return printed.read().decode(errors="replace")
 
@@ -190,31 +331,43 @@ def _start(
     session: ProgramLogin,
     words: IO[bytes],
     *,
-    stdin: IO[bytes] | int | None = subprocess.DEVNULL,
-    stdout: IO[bytes] | int | None = subprocess.DEVNULL,
+    options: str = "",
+    stdin: int = subprocess.DEVNULL,
+    stdout: int = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
     environment = {
         "LC_ALL": "C",
         "PGPASSWORD": session.password,
         "PGCONNECT_TIMEOUT": str(settings.SQL.connect_timeout_s),
         "PGAPPNAME": "zonal-copy",
+        "PGOPTIONS": options,
     }
     return subprocess.Popen(  # noqa: S603 - our own programs; no word comes from a tenant
         command, env=environment, cwd="/", stdin=stdin, stdout=stdout, stderr=words
     )
 
 
+def deadline_of_copy() -> float:
+    """Return when a copy that begins now must have ended, in seconds of time.monotonic()."""
+    return time.monotonic() + settings.SQL.copy_timeout_s
+
+
+def too_slow() -> CopyFailed:
+    """Return the error of a copy that has reached its deadline."""
+    sentence = f"It took more than {settings.SQL.copy_timeout_s} s."
+    return CopyFailed(sentence, reason=f"The copy was stopped. {sentence}")
+
+
 def _finish(
     processes: Sequence[subprocess.Popen[bytes]],
     words: IO[bytes],
+    deadline: float,
     check: Callable[[], None] | None = None,
 ) -> None:
-    deadline = time.monotonic() + settings.SQL.copy_timeout_s
     try:
         statuses = [_wait(process, deadline, check) for process in processes]
     except subprocess.TimeoutExpired:
-        sentence = f"It took more than {settings.SQL.copy_timeout_s} s."
-        raise CopyFailed(sentence) from None
+        raise too_slow() from None
     finally:
         for process in processes:
             if process.poll() is None:
@@ -239,11 +392,34 @@ def _wait(
 
 
 def first_error(words: IO[bytes]) -> str:
-    """Return the beginning of the first error in a program's output."""
-    words.seek(0)
-    lines = words.read(2**16).decode(errors="replace").splitlines()
-    errors = [line for line in lines if "error" in line] or lines
+    """Return the beginning of the first error in a program's output, for operators."""
+    lines = _text(words).splitlines()
+    errors = [line for line in lines if ": error: " in line] or lines
     return "".join(errors[:1])[:ERROR_CHARS]
+
+
+def _refusal(words: IO[bytes], target: ProgramLogin) -> str:
+    """Return what the server said about an object that it did not restore, for the tenant.
+
+    '' if that is not about the object: another attempt may succeed. DETAIL has rows of the tenant,
+    which not every member may read, and is left out.
+    """
+    text = _text(words)
+    said = REFUSED.search(text)
+    if said is None or PASSING.search(said["message"]):
+        return ""
+    entry = ENTRY.findall(text[: said.start()])
+    where = f"{OBJECTS.get(entry[-1][0], entry[-1][0].lower())} {entry[-1][1]}: " if entry else ""
+    within = WITHIN.search(text, said.end())
+    inside = f" ({within[1]})" if within else ""
+    return target.address.plain(f"{where}{said['message'][:ERROR_CHARS]}{inside}")
+
+
+def _text(words: IO[bytes]) -> str:
+    """Return the end of a program's output: it ends at the first error."""
+    size = words.seek(0, os.SEEK_END)
+    words.seek(max(0, size - 2**16))
+    return words.read().decode(errors="replace")
 
 
 @lru_cache(maxsize=8)

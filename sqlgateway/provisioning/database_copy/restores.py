@@ -24,9 +24,11 @@ from sqlgateway.provisioning.database_copy import (
     grantees,
     privileges,
     programs,
+    sections,
     switching,
 )
 from sqlgateway.provisioning.database_copy.archives import Contents
+from sqlgateway.provisioning.database_copy.programs import DumpFile
 from sqlgateway.provisioning.database_copy.reading import exported_snapshot, reading_role
 from sqlgateway.provisioning.database_copy.size_limit import size_check
 from sqlgateway.provisioning.limits import quotas
@@ -168,10 +170,17 @@ def _fill(
     admin = programs.ProgramLogin(
         address, arrival.dbname, arrival.admin_role, arrival.passwords["admin"]
     )
-    programs.restore_from(file, admin, contents.objects, major=major, check=check)
+    sections.restore(
+        DumpFile(file),
+        admin,
+        major=major,
+        deadline=programs.deadline_of_copy(),
+        entries=contents.objects,
+        check=check,
+    )
     if not all_to_admin:
         with grantees.stand_ins(address, arrival.dbname, file, contents, major=major):
-            programs.restore_from(file, admin, contents.privileges, major=major)
+            programs.restore_privileges(file, admin, contents.privileges, major=major)
 
 
 def _refuse_too_large(arrival: Database, limit_bytes: int) -> None:

@@ -16,7 +16,8 @@ def size_check(database: Database, limit_bytes: int) -> Callable[[], None]:
 
     def check() -> None:
         if quotas.size_of(database) > limit_bytes:
-            raise CopyFailed(f"The copy has become larger than {limit_bytes} bytes.")
+            sentence = f"The copy has become larger than {limit_bytes} bytes."
+            raise CopyFailed(sentence, reason=sentence)
 
     return check
 

@@ -7,7 +7,7 @@ import structlog
 
 from sqlgateway.models import Database
 from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.database_copy import CopyFailed, privileges, programs
+from sqlgateway.provisioning.database_copy import CopyFailed, privileges, programs, sections
 from sqlgateway.provisioning.database_copy.privileges import Privileges
 from sqlgateway.provisioning.database_copy.reading import (
     count_rows,
@@ -63,7 +63,10 @@ def _transfer(source: Database, target: Database) -> tuple[Privileges, dict[str,
             destination, target.dbname, target.admin_role, target.passwords["admin"]
         )
         check = size_check(target, limit_of_copy(source))
-        programs.transfer(reader, admin, snapshot=snapshot, major=majors[1], check=check)
+        deadline = programs.deadline_of_copy()
+        with programs.running_dump(reader, snapshot=snapshot, major=majors[1]) as dump:
+            sections.restore(dump, admin, major=majors[1], deadline=deadline, check=check)
+            dump.finish(deadline)
         return wanted, count_rows(reader, snapshot=snapshot)
 
 

@@ -17,7 +17,10 @@ from zonal.types import Created
 def env_list(context: Context, _arguments: Namespace) -> None:
     """Show the organization's environments."""
     with context.client() as client:
-        context.show_list(client.environments.list(), ["id", "name", "built_in", "created_at"])
+        context.show_list(
+            client.environments.list(),
+            ["id", "name", "built_in", "created_at", "database_state", "database_error"],
+        )
 
 
 def env_create(context: Context, arguments: Namespace) -> None:

@@ -109,9 +109,10 @@ function look(row, place) {
   else void showContents(row, place).catch(tell);
 }
 
-/** @param {{database_state: string, database_progress: number | null}} detail */
-function stateOf({ database_state: state, database_progress: progress }) {
+/** @param {{database_state: string, database_progress: number | null, database_error: string | null}} detail */
+function stateOf({ database_state: state, database_progress: progress, database_error: error }) {
   const said = STATES.get(state);
+  if (error) return `${said}: ${error}`;
   return said && progress !== null ? `${said} (${share(progress)})` : said;
 }
 
