@@ -42,10 +42,15 @@ SAY_EVERY_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """A finished backup. failed: environments without a dump, with the reason."""
+    """A finished backup. failed: environments without a dump, with the reason.
+
+    not_restorable: environments whose dump cannot be restored, with the reason. Those that an
+    interrupted call has dumped are not among them.
+    """
 
     manifest: Manifest
     failed: list[dict[str, Any]]
+    not_restorable: list[dict[str, Any]]
     missing_objects: int
     uploaded_objects: int
 
@@ -61,7 +66,7 @@ def make(archive: Archive, work: Work, say: Say, *, only: int | None = None) -> 
         say(f"Continuing {plan.id}.")
     else:
         plan = _begin(archive, work, kind, only, say)
-    failed = _environments(archive, work, plan, say)
+    failed, not_restorable = _environments(archive, work, plan, say)
     moved = object_upload.TransferResult()
     if kind == PLATFORM:
         moved = object_upload.upload(archive, work, catalogue.known_objects(archive), say)
@@ -83,7 +88,7 @@ def make(archive: Archive, work: Work, say: Say, *, only: int | None = None) -> 
     )
     archive.put(f"backups/{plan.id}/manifest.json", manifest.write(made))
     work.end()
-    return BackupResult(made, failed, len(moved.missing), moved.uploaded)
+    return BackupResult(made, failed, not_restorable, len(moved.missing), moved.uploaded)
 
 
 def kind_of(only: int | None) -> str:
@@ -162,32 +167,36 @@ def _plan_environments(held: psycopg.Connection, only: int | None) -> list[Envir
     return [EnvironmentPlan(number, *row) for number, row in enumerate(rows, start=1)]
 
 
-def _environments(archive: Archive, work: Work, plan: Plan, say: Say) -> list[dict[str, Any]]:
-    """Dump the remaining environments; return those that failed."""
+def _environments(
+    archive: Archive, work: Work, plan: Plan, say: Say
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Dump the remaining environments; return those that failed, and that cannot be restored."""
     done = work.done()
     said_at = time.monotonic()
-    failed = []
+    failed: list[dict[str, Any]] = []
+    not_restorable: list[dict[str, Any]] = []
     for count, environment in enumerate(plan.environments, start=1):
         if environment.state in HAVE_DATA and environment.file not in done:
-            reason = _dump(archive, work, plan, environment)
-            if reason:
-                failed.append(
-                    {
-                        "org_id": environment.organization_id,
-                        "environment": environment.slug,
-                        "reason": reason,
-                    }
-                )
+            about = {"org_id": environment.organization_id, "environment": environment.slug}
+            try:
+                complaint = _dump(archive, work, plan, environment)
+                if complaint:
+                    not_restorable.append({**about, "reason": complaint})
+            except Unreachable:
+                raise
+            except (CommandRefused, EngineUnavailable) as exc:
+                failed.append({**about, "reason": str(exc) or type(exc).__name__})
         if time.monotonic() - said_at >= SAY_EVERY_S:
             said_at = time.monotonic()
             say(f"{count} of {len(plan.environments)} environments.")
-    return failed
+    return failed, not_restorable
 
 
 def _dump(archive: Archive, work: Work, plan: Plan, environment: EnvironmentPlan) -> str:
-    """Write one environment's dump; return why it failed, or ''.
+    """Write one environment's dump; return why it cannot be restored, or ''.
 
     An environment that was deleted in the meantime is not a failure: it has no dump.
+    Raises CommandRefused, EngineUnavailable.
     """
     database = (
         Database.unscoped.select_related("cluster")  # unscoped: a backup of all tenants
@@ -199,16 +208,12 @@ def _dump(archive: Archive, work: Work, plan: Plan, environment: EnvironmentPlan
     plain = work.scratch("environment")
     plain.unlink(missing_ok=True)
     try:
-        retry_while_unavailable(partial(restores.dump, database, plain))
+        made = retry_while_unavailable(partial(restores.dump, database, plain))
         name = f"backups/{plan.id}/{environment.file}"
         work.add(environment.file, _put_sealed(archive, work, name, plain))
-    except Unreachable:
-        raise
-    except (CommandRefused, EngineUnavailable) as exc:
-        return str(exc) or type(exc).__name__
     finally:
         plain.unlink(missing_ok=True)
-    return ""
+    return made.trial.complaint
 
 
 def _put_sealed(archive: Archive, work: Work, name: str, source: Path) -> Digest:

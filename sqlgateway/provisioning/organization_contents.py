@@ -8,8 +8,9 @@ from environments.models import Environment
 from platform_site.lib.archives import Archive, ArchiveRefused
 from sqlgateway.models import Database, SavedQuery
 from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.database_copy import CopyFailed, programs
+from sqlgateway.provisioning.database_copy import CopyFailed, programs, trials
 from sqlgateway.provisioning.database_copy.reading import exported_snapshot, reading_role
+from sqlgateway.provisioning.database_copy.trials import Trial
 
 
 def write(organization_id: int, archive: Archive) -> None:
@@ -30,25 +31,28 @@ def write(organization_id: int, archive: Archive) -> None:
             archive.note(f"The database of {environment.slug}: it is {database.state}.")
             continue
         try:
-            _dump(database, f"databases/{environment.slug}.dump", archive)
+            trial = _dump(database, f"databases/{environment.slug}.dump", archive)
         except (CopyFailed, psycopg.Error) as exc:
             # The message may contain names of the server.
             raise ArchiveRefused(f"The database of {environment.slug} cannot be read.") from exc
+        if trial.text:
+            archive.note(f"The database of {environment.slug}: {trial.text}")
 
 
-def _dump(database: Database, name: str, archive: Archive) -> None:
+def _dump(database: Database, name: str, archive: Archive) -> Trial:
     address = address_of(database.cluster)
     with (
         reading_role(address, database) as reader,
         administer(address, database.dbname) as inside,
         exported_snapshot(inside) as snapshot,
-        # pg_dump compresses.
-        archive.entry(name, is_compressed=False) as write_bytes,
     ):
-        programs.dump_into(
-            write_bytes,
-            reader,
-            snapshot=snapshot,
-            major=database.cluster.server_version // 10_000,
-            timeout_s=max(0.0, archive.deadline - time.monotonic()),
-        )
+        # pg_dump compresses.
+        with archive.entry(name, is_compressed=False) as write_bytes:
+            programs.dump_into(
+                write_bytes,
+                reader,
+                snapshot=snapshot,
+                major=database.cluster.server_version // 10_000,
+                timeout_s=max(0.0, archive.deadline - time.monotonic()),
+            )
+        return trials.judge(database, inside, reader, snapshot=snapshot)

@@ -86,6 +86,7 @@ class Command(OpsCommand):
             "uploaded_objects": made.uploaded_objects,
             "missing_objects": made.missing_objects,
             "not_dumped": made.failed,
+            "not_restorable": made.not_restorable,
         }
         audit.add(None, AccountTag.CLI_BACKUP_CREATE, data=made.manifest.facts())
         return Outcome(facts, _text(made), _unfinished(made))
@@ -160,6 +161,11 @@ def _unfinished(made: BackupResult) -> str:
     parts = [
         f"Environment {each['org_id']}:{each['environment']} is not in it: {each['reason']}"
         for each in made.failed
+    ]
+    parts += [
+        f"Environment {each['org_id']}:{each['environment']} is in it, but cannot be restored: "
+        f"{each['reason']}."
+        for each in made.not_restorable
     ]
     if made.missing_objects:
         parts.append(f"The bytes of {made.missing_objects} objects are missing or damaged.")

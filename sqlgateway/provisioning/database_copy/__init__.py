@@ -20,6 +20,10 @@ class CopyFailed(Exception):
         self.reason = reason
 
 
+class CopyTooSlow(CopyFailed):
+    """A copy has reached its deadline."""
+
+
 class ProgramsMissing(CopyFailed):
     """This machine has no pg_dump and pg_restore that fit a server."""
 

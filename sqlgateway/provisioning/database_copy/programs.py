@@ -36,7 +36,7 @@ from platform_site.embedded.postgres.binaries import (
 from platform_site.embedded.postgres.private_copy import private_copy
 from sqlgateway.connection.session_settings import SEARCH_PATH, startup_options
 from sqlgateway.provisioning.clusters import Address
-from sqlgateway.provisioning.database_copy import CopyFailed, ProgramsMissing
+from sqlgateway.provisioning.database_copy import CopyFailed, CopyTooSlow, ProgramsMissing
 
 DUMP: Final = (
     *("--format=custom", "--no-password", "--no-subscriptions"),
@@ -264,8 +264,10 @@ def dump_into(
         watch = threading.Timer(timeout_s, dump.kill)
         watch.start()
         try:
+            is_begun = False
             while dump.stdout is not None and (piece := dump.stdout.read(PIECE_BYTES)):
-                write(piece)
+                write(piece if is_begun else piece.replace(EMPTY_PATH, OWN_PATH, 1))
+                is_begun = True
             _finish([dump], words, deadline_of_copy())
         finally:
             watch.cancel()
@@ -352,10 +354,10 @@ def deadline_of_copy() -> float:
     return time.monotonic() + settings.SQL.copy_timeout_s
 
 
-def too_slow() -> CopyFailed:
+def too_slow() -> CopyTooSlow:
     """Return the error of a copy that has reached its deadline."""
     sentence = f"It took more than {settings.SQL.copy_timeout_s} s."
-    return CopyFailed(sentence, reason=f"The copy was stopped. {sentence}")
+    return CopyTooSlow(sentence, reason=f"The copy was stopped. {sentence}")
 
 
 def _finish(

@@ -26,12 +26,22 @@ from sqlgateway.provisioning.database_copy import (
     programs,
     sections,
     switching,
+    trials,
 )
 from sqlgateway.provisioning.database_copy.archives import Contents
 from sqlgateway.provisioning.database_copy.programs import DumpFile
 from sqlgateway.provisioning.database_copy.reading import exported_snapshot, reading_role
 from sqlgateway.provisioning.database_copy.size_limit import size_check
+from sqlgateway.provisioning.database_copy.trials import Trial
 from sqlgateway.provisioning.limits import quotas
+
+
+@dataclass(frozen=True, slots=True)
+class DumpResult:
+    """A dump that was made."""
+
+    size_bytes: int
+    trial: Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +57,11 @@ class RestoreResult:
     left_out: Sequence[str]
 
 
-def dump(database: Database, file: Path) -> int:
+def dump(database: Database, file: Path) -> DumpResult:
     """Write a database in custom format to a new file, which only this user can read.
 
-    Returns the file's size. The file is complete or absent. The dump is a snapshot, and requests
-    continue.
+    The file is complete or absent, also if it cannot be restored, which the result says. The dump
+    is a snapshot, and requests continue.
     Raises CommandRefused, EngineUnavailable.
     """
     unfinished = file.with_name(f"{file.name}.unfinished")
@@ -65,14 +75,14 @@ def dump(database: Database, file: Path) -> int:
             "file_unwritable", f"{unfinished} cannot be made: {exc.strerror}."
         ) from exc
     try:
-        _dump(database, unfinished)
+        trial = _dump(database, unfinished)
         size_bytes = unfinished.stat().st_size
         unfinished.rename(file)
     except (CopyFailed, psycopg.Error) as exc:
         raise CommandRefused("copy_failed", str(exc)) from exc
     finally:
         unfinished.unlink(missing_ok=True)
-    return size_bytes
+    return DumpResult(size_bytes, trial)
 
 
 def restore(database: Database, file: Path, *, all_to_admin: bool) -> RestoreResult:
@@ -120,7 +130,7 @@ def fill_new(database: Database, file: Path) -> None:
         raise CommandRefused("copy_failed", str(exc)) from exc
 
 
-def _dump(database: Database, file: Path) -> None:
+def _dump(database: Database, file: Path) -> Trial:
     address = address_of(database.cluster)
     with (
         administer(address, database.dbname) as inside,
@@ -129,6 +139,7 @@ def _dump(database: Database, file: Path) -> None:
         reading_role(address, database) as reader,
     ):
         programs.dump_to(file, reader, snapshot=snapshot, major=_major(database))
+        return trials.judge(database, inside, reader, snapshot=snapshot)
 
 
 def _restore(database: Database, file: Path, contents: Contents, *, all_to_admin: bool) -> int:

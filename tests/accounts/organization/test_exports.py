@@ -28,6 +28,7 @@ from platform_site.lib import archives
 from platform_site.lib.principals import Scope
 from tests.cast import Answer, signed_in
 from tests.edgecache.cluster import Cluster
+from tests.sqlgateway.provisioning.database_copy import common_schemas
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 PATH = "/v1/organization/exports"
@@ -129,6 +130,17 @@ def test_the_dump_is_restored_with_pg_restore(alice: User, tmp_path: Path) -> No
         "/v1/sql", {"query": "SELECT body FROM notes"}
     )
     assert answer.body["rows"] == [{"body": "hers"}]
+
+
+def test_the_manifest_names_a_dump_that_cannot_be_restored(alice: User) -> None:
+    expired = {"query": common_schemas.EXPIRED}
+    assert signed_in(alice).post("/v1/sql", expired).status == 200
+    number = exported(alice)
+
+    [sentence] = signed_in(alice).get(f"{PATH}/{number}").body["missing"]
+
+    complaint = common_schemas.EXPIRED_COMPLAINT
+    assert sentence == f"The database of live: The dump cannot be restored: {complaint}."
 
 
 @pytest.mark.skipif(shutil.which("rclone") is None, reason="rclone is a program of the reader's")

@@ -1,5 +1,7 @@
 """The drill: everything comes back somewhere else, and what must not come back does not."""
 
+import io
+import json
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,6 +14,7 @@ import psycopg
 import pytest
 from cryptography.fernet import Fernet
 from django.conf import settings
+from django.core.management import CommandError, call_command
 from django.db import connection
 
 from accounts.models import User
@@ -26,6 +29,7 @@ from tests.platform_site.backup.fill import OBJECTS
 from tests.platform_site.backup.keys import Keys
 from tests.platform_site.backup.targets import BytesRestore, rows
 from tests.sqlgateway.provisioning.conftest import second_url
+from tests.sqlgateway.provisioning.database_copy import common_schemas
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -183,6 +187,31 @@ def test_one_environment_comes_back_alone(
     assert (
         refused("restore", *words[:2], "--environment", "live")[1]["code"] == "environment_invalid"
     )
+
+
+def test_a_database_whose_functions_find_others_comes_back_and_another_is_named(
+    home: Organization, alice_sql: SqlCaller, keys: Keys
+) -> None:
+    alice_sql(common_schemas.MANY)
+    place = ("--environment", f"{home.pk}:live")
+    words = ("--identity", str(keys.file), *place)
+    assert facts("backup", *place)["not_restorable"] == []
+    alice_sql("DROP TABLE a")
+    facts("restore", *words)
+    assert alice_sql(common_schemas.MANY_QUERY) == [{"v": common_schemas.MANY_VALUE}]
+
+    alice_sql(common_schemas.EXPIRED)
+    out = io.StringIO()
+    with pytest.raises(CommandError) as caught:
+        call_command("backup", "--json", *place, stdout=out, stderr=io.StringIO())
+    complaint = common_schemas.EXPIRED_COMPLAINT
+    [named] = json.loads(out.getvalue())["not_restorable"]
+    assert named == {"org_id": home.pk, "environment": "live", "reason": complaint}
+    assert caught.value.returncode == 4
+    assert f"Environment {home.pk}:live is in it, but cannot be restored: {complaint}." in str(
+        caught.value
+    )
+    assert complaint in refused("restore", *words)[0]
 
 
 def test_a_recovered_database_is_voided_as_a_restored_one(

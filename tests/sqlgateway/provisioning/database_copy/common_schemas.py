@@ -131,3 +131,25 @@ SCHEMAS: Final[dict[str, tuple[str, str, object]]] = {
         "8g{search_path=app}",
     ),
 }
+
+# Several of them at once, for the slower ways of copying.
+_TABLES: Final = """
+    CREATE TABLE z (id int PRIMARY KEY); INSERT INTO z VALUES (1);
+    CREATE FUNCTION is_known(i int) RETURNS bool LANGUAGE plpgsql
+        AS $$ BEGIN RETURN EXISTS (SELECT FROM z WHERE id = i); END $$;
+    CREATE DOMAIN known AS int CHECK (is_known(VALUE));
+    CREATE TABLE a (i known, j int CHECK (is_known(j)), n text,
+        s text GENERATED ALWAYS AS (slug(n)) STORED);
+    CREATE UNIQUE INDEX ON a (slow_slug(n));
+    INSERT INTO a VALUES (1, 1, 'N')
+"""
+MANY: Final = FUNCTIONS + _TABLES
+MANY_QUERY: Final = """SELECT s || count(*) AS v FROM a, pg_constraint
+    WHERE contype = 'c' AND convalidated AND connamespace = 'public'::regnamespace GROUP BY s"""
+MANY_VALUE: Final = "n-x2"
+# Works, but its rows no longer pass their own CHECK.
+EXPIRED: Final = """CREATE TABLE b (e timestamptz CONSTRAINT fresh CHECK (e > now()));
+    INSERT INTO b VALUES (now() + interval '1 ms')"""
+EXPIRED_COMPLAINT: Final = (
+    'rows of table b: new row for relation "b" violates check constraint "fresh"'
+)

@@ -13,7 +13,14 @@ from platform_site.lib.commands import CommandRefused
 from sqlgateway.models import RetiredDatabase
 from sqlgateway.provisioning import tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.database_copy import archives, grantees, programs, restores, switching
+from sqlgateway.provisioning.database_copy import (
+    archives,
+    grantees,
+    programs,
+    restores,
+    switching,
+    trials,
+)
 from sqlgateway.provisioning.database_copy.reading import reading_role
 from tests.commands import facts, refused
 from tests.sqlgateway.provisioning.database_copy.test_clones import SLOW
@@ -226,9 +233,10 @@ def test_a_restore_whose_process_was_killed_is_undone(
 
 
 def test_a_platform_restore_that_takes_too_long_runs_on_nowhere(
-    alice: Caller, tmp_path: Path, settings: Settings
+    alice: Caller, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The restore computes what the tenant's materialized views say."""
+    monkeypatch.setattr(trials, "MAX_S", 1.0)
     assert alice.sql(SLOW).status == 200
     file, database = _dump(alice, tmp_path / "live.dump"), alice.database
     settings.SQL = replace(settings.SQL, copy_timeout_s=2)
