@@ -13,7 +13,13 @@ from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.interactive import retention as transaction_retention
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import password_rotation, retirement, stock
-from sqlgateway.provisioning.database_copy import clones, moves, switching, temporary_roles
+from sqlgateway.provisioning.database_copy import (
+    clones,
+    moves,
+    reason_for_tenant,
+    switching,
+    temporary_roles,
+)
 from sqlgateway.provisioning.limits import quotas
 from sqlgateway.records import retention, running_requests
 
@@ -78,7 +84,9 @@ def move_database(database_pk: int, cluster_pk: int) -> None:
     try:
         moves.move(database, cluster)
     except (CommandRefused, EngineUnavailable) as exc:
-        _audit_refusal(SqlTag.DATABASE_MOVE, database, exc, cluster=cluster.name)
+        is_copy = isinstance(exc, CommandRefused) and exc.code == "copy_failed"
+        reason = reason_for_tenant(exc) if is_copy else str(exc)
+        _audit_refusal(SqlTag.DATABASE_MOVE, database, reason, cluster=cluster.name)
 
 
 def queue_move(database: Database, cluster: Cluster) -> bool:
@@ -101,7 +109,7 @@ def rotate_passwords(database_pk: int) -> None:
     try:
         password_rotation.rotate(database)
     except (CommandRefused, EngineUnavailable) as exc:
-        _audit_refusal(SqlTag.DATABASE_ROTATE, database, exc)
+        _audit_refusal(SqlTag.DATABASE_ROTATE, database, str(exc))
 
 
 def queue_rotation(database_pk: int) -> bool:
@@ -110,7 +118,7 @@ def queue_rotation(database_pk: int) -> bool:
     return defer_once(job, database_pk=database_pk)
 
 
-def _audit_refusal(tag: SqlTag, database: Database, reason: Exception, **facts: str) -> None:
+def _audit_refusal(tag: SqlTag, database: Database, reason: str, **facts: str) -> None:
     audit.add(
         None,
         tag,
@@ -118,7 +126,7 @@ def _audit_refusal(tag: SqlTag, database: Database, reason: Exception, **facts: 
         environment_id=database.environment.slug if database.environment else "",
         actor="platform",
         outcome="refused",
-        data={"database": database.pk, **facts, "reason": str(reason)[:300]},
+        data={"database": database.pk, **facts, "reason": reason[:300]},
     )
 
 

@@ -28,7 +28,7 @@ from platform_site.backup.work import EnvironmentPlan, Say, retry_while_unavaila
 from platform_site.lib.commands import CommandRefused
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters, names, tenant_databases
-from sqlgateway.provisioning.database_copy import restores
+from sqlgateway.provisioning.database_copy import reason_for_tenant, restores
 
 CONTROL: Final = "control"
 INERT: Final = "inert"
@@ -163,6 +163,7 @@ def _environment(
         return
     row = _row(planned)
     row.state = Database.State.FAILED
+    row.copy_error = "It had no data when the backup was made."
     if is_dumped:
         plain = folder / "scratch-environment"
         try:
@@ -174,6 +175,7 @@ def _environment(
         except CommandRefused as exc:
             failure = {"org_id": planned.organization_id, "environment": planned.slug}
             result.failed.append(failure | {"reason": exc.message})
+            row.copy_error = reason_for_tenant(exc)
         finally:
             plain.unlink(missing_ok=True)
     row.claimed_at = timezone.now()

@@ -33,3 +33,10 @@ class ProgramsMissing(CopyFailed):
             f" Install its client programs, or set ZPG_BINDIR to their folder.",
             reason="The platform lacks the programs that copy databases: tell its operator.",
         )
+
+
+def reason_for_tenant(error: Exception) -> str:
+    """Return why a copy failed that ended in ``error``, without the names of servers and roles."""
+    cause = error if isinstance(error, CopyFailed) else error.__cause__
+    reason = cause.reason if isinstance(cause, CopyFailed) else ""
+    return reason or "A server was not available, or the copy differed."

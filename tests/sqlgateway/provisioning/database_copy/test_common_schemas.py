@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from accounts.models import AuditEvent
+from sqlgateway import tasks
 from sqlgateway.models import Cluster, Database, RetiredDatabase
 from sqlgateway.provisioning import provisioning, stock
 from sqlgateway.provisioning.database_copy import trials
@@ -119,4 +121,8 @@ def test_a_database_moves_with_functions_that_find_others(alice: Caller, second:
     sentence, error = refused("moveenvironment", *place, origin.name)
     assert error["code"] == "copy_failed"
     assert sentence == f"Nothing was changed. {common_schemas.EXPIRED_COMPLAINT}"
-    assert Database.unscoped.get().cluster == target
+    assert alice.database.cluster == target
+    # As staff does it, the refusal is in the tenant's audit trail.
+    tasks.move_database(alice.database.pk, origin.pk)
+    event = AuditEvent.objects.get(tag="sql:database:move", outcome="refused")
+    assert event.data["reason"] == common_schemas.EXPIRED_COMPLAINT
