@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from accounts.serializers import PasswordField
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.emails import AddressField
 from recovery.models import Method, Purpose
 from recovery.questions import ASKED
 from recovery.tokens import channel_tokens
@@ -21,7 +22,7 @@ class RecoveryInitiateSerializer(StrictSerializer):
     """The claimed account, what was lost, and the method."""
 
     org_id = serializers.IntegerField(min_value=1, max_value=MAX_BIGINT)
-    email = serializers.EmailField(max_length=254)
+    email = AddressField()
     method = serializers.ChoiceField(choices=Method.values)
     purpose = serializers.ChoiceField(
         choices=Purpose.values, required=False, default=Purpose.PASSWORD.value

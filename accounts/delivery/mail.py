@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from accounts.delivery import templates
 from accounts.delivery.failures import Failure, PermanentFailure, TemporaryFailure, retry_after_s
+from platform_site.lib.emails import is_mailed_as_written
 
 # SMTP: reply codes from here on are permanent (RFC 5321 §4.2.1).
 PERMANENT: Final = 500
@@ -42,6 +43,9 @@ def send(
     Message-ID contains delivery_id, so that many mailboxes show a repeated mail once.
     Raises PermanentFailure, TemporaryFailure.
     """
+    if not is_mailed_as_written(to):
+        # Stored by an earlier version: the library would send to another mailbox, or raise.
+        raise PermanentFailure("mail_address_refused")
     composed = templates.compose(template, context, organization_id=organization_id)
     message = _message(to, composed, delivery_id)
     try:

@@ -1,12 +1,16 @@
 """Validating and comparing e-mail addresses."""
 
+from email.errors import HeaderParseError
 from typing import Any, Final
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.core.mail.message import sanitize_address
 from django.core.validators import validate_email
 from rest_framework import serializers
 
 MAX_EMAIL_CHARS: Final = 254
+MAX_LOCAL_CHARS: Final = 64
 
 
 def is_address(text: str) -> bool:
@@ -19,33 +23,63 @@ def is_address(text: str) -> bool:
 
 
 def is_mailed_as_written(address: str) -> bool:
-    """True if mail to an address goes to the domain that is written.
+    """True if mail to a valid address goes to the mailbox that is written, and to no other.
+
+    Otherwise one mailbox would have any number of spellings, each with its own account and limits.
+    """
+    local, _, domain = address.rpartition("@")
+    return _has_plain_domain(domain) and _has_plain_local_part(local, address)
+
+
+def _has_plain_domain(domain: str) -> bool:
+    """True if mail goes to the domain that is written.
 
     Mail is sent to the ASCII form of a domain. Fullwidth letters, soft hyphens and the like vanish
-    in it, so that one mailbox would have any number of spellings, each with its own account and
-    limits; and ``ß`` becomes ``ss``, another owner's domain. An IP address in brackets could be one
-    of the mail relay's own network. Control characters are allowed in a quoted local part only.
+    in it, and ``ß`` becomes ``ss``, another owner's domain. An IP address in brackets could be one
+    of the mail relay's own network, and ``localhost`` is the relay itself.
     """
-    domain = address.rpartition("@")[2]
-    return address.isascii() and address.isprintable() and not domain.startswith("[")
+    if settings.IS_PRODUCTION and domain.lower() == "localhost":
+        return False
+    return domain.isascii() and not domain.startswith("[")
+
+
+def _has_plain_local_part(local: str, address: str) -> bool:
+    """True if the mail library sends to the local part that is written.
+
+    The library decodes encoded words (RFC 2047), which an address must not contain, to another
+    address or to a line break, and omits quotation marks that are not needed.
+    Source of the length: RFC 5321 §4.5.3.1.1.
+    """
+    is_plain = local.isascii() and local.isprintable() and '"' not in local
+    if not is_plain or len(local) > MAX_LOCAL_CHARS:
+        return False
+    try:
+        return sanitize_address(address, "utf-8") == address
+    except (ValueError, LookupError, HeaderParseError):
+        return False
 
 
 class AddressField(serializers.EmailField):
     """An address that mail will be sent to."""
 
     default_error_messages = {
-        "domain": "The domain in letters, digits and dashes; write others in its xn-- form."
+        "domain": "The domain in letters, digits and dashes; write others in its xn-- form.",
+        "local_part": f"At most {MAX_LOCAL_CHARS} characters before the @, without quotation marks "
+        "and encoded words.",
     }
 
     def __init__(self, **options: Any) -> None:
         super().__init__(max_length=MAX_EMAIL_CHARS, **options)
 
     def to_internal_value(self, data: Any) -> str:
-        """Return the address. Raises ValidationError, with the code ``domain``."""
+        """Return the address. Raises ValidationError: codes ``domain``, ``local_part``."""
         text: str = super().to_internal_value(data)
+        local, at, domain = text.rpartition("@")
         # What is no address at all has its own error.
-        if "@" in text and not is_mailed_as_written(text):
+        if at and not _has_plain_domain(domain):
             self.fail("domain")
+        if at and not _has_plain_local_part(local, text):
+            self.fail("local_part")
         return text
 
 
