@@ -28,11 +28,11 @@ from platform_site.lib.admin.pages import ReadOnlyAdmin
 
 END_REASONS = (
     *("logout", "ended_by_owner", "too_many", "switched", "refresh_reuse", "undelivered"),
-    *("password_changed", "factors_reset", "recovery", "disabled", "stripped", "operator", "staff"),
+    *("password_changed", "factors_reset", "recovery", "disabled", "operator", "staff"),
     "environment_deleted",
 )
 KEY_REVOKE_REASONS = (
-    *("revoked", "operator", "maker_demoted", "maker_disabled", "stripped"),
+    *("revoked", "operator", "maker_demoted", "maker_disabled"),
     "environment_deleted",
 )
 

@@ -59,11 +59,7 @@ class AccountTag(AuditTag):
     EMAIL_VERIFY = ("api:email:verify", "A user verified their e-mail address.")
     EMAIL_RELEASE = (
         "api:email:release",
-        "An unverified address was taken from an account with a second factor.",
-    )
-    USER_RESET_UNVERIFIED = (
-        "api:user:strip",
-        "An unverified account was reclaimed by the owner of its mailbox.",
+        "An unverified address was taken from an account, for the owner of its mailbox.",
     )
     SIGNUP_LINK_USE = ("api:signup_link:use", "A user signed up with a mailed link.")
     INVITATION_CREATE = ("api:invitation:create", "A member sent an invitation.")

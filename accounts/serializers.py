@@ -77,7 +77,7 @@ class SignupAnswerSerializer(ScopedTokenPairSerializer):
 class WarningSerializer(serializers.Serializer[Any]):
     """What a user should know after signing in."""
 
-    code = serializers.ChoiceField(choices=["mfa_enrollment_due", "account_reclaimed"])
+    code = serializers.ChoiceField(choices=["mfa_enrollment_due", "address_moved"])
     deadline = serializers.IntegerField(
         required=False, help_text="Unix seconds; with `mfa_enrollment_due`."
     )

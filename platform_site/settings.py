@@ -162,14 +162,6 @@ LIFECYCLE_HOOKS: Final = {
         "accounts.terminal.terminal_sign_ins.on_trust_ended",
         "twofactor.account_hooks.on_trust_ended",
     ],
-    "account_reclaimed": [
-        "accounts.oauth.identities.on_account_reclaimed",
-        "accounts.oauth.domains.verification.on_account_reclaimed",
-        "recovery.steps.access_end.on_account_reclaimed",
-        *(["edgecache.api.lifecycle.creators.on_admin_ended"] if HAS_CACHE else []),
-        *(["edgecache.billing.payouts.methods.on_account_reclaimed"] if HAS_CACHE else []),
-    ],
-    "factors_reset": ["twofactor.account_hooks.on_factors_reset"],
     "admin_ended": [*(["edgecache.api.lifecycle.creators.on_admin_ended"] if HAS_CACHE else [])],
     "user_removed": [
         "twofactor.account_hooks.on_user_removed",

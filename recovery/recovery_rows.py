@@ -96,10 +96,17 @@ def lock_present_holder(recovery: Recovery) -> Holder:
 
 
 def is_new_account_offered(recovery: Recovery, holder: Holder) -> bool:
-    """True if the mailbox was verified, but the second factor may belong to someone else."""
+    """True if the mailbox was verified, but the account may belong to someone else."""
     is_by_mail = recovery.purpose == Purpose.PASSWORD and recovery.channel == "email"
-    has_factor = bool(holder.held.proper)
-    return is_by_mail and has_factor and address_release.is_releasable(holder.user)
+    user = holder.user
+    return (
+        is_by_mail and address_release.is_releasable(user) and not address_release.is_prepared(user)
+    )
+
+
+def needs_new_account(recovery: Recovery, holder: Holder) -> bool:
+    """True if only the mailbox can be proven, so that the account itself is not recovered."""
+    return is_new_account_offered(recovery, holder) and not holder.held.proper
 
 
 def end(recovery: Recovery, *, reason: str, now: datetime) -> None:

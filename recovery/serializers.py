@@ -84,8 +84,9 @@ class RecoveryVerifiedSerializer(serializers.Serializer[Any]):
     next = serializers.ChoiceField(choices=["password", "password_and_challenge", "first_factor"])
     methods = serializers.ListField(child=serializers.CharField())
     new_account_offered = serializers.BooleanField(
-        help_text="The address was never verified: completing with `new_account` needs no second "
-        "factor, and opens a new account instead."
+        help_text="The account never verified the address: completing with `new_account` needs no "
+        "second factor, and opens a new account in a new organization instead. If `next` is "
+        "`password`, completing always does."
     )
 
 
@@ -124,7 +125,7 @@ class RecoveryCompleteSerializer(RecoveryProofSerializer):
         required=False,
         default=False,
         help_text="Take a new account with this address, where `new_account_offered` was true; "
-        "the account with the second factor goes on without the address.",
+        "the other account goes on without the address.",
     )
 
 

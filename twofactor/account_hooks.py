@@ -24,13 +24,6 @@ def on_trust_ended(user_id: UUID) -> None:
     )
 
 
-def on_factors_reset(user_id: UUID) -> None:
-    """Delete every factor and every unfinished enrolment."""
-    holdings.holdings_of(user_id, lock=True)
-    Enrolment.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key
-    factors.reset(User.unscoped.get(pk=user_id))  # unscoped: as above
-
-
 def on_user_removed(user_id: UUID) -> None:
     """Delete a user's factors and devices, in the lock order of challenges."""
     holdings.holdings_of(user_id, lock=True)

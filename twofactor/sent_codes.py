@@ -12,6 +12,7 @@ from django.db import transaction
 
 from accounts import rate_limits
 from accounts.models import User
+from accounts.profile import mailbox
 from platform_site.lib.crypto import decrypt
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest, Principal
@@ -165,6 +166,8 @@ def verify(
         if is_right(kept["binding"], kept["code"], code):
             hint = channel.hint_of(kept["to"])
             enrolments.activate(principal, locked, secret=kept["to"], hint=hint, now=now)
+            if method == "email":
+                mailbox.note_proof(request, user.pk, kept["to"], now=now)
             more = enrolments.complete(request, principal, user, channel.factor, now=now)
         else:
             refusal = enrolments.count_failure(locked)

@@ -25,6 +25,7 @@ Notice = Literal[
     "account_disabled",
     "account_enabled",
     "account_removed",
+    "address_moved",
     "factor_added",
     "factor_removed",
     "factors_reset",
@@ -103,6 +104,7 @@ FOLDERS: Final[Mapping[str, Mapping[str, Template]]] = {
             "Confirm your e-mail address", frozenset({"code", "hours"}), frozenset({"link"})
         ),
         "signup_link": Template("Finish signing up", frozenset({"link", "hours"})),
+        "address_moved": _notice("Another account had your address", "days"),
         "roles_changed": _notice("Your roles were changed", "roles", optional=("by", "created")),
         "account_disabled": _notice("Your account was disabled", optional=("by", "created")),
         "account_enabled": _notice("Your account was enabled", optional=("by",)),

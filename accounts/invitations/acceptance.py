@@ -13,6 +13,7 @@ from accounts.delivery import notices
 from accounts.errors import EmailTaken, InvitationGone, TooManyAttempts
 from accounts.invitations import invitations
 from accounts.models import Invitation, User
+from accounts.reclaim import address_release
 from accounts.signin import signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from environments import environments
@@ -36,8 +37,10 @@ def accept(
 ) -> SessionTokens | StageResponse:
     """Accept the invitation: create the account, whose address the mailed token has verified.
 
+    Another account that has not verified the address loses it.
     Two concurrent calls create one account. Raises InvitationGone (410), InvalidRequest (400) for a
-    weak password, EmailTaken (409) if the address has an account by now, TooManyAttempts (429).
+    weak password, EmailTaken (409) if another account has verified the address by now,
+    TooManyAttempts (429).
     """
     invitation = preview(request, token, now=now)
     context = (invitation.email, invitation.organization.name, settings.SERVICE_NAME)
@@ -47,7 +50,7 @@ def accept(
     try:
         with transaction.atomic():
             invitation = invitations.open_for(token, now=now, lock=True)
-            user = _activate_member(invitation, encoded, now)
+            user, is_moved = _activate_member(invitation, encoded, now)
             invitation.accepted_at = now
             invitation.save(update_fields=["accepted_at"])
             audit.record_user(
@@ -61,6 +64,8 @@ def accept(
             attempt = SignInAttempt(
                 user, environment, method=SignInMethod.INVITATION, amr=["pwd"], now=now
             )
+            if is_moved:
+                address_release.note_move(attempt)
             return signin.finish(request, attempt)
     except IntegrityError as exc:
         # The unique index: the address was registered, or another invitation accepted,
@@ -76,24 +81,37 @@ def _check_rate_limit(address: str, now: datetime) -> None:
     )
 
 
-def _activate_member(invitation: Invitation, encoded: str, now: datetime) -> User:
-    if invitation.member_id is not None:
-        return _claim_prepared_account(invitation.member_id, encoded, now)
+def _activate_member(invitation: Invitation, encoded: str, now: datetime) -> tuple[User, bool]:
+    """Return the member, and whether another account lost the address."""
+    holder = address_release.lock_holder(invitation.email)
+    if invitation.member_id is not None or _is_of_same_organization(holder, invitation):
+        return _claim_prepared_account(invitation, holder, encoded, now), False
+    is_moved = address_release.take(invitation.email, now=now)
     user = signup.add_user(
         invitation.organization, invitation.email, encoded, roles=invitation.roles
     )
     user.labels, user.email_verified_at = invitation.labels, now
     user.save(update_fields=["labels", "email_verified_at"])
-    return user
+    return user, is_moved
 
 
-def _claim_prepared_account(member_id: object, encoded: str, now: datetime) -> User:
+def _is_of_same_organization(holder: User | None, invitation: Invitation) -> bool:
+    """True for a member that an operator prepared and an admin then invited as well."""
+    if holder is None or holder.organization_id != invitation.organization_id:
+        return False
+    return address_release.is_prepared(holder)
+
+
+def _claim_prepared_account(
+    invitation: Invitation, holder: User | None, encoded: str, now: datetime
+) -> User:
     """Set the password of an account that was created in advance and is not in use yet."""
-    rows = User.unscoped.select_for_update(of=("self",))  # unscoped: the invitation's own
-    user: User = rows.select_related("organization", "last_environment").get(pk=member_id)
-    if user.has_usable_password() or user.email_verified_at is not None or not user.is_active:
+    is_other = invitation.member_id is not None and invitation.member_id != (holder and holder.pk)
+    if holder is None or is_other or not address_release.is_prepared(holder):
         raise InvitationGone
-    user.password, user.email_verified_at = encoded, now
-    user.save(update_fields=["password", "email_verified_at"])
-    notices.notify(user, "password_changed")
-    return user
+    if invitation.member_id is None:
+        holder.roles, holder.labels = invitation.roles, invitation.labels
+    holder.password, holder.email_verified_at = encoded, now
+    holder.save(update_fields=["password", "email_verified_at", "roles", "labels"])
+    notices.notify(holder, "password_changed")
+    return holder

@@ -25,6 +25,7 @@ from accounts.errors import (
     TooManyInvitations,
 )
 from accounts.models import Invitation, User
+from accounts.reclaim import address_release
 from accounts.signin import credentials
 from environments.models import Organization
 
@@ -92,7 +93,8 @@ def invite(organization_id: int, offer: Offer, *, inviter: Inviter, now: datetim
         _check_limit(organization_id, now)
         owner = credentials.find(offer.email)
         invitation, token = _save(organization, offer, inviter, now)
-        if owner is not None:
+        # An account that never verified the address loses it when the invitation is accepted.
+        if owner is not None and not address_release.is_releasable(owner):
             _mail_conflict(invitation, inviter, owner)
         else:
             _mail(invitation, token, inviter)

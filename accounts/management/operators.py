@@ -8,10 +8,13 @@ from contextlib import contextmanager
 from typing import Final
 
 from django.conf import settings
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from accounts import passwords
+from accounts.errors import EmailTaken
 from accounts.models import User
+from accounts.reclaim import address_release
 from accounts.signin import credentials, signup
 from environments.models import Organization
 from platform_site.lib.commands import CommandRefused
@@ -51,24 +54,33 @@ def user(email: str) -> User:
     return found
 
 
-def free_address(email: str) -> str:
+def free_address(email: str, *, home: Organization | None = None) -> str:
     """Return an address in its stored form.
 
-    Raises CommandRefused for an invalid address, and for one that has an account.
+    home: the organization of the account to create. Raises CommandRefused for an invalid address,
+    for one that an account has verified, and for that of a member of home or of staff.
     """
     if not is_address(email):
         raise CommandRefused("email_invalid", f"{email!r} is not an e-mail address.")
-    if credentials.find(email) is not None:
+    found = credentials.find(email)
+    if found is not None and not address_release.is_free_for(found, home):
         raise _taken(email)
     return signup.canonical(email)
 
 
 @contextmanager
-def refuse_taken_address(email: str) -> Iterator[None]:
-    """Raise CommandRefused where the block violates the unique index of addresses."""
+def taking_address(email: str) -> Iterator[None]:
+    """Take the address from an account that never verified it, and run the block in a transaction.
+
+    Raises CommandRefused where the block violates the unique index of addresses, and if the address
+    was verified in the meantime.
+    """
     try:
-        yield
-    except IntegrityError as exc:
+        with transaction.atomic():
+            if email:
+                address_release.take(email, now=timezone.now())
+            yield
+    except (EmailTaken, IntegrityError) as exc:
         raise _taken(email) from exc
 
 

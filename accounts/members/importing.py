@@ -1,5 +1,8 @@
 """Import of members from a file: all of them, or none and a list of the errors.
 
+A line whose address another organization's account uses, and has never verified, is left out: the
+address is not free before the owner of its mailbox proves it, for example by an invitation.
+
 The file is CSV in UTF-8, as spreadsheets write it; its first line names the columns: ``email`` and
 ``roles``, perhaps ``labels``. Several roles or labels are separated by semicolons. The file is read
 once, some thousand lines at a time, so it may have any length or be a pipe.
@@ -17,6 +20,7 @@ from django.db.models.functions import Upper
 
 from accounts.members import labels as words
 from accounts.models import User
+from accounts.reclaim import address_release
 from accounts.signin import signup
 from environments.models import Organization
 from platform_site.lib.emails import is_address
@@ -61,25 +65,29 @@ class ImportRefused(Exception):
 
 @dataclass
 class _Progress:
-    """The state of the import. seen: the line of each address."""
+    """The state of the import. seen: the line of each address; left_out: lines not imported."""
 
+    left_out: list[LineError]
     seen: dict[str, int] = field(default_factory=dict)
     wrong: list[LineError] = field(default_factory=list)
 
 
-def load(organization: Organization, lines: Iterable[str]) -> Iterator[User]:
+def load(
+    organization: Organization, lines: Iterable[str], left_out: list[LineError]
+) -> Iterator[User]:
     """Create a member for each line; yield them as they are created.
 
+    left_out: gets the lines whose address an account of another organization has not verified.
     They have no password, and their addresses are not verified. Call inside a transaction and
     exhaust the iterator: after the last line it raises ImportRefused if any line has an error.
     """
-    progress = _Progress()
+    progress = _Progress(left_out)
     rows = _read(lines, progress)
     while batch := list(islice(rows, BATCH)):
-        _refuse_taken(batch, progress)
+        free = _without_taken(organization, batch, progress)
         # After the first error the rest of the file is only checked.
         if not progress.wrong:
-            yield from _make(organization, batch, progress)
+            yield from _make(organization, free, progress)
     if progress.wrong:
         raise ImportRefused(progress.wrong)
 
@@ -165,14 +173,22 @@ def _faults(
         yield LineError(line, "labels", message)
 
 
-def _refuse_taken(batch: list[Row], progress: _Progress) -> None:
+def _without_taken(organization: Organization, batch: list[Row], progress: _Progress) -> list[Row]:
     users = User.unscoped.annotate(key=Upper("email"))  # unscoped: an address has one account
-    taken = set(users.filter(key__in=[row.key for row in batch]).values_list("key", flat=True))
-    progress.wrong += [
-        LineError(row.line, "email", f"{row.email} has an account already.")
-        for row in batch
-        if row.key in taken
-    ]
+    found = users.filter(key__in=[row.key for row in batch])
+    holders = {user.key: user for user in found}
+    free = []
+    for row in batch:
+        holder = holders.get(row.key)
+        if holder is None:
+            free.append(row)
+        elif address_release.is_free_for(holder, organization):
+            message = f"{row.email} has an account that never verified it; invite it instead."
+            progress.left_out.append(LineError(row.line, "email", message))
+        else:
+            message = f"{row.email} has an account already."
+            progress.wrong.append(LineError(row.line, "email", message))
+    return free
 
 
 def _make(organization: Organization, batch: list[Row], progress: _Progress) -> list[User]:

@@ -12,6 +12,7 @@ from uuid import UUID
 from accounts import account_lifecycle
 from accounts.delivery import notices
 from accounts.errors import LastAdmin, MemberNotFound
+from accounts.invitations import invitations
 from accounts.members import created
 from accounts.models import User
 from accounts.organization.admins import able_admins
@@ -83,7 +84,7 @@ def remove(organization_id: int, user_id: str, *, by: str, now: datetime, said: 
     member = _lock(organization_id, user_id)
     if _is_acting_admin(member):
         _require_an_admin(member)
-    created.end_credentials(member, reason="maker_disabled", now=now)
+    invitations.revoke_created_by(member, now=now)
     notices.notify(member, "account_removed", by=by, created=said)
     gone = User(pk=member.pk, email=member.email, organization_id=member.organization_id)
     member.delete()

@@ -3,10 +3,9 @@
 An identity is (provider, subject). An e-mail address is compared only to tell two people apart:
 
 - An account with a verified address stays its owner's: the owner signs in to it and links.
-- An account with an unverified address may have been created by someone else in advance. Everything
-  that gives its creator access is removed before the mailbox's owner gets it. If it has a second
-  factor, only its address moves: the mailbox's owner gets a new account
-  (``accounts.reclaim.address_release``).
+- An account with an unverified address may have been created by someone else in advance. Only its
+  address moves: the mailbox's owner gets a new account (``accounts.reclaim.address_release``). One
+  that an operator has prepared for the mailbox's owner is theirs.
 - An address that the provider has not verified, or created itself (Apple's relay), matches nothing.
 
 Source: A. Sudhodanan, A. Paverd: Pre-hijacked accounts (USENIX Security 2022).
@@ -18,7 +17,6 @@ from typing import Final
 
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
-from django.utils.module_loading import import_string
 
 from accounts import rate_limits
 from accounts.audit import audit
@@ -30,7 +28,7 @@ from accounts.oauth.errors import EmailMissing, EmailUnverified
 from accounts.oauth.models import Identity
 from accounts.oauth.organization_matching import OrganizationMatch
 from accounts.oauth.providers.profile import Profile
-from accounts.reclaim import account_reclaim, address_release
+from accounts.reclaim import address_release
 from accounts.signin import credentials, signup
 from environments import environments
 from platform_site.lib.principals import PlatformRequest
@@ -41,10 +39,10 @@ SIGN_UP_WINDOW: Final = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class AccountMatch:
-    """The user to sign in; is_reclaimed: someone else may have used the account before."""
+    """The user to sign in; is_moved: another account lost the address to this one."""
 
     user: User
-    is_reclaimed: bool = False
+    is_moved: bool = False
 
 
 class AccountRefused(Exception):
@@ -56,7 +54,7 @@ class AccountRefused(Exception):
 
 
 class AccountExists(AccountRefused):
-    """The address belongs to an account with a verified address."""
+    """The address belongs to an account that has verified it, or to staff."""
 
 
 class AccountDisabled(AccountRefused):
@@ -93,14 +91,17 @@ def match(request: PlatformRequest, profile: Profile, *, now: datetime) -> Accou
         return AccountMatch(_create_user(request, profile, now=now))
     if profile.is_private_email:
         raise EmailTaken
-    user = _lock_unverified(local)
-    if import_string(settings.SECOND_FACTOR_CHECK)(user.pk):
-        address_release.release(user, now=now)
-        return AccountMatch(_create_user(request, profile, now=now))
-    account_reclaim.reset_unverified_account(user, request=request, now=now)
-    user = lock(user)
-    identities.attach(request, user, profile, now=now)
-    return AccountMatch(user, is_reclaimed=local.last_login is not None)
+    holder = address_release.lock_holder(profile.email)
+    if holder is None:
+        # It has lost the address in the meantime.
+        return match(request, profile, now=now)
+    if address_release.is_prepared(holder):
+        return AccountMatch(_claim_prepared_account(request, holder, profile, now=now))
+    if address_release.is_releasable(holder):
+        address_release.release(holder, now=now)
+        return AccountMatch(_create_user(request, profile, now=now), is_moved=True)
+    # Staff accounts are created by an operator, who knows the person.
+    raise AccountExists(holder) if holder.is_active else AccountDisabled(holder)
 
 
 def _linked_user(identity: Identity, profile: Profile, *, now: datetime) -> User | None:
@@ -118,17 +119,13 @@ def _linked_user(identity: Identity, profile: Profile, *, now: datetime) -> User
     return user
 
 
-def _lock_unverified(local: User) -> User:
-    """Return the locked account if its address is unverified.
-
-    Raises AccountExists, AccountDisabled.
-    """
-    user = lock(local)
-    if not user.is_active:
-        raise AccountDisabled(user)
-    # Staff accounts are created by an operator, who knows the person.
-    if user.email_verified_at is not None or user.is_staff:
-        raise AccountExists(user)
+def _claim_prepared_account(
+    request: PlatformRequest, user: User, profile: Profile, *, now: datetime
+) -> User:
+    user.email_verified_at = now
+    user.save(update_fields=["email_verified_at"])
+    audit.record_user(request, AccountTag.EMAIL_VERIFY, user, email=user.email)
+    identities.attach(request, user, profile, now=now)
     return user
 
 

@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
@@ -100,13 +99,6 @@ def remove(
         audit.record_request(request, AccountTag.IDENTITY_DELETE, **_about(identity))
         notices.notify(user, "identity_unlinked", provider=identity.get_provider_display())
         derived_roles.recompute(request, user, reason=identity.provider, now=now)
-
-
-def on_account_reclaimed(user_id: UUID) -> None:
-    """Unlink all of a user's identities (a lifecycle hook): someone else may have linked them."""
-    user = User.locked(user_id)
-    Identity.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key
-    derived_roles.recompute(None, user, reason="strip", now=timezone.now())
 
 
 def _mine(user: User, identity_id: str) -> Identity:

@@ -115,24 +115,6 @@ def cancel(organization_id: int, *, by: str) -> Organization:
     return row
 
 
-def cancel_of(user: User) -> bool:
-    """Cancel a deletion that a user requested, unless it has begun; True if there was one.
-
-    Call inside a transaction.
-    """
-    requested = Organization.objects.select_for_update().filter(
-        pk=user.organization_id,
-        deletion_requested_by=user.email,
-        deletion_due_at__isnull=False,
-        deletion_began_at=None,
-    )
-    # Reads the row and not ``exists``: it is locked, and its values are read after the wait.
-    if requested.first() is None:
-        return False
-    cancel(user.organization_id, by=user.email)
-    return True
-
-
 def refuse_blocked(organization_id: int) -> None:
     """Raise DeletionBlocked if something has to be done first; its detail says what."""
     found = [

@@ -27,6 +27,7 @@ from accounts.errors import (
 from accounts.models import MailboxProof, User
 from accounts.profile import proofs
 from accounts.profile.proofs import Change
+from accounts.reclaim import address_release
 from accounts.signin import credentials
 from platform_site.lib.principals import PlatformRequest
 
@@ -68,9 +69,11 @@ def state_of(user_id: UUID, *, now: datetime) -> State:
 
 
 def owner_of(email: str, *, other_than: User) -> User | None:
-    """Return the user of another account that has the address."""
+    """Return the user of another account that the address stays with, whoever reads its mails."""
     found = credentials.find(email)
-    return found if found is not None and found.pk != other_than.pk else None
+    if found is None or found.pk == other_than.pk or address_release.is_releasable(found):
+        return None
+    return found
 
 
 def resend(user_id: UUID, *, now: datetime) -> State:
@@ -105,8 +108,9 @@ def resend(user_id: UUID, *, now: datetime) -> State:
 def verify(request: PlatformRequest, user_id: UUID, code: str, *, now: datetime) -> State:
     """Verify the account's address, or change it to the new one, with a mailed code.
 
+    Another account that has not verified the address loses it.
     Raises EmailCodeRejected (400: wrong, counted; or not a code), EmailCodeGone (410), EmailTaken
-    (409) if the address has an account by now.
+    (409) if another account has verified the address by now.
     """
     given = mailed_secrets.canonical_code(code)
     if not given:
@@ -114,7 +118,7 @@ def verify(request: PlatformRequest, user_id: UUID, code: str, *, now: datetime)
         raise EmailCodeRejected.for_field("code", message, code="malformed")
     try:
         with transaction.atomic():
-            state = _apply_code(request, User.locked(user_id), given, now)
+            state = _apply_code(request, _lock(user_id), given, now)
     except IntegrityError as exc:
         raise EmailTaken from exc
     # Raised outside the transaction, so that the attempt stays counted.
@@ -122,6 +126,28 @@ def verify(request: PlatformRequest, user_id: UUID, code: str, *, now: datetime)
         message = "This is not the code that was mailed last."
         raise EmailCodeRejected.for_field("code", message, code="wrong")
     return state
+
+
+def _lock(user_id: UUID) -> User:
+    """Lock a user together with the account that may lose the address to it.
+
+    In one order: two accounts may change to each other's address at the same time.
+    """
+    keys = {user_id}
+    mine = MailboxProof.unscoped.filter(pk=user_id)  # unscoped: the user's own
+    for email in mine.values_list("email", flat=True):
+        holder = credentials.find(email)
+        keys |= {holder.pk} if holder is not None else set()
+    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: as above
+    locked: dict[UUID, User] = {user.pk: user for user in rows.filter(pk__in=keys).order_by("pk")}
+    return locked[user_id]
+
+
+def note_proof(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime) -> None:
+    """Verify the caller's own address with a secret that was mailed to it for another purpose."""
+    mine = User.unscoped.filter(pk=user_id, email=email)  # unscoped: the principal's own
+    if mine.filter(email_verified_at=None).update(email_verified_at=now):
+        audit.record_request(request, AccountTag.EMAIL_VERIFY, email=email)
 
 
 def _apply_code(request: PlatformRequest, user: User, code: str, now: datetime) -> State | None:
@@ -132,11 +158,15 @@ def _apply_code(request: PlatformRequest, user: User, code: str, now: datetime) 
         rows = MailboxProof.unscoped.filter(pk=user.pk)  # unscoped: of the user just locked
         rows.update(attempts_left=F("attempts_left") - 1)
         return None
-    former = user.email
+    former, is_moved = user.email, False
+    if proof.fingerprint:
+        is_moved = address_release.take(proof.email, taker=user, now=now)
     user.email, user.email_verified_at, user.address_released_at = proof.email, now, None
     user.save(update_fields=["email", "email_verified_at", "address_released_at"])
     if proof.fingerprint:
         notices.notify(user, "email_changed", to=former)
+        if is_moved:
+            address_release.notify(user)
         audit.record_request(request, AccountTag.EMAIL_UPDATE, before=former, after=user.email)
     else:
         audit.record_request(request, AccountTag.EMAIL_VERIFY, email=user.email)

@@ -1,13 +1,13 @@
-"""Release of an unverified address to the person who verifies its mailbox, without the account.
+"""Release of an unverified address to the person who proves its mailbox, without the account.
 
-An account with an unverified address goes to the owner of the mailbox (account reclaim), except one
-with a second factor: its owner may be another person who mistyped an address, and access to a
-mailbox must not open what a second factor protects. In that case only the address is transferred.
-The owner of the mailbox gets a new account in a new organization; the old account keeps its data
-and factors, has no address, and its sessions may only add and verify another one. If that does not
-happen, it is deleted after 30 days.
+Anybody can sign up with another person's address, and leave members, keys, webhooks and data in the
+organization for its owner to find (A. Sudhodanan, A. Paverd: Pre-hijacked accounts, USENIX Security
+2022). The address is therefore transferred, and never the account: the owner of the mailbox gets an
+account of their own. The other account keeps its data and factors, has no address, and its sessions
+may only add and verify another one. If that does not happen, it is deleted after 30 days.
 
-A verified address is never released, nor is the address of staff, whom an administrator knows.
+A verified address is never released, nor is the address of staff, whom an administrator knows. An
+account that an operator has prepared, and nobody has used, waits for the owner of its mailbox.
 """
 
 from datetime import datetime, timedelta
@@ -20,12 +20,16 @@ from django.db import transaction
 from accounts import account_lifecycle
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
+from accounts.delivery import notices
+from accounts.errors import EmailTaken
 from accounts.models import MailboxProof, User
 from accounts.organization.admins import able_admins
-from accounts.signin import signup
+from accounts.signin import credentials, signup
+from accounts.signin.signin import SignInAttempt
 from accounts.webhooks import events
 from environments import environments
 from environments.models import Organization
+from platform_site.lib.emails import folded
 from platform_site.lib.principals import PlatformRequest
 
 KEEP: Final = timedelta(days=30)
@@ -36,6 +40,56 @@ log = structlog.get_logger(__name__)
 def is_releasable(user: User) -> bool:
     """True if the address may be released to the person who verifies its mailbox."""
     return bool(user.email) and user.email_verified_at is None and not user.is_staff
+
+
+def is_prepared(user: User) -> bool:
+    """True if an operator has created the account for the owner of the mailbox, who has not come.
+
+    It has no password and never had a session, so that no other person has left anything in it.
+    """
+    is_unused = user.last_login is None and not user.has_usable_password()
+    return is_unused and user.is_active and is_releasable(user)
+
+
+def is_free_for(holder: User, home: Organization | None) -> bool:
+    """True if an account does not keep its address from one that an operator creates in home.
+
+    One that an operator has prepared keeps it: no other person has used the address there.
+    """
+    is_member = home is not None and holder.organization_id == home.pk
+    is_waiting = is_prepared(holder)
+    return is_releasable(holder) and not is_member and not is_waiting
+
+
+def lock_holder(email: str) -> User | None:
+    """Lock the account that has an address; None without one, or if it loses it meanwhile.
+
+    Call inside a transaction.
+    """
+    found = credentials.find(email)
+    if found is None:
+        return None
+    rows = User.unscoped.select_for_update(  # unscoped: whose mailbox was proven
+        no_key=True, of=("self",)
+    ).select_related("organization", "last_environment")
+    holder: User | None = rows.filter(pk=found.pk).first()
+    return holder if holder is not None and folded(holder.email) == folded(email) else None
+
+
+def take(email: str, *, taker: User | None = None, now: datetime) -> bool:
+    """Release an address from the account that never verified it; True if there was one.
+
+    Call in the transaction that gives the address to the person who has proven the mailbox.
+    taker: an existing account that will have it. Raises EmailTaken (409) if the address of another
+    account is verified, or belongs to staff.
+    """
+    holder = lock_holder(email)
+    if holder is None or (taker is not None and holder.pk == taker.pk):
+        return False
+    if not is_releasable(holder):
+        raise EmailTaken
+    release(holder, now=now)
+    return True
 
 
 def release(user: User, *, now: datetime) -> str:
@@ -74,7 +128,19 @@ def replace(
     made = signup.create_account(request, address, encoded_password, name=name)
     made.email_verified_at = now
     made.save(update_fields=["email_verified_at"])
+    notify(made)
     return made
+
+
+def note_move(attempt: SignInAttempt) -> None:
+    """Warn the user who signs in with a new account that another account lost the address."""
+    attempt.warnings.append({"code": "address_moved"})
+    notify(attempt.user)
+
+
+def notify(user: User) -> None:
+    """Mail the new owner of an address what became of the account that had it."""
+    notices.notify(user, "address_moved", days=KEEP.days)
 
 
 def delete_expired(*, now: datetime) -> int:

@@ -39,6 +39,36 @@ def verify(
     Raises InvalidCredentials (401) for an unknown, disabled or throttled account and for a wrong
     password, TooManyAttempts (429) for the address, HashingBusy (503).
     """
+    return _verify(
+        find(email),
+        folded(email),
+        password,
+        source=source,
+        now=now,
+        is_trusted_device=is_trusted_device,
+        counter=counter,
+    )
+
+
+def verify_again(user: User, password: str, *, source: RequestSource, now: datetime) -> None:
+    """Verify the password of a user with a session, whose account may have lost its address.
+
+    The limits are those of ``verify``. Raises InvalidCredentials (401), TooManyAttempts (429),
+    HashingBusy (503).
+    """
+    _verify(user, folded(user.email) or str(user.pk), password, source=source, now=now)
+
+
+def _verify(
+    user: User | None,
+    account: str,
+    password: str,
+    *,
+    source: RequestSource,
+    now: datetime,
+    is_trusted_device: TrustedDeviceCheck | None = None,
+    counter: Counter = "login",
+) -> User:
     network = subscriber_network(source.address)
     rate_limits.enforce(
         counter,
@@ -48,8 +78,7 @@ def verify(
         error=TooManyAttempts,
         now=now,
     )
-    user = find(email)
-    counted = _count(counter, folded(email), user, source, now)
+    counted = _count(counter, account, user, source, now)
     may_proceed = counted is not None or (is_trusted_device is not None and is_trusted_device(user))
     is_right = passwords.is_right(user, password)
     if user is None or not (may_proceed and is_right and user.is_active):

@@ -32,8 +32,6 @@ KEEP: Final = timedelta(days=180)
 HOUR: Final = timedelta(hours=1)
 MAILS_AN_HOUR: Final = 3
 PREFIX_BITS: Final = {4: 24, 6: 56}
-# Sessions with these end reasons did not belong to the user.
-NOT_ITS_OWN: Final = ("stripped",)
 BROWSERS: Final = (
     ("Edg/", "Edge"),
     ("Firefox/", "Firefox"),
@@ -139,11 +137,6 @@ def notify(request: PlatformRequest, session: Session, *, environment: str, now:
     )
 
 
-def delete_all(user: User) -> None:
-    """Delete the devices of a user whose account was reclaimed."""
-    KnownDevice.unscoped.filter(user=user).delete()  # unscoped: its own
-
-
 def delete_old(*, now: datetime) -> int:
     """Delete devices that were not used for ``KEEP``; return their number."""
     old = KnownDevice.unscoped.filter(last_seen_at__lt=now - KEEP)  # unscoped: housekeeping
@@ -169,7 +162,6 @@ def _differs_from_sessions(session: Session, device: str) -> bool:
         Session.scoped.within_organization(session.organization_id)
         .filter(user_id=session.user_id)
         .exclude(pk=session.pk)
-        .exclude(end_reason__in=NOT_ITS_OWN)
         .values_list("address", "agent")
         .distinct()[:1000]
     )

@@ -6,11 +6,10 @@ and the sending of a mail are the same, and only the mail differs.
 """
 
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.utils.module_loading import import_string
 
 from accounts import mailed_secrets, passwords, rate_limits
 from accounts.audit import audit
@@ -19,9 +18,10 @@ from accounts.delivery import outbox
 from accounts.delivery.links import console_link
 from accounts.errors import EmailTaken, MailedTooOften, SignupLinkGone, TooManyAttempts
 from accounts.models import SignupLink, User
-from accounts.reclaim import account_reclaim, address_release
+from accounts.reclaim import address_release
 from accounts.signin import credentials, signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
+from environments import environments
 from platform_site.lib.principals import PlatformRequest
 from platform_site.lib.web.addresses import client_address, subscriber_network
 
@@ -58,9 +58,8 @@ def complete(
 ) -> SessionTokens | StageResponse:
     """Sign up with the token of a mail, once.
 
-    An unverified account of the address is reclaimed; if it has a second factor or is disabled, it
-    keeps everything except the address. organization: the name of a new one; '' derives it from the
-    address.
+    An account that has not verified the address keeps everything except the address.
+    organization: the name of the new one; '' derives it from the address.
     Raises SignupLinkGone (410), InvalidRequest (400) for a weak password, EmailTaken (409) if the
     account is verified by now, TooManyAttempts (429), HashingBusy (503).
     """
@@ -73,55 +72,21 @@ def complete(
     try:
         with transaction.atomic():
             _open_link(token, lock=True, now=now).delete()
-            user, warnings = _account_for(request, email, encoded, name=name, now=now)
+            is_moved = address_release.take(email, now=now)
+            user = signup.create_account(request, email, encoded, name=name)
+            user.email_verified_at = now
+            user.save(update_fields=["email_verified_at"])
             audit.record_user(request, AccountTag.SIGNUP_LINK_USE, user)
-            environment = signin.environment_for(user, "")
+            environment = environments.find(user.organization_id, "live")
             attempt = SignInAttempt(
-                user,
-                environment,
-                method=SignInMethod.SIGNUP_LINK,
-                amr=["pwd"],
-                now=now,
-                warnings=warnings,
+                user, environment, method=SignInMethod.SIGNUP_LINK, amr=["pwd"], now=now
             )
+            if is_moved:
+                address_release.note_move(attempt)
             return signin.finish(request, attempt)
     except IntegrityError as exc:
         # The unique index: another sign-up of the address was faster.
         raise EmailTaken from exc
-
-
-def _account_for(
-    request: PlatformRequest, email: str, encoded: str, *, name: str, now: datetime
-) -> tuple[User, list[dict[str, Any]]]:
-    """Return the account for a verified mailbox, and the warnings for its owner."""
-    user = _lock_account(email)
-    if user is None:
-        user = signup.create_account(request, email, encoded, name=name)
-        user.email_verified_at = now
-        user.save(update_fields=["email_verified_at"])
-        return user, []
-    if not address_release.is_releasable(user):
-        raise EmailTaken
-    has_factor: bool = import_string(settings.SECOND_FACTOR_CHECK)(user.pk)
-    if has_factor or not user.is_active:
-        return address_release.replace(request, user, encoded, name=name, now=now), []
-    account_reclaim.reset_unverified_account(user, request=request, now=now)
-    user.password = encoded
-    user.save(update_fields=["password"])
-    return user, [{"code": "account_reclaimed"}]
-
-
-def _lock_account(email: str) -> User | None:
-    found = credentials.find(email)
-    if found is None:
-        return None
-    rows = User.unscoped.select_for_update(of=("self",))  # unscoped: whose mailbox was proven
-    locked: User | None = (
-        rows.select_related("organization", "last_environment")
-        .filter(pk=found.pk, email=found.email)
-        .first()
-    )
-    return locked
 
 
 def _open_link(token: str, *, lock: bool = False, now: datetime) -> SignupLink:

@@ -50,9 +50,9 @@ class SignupLinkViewSet(PlatformViewSet):
     def complete(self, request: Request) -> Response:
         """Create an account with a verified address, and sign in; the response is that of a login.
 
-        An account that used the address without verifying it is reclaimed. If it has a second
-        factor, it keeps its data but loses the address, and the new account gets its own
-        organization.
+        The account gets an organization of its own. An account that used the address without
+        verifying it loses the address, and keeps its organization, members and data; the response
+        then has the warning `address_moved`.
         """
         done = links.complete(self.platform_request, **self.read(), now=timezone.now())
         return self.respond(done.answer, headers=NO_STORE)

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from accounts import rate_limits
 from accounts.errors import TooManyWebhooks, WebhookIsOff, WebhookSentTooOften
-from accounts.models import User, WebhookDelivery, WebhookEndpoint
+from accounts.models import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import delivery_queue, egress, events, signing
 from environments.models import Organization
 from platform_site.lib.crypto import encrypt
@@ -108,18 +108,6 @@ def rotate(endpoint: WebhookEndpoint, *, now: datetime, keep_previous: bool) -> 
     endpoint.secret = encrypt(secret)
     endpoint.save(update_fields=["secret", "previous_secret", "previous_secret_ends_at"])
     endpoint.text = secret
-
-
-def remove_created_by(maker: User) -> int:
-    """Remove the endpoints that a user added, with their deliveries; return their number.
-
-    Call inside a transaction.
-    """
-    rows = WebhookEndpoint.scoped.within_organization(maker.organization_id)
-    # Locks endpoints before deliveries, in the same order as sending.
-    mine = [row.pk for row in rows.select_for_update().filter(created_by=maker.email)]
-    rows.filter(pk__in=mine).delete()
-    return len(mine)
 
 
 def send_test(endpoint: WebhookEndpoint, *, now: datetime) -> WebhookDelivery:

@@ -11,7 +11,7 @@ from accounts import passwords, staff_access
 from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import User
-from accounts.reclaim import account_reclaim, address_release
+from accounts.reclaim import address_release
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
 from recovery import channels, recovery_rows
@@ -57,7 +57,7 @@ def set_password(
     with transaction.atomic():
         recovery = recovery_rows.lock_by_pointer(pointer, now=now)
         holder = recovery_rows.lock_holder(recovery)
-        if choice.new_account:
+        if choice.new_account or recovery_rows.needs_new_account(recovery, holder):
             _open_new_account(request, recovery, holder, encoded, now)
             return
         method = ""
@@ -65,8 +65,6 @@ def set_password(
             method = _prove_factor(request, recovery, holder, choice.given, now)
         is_proven = bool(method) or not holder.held.proper
         if is_proven:
-            if recovery.channel == "email" and holder.user.email_verified_at is None:
-                _reclaim(request, holder, now)
             _apply(recovery, holder, encoded, now)
             _record(request, recovery, holder.user, second_factor=method)
     # Raised outside the transaction, so that the attempt stays counted.
@@ -87,13 +85,14 @@ def _prove_factor(
 def _open_new_account(
     request: PlatformRequest, recovery: Recovery, holder: Holder, encoded: str, now: datetime
 ) -> None:
-    """Open a new account; the one with the second factor only loses its address."""
+    """Open a new account; the one that never verified the address only loses it."""
     if not recovery_rows.is_new_account_offered(recovery, holder):
         raise InvalidRequest.for_field("new_account", "Not for this account.", code="not_offered")
     recovery_rows.end(recovery, reason="address_released", now=now)
     user = address_release.replace(request, holder.user, encoded, now=now)
     staff_access.unlock_password(user)
-    notices.notify(user, "recovery_completed", purpose="a new account has your address")
+    purpose = "you have a new account with your address, in a new organization"
+    notices.notify(user, "recovery_completed", purpose=purpose)
     _record(request, recovery, user, new_account=True)
 
 
@@ -113,18 +112,10 @@ def _apply(recovery: Recovery, holder: Holder, encoded: str, now: datetime) -> N
     user = holder.user
     recovery_rows.end(recovery, reason="completed", now=now)
     user.password = encoded
-    user.save(update_fields=["password"])
+    if recovery.channel == "email":
+        user.email_verified_at = user.email_verified_at or now
+    user.save(update_fields=["password", "email_verified_at"])
     staff_access.unlock_password(user)
     access_end.end_access(user, reason="recovery", now=now)
-    channels.notify(user, holder.held, "recovery_completed", purpose="a new password was set")
-
-
-def _reclaim(request: PlatformRequest, holder: Holder, now: datetime) -> None:
-    """Reclaim an account whose mailbox was just verified: someone else may have signed up.
-
-    A second factor stays, because it was just proven: recovery never removes one immediately.
-    """
-    has_factors = bool(holder.held.proper)
-    account_reclaim.reset_unverified_account(
-        holder.user, request=request, now=now, keep_factors=has_factors
-    )
+    purpose = f"a new password was set, and {access_end.ENDED}"
+    channels.notify(user, holder.held, "recovery_completed", purpose=purpose)

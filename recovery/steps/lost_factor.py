@@ -169,7 +169,7 @@ def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> di
 
 def _remove_factors(holder: Holder, now: datetime) -> int:
     """Remove every factor; a new one is required from now on. Return their number."""
-    user, purpose = holder.user, "all second factors were removed"
+    user, purpose = holder.user, f"all second factors were removed, and {access_end.ENDED}"
     channels.notify(user, holder.held, "recovery_completed", purpose=purpose)
     number = factors.reset(user)
     enrolments.require(user, now=now)

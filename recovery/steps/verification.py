@@ -25,8 +25,9 @@ def verify(
 ) -> dict[str, Any]:
     """Return the fields of RecoveryVerifiedSerializer; a token works once.
 
-    next: ``password``; ``password_and_challenge``, with a second factor from ``methods``;
-    ``first_factor`` (purpose second_factor), a password or one of ``methods``.
+    next: ``password``, which opens a new account where that is offered; ``password_and_challenge``,
+    with a second factor from ``methods``; ``first_factor`` (purpose second_factor), a password or
+    one of ``methods``.
     Raises MalformedRecoveryToken (400, not counted), RecoveryTokenRejected (401, counted: five
     attempts), RecoveryGone (410) if it is unknown, expired, used, failed too often or replaced.
     """

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from accounts.audit import audit
 from accounts.errors import InvalidCredentials
-from accounts.models import Session
+from accounts.models import Session, User
 from accounts.signin import credentials
 from accounts.signin.signin import request_source
 from platform_site.lib.principals import PlatformRequest, Principal
@@ -20,9 +20,9 @@ def by_password(
 
     The login's rate limits apply. Raises InvalidCredentials (401), TooManyAttempts (429).
     """
-    email = principal.email or ""
+    user = User.unscoped.get(pk=principal.own_id)  # unscoped: the principal's own
     try:
-        credentials.verify(email, password, source=request_source(request), now=now)
+        credentials.verify_again(user, password, source=request_source(request), now=now)
     except InvalidCredentials:
         # A caller with a session that guesses the password may have stolen the session.
         audit.record_request(request, TwoFactorTag.SESSION_REAUTHENTICATE, outcome="refused")

@@ -61,7 +61,7 @@ class ChallengeViewSet(PlatformViewSet):
 class ReauthenticationViewSet(PlatformViewSet):
     """Reauthentication with the password."""
 
-    access = {"reauthenticate": USER.always()}
+    access = {"reauthenticate": USER.always().without_email()}
     request_serializers = {"reauthenticate": ReauthenticateSerializer}
     response_serializers = {"reauthenticate": None}
 

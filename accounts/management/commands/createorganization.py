@@ -4,7 +4,6 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.contrib.auth.hashers import make_password
-from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import audit
@@ -44,7 +43,7 @@ class Command(OpsCommand):
             raise CommandRefused("name_invalid", message)
         asked: str | None = options["admin"]
         email = "" if asked is None else operators.free_address(asked)
-        with operators.refuse_taken_address(email), transaction.atomic():
+        with operators.taking_address(email):
             made = environments.create_organization(name)
             audit.add(
                 None,

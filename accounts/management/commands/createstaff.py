@@ -9,6 +9,7 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models import User
+from accounts.reclaim import address_release
 from accounts.signin import credentials, signup
 from environments import environments
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
@@ -20,7 +21,8 @@ class Command(OpsCommand):
     help = (
         "Create a member of the platform's staff, who may use the admin. A new user gets an "
         "organization; the command asks for the password, or reads it from standard input if that "
-        "is not a terminal. An existing user keeps password and organization. With --remove a "
+        "is not a terminal. An existing user keeps password and organization, and must have "
+        "verified the address. With --remove a "
         "member of staff keeps the account, and may no longer use the admin."
     )
     has_dry_run = True
@@ -41,7 +43,14 @@ class Command(OpsCommand):
         user = credentials.find(options["email"])
         if options["remove"]:
             return _remove(user, options["email"])
-        with operators.refuse_taken_address(options["email"]), transaction.atomic():
+        if user is not None and address_release.is_free_for(user, None):
+            # Anybody can sign up with the address of a future member of staff.
+            message = (
+                f"{options['email']} has an account that never verified the address. The owner "
+                "verifies it, or signs up by a mailed link, which takes it from that account."
+            )
+            raise CommandRefused("email_unverified", message)
+        with operators.taking_address("" if user is not None else options["email"]):
             if user is None:
                 user = _create(options["email"])
             user.is_staff = True

@@ -4,7 +4,6 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.contrib.auth.hashers import make_password
-from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import audit
@@ -27,7 +26,8 @@ class Command(OpsCommand):
         "Create a member of an organization. The command asks for the password, or reads it from "
         "standard input if that is not a terminal. With --invite no password is set, and a link "
         "to set one is mailed, valid for seven days. With --no-password nothing is mailed either: "
-        "the member signs in with an identity provider or by recovery."
+        "the member signs in with an identity provider or by recovery. An account of another "
+        "organization that has the address and never verified it loses the address."
     )
     has_dry_run = True
 
@@ -74,10 +74,10 @@ class Command(OpsCommand):
         for message in labels.faults(options["labels"]):
             raise CommandRefused("label_invalid", message)
         home = operators.organization(options["organization"])
-        email = operators.free_address(options["email"])
+        email = operators.free_address(options["email"], home=home)
         has_password = not (options["invite"] or options["no_password"])
         encoded = operators.ask_password(email, home.name) if has_password else None
-        with operators.refuse_taken_address(email), transaction.atomic():
+        with operators.taking_address(email):
             made = _make(home, email, encoded or make_password(None), options)
         facts = {
             "user_id": str(made.pk),

@@ -32,9 +32,10 @@ class Command(OpsCommand):
         "Create members of an organization from a CSV file in UTF-8. The first line names the "
         "columns: email, roles and, optionally, labels; several roles or labels are separated by "
         "semicolons (dora@example.com,reader;operator,night shift). If any line has an error, no "
-        "member is created and all errors are listed. No passwords are set: the members sign in "
-        "with an identity provider, by recovery or, with --invite, by a mailed link that is valid "
-        "for seven days."
+        "member is created and all errors are listed; a line whose address an account of another "
+        "organization uses without having verified it is left out. No passwords are set: the "
+        "members sign in with an identity provider, by recovery or, with --invite, by a mailed "
+        "link that is valid for seven days."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -57,25 +58,32 @@ class Command(OpsCommand):
     def run(self, options: dict[str, Any]) -> Outcome:
         """Import the members."""
         home, is_dry = operators.organization(options["organization"]), options["dry_run"]
+        left_out: list[LineError] = []
         try:
             with _opened(options["file"]) as lines, transaction.atomic():
-                number = _load(home, lines, is_inviting=options["invite"])
+                number = _load(home, lines, left_out, is_inviting=options["invite"])
                 transaction.set_rollback(is_dry)
         except ImportRefused as exc:
             raise _refusal(exc.wrong) from exc
-        facts = {
+        facts: dict[str, Any] = {
             "org_id": home.pk,
             "members": number,
             "invited": number if options["invite"] else 0,
             "dry_run": is_dry,
         }
         text = f"{number} members of {home.name}"
-        return Outcome(facts, f"{text} would be created." if is_dry else f"{text} were created.")
+        text = f"{text} would be created." if is_dry else f"{text} were created."
+        if left_out:
+            facts["left_out"] = _rows(left_out)
+            text = "\n".join([f"{text} {_counted(left_out)} left out:", *_listed(left_out)])
+        return Outcome(facts, text)
 
 
-def _load(home: Organization, lines: TextIO, *, is_inviting: bool) -> int:
+def _load(
+    home: Organization, lines: TextIO, left_out: list[LineError], *, is_inviting: bool
+) -> int:
     number, now = 0, timezone.now()
-    for member in importing.load(home, lines):
+    for member in importing.load(home, lines, left_out):
         number += 1
         if is_inviting:
             invitations.invite_member(member, inviter=Inviter(), now=now)
@@ -100,11 +108,21 @@ def _opened(name: str) -> Iterator[TextIO]:
 
 
 def _refusal(wrong: list[LineError]) -> CommandRefused:
-    listed = [
+    head = f"{_counted(wrong)} wrong, nothing was imported:"
+    return CommandRefused("import_refused", "\n".join([head, *_listed(wrong)]), lines=_rows(wrong))
+
+
+def _counted(errors: list[LineError]) -> str:
+    count = len({each.line for each in errors})
+    return f"{count} {'line is' if count == 1 else 'lines are'}"
+
+
+def _listed(errors: list[LineError]) -> list[str]:
+    return [
         f"  line {each.line}{f', {each.column}' if each.column else ''}: {each.message}"
-        for each in wrong
+        for each in errors
     ]
-    count = len({each.line for each in wrong})
-    head = f"{count} {'line is' if count == 1 else 'lines are'} wrong, nothing was imported:"
-    rows = [{"line": each.line, "column": each.column, "message": each.message} for each in wrong]
-    return CommandRefused("import_refused", "\n".join([head, *listed]), lines=rows)
+
+
+def _rows(errors: list[LineError]) -> list[dict[str, Any]]:
+    return [{"line": each.line, "column": each.column, "message": each.message} for each in errors]

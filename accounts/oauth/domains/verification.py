@@ -6,7 +6,6 @@ joins the organization (accounts.oauth.organization_matching).
 
 from datetime import datetime, timedelta
 from typing import Any, Final
-from uuid import UUID
 
 import structlog
 from django.conf import settings
@@ -14,10 +13,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from accounts import rate_limits
-from accounts.audit import audit, trail
+from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.errors import TooManyAttempts
-from accounts.models import User
 from accounts.oauth.domains import dns_lookup
 from accounts.oauth.domains.dns_lookup import LookupFailed
 from accounts.oauth.errors import (
@@ -86,16 +84,6 @@ def claim(
             raise DomainTaken("You have already claimed it.") from exc
         audit.record_request(request, AccountTag.DOMAIN_CREATE, domain=name, role=role)
     return claimed
-
-
-def on_account_reclaimed(user_id: UUID) -> None:
-    """Delete the domains that a user claimed (a lifecycle hook): others could join by them."""
-    maker = User.unscoped.get(pk=user_id)  # unscoped: by the user's own key
-    claims = trail.of_organization(maker.organization_id).filter(
-        tag=AccountTag.DOMAIN_CREATE, actor_id=user_id
-    )
-    names = list(claims.values_list("data__domain", flat=True))
-    domains_of(maker.organization_id).filter(domain__in=names).delete()
 
 
 def verify(request: PlatformRequest, domain: Domain, *, now: datetime) -> Domain:

@@ -30,6 +30,7 @@ from accounts.oauth.errors import (
 from accounts.oauth.flow import grants, pkce
 from accounts.oauth.models import GrantKind, OAuthGrant
 from accounts.oauth.providers.profile import Profile
+from accounts.reclaim import address_release
 from accounts.signin import metrics, signin
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from platform_site.lib.errors import PlatformError
@@ -109,8 +110,8 @@ def _sign_in(
     attempt = SignInAttempt(
         match.user, environment, method=SignInMethod.EXTERNAL, amr=[AMR], now=now
     )
-    if match.is_reclaimed:
-        attempt.warnings.append({"code": "account_reclaimed"})
+    if match.is_moved:
+        address_release.note_move(attempt)
     return signin.finish(request, attempt)
 
 

@@ -88,7 +88,7 @@ class EnvironmentRef:
 class SignInWarning:
     """What a user should know after signing in."""
 
-    code: Literal["mfa_enrollment_due", "account_reclaimed"]
+    code: Literal["mfa_enrollment_due", "address_moved"]
     # Unix seconds; with `mfa_enrollment_due`.
     deadline: Optional[int] = None
 

@@ -474,7 +474,7 @@ export interface components {
         };
         Warning: {
             /** @enum {string} */
-            code: "mfa_enrollment_due" | "account_reclaimed";
+            code: "mfa_enrollment_due" | "address_moved";
             deadline?: number;
         };
         Whoami: {

@@ -7,12 +7,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
 from accounts.organization.admins import notify_admins
 from edgecache.billing import ledger
 from edgecache.billing.errors import PayoutMethodNotFound, PayoutMethodUnchecked
-from edgecache.billing.models import AccountKind, ConnectedAccount, PayoutMethod
+from edgecache.billing.models import AccountKind, PayoutMethod
 from edgecache.billing.payouts.providers import ProviderUnavailable, provider_of
 
 
@@ -64,16 +63,6 @@ def remove(organization_id: int, *, now: datetime) -> None:
     rows = PayoutMethod.objects.filter(organization_id=organization_id, removed_at=None)
     if not rows.update(removed_at=now):
         raise PayoutMethodNotFound
-
-
-def on_account_reclaimed(user_id: UUID) -> None:
-    """Remove the method that a user set, and the account opened for it (a lifecycle hook).
-
-    Otherwise earnings could go to someone who signed up with another person's address.
-    """
-    by = maker_of(user_id)
-    PayoutMethod.objects.filter(created_by=by, removed_at=None).update(removed_at=timezone.now())
-    ConnectedAccount.objects.filter(created_by=by).delete()
 
 
 def maker_of(user_id: UUID | None) -> str:

@@ -182,7 +182,7 @@ def test_a_key_of_an_account_without_an_address_is_refused(alice: User) -> None:
     assert refused(key)
 
 
-def test_a_key_made_before_a_reclaim_is_refused_after_it() -> None:
+def test_a_key_of_an_account_that_loses_its_address_is_refused() -> None:
     attacker = signed_up("victim@example.com")
     answer = attacker.post(PATH, {"name": "x", "role": "admin"})
     assert answer.status == 201

@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 from pytest_django.fixtures import Settings
 
 from accounts.delivery import outbox
+from accounts.delivery.templates import Scalar
 from accounts.models import Delivery, Invitation, User
 from accounts.oauth.providers.profile import email_or_blank
 from tests.accounts.delivery.support import CODE, Mailbox, run
@@ -108,7 +109,7 @@ def test_the_mailboxes_of_the_relay_are_refused_in_production(
 def test_an_address_that_was_stored_before_gets_no_mail(mailbox: Mailbox, alice: User) -> None:
     """The library would send to another mailbox, or raise an error at each attempt."""
     for email in ("=?utf-8?q?alice?=@corp.example", "=?utf-8?q?a=0d=0a?=@corp.example"):
-        context = {"code": CODE, "purpose": "to sign in", "minutes": 10}
+        context: dict[str, Scalar] = {"code": CODE, "purpose": "to sign in", "minutes": 10}
         delivery = outbox.send_mail(email, "email_code", context, organization_id=None)
         refused = run(delivery)
         assert (refused.state, refused.error) == ("given_up", "mail_address_refused")

@@ -130,9 +130,10 @@ def test_the_address_of_the_invitation_overrides_the_body(alice: User) -> None:
     assert not User.unscoped.filter(email="eve@example.com").exists()
 
 
-def test_an_account_signed_up_in_the_meantime_keeps_the_address(alice: User) -> None:
+def test_an_account_verified_in_the_meantime_keeps_the_address(alice: User) -> None:
     token = invited(alice)
     Caller().post("/v1/auth/signup", {"email": "DORA@example.com", "password": PASSWORD})
+    with_proven_address(User.unscoped.get(email="DORA@example.com"))
     answer = accept(token)
     assert (answer.status, answer.code) == (409, "email_taken")
     assert User.unscoped.filter(email__iexact=DORA).count() == 1

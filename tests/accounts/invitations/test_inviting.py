@@ -111,6 +111,7 @@ def test_both_kinds_of_address_cost_the_same(alice: User, charlie: User) -> None
 
 
 def test_only_the_mailbox_learns_that_it_has_an_account(alice: User, charlie: User) -> None:
+    with_proven_address(charlie)
     invite(alice, "charlie@example.org")
     (mail,) = inbox.messages("mail")
     assert (mail["to"], mail["template"]) == ("charlie@example.org", "invitation_conflict")

@@ -94,9 +94,11 @@ def test_the_owner_resolves_a_conflict(case: ProviderCase) -> None:
     assert who["user_id"] == str(user.pk)
 
 
-def test_an_unverified_account_is_given_to_the_owner_of_the_mailbox(case: ProviderCase) -> None:
-    member(organization(), "dora@example.com", password=PASSWORD)
-    assert case.flow().sign_in().body["status"] == "authenticated"
+def test_the_address_of_an_unverified_account_moves_to_the_owner(case: ProviderCase) -> None:
+    other = member(organization(), "dora@example.com", password=PASSWORD)
+    who = Caller().holding(case.flow().sign_in()).get("/v1/whoami").body
+    assert who["email"] == "dora@example.com"
+    assert who["org_id"] != other.organization_id
     login = {"email": "dora@example.com", "password": PASSWORD}
     assert Caller().post("/v1/auth/login", login).status == 401
 

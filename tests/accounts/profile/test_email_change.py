@@ -23,7 +23,7 @@ from tests.accounts.profile.support import (
     mailed_code,
     verify,
 )
-from tests.cast import PASSWORD, Caller, member, signed_in
+from tests.cast import PASSWORD, Caller, member, signed_in, with_proven_address
 from tests.parallel import at_once
 from tests.queries import statements
 from tests.twofactor.holder import with_totp
@@ -114,6 +114,7 @@ def test_a_second_change_replaces_the_first(alice: User) -> None:
 
 
 def test_a_change_of_address_reveals_no_account(alice: User, charlie: User) -> None:
+    with_proven_address(charlie)
     caller = signed_in(alice)
     caller.get(PATH)
     free, costs = [], []
@@ -132,6 +133,7 @@ def test_a_change_of_address_reveals_no_account(alice: User, charlie: User) -> N
 
 
 def test_an_address_with_an_account_cannot_be_proven(alice: User, charlie: User) -> None:
+    with_proven_address(charlie)
     caller = signed_in(alice)
     begin_change(caller, "charlie@example.org")
     (conflict,) = inbox.messages("mail", "email_change_conflict")
@@ -148,6 +150,7 @@ def test_an_address_with_an_account_cannot_be_proven(alice: User, charlie: User)
 def test_an_account_that_took_the_address_in_the_meantime_keeps_it(
     alice: User, charlie: User
 ) -> None:
+    with_proven_address(charlie)
     caller = signed_in(alice)
     begin_change(caller)
     User.unscoped.filter(pk=charlie.pk).update(email=NEW.upper())

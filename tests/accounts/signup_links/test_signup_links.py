@@ -14,7 +14,7 @@ from accounts.models import SignupLink, User
 from environments.models import Organization
 from tests import inbox
 from tests.accounts.profile.support import mailed_code, signed_up, user_of, verify
-from tests.cast import PASSWORD, Answer, Caller
+from tests.cast import Answer, Caller
 from tests.parallel import at_once
 from tests.twofactor.holder import with_totp
 from twofactor.models import Factor
@@ -70,41 +70,6 @@ def test_every_address_gets_the_same_answer(alice: User) -> None:
     # Only the mailbox learns that there is an account.
     assert inbox.notices_to(alice.email) == ["email_change_conflict"]
     assert inbox.notices_to(VICTIM)[-1] == "signup_link"
-
-
-def test_the_owner_of_the_mailbox_gets_the_address_of_an_account_with_a_factor() -> None:
-    stranger = signed_up(VICTIM)
-    holder = with_totp(user_of(VICTIM))
-    refused = Caller().post("/v1/auth/signup", {"email": VICTIM, "password": NEW_PASSWORD})
-    assert (refused.status, refused.code) == (409, "email_taken")
-    owner = Caller().holding(complete(linked()))
-    who = owner.get("/v1/whoami").body
-    assert who["user_id"] != str(holder.user.pk)
-    assert who["org_id"] != holder.user.organization_id
-    # The other account keeps its factor, and may only give another address.
-    assert Factor.unscoped.filter(user=holder.user, method="totp").exists()
-    assert stranger.get("/v1/whoami").code == "email_required"
-
-
-def test_an_account_without_a_factor_is_reclaimed() -> None:
-    stranger = signed_up(VICTIM)
-    before = user_of(VICTIM)
-    answer = complete(linked())
-    assert {"code": "account_reclaimed"} in answer.body["warnings"]
-    assert Caller().holding(answer).get("/v1/whoami").body["user_id"] == str(before.pk)
-    assert stranger.get("/v1/whoami").code == "session_revoked"
-    login = {"email": VICTIM, "password": PASSWORD}
-    assert Caller().post("/v1/auth/login", login).code == "invalid_credentials"
-
-
-def test_a_disabled_account_does_not_keep_the_address() -> None:
-    """Otherwise an accomplice could disable the account and lock the address permanently."""
-    signed_up(VICTIM)
-    before = user_of(VICTIM)
-    User.unscoped.filter(pk=before.pk).update(is_active=False)
-    assert complete(linked()).status == 201
-    assert user_of(VICTIM).pk != before.pk
-    assert User.unscoped.get(pk=before.pk).is_active is False
 
 
 def test_a_link_mailed_before_the_verification_cannot_take_the_address() -> None:

@@ -9,8 +9,9 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Session, User
+from environments.models import Organization
 from recovery.models import Recovery
-from tests.cast import PASSWORD, Caller, signed_in
+from tests.cast import PASSWORD, Caller, member, signed_in
 from tests.recovery.support import (
     NEW_PASSWORD,
     PREFIX,
@@ -86,10 +87,14 @@ def test_a_completed_recovery_forgets_wrong_passwords(alice: User) -> None:
     assert log_in(alice, NEW_PASSWORD).status == 200
 
 
-def test_a_completed_recovery_verifies_the_address(alice: User) -> None:
-    User.unscoped.filter(pk=alice.pk).update(email_verified_at=None)
-    complete(proven(alice))
-    assert User.unscoped.get(pk=alice.pk).email_verified_at is not None
+def test_a_completed_recovery_verifies_the_address(home: Organization) -> None:
+    """Of an account that an operator prepared, without a password."""
+    dora = member(home, "dora@example.com")
+    verified = proven(dora)
+    assert verified.body["new_account_offered"] is False
+    complete(verified)
+    assert User.unscoped.get(pk=dora.pk).email_verified_at is not None
+    assert log_in(dora, NEW_PASSWORD).status == 200
 
 
 def test_a_token_is_accepted_with_blanks_and_in_lower_case(alice: User) -> None:

@@ -207,6 +207,19 @@ def test_an_account_with_the_same_address_is_signed_in_to_and_linked(
     assert User.unscoped.count() == 1
 
 
+def test_an_owner_whose_address_another_account_had_reads_what_became_of_that(
+    google: GoogleServer, visitor: Visitor
+) -> None:
+    sign_up(visitor)
+    sign_out(visitor)
+    go_with(visitor)
+    visitor.sees("Another account had your address")
+    visitor.sees("so it has lost the address to yours")
+    visitor.press("Continue")
+    visitor.is_at("/console/")
+    assert User.unscoped.filter(email="").exists()
+
+
 def test_a_user_without_a_password_confirms_by_signing_in_again(
     google: GoogleServer, visitor: Visitor, picture: Picture
 ) -> None:

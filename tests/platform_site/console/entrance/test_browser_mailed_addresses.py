@@ -11,6 +11,7 @@ from tests.accounts.profile.support import mailed_code
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import (
     EMAIL,
+    PASSWORD,
     age_proofs,
     enter_password,
     next_code,
@@ -51,6 +52,7 @@ def complete_link(visitor: Visitor) -> None:
     visitor.fill("New password", OWNER_PASSWORD)
     visitor.press("Open the account")
     visitor.sees("Your organization was created")
+    visitor.sees("so it has lost the address to yours")
 
 
 def with_factor(visitor: Visitor) -> str:
@@ -134,6 +136,51 @@ def test_an_account_that_lost_its_address_gives_another_one(
     assert set(User.unscoped.values_list("email", flat=True)) == {EMAIL, OTHER}
 
 
+def test_without_a_second_factor_the_password_proves_who_gives_another_address(
+    visitor: Visitor, visit: Callable[..., Visitor]
+) -> None:
+    sign_up(visitor)
+    owner = visit()
+    request_link(owner)
+    open_link(owner)
+    complete_link(owner)
+    visitor.page.goto(visitor.base + "/console/")
+    visitor.is_at("/console/account")
+    age_proofs()
+    visitor.fill("New address", OTHER)
+    visitor.press("Change address")
+    visitor.sees("Confirm that it is you")
+    visitor.page.locator("#confirm-password").fill(PASSWORD)
+    visitor.page.locator("#confirm-form button[type=submit]").click()
+    visitor.sees(f"A code was mailed to {OTHER}.")
+    visitor.fill("Code from the mail", mailed_code(OTHER))
+    visitor.press("Verify address")
+    expect(visitor.page.locator("#email [data-slot=email]")).to_have_text(OTHER)
+
+
+def test_recovery_says_that_it_opens_a_new_account(
+    visitor: Visitor, visit: Callable[..., Visitor]
+) -> None:
+    sign_up(visitor)
+    number = visitor.page.evaluate("localStorage.getItem('zonal-organization')")
+    owner = visit()
+    owner.go("/console/recovery")
+    owner.fill("E-mail", EMAIL)
+    owner.fill("Organization number", number)
+    owner.press("Continue")
+    owner.sees("If there is such an account")
+    work()
+    owner.fill("Code", mailed_token(to=EMAIL))
+    owner.press("Continue")
+    owner.sees("You get a new account with your address in a new organization")
+    owner.fill("New password", OWNER_PASSWORD)
+    owner.press("Continue")
+    owner.sees("You have a new account")
+    enter_password(owner, OWNER_PASSWORD)
+    owner.is_at("/console/")
+    assert User.unscoped.count() == 2
+
+
 def test_an_open_page_leads_to_the_account_page_once_the_address_is_lost(
     visitor: Visitor, visit: Callable[..., Visitor]
 ) -> None:
@@ -164,7 +211,7 @@ def test_recovery_opens_a_new_account_for_the_owner_of_the_mailbox(
     owner.fill("New password", OWNER_PASSWORD)
     owner.press("Continue")
     owner.press("Open a new account with this address")
-    owner.sees("Your password is changed")
+    owner.sees("You have a new account")
     enter_password(owner, OWNER_PASSWORD)
     owner.is_at("/console/")
     owner.sees("First factor only")

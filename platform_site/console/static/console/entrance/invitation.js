@@ -1,6 +1,7 @@
 // @ts-check
 /** Accept an invitation: see what it offers, choose a password, come in. */
 
+import { afterMove } from "./address_moved.js";
 import { get, post } from "../lib/api.js";
 import { byId, fill, show, turnTo } from "../lib/dom.js";
 import { enrol } from "../factors/enrol.js";
@@ -64,7 +65,7 @@ async function presentEmail() {
 async function proceed(answer) {
   token = "";
   if (answer.status !== "mfa_enrollment_required") {
-    enterConsole();
+    await afterMove(answer, enterConsole);
     return;
   }
   turnTo(byId("enrolment"));

@@ -25,8 +25,10 @@ let recoveryId = "";
 let chosen = "";
 /** @type {string[]} */
 let methods = [];
-/** Whether the address can have a new account, if someone else used it without verifying it. */
+/** Whether the address can have a new account, because the other one never verified it. */
 let newAccountOffered = false;
+/** Whether completing opens a new account, since the address of the other one was never verified. */
+let isNewAccount = false;
 
 bindReveals();
 onSubmit(formOf("start-form"), start);
@@ -119,6 +121,9 @@ async function verify({ token }) {
     turnTo(byId("first-proof"));
     return;
   }
+  isNewAccount = newAccountOffered && answer.next === "password";
+  show(byId("ends-sessions"), !isNewAccount);
+  show(byId("opens-account"), isNewAccount);
   turnTo(byId("new-password"));
 }
 
@@ -156,7 +161,7 @@ async function complete(proof) {
   }
   chosen = "";
   formOf("new-password-form").reset();
-  turnTo(byId("done"));
+  turnTo(byId(isNewAccount || "new_account" in proof ? "done-new" : "done"));
 }
 
 async function provePasskey() {

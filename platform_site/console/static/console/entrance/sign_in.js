@@ -1,6 +1,7 @@
 // @ts-check
 /** Sign in: password, passkey or provider, then the second factor, or setting one up. */
 
+import { afterMove } from "./address_moved.js";
 import { get, post } from "../lib/api.js";
 import { challenge } from "../factors/challenge.js";
 import { byId, fill, show, turnTo } from "../lib/dom.js";
@@ -98,7 +99,7 @@ async function proceed(answer) {
   form.reset();
   if (answer.status === "mfa_required") await askForSecondFactor(answer);
   else if (answer.status === "mfa_enrollment_required") await askToEnrol(answer);
-  else enterConsole();
+  else await afterMove(answer, enterConsole);
 }
 
 /** @param {{methods: {method: string, default: boolean}[], trusted_device_allowed: boolean}} answer */

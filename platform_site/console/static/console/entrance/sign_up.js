@@ -1,6 +1,7 @@
 // @ts-check
 /** Sign up with a password, or with the link that was mailed to the address. */
 
+import { isMoved } from "./address_moved.js";
 import { get, post } from "../lib/api.js";
 import { byId, fill, show, turnTo } from "../lib/dom.js";
 import { enrol } from "../factors/enrol.js";
@@ -61,14 +62,16 @@ async function requestLink() {
 async function proceed(answer) {
   token = "";
   linkForm.reset();
-  if (answer.status !== "mfa_enrollment_required") return finish();
+  if (answer.status !== "mfa_enrollment_required") return finish(isMoved(answer));
   turnTo(byId("enrolment"));
   await enrol(answer.allowed_methods, { done: () => void finish() });
 }
 
-async function finish() {
+/** @param {boolean} hasMoved whether another account lost the address to this one */
+async function finish(hasMoved = false) {
   tellOthers();
-  const { org_id } = await get("/v1/whoami");
-  fill(byId("done"), { org_id });
+  const { org_id, email, organization } = await get("/v1/whoami");
+  fill(byId("done"), { org_id, email, organization });
+  show(byId("moved"), hasMoved);
   turnTo(byId("done"));
 }
