@@ -320,6 +320,6 @@ UNFOLD: Final = {
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "platform_site.staff.dashboard.fill",
     "STYLES": ["platform_site.staff.assets.style"],
-    "SCRIPTS": ["platform_site.staff.assets.landmarks"],
+    "SCRIPTS": ["platform_site.staff.assets.landmarks", "platform_site.staff.assets.restored"],
     "SIDEBAR": {"navigation": "platform_site.staff.sidebar.navigation", "show_search": True},
 }

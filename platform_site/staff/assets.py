@@ -12,3 +12,8 @@ def style(_request: HttpRequest) -> str:
 def landmarks(_request: HttpRequest) -> str:
     """Return the path of the script that adds landmark roles to a page."""
     return static("staff/landmarks.js")
+
+
+def restored(_request: HttpRequest) -> str:
+    """Return the path of the console's script that reloads a page restored by Back."""
+    return static("console/frame/restored.js")

@@ -104,6 +104,12 @@ def test_every_import_of_a_module_exists() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_loaded_anew_when_a_browser_has_kept_it(visitor: Client, path: str) -> None:
+    """What the script does is tried in a browser, in frame/test_browser_back.py."""
+    assert b'<script src="/static/console/frame/restored.js">' in visitor.get(path).content
+
+
+@pytest.mark.parametrize("path", PAGES)
 def test_a_visitors_cookies_change_nothing_on_a_page(visitor: Client, path: str) -> None:
     plain = visitor.get(path).content
     assert visitor.get(path, HTTP_COOKIE="__Host-zonal-access=x; sessionid=y").content == plain

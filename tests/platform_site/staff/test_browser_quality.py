@@ -11,6 +11,7 @@ from platform_site.models import ActivitySample
 from platform_site.staff.activity import SLOT
 from tests.platform_site.console.accessibility import violations
 from tests.platform_site.console.browser import SCHEMES, Visitor
+from tests.platform_site.console.frame.test_browser_back import PAGE_IS_KEPT, PAGE_IS_SHOWN_AGAIN
 from tests.platform_site.staff import rows
 from tests.platform_site.staff.test_lists import FILLED
 from tests.staff import EMAIL, staff_inside
@@ -55,6 +56,23 @@ def test_every_list_is_readable_and_fits_the_screen(visit: Callable[..., Visitor
             # Charts follow the width a moment later.
             visitor.page.wait_for_function(f"!({SCROLLS})")
         assert violations(visitor.page) == [], path
+
+
+def test_a_page_that_the_browser_kept_shows_nothing_after_the_end_of_the_session(
+    visit: Callable[..., Visitor],
+) -> None:
+    client = staff_inside()
+    visitor = visit()
+    cookie = client.cookies["sessionid"].value
+    visitor.context.add_cookies([{"name": "sessionid", "value": cookie, "url": visitor.base}])
+    visitor.page.goto(f"{visitor.base}/admin/accounts/user/")
+    expect(visitor.page.get_by_role("link", name=EMAIL)).to_be_visible()
+    visitor.page.evaluate(PAGE_IS_KEPT)
+    expect(visitor.page.get_by_role("link", name=EMAIL)).to_be_hidden()
+    client.session.flush()
+    visitor.page.evaluate(PAGE_IS_SHOWN_AGAIN)
+    expect(visitor.page).to_have_url(f"{visitor.base}/admin/login/?next=/admin/accounts/user/")
+    assert EMAIL not in visitor.page.content()
 
 
 def test_the_charts_begin_at_zero(visit: Callable[..., Visitor]) -> None:
