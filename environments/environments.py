@@ -1,6 +1,7 @@
 """Creating, renaming and deleting environments, and dropping their data."""
 
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -89,14 +90,18 @@ def create(organization_id: int, slug: str, *, name: str = "", copy_from: str = 
     return environment
 
 
-def relabel(organization_id: int, slug: str, *, name: str) -> Environment:
+def relabel(
+    organization_id: int, slug: str, *, name: str, check: Callable[[Environment], object]
+) -> Environment:
     """Change an environment's name; its id never changes.
 
+    check: called with the locked environment before the change, and may refuse it.
     Raises EnvironmentNotFound and EnvironmentTaken.
     """
     with transaction.atomic():
         _lock(organization_id)
         environment = by_slug(organization_id, slug)
+        check(environment)
         _refuse_taken(organization_id, name, except_pk=environment.pk)
         environment.name = name
         environment.save(update_fields=["name"])

@@ -65,6 +65,7 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
     lookup_field = "slug"
     lookup_url_kwarg = "environment_id"
     not_found = EnvironmentNotFound
+    versions = {"retrieve": "partial_update"}
     # The built-in environments come first.
     ordering = "id"
 
@@ -103,7 +104,10 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
         name = self.read()["name"]
         with transaction.atomic():
             environment = environments.relabel(
-                self.principal.organization_id, environment_id, name=name
+                self.principal.organization_id,
+                environment_id,
+                name=name,
+                check=self.require_match,
             )
             audit.record(
                 self.platform_request, EnvironmentTag.ENVIRONMENT_UPDATE, environment=environment_id
@@ -143,6 +147,7 @@ class OrganizationViewSet(PlatformViewSet):
     serializer_class = OrganizationSerializer
     request_serializers = {"rename": OrganizationUpdateSerializer}
     response_serializers = {"activity": RequestActivitySerializer}
+    versions = {"organization": "rename"}
 
     @extend_schema(summary="Read the organization")
     @action(detail=False)
@@ -158,6 +163,7 @@ class OrganizationViewSet(PlatformViewSet):
         with transaction.atomic():
             rows = Organization.objects.select_for_update()
             organization = rows.get(pk=self.principal.organization_id)
+            self.require_match(organization)
             before, organization.name = organization.name, name
             organization.save(update_fields=["name"])
             audit.record(

@@ -3,7 +3,7 @@
 Locks are taken in one order, here and at sign-in: organization, user, sessions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -42,17 +42,27 @@ def find(organization_id: int, user_id: str) -> User:
 
 
 def change(
-    organization_id: int, user_id: str, changes: Changes, *, by: str, now: datetime, said: str = ""
+    organization_id: int,
+    user_id: str,
+    changes: Changes,
+    *,
+    by: str,
+    now: datetime,
+    said: str = "",
+    check: Callable[[User], object] | None = None,
 ) -> tuple[User, dict[str, Any]]:
     """Change a member; return it and the changes, as ``{field: new value}``.
 
     Takes effect on the member's next request. Call inside a transaction.
     by: the name of the person who makes the change, said: ``created.summary``, both for the mail to
-    the member. Raises MemberNotFound (404), LastAdmin (409), and InvalidRequest (400) if the member
-    would have no role.
+    the member. check: called with the locked member before the change, and may refuse it. Raises
+    MemberNotFound (404), LastAdmin (409), and InvalidRequest (400) if the member would have no
+    role.
     """
     _lock_organization(organization_id)
     member = _lock(organization_id, user_id)
+    if check is not None:
+        check(member)
     was_admin = _is_acting_admin(member)
     changed = _apply(member, changes)
     if was_admin and not _is_acting_admin(member):

@@ -55,6 +55,7 @@ class MemberViewSet(ListAction, RetrieveAction):
     query_serializers = {"list": MemberFilterSerializer}
     lookup_url_kwarg = "user_id"
     not_found = MemberNotFound
+    versions = {"retrieve": "partial_update"}
     ordering = "id"
 
     def get_queryset(self) -> QuerySet[User]:
@@ -81,6 +82,7 @@ class MemberViewSet(ListAction, RetrieveAction):
                 by=self.principal.name,
                 now=timezone.now(),
                 said=created.summary(found),
+                check=lambda member: self.require_match({"member": member, "created": None}),
             )
             if changed:
                 audit.record_request(

@@ -65,6 +65,7 @@ class WebhookViewSet(ListAction, RetrieveAction):
     success_statuses = {"test": status.HTTP_202_ACCEPTED}
     lookup_url_kwarg = "webhook_id"
     not_found = WebhookNotFound
+    versions = {"retrieve": "partial_update"}
 
     def get_queryset(self) -> QuerySet[WebhookEndpoint]:
         """Return the organization's endpoints, locked for actions that change them."""
@@ -100,6 +101,7 @@ class WebhookViewSet(ListAction, RetrieveAction):
         changes = Changes(**self.read())
         with transaction.atomic():
             endpoint = self.get_object()
+            self.require_match(endpoint)
             changed = endpoints.change(endpoint, changes, now=timezone.now())
             if changed:
                 self._record(AccountTag.WEBHOOK_UPDATE, endpoint, **changed)

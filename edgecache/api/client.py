@@ -19,7 +19,13 @@ from urllib3.util import Retry
 from edgecache.api import errors
 from edgecache.api.circuit_breaker import CircuitBreaker
 from platform_site.lib import tracing
-from platform_site.lib.errors import FieldError, InvalidRequest, NotFound, PlatformError
+from platform_site.lib.errors import (
+    ChangedSinceRead,
+    FieldError,
+    InvalidRequest,
+    NotFound,
+    PlatformError,
+)
 from platform_site.lib.principals import Principal, Scope
 
 log = structlog.get_logger(__name__)
@@ -37,6 +43,7 @@ ERRORS: Final[Mapping[str, type[PlatformError]]] = {
     if getattr(error, "__module__", "") == errors.__name__
 } | {
     "not_possible": errors.CacheLimitReached,
+    "bucket_changed": ChangedSinceRead,
     **dict.fromkeys(
         ("origin_denied", "origin_forbidden", "origin_timeout", "origin_changed"),
         errors.OriginFailed,

@@ -2,9 +2,10 @@
 
 BrainError ├── Unavailable            503  DatabaseUnavailable (DatabaseBusy), StoreUnavailable, │
 StorageFull, Overloaded ├── NoSuchBucket           404 ├── NoSuchOrigin           404 ├──
-BucketExists           409 ├── BucketNotEmpty         409 ├── LimitReached           409  the
-environment has the maximum number of these ├── KeyRefused             400  an invalid key (NUL, too
-long, not representable at its origin) ├── PreconditionFailed     412 ├── UploadMissing          404
+BucketExists           409 ├── BucketNotEmpty         409 ├── BucketChanged          409  its
+options are not those that were read ├── LimitReached           409  the environment has the
+maximum number of these ├── KeyRefused             400  an invalid key (NUL, too long, not
+representable at its origin) ├── PreconditionFailed     412 ├── UploadMissing          404
 a multipart upload that was completed or aborted ├── UploadBusy             409  one that is being
 completed at the bucket's origin ├── TooManyParts           403  an organization's unfinished
 uploads have reached their limit ├── ServiceStopped         402  the bytes are on other operators'
@@ -178,6 +179,14 @@ class BucketNotEmpty(BrainError):
     code = "bucket_not_empty"
     status = 409
     sentence = "The bucket is not empty."
+
+
+class BucketChanged(BrainError):
+    """Its options are not those that the caller has read."""
+
+    code = "bucket_changed"
+    status = 409
+    sentence = "The bucket was changed since it was read."
 
 
 class KeyRefused(BrainError):

@@ -1,6 +1,6 @@
 """The base of every API view: strict bodies, authentication and pagination."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any, ClassVar, Final, cast
@@ -96,6 +96,11 @@ def _shared(serializer: type[StrictSerializer]) -> StrictSerializer:
     /v1/sql``. Serializers of bodies must not use the request.
     """
     return serializer()
+
+
+def field_names(serializer: type[StrictSerializer]) -> Sequence[str]:
+    """Return the names of the fields of a body."""
+    return list(_shared(serializer).fields)
 
 
 # Stateless, so one of each serves all requests.

@@ -174,6 +174,13 @@ class Conflict(PlatformError, branch=True):
     title = "The request conflicts with the current state."
 
 
+class ChangedSinceRead(Conflict):
+    """``If-Match`` names another version than the present one; ``errors`` has what differs."""
+
+    code = "changed_since_read"
+    title = "This was changed since it was read."
+
+
 class Gone(PlatformError, branch=True):
     """Expired, used up, or never existed; the response does not say which."""
 

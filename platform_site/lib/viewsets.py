@@ -30,7 +30,7 @@ How to write one (``environments/views.py`` is the example)::
     router.register("v1/devices", DeviceViewSet)
     urlpatterns = router.urls
 
-Five tables by action name declare the rest. Both the code and the OpenAPI document use them, so
+Six tables by action name declare the rest. Both the code and the OpenAPI document use them, so
 that they cannot contradict each other:
 
 - ``access``: who may call the action. An action that is missing here answers 405.
@@ -43,6 +43,10 @@ that they cannot contradict each other:
   shared by all requests, so they have no context.
 - ``success_statuses``: the status, where it is not DRF's own (201 for ``create``, 200 with a
   body, 204 without one).
+- ``versions``: the action that changes what an action reads: ``{"retrieve": "partial_update"}``.
+  Both respond with the ETag of the fields that the change can set, and the change takes it as
+  ``If-Match``: it calls ``self.require_match(row)`` with the locked row, in its transaction.
+  Every other change refuses the header.
 
 Standard actions: ``list create destroy_all`` on the collection, ``retrieve update partial_update
 destroy`` on one object; ``ListAction`` and ``RetrieveAction`` provide the reading ones. Anything
@@ -68,8 +72,9 @@ from rest_framework.routers import Route, SimpleRouter
 from rest_framework.serializers import BaseSerializer
 from rest_framework.viewsets import ViewSetMixin
 
-from platform_site.lib.api import ApiView, CursorPages, StrictSerializer
-from platform_site.lib.errors import NotFound
+from platform_site.lib import etags
+from platform_site.lib.api import ApiView, CursorPages, StrictSerializer, field_names
+from platform_site.lib.errors import InvalidRequest, NotFound
 from platform_site.lib.permissions import Access
 from platform_site.lib.web.bodies import refuse_body
 
@@ -107,6 +112,7 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
     query_serializers: ClassVar[Mapping[str, type[StrictSerializer]]] = {}
     response_serializers: ClassVar[Mapping[str, ResponseSerializer | None]] = {}
     success_statuses: ClassVar[Mapping[str, int]] = {}
+    versions: ClassVar[Mapping[str, str]] = {}
     not_found: ClassVar[type[NotFound]] = NotFound
     ordering: ClassVar[str] = "-id"
     pagination_class: type[CursorPages] | None = CursorPages
@@ -117,7 +123,7 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
         return ApiView.initialize_request(self, request, *args, **kwargs)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Enforce ``access``, and refuse a body that the action does not read.
+        """Enforce ``access``, and refuse a body or an If-Match that the action does not read.
 
         A path with NUL is not found: PostgreSQL refuses such text, also in the audit trail, with an
         error that is not a ValueError.
@@ -128,6 +134,10 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
         is_json = self.parser_classes is ApiView.parser_classes
         if self.action and is_json and self.action not in self.request_serializers:
             refuse_body(request.stream)
+        is_change = request.method in {"PUT", "PATCH", "DELETE"}
+        if is_change and etags.HEADER in request.headers and not self.takes_version():
+            message = "This operation compares no versions."
+            raise InvalidRequest.for_field(etags.HEADER, message, code="unknown")
 
     def access_for(self, method: str) -> Access | None:
         """Return the access of the action behind a method."""
@@ -156,6 +166,27 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
             return status.HTTP_204_NO_CONTENT
         return status.HTTP_201_CREATED if self.action == "create" else status.HTTP_200_OK
 
+    def takes_version(self) -> bool:
+        """True if the current action takes ``If-Match``."""
+        return self.action in self.versions.values()
+
+    def has_version(self) -> bool:
+        """True if the current action responds with an ``ETag``."""
+        return self.takes_version() or self.action in self.versions
+
+    def require_match(self, value: Any) -> bool:
+        """Compare the version that the caller has read (If-Match) with a value as it is stored.
+
+        value: read under the lock under which the change is made, so that of two changes from one
+        version the second is refused. Returns False if the header names no version.
+        Raises ChangedSinceRead (409), InvalidRequest (400).
+        """
+        given = self.request.headers.get(etags.HEADER)
+        if given is None:
+            return False
+        present = self._version(represent(self._response_serializer(), value))
+        return etags.require_match(given, present)
+
     def read(self, serializer: type[StrictSerializer] | None = None) -> dict[str, Any]:
         """Return the validated body, or raise InvalidRequest naming each wrong field."""
         return super().read(serializer or self.request_serializers[self.action])
@@ -173,7 +204,8 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
     ) -> Response:
         """Respond with a value, serialized by the action's serializer or by another one."""
         data = represent(serializer or self._response_serializer(), value)
-        return Response(data, status=self.success_status(), headers=dict(headers or {}))
+        own = {"ETag": etags.etag_of(self._version(data))} if self.has_version() else {}
+        return Response(data, status=self.success_status(), headers={**own, **(headers or {})})
 
     def respond_page(self, rows: QuerySet[Any]) -> Response:
         """Answer with the page of rows that the query string asks for.
@@ -189,6 +221,12 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
     def no_content(self, *, headers: Mapping[str, str] | None = None) -> Response:
         """Answer without a body."""
         return Response(status=self.success_status(), headers=dict(headers or {}))
+
+    def _version(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of a response that the change can set."""
+        change = self.versions.get(self.action, self.action)
+        names = field_names(self.request_serializers[change])
+        return {name: data[name] for name in names if name in data}
 
     def _response_serializer(self) -> ResponseSerializer:
         serializer = self.response_serializer()

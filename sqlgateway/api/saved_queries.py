@@ -8,7 +8,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from platform_site.lib import etags
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import needs
 from platform_site.lib.viewsets import ListAction, RetrieveAction
 from sqlgateway.errors import SavedQueryNotFound
@@ -39,7 +41,9 @@ class SavedQueryCreateSerializer(StrictSerializer):
 class SavedQueryUpdateSerializer(StrictSerializer):
     """What changes, and the version that it changes."""
 
-    version = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
+    version = serializers.IntegerField(
+        min_value=1, max_value=2**31 - 1, required=False, help_text="Needed without `If-Match`."
+    )
     name = serializers.CharField(max_length=100, required=False)
     query = serializers.CharField(max_length=MAX_TEXT, trim_whitespace=False, required=False)
 
@@ -74,6 +78,7 @@ class SavedQueryViewSet(ListAction, RetrieveAction):
     }
     lookup_url_kwarg = "query_id"
     not_found = SavedQueryNotFound
+    versions = {"retrieve": "partial_update"}
 
     def get_queryset(self) -> QuerySet[SavedQuery]:
         """Return the organization's saved queries."""
@@ -90,12 +95,20 @@ class SavedQueryViewSet(ListAction, RetrieveAction):
 
     @extend_schema(operation_id="saved_queries_update", summary="Change a saved query")
     def partial_update(self, request: Request, query_id: str) -> Response:
-        """Change the name or the text; `version` must be the present one."""
+        """Change the name or the text; `version` or `If-Match` must name the present version."""
         body = self.read()
+        if "version" not in body and etags.HEADER not in request.headers:
+            message = "This or the header If-Match is needed."
+            raise InvalidRequest.for_field("version", message, code="required")
         names = {"name": "name", "query": "text"}
         to: dict[str, Any] = {names[key]: body[key] for key in names if key in body}
         saved = saved_queries.change(
-            self.platform_request, self.principal, self.get_object(), version=body["version"], **to
+            self.platform_request,
+            self.principal,
+            self.get_object(),
+            version=body.get("version"),
+            check=self.require_match,
+            **to,
         )
         return self.respond(saved)
 

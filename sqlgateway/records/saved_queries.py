@@ -1,5 +1,6 @@
 """Saved queries, which an organization's members share in all of its environments."""
 
+from collections.abc import Callable
 from typing import Final
 
 from django.db import IntegrityError, transaction
@@ -49,10 +50,17 @@ def save(request: PlatformRequest, principal: Principal, *, name: str, text: str
 
 
 def change(
-    request: PlatformRequest, principal: Principal, saved: SavedQuery, *, version: int, **to: str
+    request: PlatformRequest,
+    principal: Principal,
+    saved: SavedQuery,
+    *,
+    version: int | None,
+    check: Callable[[SavedQuery], object],
+    **to: str,
 ) -> SavedQuery:
     """Change the ``name`` or the ``text``, if ``version`` is the present version.
 
+    version: None compares none. check: called with the locked row, and may refuse the change.
     Raises SavedQueryNotFound (404) if it was deleted, SavedQueryTaken, SavedQueryChanged (409).
     """
     rows = of_organization(principal.organization_id)
@@ -60,12 +68,13 @@ def change(
         locked = rows.select_for_update().filter(pk=saved.pk).first()
         if locked is None:
             raise SavedQueryNotFound
-        if locked.version != version:
+        check(locked)
+        if version is not None and locked.version != version:
             raise SavedQueryChanged(
                 f"{locked.updated_by} has changed it.",
                 extra={"version": locked.version, "updated_by": locked.updated_by},
             )
-        changes = {**to, "version": version + 1, "updated_by": principal.audit_name}
+        changes = {**to, "version": locked.version + 1, "updated_by": principal.audit_name}
         try:
             with transaction.atomic():
                 rows.filter(pk=saved.pk).update(**changes, updated_at=timezone.now())

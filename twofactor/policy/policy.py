@@ -1,6 +1,6 @@
 """The organization's policy on second factors: its members read it, its admins change it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -44,15 +44,23 @@ def describe(organization: Organization, *, member_since: datetime | None = None
     }
 
 
-def update(principal: Principal, changes: Mapping[str, Any], *, now: datetime) -> Organization:
+def update(
+    principal: Principal,
+    changes: Mapping[str, Any],
+    *,
+    now: datetime,
+    check: Callable[[Mapping[str, Any]], object],
+) -> Organization:
     """Change the policy; it applies to existing sessions, and trusted devices are deleted.
 
     changes: of ``required``, ``allowed_methods``, ``grace_period_days``, ``recovery_questions``.
+    check: called with the present policy, locked, before the change, and may refuse it.
     Raises PolicyLocksOut (409) if no admin could satisfy the new policy after its grace period.
     """
     with transaction.atomic():
         rows = Organization.objects.select_for_update()
         organization = rows.get(pk=principal.organization_id)
+        check(describe(organization))
         _apply(organization, changes, now)
         organization.mfa_updated_at, organization.mfa_updated_by = now, principal.user_id
         organization.save()

@@ -36,6 +36,7 @@ class PolicyViewSet(PlatformViewSet):
         "preview": PolicyUpdateSerializer,
     }
     query_serializers = {"compliance": ComplianceQuerySerializer}
+    versions = {"policy": "update_policy"}
     response_serializers = {
         "policy": PolicySerializer,
         "update_policy": PolicySerializer,
@@ -56,7 +57,9 @@ class PolicyViewSet(PlatformViewSet):
         """Change the policy; it also applies to existing sessions."""
         body = self.read()
         with transaction.atomic():
-            organization = policy.update(self.principal, body, now=timezone.now())
+            organization = policy.update(
+                self.principal, body, now=timezone.now(), check=self.require_match
+            )
             audit.record_request(self.platform_request, TwoFactorTag.POLICY_UPDATE, **body)
         return self.respond(policy.describe(organization))
 

@@ -1,14 +1,24 @@
 """Buckets of an environment. A bucket of another environment does not exist (404)."""
 
 import contextlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from edgecache.api import client
 from edgecache.api.buckets import origins
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import BucketNotFound
+from platform_site.lib.errors import ChangedSinceRead
 from platform_site.lib.principals import Scope
+
+# What a change can set.
+OPTIONS: Final = (
+    "is_public",
+    "allows_redirect",
+    "verifies_reads",
+    "forwards_writes",
+    "forwarded_headers",
+)
 
 
 def all_of(scope: Scope) -> list[Row]:
@@ -40,10 +50,26 @@ def create(scope: Scope, body: Mapping[str, Any]) -> Row:
     return created | {"origin": origin or None}
 
 
-def change(scope: Scope, name: str, body: Mapping[str, Any]) -> Row:
-    """Change a bucket's switches. Raises BucketNotFound, InvalidRequest."""
+def change(
+    scope: Scope, name: str, body: Mapping[str, Any], *, check: Callable[[Row], bool] | None = None
+) -> Row:
+    """Change a bucket's switches.
+
+    check: called with the bucket before the change, and may refuse it; True if the bucket must
+    still be so when it is changed. Raises BucketNotFound, ChangedSinceRead, InvalidRequest.
+    """
     row = find(scope, name)
-    changed: Row = client.call("PATCH", f"/v1/buckets/{row['id']}", query=tenant(scope), body=body)
+    expected = {}
+    if check is not None and check(row):
+        expected = {"expected": {option: row[option] for option in OPTIONS}}
+    path = f"/v1/buckets/{row['id']}"
+    try:
+        changed: Row = client.call("PATCH", path, query=tenant(scope), body={**body, **expected})
+    except ChangedSinceRead:
+        # It was changed a moment ago: now the check says what.
+        if check is not None:
+            check(find(scope, name))
+        raise
     return changed | {"origin": row["origin"]}
 
 

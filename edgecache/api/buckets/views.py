@@ -61,6 +61,7 @@ class BucketViewSet(CacheResource):
         "remove_host": None,
     }
     success_statuses = {"add_host": status.HTTP_201_CREATED}
+    versions = {"retrieve": "partial_update"}
     lookup_url_kwarg = "bucket_name"
 
     @extend_schema(operation_id="cache_buckets_list", summary="List buckets")
@@ -85,7 +86,7 @@ class BucketViewSet(CacheResource):
     def partial_update(self, request: Request, bucket_name: str) -> Response:
         """Change who may read a bucket and how it is served."""
         body = self.read()
-        bucket = buckets.change(self.principal.scope, bucket_name, body)
+        bucket = buckets.change(self.principal.scope, bucket_name, body, check=self.require_match)
         audit.record(self.platform_request, CacheTag.BUCKET_UPDATE, bucket=bucket_name, **body)
         return self.respond(bucket)
 

@@ -30,6 +30,7 @@ class SpendCapViewSet(BillingResource):
     serializer_class = SpendCapSerializer
     request_serializers = {"replace": SpendCapRequestSerializer}
     response_serializers = {"remove": None}
+    versions = {"spend_cap": "replace"}
 
     @extend_schema(summary="Read the spend cap")
     @action(detail=False, url_path="spend-cap")
@@ -58,7 +59,13 @@ class SpendCapViewSet(BillingResource):
         now = timezone.now()
         # A cap that is removed alone would never be refreshed: what it stopped would stay so.
         with transaction.atomic():
-            spend_caps.replace(self.organization_id, cap_cents, by=self.actor(), now=now)
+            spend_caps.replace(
+                self.organization_id,
+                cap_cents,
+                by=self.actor(),
+                now=now,
+                check=lambda: self.takes_version() and self.require_match(self._shown()),
+            )
             states.refresh(self.organization_id, now=now)
 
     def _shown(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ At 80 % and at 100 % its admins get a mail, once for each cap and month. At 100 
 nodes stop serving until the next month or a higher cap.
 """
 
+from collections.abc import Callable
 from datetime import date, datetime
 from typing import Final, LiteralString
 
@@ -41,10 +42,22 @@ def current(organization_id: int) -> SpendCap | None:
     return SpendCap.objects.filter(pk=organization_id).first()
 
 
-def replace(organization_id: int, cap_cents: int | None, *, by: str, now: datetime) -> None:
-    """Set the cap, or remove it (None); ``states.refresh`` applies it."""
+def replace(
+    organization_id: int,
+    cap_cents: int | None,
+    *,
+    by: str,
+    now: datetime,
+    check: Callable[[], object] | None = None,
+) -> None:
+    """Set the cap, or remove it (None); ``states.refresh`` applies it.
+
+    check: called under the cap's lock before the change, and may refuse it.
+    """
     with transaction.atomic():
         ledger.locked([(AccountKind.DEBT, organization_id)])
+        if check is not None:
+            check()
         SpendCap.objects.filter(pk=organization_id).delete()
         if cap_cents is not None:
             SpendCap.objects.create(

@@ -13,7 +13,13 @@ from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory import commits, environment_limits
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.directory.directory import BUCKET, bucket_of
-from edgecache.brain.errors import BucketExists, BucketNotEmpty, NoSuchBucket, NoSuchOrigin
+from edgecache.brain.errors import (
+    BucketChanged,
+    BucketExists,
+    BucketNotEmpty,
+    NoSuchBucket,
+    NoSuchOrigin,
+)
 from edgecache.brain.storage.disk.staging import Staging
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.values import BucketInfo
@@ -39,6 +45,7 @@ LOCK_UPLOADS: Final = "SELECT id FROM brain_upload WHERE bucket_id = %s ORDER BY
 DELETE_UPLOADS: Final = "DELETE FROM brain_upload WHERE bucket_id = %s"
 REMOVAL_TIMEOUT_S: Final = 60.0
 SET_TAGS: Final = "UPDATE brain_bucket SET tags = %s WHERE id = %s"
+LOCK: Final = BUCKET + "organization_id = %s AND environment_pk = %s AND id = %s FOR NO KEY UPDATE"
 UPDATE: Final = (
     "UPDATE brain_bucket SET is_public = coalesce(%s, is_public),"
     " allows_redirect = coalesce(%s, allows_redirect),"
@@ -121,9 +128,22 @@ class Buckets:
             raise BucketExists from None
         return bucket_of(row)
 
-    async def change(self, tenant: Tenant, bucket_id: int, options: BucketOptions) -> BucketInfo:
-        """Change a bucket. Raises NoSuchBucket, DatabaseUnavailable."""
+    async def change(
+        self,
+        tenant: Tenant,
+        bucket_id: int,
+        options: BucketOptions,
+        *,
+        expected: BucketOptions = NO_CHANGES,
+    ) -> BucketInfo:
+        """Change a bucket. expected: the options that the caller has read; None expects nothing.
+
+        Raises NoSuchBucket, BucketChanged, DatabaseUnavailable.
+        """
         async with self._coherence.transaction() as change:
+            before = await change.one(LOCK, [*tenant, bucket_id])
+            if before is not None and not _is_as_expected(before, expected):
+                raise BucketChanged
             row = await change.one(
                 UPDATE,
                 [
@@ -184,6 +204,11 @@ class Buckets:
                 raise BucketNotEmpty
             files = await remove(change, bucket_id)
         await self._staging.drop_parts(files)
+
+
+def _is_as_expected(row: Any, expected: BucketOptions) -> bool:
+    wanted = {name: getattr(expected, name) for name in BucketOptions.__slots__}
+    return all(value is None or getattr(row, name) == value for name, value in wanted.items())
 
 
 async def remove(change: AnnouncingTransaction, bucket_id: int) -> list[str]:

@@ -61,8 +61,9 @@ def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
         tenant, bucket_id = tenant_of(call.query), number(call)
         body = Fields(call.body)
         options = _options(body)
+        expected = _options(Fields(body.mapping("expected")))
         body.finish()
-        row = await buckets.change(tenant, bucket_id, options)
+        row = await buckets.change(tenant, bucket_id, options, expected=expected)
         if options.is_public is not None:
             # Objects that became private leave other organizations' nodes.
             await repair.request_walk()

@@ -19,6 +19,9 @@ own. 401 carries `WWW-Authenticate`, 429 and 503 carry `Retry-After`.
 **Bodies** are one JSON object. A field that an operation does not know is refused, and so is a body
 where the operation reads none. Later releases may add fields to answers.
 
+**Changes** set the fields that they name. Where an answer has an `ETag`, a change that sends it as
+`If-Match` is refused with 409 `changed_since_read` if the fields were changed since.
+
 **Lists** are pages: `next` and `previous` are the URLs of the pages beside, or null.
 """
 

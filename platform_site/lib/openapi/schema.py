@@ -1,18 +1,25 @@
 """The OpenAPI description of every operation, built from its view and its ``openapi.py``."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from drf_spectacular.drainage import warn
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 
 from platform_site.lib.api import ApiView, StrictSerializer
+from platform_site.lib.errors import ChangedSinceRead
+from platform_site.lib.etags import HEADER
 from platform_site.lib.openapi import operations, problems
 from platform_site.lib.openapi.operations import Operation
 from platform_site.lib.permissions import Access
 from platform_site.lib.viewsets import PlatformViewSet
 
 Direction = Literal["request", "response"]
+ETAG: Final = "The version of the fields that can be changed."
+IF_MATCH: Final = (
+    "The `ETag` that was read: where these fields were changed since, the answer is 409 "
+    "`changed_since_read`, and nothing is changed. `*`: any version."
+)
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped hook
@@ -52,6 +59,9 @@ class Schema(AutoSchema):
             has_path_parameter="{" in self.path,
             has_cursor=any(each["name"] == "cursor" for each in found.get("parameters", ())),
         )
+        if isinstance(self.view, PlatformViewSet) and self.view.has_version():
+            _add_version(found, takes_one=self.view.takes_version())
+            common |= {ChangedSinceRead} if self.view.takes_version() else set()
         found["responses"] |= problems.responses(common | {*described.problems})
         return found
 
@@ -123,6 +133,15 @@ def _add_path_schemas(operation: dict[str, Any], described: Operation) -> None:
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "path" and parameter["name"] in described.path:
             parameter["schema"] = dict(described.path[parameter["name"]])
+
+
+def _add_version(operation: dict[str, Any], *, takes_one: bool) -> None:
+    """Add the response's ETag and, for an operation that takes one, the header If-Match."""
+    success = operation["responses"][min(operation["responses"])]
+    success["headers"] = {"ETag": {"schema": {"type": "string"}, "description": ETAG}}
+    if takes_one:
+        parameter = {"name": HEADER, "in": "header", "schema": {"type": "string"}}
+        operation.setdefault("parameters", []).append(parameter | {"description": IF_MATCH})
 
 
 def _add_examples(operation: dict[str, Any], described: Operation) -> None:
