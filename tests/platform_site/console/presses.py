@@ -31,11 +31,13 @@ IS_QUIET = """() => document.querySelector("dialog[open]")
 FORMS = (
     "() => [...document.querySelectorAll('main form[id], dialog form[id]')].map((each) => each.id)"
 )
+# A form that shows what is stored sends what is changed in it.
 FILL = """(button) => {
+  const isStored = button.form?.dataset.version !== undefined;
   for (const input of button.form?.elements ?? []) {
     const isText = input.matches("input:not([type=checkbox], [type=radio], [type=file]), textarea");
-    if (!isText || input.value || input.closest("[hidden]")) continue;
-    input.value = {
+    if (!isText || (input.value && !isStored) || input.closest("[hidden]")) continue;
+    input.value = input.value ? `${input.value}1` : {
       email: "erin@example.com", number: "5", date: "2026-01-01", url: "https://example.com/",
     }[input.type] ?? "staging";
   }

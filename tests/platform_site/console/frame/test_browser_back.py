@@ -1,7 +1,7 @@
 """In a browser: after the end of a session, Back shows nothing of it.
 
-Chromium's headless shell keeps no page to show it again: the tests send the events of a browser that
-does. Without them Back loads the page from the HTTP cache or anew.
+Chromium's headless shell keeps no page to show it again: the tests send the events of a browser
+that does. Without them Back loads the page from the HTTP cache or anew.
 """
 
 from collections.abc import Callable

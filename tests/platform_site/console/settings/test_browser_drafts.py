@@ -3,7 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from accounts.models import Session
+from accounts.models import Session, User
+from tests.cast import member
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import EMAIL, PASSWORD, sign_out, sign_up
 
@@ -91,3 +92,25 @@ def test_the_scopes_of_a_key_survive_a_reload(visitor: Visitor) -> None:
     visitor.go("/console/api-keys")
     visitor.press("New API key")
     assert box.is_checked() is not is_checked
+
+
+def test_a_draft_takes_nothing_back_that_was_changed_elsewhere(visitor: Visitor) -> None:
+    sign_up(visitor)
+    home = User.unscoped.get(email=EMAIL).organization
+    bob = member(home, "bob@example.com")
+    visitor.go("/console/members")
+    visitor.press("Change: bob@example.com")
+    visitor.page.locator("#member-labels").fill("billing")
+    User.unscoped.filter(pk=bob.pk).update(roles=["reader"], labels=["ledger"])
+    visitor.go("/console/members")
+    visitor.press("Change: bob@example.com")
+    expect(visitor.page.locator("#member-labels")).to_have_value("billing")
+    expect(visitor.page.locator("#member-form [value=admin]")).not_to_be_checked()
+    visitor.press("Save")
+    visitor.sees("This was changed elsewhere after it was shown here.")
+    bob.refresh_from_db()
+    assert (bob.roles, bob.labels) == (["reader"], ["ledger"])
+    visitor.press("Save")
+    visitor.sees_status("bob@example.com is changed.")
+    bob.refresh_from_db()
+    assert (bob.roles, bob.labels) == (["reader"], ["billing"])

@@ -8,6 +8,7 @@ import { restoreDraft } from "../lib/drafts.js";
 import { bytes, count, dated, share } from "../lib/format.js";
 import { clearProblem, mark, onPress, onSubmit } from "../lib/forms.js";
 import { announce, tell } from "../lib/status.js";
+import { StoredForm, textField } from "../lib/stored.js";
 import { tellOthers } from "../lib/tabs.js";
 import { openExtensions } from "./extensions.js";
 
@@ -27,6 +28,7 @@ const LOOK_MS = 2000;
 
 /** @type {Place | null} of the open dialog */
 let chosen = null;
+const renamed = new StoredForm(formOf("rename-form"), { name: textField(byId("rename-name")) });
 
 await openPage(async (who) => {
   bindDialogs(who);
@@ -138,8 +140,8 @@ function bindDialogs(who) {
     await post(PATH, { id, ...(name ? { name } : {}), ...(source ? { from: source } : {}) });
     reload();
   });
-  onSubmit(formOf("rename-form"), async ({ name }) => {
-    await call("PATCH", `${PATH}/${encodeURIComponent(chosen?.id ?? "")}`, { name });
+  onSubmit(formOf("rename-form"), async () => {
+    await renamed.save("PATCH", `${PATH}/${encodeURIComponent(chosen?.id ?? "")}`);
     reload();
   });
   bindDelete(who);
@@ -190,12 +192,12 @@ function openNew(from) {
 }
 
 /** @param {Place} place */
-function openRename(place) {
+async function openRename(place) {
   chosen = place;
   const field = /** @type {HTMLInputElement} */ (byId("rename-name"));
   const form = formOf("rename-form");
   clearProblem(form);
-  field.value = place.name;
+  renamed.show(await get(`${PATH}/${encodeURIComponent(place.id)}`));
   form.dataset.draft = place.id;
   restoreDraft(form);
   dialogOf("rename-dialog").showModal();

@@ -20,6 +20,8 @@ let refreshing = null;
 /** How often the tokens were refreshed. */
 let refreshes = 0;
 let isOutdated = false;
+/** The ETag of an answer. @type {WeakMap<object, string>} */
+const versions = new WeakMap();
 
 /** Refuse every call from now on, until the page is loaded anew. */
 export function callNothing() {
@@ -76,7 +78,19 @@ export async function call(method, path, body, options = {}) {
   }
   // 202 of a cancellation has no body either.
   if (answer.status === 204 || answer.headers.get("Content-Length") === "0") return null;
-  return options.as === "blob" ? answer.blob() : answer.json();
+  if (options.as === "blob") return answer.blob();
+  const content = await answer.json();
+  // A proxy that compresses an answer marks its ETag as weak; what was read is the same.
+  versions.set(content, (answer.headers.get("ETag") ?? "").replace(/^W\//, ""));
+  return content;
+}
+
+/**
+ * Return the version of an answer of the API, '' for one that has none.
+ * @param {object} answer
+ */
+export function versionOf(answer) {
+  return versions.get(answer) ?? "";
 }
 
 /** @param {string} code of a problem that no form of the page can solve */

@@ -3,7 +3,9 @@
  * What a user has typed and not sent: it survives a reload and the end of a session in this browser,
  * and goes when the user signs out. Texts are kept for the user; a form with `data-draft` for this
  * tab alone, without passwords, codes and credentials, until it was accepted. The attribute's value
- * says what the form is about, such as a bucket, where it is used for several.
+ * says what the form is about, such as a bucket, where it is used for several. Only the fields that the
+ * user has changed are kept, with the version (`data-version`) of what they change: what is stored may be
+ * another one when the draft is shown again.
  */
 
 import { element } from "./dom.js";
@@ -83,9 +85,12 @@ function forgetIn(storage) {
 export function keepDraft(form) {
   if (form.dataset.draft === undefined) return;
   restoreDraft(form);
-  form.addEventListener("input", () => {
-    if (form.dataset.draft === undefined) return;
-    sessionStorage.setItem(keyOf(form), JSON.stringify(typedIn(form)));
+  form.addEventListener("input", ({ target }) => {
+    const field = fieldsOf(form).find((each) => each === target);
+    if (form.dataset.draft === undefined || !field) return;
+    const { version = form.dataset.version, typed } = draftOf(form);
+    const draft = { version, typed: { ...typed, [nameOf(field)]: valueOf(field) } };
+    sessionStorage.setItem(keyOf(form), JSON.stringify(draft));
   });
   form.closest("dialog")?.addEventListener("close", () => forgetDraft(form));
 }
@@ -99,14 +104,19 @@ export function restoreDraft(form) {
   if (form.dataset.draft === undefined) return;
   form.querySelector(":scope > .draft-note")?.remove();
   const before = typedIn(form);
-  write(form, JSON.parse(sessionStorage.getItem(keyOf(form)) ?? "{}"));
-  if (form.closest("dialog") || JSON.stringify(typedIn(form)) === JSON.stringify(before)) return;
+  const { version } = form.dataset;
+  const draft = draftOf(form);
+  write(form, draft.typed);
+  if (JSON.stringify(typedIn(form)) === JSON.stringify(before)) return;
+  if (draft.version !== undefined) form.dataset.version = draft.version;
+  if (form.closest("dialog")) return;
   form.closest("details")?.setAttribute("open", "");
   const discard = element("button", "Discard");
   discard.setAttribute("type", "button");
   discard.className = "link";
   discard.addEventListener("click", () => {
     write(form, before);
+    if (version !== undefined) form.dataset.version = version;
     forgetDraft(form);
   });
   const note = element("p", "What you typed here before is not sent yet. ");
@@ -132,10 +142,18 @@ function keyOf(form) {
 
 /**
  * @param {HTMLFormElement} form
+ * @returns {{version?: string, typed: Record<string, string | boolean>}}
+ */
+function draftOf(form) {
+  return JSON.parse(sessionStorage.getItem(keyOf(form)) ?? '{"typed": {}}');
+}
+
+/**
+ * @param {HTMLFormElement} form
  * @returns {Record<string, string | boolean>} by the fields' names
  */
 function typedIn(form) {
-  return Object.fromEntries(fieldsOf(form).map((field) => [nameOf(field), isBox(field) ? field.checked : field.value]));
+  return Object.fromEntries(fieldsOf(form).map((field) => [nameOf(field), valueOf(field)]));
 }
 
 /**
@@ -160,6 +178,11 @@ function fieldsOf(form) {
 /** @param {HTMLInputElement} field */
 function nameOf(field) {
   return field.id || `${field.name}=${isBox(field) ? field.value : ""}`;
+}
+
+/** @param {HTMLInputElement} field */
+function valueOf(field) {
+  return isBox(field) ? field.checked : field.value;
 }
 
 /** @param {HTMLInputElement} field */

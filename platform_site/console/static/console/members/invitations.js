@@ -6,8 +6,9 @@ import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
 import { clearProblem, onPress, onSubmit } from "../lib/forms.js";
 import { dated } from "../lib/format.js";
-import { badges, chooseRoles, chosenRoles, wordsOf } from "./roles.js";
+import { badges, chooseRoles, chosenRoles } from "./roles.js";
 import { announce } from "../lib/status.js";
+import { wordsOf } from "../lib/stored.js";
 
 /**
  * @typedef {object} Invitation

@@ -8,8 +8,9 @@ import { restoreDraft } from "../lib/drafts.js";
 import { attempt, clearProblem, onPress, onSubmit } from "../lib/forms.js";
 import { dated } from "../lib/format.js";
 import { createdBy } from "./created.js";
-import { badges, chooseRoles, chosenRoles, writeLabels, wordsOf } from "./roles.js";
 import { announce } from "../lib/status.js";
+import { StoredForm, choicesField, wordsField } from "../lib/stored.js";
+import { badges } from "./roles.js";
 import { openReset } from "./reset.js";
 
 /**
@@ -36,6 +37,8 @@ let next = "";
 let searches = 0;
 /** @type {Member | null} */
 let edited = null;
+/** @type {StoredForm} */
+let changes;
 
 /**
  * @param {string} userId the reader's own
@@ -126,13 +129,12 @@ function button(row, action, label) {
  * @param {Member} member
  */
 function bindChange(row, member) {
-  button(row, "change", `Change: ${member.email}`).addEventListener("click", () => {
+  onPress(button(row, "change", `Change: ${member.email}`), byId("members"), async () => {
     edited = member;
     const form = /** @type {HTMLFormElement} */ (byId("member-form"));
     clearProblem(form);
     byId("member-edit-title").textContent = member.email;
-    chooseRoles(form, member.roles);
-    writeLabels(form, member.labels);
+    changes.show(await get(`${PATH}/${member.user_id}`));
     form.dataset.draft = member.user_id;
     restoreDraft(form);
     editor().showModal();
@@ -195,17 +197,18 @@ function editor() {
 
 function bindEditor() {
   const form = /** @type {HTMLFormElement} */ (byId("member-form"));
-  onSubmit(form, async ({ labels }) => {
+  const labels = wordsField(byId("member-labels"));
+  changes = new StoredForm(form, { roles: choicesField(form, "roles"), labels });
+  onSubmit(form, async () => {
     if (!edited) return;
-    const changes = { roles: chosenRoles(form), labels: wordsOf(labels) };
-    const ends = edited.roles.includes("admin") && !changes.roles.includes("admin");
+    const ends = edited.roles.includes("admin") && !new FormData(form).getAll("roles").includes("admin");
     const said = ends ? await createdBy(edited.user_id) : "";
     if (said) await confirm(`Is ${edited.email} no admin any more?`, said, "Change");
-    const { email } = await call("PATCH", `${PATH}/${edited.user_id}`, changes);
+    const changed = await changes.save("PATCH", `${PATH}/${edited.user_id}`);
     editor().close();
     // What one may see has changed with it.
-    if (edited.user_id === ownId) location.reload();
+    if (changed && edited.user_id === ownId) location.reload();
     await showMembers();
-    announce(`${email} is changed.`);
+    announce(changed ? `${changed.email} is changed.` : "Nothing is changed.");
   });
 }

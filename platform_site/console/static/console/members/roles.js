@@ -1,7 +1,7 @@
 // @ts-check
 /** Roles and labels in forms and lists. */
 
-import { element, within } from "../lib/dom.js";
+import { element } from "../lib/dom.js";
 
 /**
  * @param {HTMLFormElement} form
@@ -20,22 +20,6 @@ export function chooseRoles(form, roles) {
     const input = /** @type {HTMLInputElement} */ (box);
     input.checked = roles.includes(input.value);
   }
-}
-
-/**
- * @param {HTMLElement} form
- * @param {string[]} labels
- */
-export function writeLabels(form, labels) {
-  /** @type {HTMLInputElement} */ (within(form, 'input[name="labels"]')).value = labels.join(", ");
-}
-
-/**
- * @param {string} text words set apart by commas
- * @returns {string[]}
- */
-export function wordsOf(text) {
-  return text.split(",").map((word) => word.trim()).filter(Boolean);
 }
 
 /** @param {string[]} words */

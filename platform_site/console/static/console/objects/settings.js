@@ -7,6 +7,7 @@ import { byId, element, show, within } from "../lib/dom.js";
 import { dated } from "../lib/format.js";
 import { onPress, onSubmit } from "../lib/forms.js";
 import { announce } from "../lib/status.js";
+import { StoredForm, switchField, wordsField } from "../lib/stored.js";
 import { bindHosts, showHostsOf } from "./hosts.js";
 import { address, bucketPath, go, here } from "./place.js";
 
@@ -15,20 +16,22 @@ const SWITCHES = ["is_public", "allows_redirect", "verifies_reads", "forwards_wr
 let mayChange = false;
 /** @type {any} */
 let bucket = null;
+/** @type {StoredForm} */
+let settings;
 
 /** @param {boolean} isAdmin */
 export function bindSettings(isAdmin) {
   mayChange = isAdmin;
   const form = /** @type {HTMLFormElement} */ (byId("switches"));
-  onSubmit(form, async (values) => {
-    const given = new FormData(form);
-    const wanted = Object.fromEntries(SWITCHES.map((name) => [name, given.has(name)]));
-    const names = values.forwarded_headers.split(",").map((name) => name.trim()).filter(Boolean);
-    if (wanted.is_public && !bucket.is_public) {
+  const switches = SWITCHES.map((name) => [name, switchField(within(form, `[name="${name}"]`))]);
+  const headers = wordsField(byId("forwarded-headers"));
+  settings = new StoredForm(form, { ...Object.fromEntries(switches), forwarded_headers: headers });
+  onSubmit(form, async () => {
+    if (settings.changes.is_public) {
       await confirm(`Make ${bucket.name} public?`, "Anyone who knows its address can read every object in it.", "Make public");
     }
-    await call("PATCH", bucketPath(bucket.name), { ...wanted, ...(bucket.origin ? { forwarded_headers: names } : {}) });
-    announce("The settings are saved.");
+    const saved = await settings.save("PATCH", bucketPath(bucket.name));
+    announce(saved ? "The settings are saved." : "Nothing is changed.");
     await showSettings();
   });
   onPress(byId("bucket-delete"), byId("bucket-end"), async () => {
@@ -50,11 +53,8 @@ export async function showSettings() {
   heading.textContent = name;
   heading.setAttribute("href", address({ bucket: name }));
   showFacts();
-  for (const input of form.querySelectorAll("input")) {
-    input.disabled = !mayChange;
-    if (SWITCHES.includes(input.name)) input.checked = bucket[input.name];
-  }
-  /** @type {HTMLInputElement} */ (byId("forwarded-headers")).value = bucket.forwarded_headers.join(", ");
+  for (const input of form.querySelectorAll("input")) input.disabled = !mayChange;
+  settings.show(bucket);
   show(byId("forwarding"), Boolean(bucket.origin));
   await showHostsOf(bucket);
 }

@@ -2,11 +2,12 @@
 /** The organization: its name, its id, its limits. */
 
 import { openPage } from "../frame/shell.js";
-import { call, get } from "../lib/api.js";
+import { get } from "../lib/api.js";
 import { byId, fill, show } from "../lib/dom.js";
 import { onSubmit } from "../lib/forms.js";
 import { dated } from "../lib/format.js";
 import { announce } from "../lib/status.js";
+import { StoredForm, textField } from "../lib/stored.js";
 import { tellOthers } from "../lib/tabs.js";
 import { bindDeletion } from "./deletion.js";
 import { bindExports } from "./exports.js";
@@ -21,15 +22,16 @@ await openPage(async ({ roles, environments }) => {
     created: dated(organization.created_at),
     environments: environments.length,
   });
-  const name = /** @type {HTMLInputElement} */ (byId("name"));
-  // A draft that was restored stays.
-  name.value ||= organization.name;
+  const form = /** @type {HTMLFormElement} */ (byId("rename-form"));
+  const name = new StoredForm(form, { name: textField(byId("name")) });
+  name.show(organization);
   /** @type {HTMLFieldSetElement} */ (byId("rename-fields")).disabled = !isAdmin;
   show(byId("rename-submit"), isAdmin);
   show(byId("rename-readonly"), !isAdmin);
-  onSubmit(/** @type {HTMLFormElement} */ (byId("rename-form")), async (values) => {
-    const renamed = await call("PATCH", PATH, { name: values.name });
-    name.value = renamed.name;
+  onSubmit(form, async () => {
+    const renamed = await name.save("PATCH", PATH);
+    if (!renamed) return announce("Nothing is changed.");
+    name.show(renamed);
     fill(document, { organization: renamed.name });
     announce("The organization is renamed.");
     tellOthers();

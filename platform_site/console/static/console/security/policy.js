@@ -1,7 +1,7 @@
 // @ts-check
 /** The organization's policy on second factors, and who does not fulfil it yet. */
 
-import { call, get, post } from "../lib/api.js";
+import { get, post } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, fill, show, stamp, within } from "../lib/dom.js";
 import { factorLabel, loadFactorLabels } from "../factors/factors.js";
@@ -10,16 +10,26 @@ import { moment } from "../lib/format.js";
 import { bindReveals } from "../lib/reveal.js";
 import { openPage } from "../frame/shell.js";
 import { announce } from "../lib/status.js";
+import { StoredForm, choicesField, switchField, textField } from "../lib/stored.js";
 
 const METHODS = ["totp", "webauthn", "sms", "email", "backup_codes"];
 /** Members that the question names. */
 const NAMED = 8;
 const PATH = "/v1/auth/2fa/policy";
 
+const form = /** @type {HTMLFormElement} */ (byId("policy-form"));
+const grace = textField(byId("grace"));
+const policyForm = new StoredForm(form, {
+  required: switchField(byId("policy-required")),
+  allowed_methods: choicesField(form, "allowed_methods"),
+  grace_period_days: { read: () => Number(grace.read()), write: (days) => grace.write(String(days)) },
+});
+
 await openPage(async (who) => {
   const isAdmin = who.roles.includes("admin");
   bindReveals();
   await loadFactorLabels();
+  showMethods();
   showPolicy(await get(PATH));
   /** @type {HTMLFieldSetElement} */ (byId("policy-fields")).disabled = !isAdmin;
   show(byId("policy-readonly"), !isAdmin);
@@ -31,18 +41,13 @@ await openPage(async (who) => {
 });
 
 function bind() {
-  const form = /** @type {HTMLFormElement} */ (byId("policy-form"));
-  onSubmit(form, async (values) => {
-    const given = new FormData(form);
-    const body = {
-      required: given.has("required"),
-      allowed_methods: given.getAll("allowed_methods"),
-      grace_period_days: Number(values.grace_period_days),
-    };
-    await agree(await post(`${PATH}/preview`, body));
-    showPolicy(await call("PUT", PATH, body));
+  onSubmit(form, async () => {
+    const { changes } = policyForm;
+    if (Object.keys(changes).length) await agree(await post(`${PATH}/preview`, changes));
+    const saved = await policyForm.save("PUT", PATH);
+    if (saved) showPolicy(saved);
     await showMembers();
-    announce("The policy is saved.");
+    announce(saved ? "The policy is saved." : "Nothing is changed.");
   });
 }
 
@@ -70,20 +75,20 @@ function effectOf({ email, user_id, restricted_from, at_once }) {
   return `${email ?? user_id} can only set one up, ${from}.`;
 }
 
-/** @param {any} policy */
-function showPolicy(policy) {
-  /** @type {HTMLInputElement} */ (byId("policy-required")).checked = policy.required;
-  /** @type {HTMLInputElement} */ (byId("grace")).value = String(policy.grace_period_days);
+function showMethods() {
   byId("allowed").replaceChildren(
     ...METHODS.map((method) => {
       const row = stamp("allowed-row");
       fill(row, { name: factorLabel(method) });
-      const box = /** @type {HTMLInputElement} */ (within(row, "input"));
-      box.value = method;
-      box.checked = policy.allowed_methods.includes(method);
+      /** @type {HTMLInputElement} */ (within(row, "input")).value = method;
       return row;
     }),
   );
+}
+
+/** @param {any} policy */
+function showPolicy(policy) {
+  policyForm.show(policy);
   const changed = policy.updated_at ? `Last changed ${moment(policy.updated_at)}.` : "Never changed.";
   const ends = policy.grace_ends_at ? ` In force from ${moment(policy.grace_ends_at)} on.` : "";
   byId("policy-updated").textContent = changed + ends;

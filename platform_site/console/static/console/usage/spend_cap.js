@@ -7,6 +7,7 @@ import { forgetDraft } from "../lib/drafts.js";
 import { onPress, onSubmit } from "../lib/forms.js";
 import { UCR_A_CENT, money } from "../lib/format.js";
 import { announce } from "../lib/status.js";
+import { StoredForm } from "../lib/stored.js";
 
 const PATH = "/v1/balance/spend-cap";
 
@@ -20,23 +21,30 @@ export async function bindSpendCap(isAdmin, currency) {
   const field = /** @type {HTMLInputElement} */ (byId("cap"));
   const remove = /** @type {HTMLButtonElement} */ (byId("cap-remove"));
   fill(form, { currency });
+  const cap = new StoredForm(form, {
+    cap_cents: {
+      read: () => (field.value === "" ? null : Math.round(Number(field.value) * 100)),
+      write: (cents) => (field.value = cents === null ? "" : (cents / 100).toFixed(2)),
+    },
+  });
 
   /** @param {{cap_cents: number | null, spent_ucr: number, is_reached: boolean}} found */
   const showCap = (found) => {
     const spent = money(found.spent_ucr, currency);
     const has = found.cap_cents !== null;
-    const cap = has ? money((found.cap_cents ?? 0) * UCR_A_CENT, currency) : "";
+    const most = has ? money((found.cap_cents ?? 0) * UCR_A_CENT, currency) : "";
     const reached = found.is_reached ? ": the cap is reached" : "";
-    fill(section, { cap: has ? `${spent} of ${cap} are spent this month${reached}.` : `There is no cap. ${spent} are spent this month.` });
-    field.value = has ? ((found.cap_cents ?? 0) / 100).toFixed(2) : "";
+    fill(section, { cap: has ? `${spent} of ${most} are spent this month${reached}.` : `There is no cap. ${spent} are spent this month.` });
+    cap.show(found);
     show(remove, has);
   };
 
   showCap(await get(PATH));
   show(form, isAdmin);
   onSubmit(form, async () => {
-    showCap(await call("PUT", PATH, { cap_cents: field.value === "" ? null : Math.round(Number(field.value) * 100) }));
-    announce("The cap is set.");
+    const saved = await cap.save("PUT", PATH);
+    if (saved) showCap(saved);
+    announce(saved ? "The cap is set." : "Nothing is changed.");
   });
   onPress(remove, form, async () => {
     await call("DELETE", PATH);

@@ -2,7 +2,7 @@
 /** Webhooks: added, changed, tested, switched off and on, removed; a secret is shown once. */
 
 import { openPage } from "../frame/shell.js";
-import { call, list, post } from "../lib/api.js";
+import { call, get, list, post } from "../lib/api.js";
 import { copy } from "../lib/clipboard.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
@@ -11,6 +11,7 @@ import { dated } from "../lib/format.js";
 import { clearProblem, onPress, onSubmit } from "../lib/forms.js";
 import { badges } from "../members/roles.js";
 import { announce } from "../lib/status.js";
+import { StoredForm, choicesField, textField } from "../lib/stored.js";
 import { bindDeliveries, hideDeliveries, showDeliveries } from "./deliveries.js";
 
 /**
@@ -46,6 +47,8 @@ let isAdmin = false;
 let secret = "";
 /** @type {Webhook | null} of the open dialog; null adds one */
 let chosen = null;
+/** @type {StoredForm} */
+let changes;
 
 await openPage(async ({ roles }) => {
   isAdmin = roles.includes("admin");
@@ -64,29 +67,29 @@ function bindForm() {
   const dialog = /** @type {HTMLDialogElement} */ (byId("webhook-dialog"));
   const form = /** @type {HTMLFormElement} */ (byId("webhook-form"));
   byId("webhook-events").append(...EVENTS.map(boxOf));
+  changes = new StoredForm(form, {
+    url: textField(byId("webhook-url")),
+    description: textField(byId("webhook-description")),
+    events: choicesField(form, "events"),
+  });
   byId("webhook-new").addEventListener("click", () => open(null));
   onSubmit(form, async ({ url, description }) => {
     const body = { url, description, events: new FormData(form).getAll("events").map(String) };
-    if (chosen) await call("PATCH", `${PATH}/${chosen.id}`, body);
+    if (chosen) await changes.save("PATCH", `${PATH}/${chosen.id}`);
     else showSecret((await post(PATH, body)).secret);
     dialog.close();
     await showAll();
   });
 }
 
-/** @param {Webhook | null} webhook */
+/** @param {Webhook | null} webhook as it is stored */
 function open(webhook) {
   chosen = webhook;
   const form = /** @type {HTMLFormElement} */ (byId("webhook-form"));
   form.reset();
   clearProblem(form);
   byId("webhook-dialog-title").textContent = webhook ? "Change the webhook" : "New webhook";
-  /** @type {HTMLInputElement} */ (byId("webhook-url")).value = webhook?.url ?? "";
-  /** @type {HTMLInputElement} */ (byId("webhook-description")).value = webhook?.description ?? "";
-  for (const [event] of EVENTS) {
-    const box = /** @type {HTMLInputElement} */ (within(form, `[value="${event}"]`));
-    box.checked = webhook?.events.includes(event) ?? false;
-  }
+  if (webhook) changes.show(webhook);
   // A draft is of a new one: what is changed is shown as it is.
   if (webhook) delete form.dataset.draft;
   else form.dataset.draft = "";
@@ -131,7 +134,7 @@ function rowOf(webhook) {
     announce("A test event is on its way.");
     await showDeliveries(webhook);
   });
-  bind(row, webhook, "change", isAdmin, async () => open(webhook));
+  bind(row, webhook, "change", isAdmin, async () => open(await get(path)));
   bind(row, webhook, "rotate", isAdmin, async () => {
     await confirm("Make a new secret?", "The present one signs as well for 24 hours.", "New secret");
     showSecret((await post(`${path}/secret/rotate`)).secret);
