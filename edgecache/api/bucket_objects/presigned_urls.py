@@ -43,7 +43,7 @@ def to_write(
     """Return ``method``, ``urls`` and ``expires_at``, for a whole object or a step of an upload.
 
     body: ``key``, ``step``, ``expires_in_s``, and as the step needs them ``upload_id``,
-    ``part_numbers`` and ``content_type``.
+    ``part_numbers``, ``content_type`` and ``if_none_match``.
     Raises BucketNotFound, InvalidRequest.
     """
     wanted = {name: value for name, value in body.items() if name != "expires_in_s"}

@@ -17,6 +17,8 @@ LAST_PART: Final = 10_000
 HEADER: Final = r"\A[\x20-\x7e]*\Z"
 STEPS: Final = ("put", "create", "part", "complete", "abort")
 OF_UPLOADS: Final = frozenset(("part", "complete", "abort"))
+# The steps after which the object is there.
+WRITING: Final = frozenset(("put", "complete"))
 
 
 class KeyField(serializers.CharField):
@@ -111,7 +113,8 @@ class UploadUrlsRequestSerializer(UrlRequestSerializer):
 
     `create`, `complete` and `abort` are S3's CreateMultipartUpload, CompleteMultipartUpload and
     AbortMultipartUpload; `part` takes `part_numbers`. All but `put` and `create` take the upload's
-    `upload_id`. With a `content_type` the request must have it as its `Content-Type`.
+    `upload_id`. With a `content_type` the request must have it as its `Content-Type`, and with
+    `if_none_match` this as its `If-None-Match`: an object that is there is then not replaced.
     """
 
     step = serializers.ChoiceField(STEPS, default="put")
@@ -123,6 +126,7 @@ class UploadUrlsRequestSerializer(UrlRequestSerializer):
         required=False,
     )
     content_type = serializers.RegexField(HEADER, max_length=255, required=False)
+    if_none_match = serializers.ChoiceField(["*"], required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Refuse a step without what it needs, or with what belongs to another."""
@@ -137,6 +141,8 @@ class UploadUrlsRequestSerializer(UrlRequestSerializer):
             for name, is_wanted in wanted.items()
             if is_wanted != (name in attrs)
         }
+        if "if_none_match" in attrs and step not in WRITING:
+            wrong["if_none_match"] = [serializers.ErrorDetail(f"Step {step} has none.", "invalid")]
         if wrong:
             raise serializers.ValidationError(wrong)
         return attrs

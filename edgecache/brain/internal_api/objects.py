@@ -47,6 +47,7 @@ METHODS: Final = {
     Step.ABORT: "DELETE",
 }
 OF_UPLOADS: Final = frozenset((Step.PART, Step.COMPLETE, Step.ABORT))
+WRITING: Final = frozenset((Step.PUT, Step.COMPLETE))
 
 
 class ObjectsApi:
@@ -136,6 +137,10 @@ def _url_requests(body: Fields) -> tuple[Step, list[UrlRequest]]:
     shared = _parameters(body, step)
     content_type = body.text("content_type", limit=TYPE_CHARS, default="")
     headers = {"content-type": content_type} if content_type else {}
+    if body.text("if_none_match", limit=1, default=""):
+        headers["if-none-match"] = "*"
+        if step not in WRITING:
+            body.wrong("if_none_match", "belongs to the steps that write the object", None)
     each = [{"partNumber": number} for number in _part_numbers(body)] if step is Step.PART else [{}]
     method = METHODS.get(step, "")
     return step, [

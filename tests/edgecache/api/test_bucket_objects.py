@@ -135,6 +135,28 @@ def test_an_upload_is_limited_to_its_type_and_cannot_copy(caller: Caller) -> Non
     assert caller.get(f"{PATH}/details?key=a.txt").code == "object_not_found"
 
 
+def test_an_upload_that_replaces_nothing_is_refused_where_an_object_is(caller: Caller) -> None:
+    (url,) = upload_urls(caller, "a.txt", if_none_match="*")
+    assert by_url("PUT", url, b"x").status == 403
+    assert by_url("PUT", url, b"first", if_none_match="*").status == 200
+    refused = by_url("PUT", url, b"second", if_none_match="*")
+    assert (refused.status, refused.code) == (412, "PreconditionFailed")
+    # In parts it is refused at the end, which may be repeated without the condition.
+    (create,) = upload_urls(caller, "a.txt", step="create")
+    upload_id = by_url("POST", create).text("UploadId")
+    (part,) = upload_urls(caller, "a.txt", step="part", upload_id=upload_id, part_numbers=[1])
+    etag = by_url("PUT", part, b"in parts").headers["etag"]
+    listed = f"<Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part>"
+    body = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()
+    complete = {"step": "complete", "upload_id": upload_id}
+    (url,) = upload_urls(caller, "a.txt", **complete, if_none_match="*")
+    assert by_url("POST", url, body, if_none_match="*").status == 412
+    assert by_url("GET", download_url(caller, "a.txt")).body == b"first"
+    (url,) = upload_urls(caller, "a.txt", **complete)
+    assert by_url("POST", url, body).status == 200
+    assert by_url("GET", download_url(caller, "a.txt")).body == b"in parts"
+
+
 @pytest.mark.parametrize("key", ["../x", "a/../../x", "a/./b", "x/..", "/x", "a//b", "a\\..\\b"])
 def test_a_key_with_dots_is_a_key_and_no_path(caller: Caller, key: str) -> None:
     put(caller, key)
@@ -189,6 +211,8 @@ def test_an_upload_in_parts_is_aborted(caller: Caller) -> None:
         ({"step": "delete"}, "step"),
         ({"expires_in_s": 3601}, "expires_in_s"),
         ({"content_type": "text/plain\r\nx-evil: 1"}, "content_type"),
+        ({"if_none_match": '"an etag"'}, "if_none_match"),
+        ({"step": "create", "if_none_match": "*"}, "if_none_match"),
     ],
 )
 def test_a_step_names_what_it_needs(caller: Caller, body: dict[str, Any], field: str) -> None:
@@ -200,7 +224,7 @@ def test_only_scripts_of_the_platforms_own_origin_may_use_a_url(caller: Caller) 
     (url,) = upload_urls(caller, "a.txt", content_type="text/plain")
     asked: dict[str, Any] = {
         "access_control_request_method": "PUT",
-        "access_control_request_headers": "content-type",
+        "access_control_request_headers": "content-type,if-none-match",
     }
     allowed = by_url("OPTIONS", url, origin=ORIGIN, **asked)
     assert allowed.headers["access-control-allow-origin"] == ORIGIN

@@ -124,7 +124,7 @@ def _of_platform(request: S3Request) -> Rules:
         id="",
         origins=(origin,),
         methods=("GET", "PUT", "POST", "DELETE"),
-        headers=("content-type",),
+        headers=("content-type", "if-none-match"),
         exposed=("ETag",),
         max_age_s=None,
         allows_credentials=False,

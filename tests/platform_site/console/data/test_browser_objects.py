@@ -150,6 +150,54 @@ def test_files_are_dropped_into_a_folder(
     assert visitor.page.locator("#upload-list > li").count() == 0
 
 
+def test_an_upload_replaces_nothing_that_the_page_does_not_show(
+    visitor: Visitor, tmp_path: Path, picture: Callable[[Page, str], None]
+) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    page, question = visitor.page, visitor.page.get_by_role("alertdialog")
+    kept = [(f"{name}.txt", "text/plain", b"first") for name in ("a", "b")]
+    upload(visitor, *kept)
+    film = tmp_path / "film.bin"
+    film.write_bytes(b"1" * (17 * MIB))
+    page.locator("#upload-files").set_input_files(film)
+    visitor.sees_status("3 files uploaded")
+    page.locator("#filter").fill("none")
+    visitor.sees("No name begins with that")
+
+    new = [(f"{name}.txt", "text/plain", b"second") for name in ("a", "b", "c")]
+    upload(visitor, *new)
+    expect(question).to_contain_text("Replace 2 objects?")
+    expect(question.locator("pre")).to_have_text("media/a.txt\nmedia/b.txt")
+    picture(page, "objects-replace")
+    visitor.agrees("Cancel")
+    visitor.sees_status("4 files uploaded")
+    expect(page.locator("#upload-list")).to_contain_text("not uploaded: what is there stays")
+    # In parts, at their end.
+    film.write_bytes(b"2" * (17 * MIB + 1))
+    page.locator("#upload-files").set_input_files(film)
+    expect(question).to_contain_text("Replace film.bin?")
+    visitor.agrees("Replace")
+    visitor.sees_status("5 files uploaded")
+    upload(visitor, new[1])
+    visitor.agrees("Replace")
+    visitor.sees_status("6 files uploaded")
+
+    # Two files of one name are no choice.
+    page.evaluate(DRAG, [DROP, "d.txt", "e.txt", "d.txt"])
+    visitor.sees("Several of the files would become the same object: d.txt.")
+    page.locator("#filter").fill("")
+    for name, content in (("a", "first"), ("b", "second"), ("c", "second")):
+        open_object(visitor, f"{name}.txt")
+        expect(page.locator("#preview pre")).to_have_text(content)
+        visitor.press("Close")
+    open_object(visitor, "film.bin")
+    visitor.sees("17,825,793 bytes")
+    visitor.press("Close")
+    for name in ("d.txt", "e.txt"):
+        expect(page.get_by_role("button", name=name)).to_have_count(0)
+
+
 def test_a_large_file_goes_in_parts_and_a_lost_part_is_repeated(visitor: Visitor) -> None:
     sign_up(visitor)
     new_bucket(visitor)

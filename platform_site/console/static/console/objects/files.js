@@ -209,7 +209,7 @@ function ticks() {
 async function upload(files) {
   const { bucket, prefix } = here();
   const wanted = files.map(({ file, path }) => ({ file, key: prefix + path }));
-  await startUploads(bucket, wanted, new Set(shown), async () => {
+  startUploads(bucket, wanted, async () => {
     const now = here();
     if (now.bucket === bucket && now.prefix === prefix && now.view === "files") await showFolder(false);
   });

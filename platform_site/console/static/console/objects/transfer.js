@@ -20,6 +20,9 @@ const LIFE_S = 3600;
 /** The object API refused, or could not be reached. */
 export class TransferFailed extends Error {}
 
+/** The key has an object already, which the transfer was not to replace. */
+export class AlreadyThere extends Error {}
+
 export class Transfer {
   /**
    * @param {string} bucket
@@ -34,6 +37,8 @@ export class Transfer {
     this.progressed = progressed;
     // What a file cannot say is left to the reader of the object.
     this.type = /^[\x20-\x7e]{1,255}$/.test(file.type) ? file.type : "application/octet-stream";
+    /** Else the object is written only where none is. */
+    this.isReplacing = false;
     this.uploadId = "";
     /** @type {Map<number, string>} ETags of the parts that are there */
     this.done = new Map();
@@ -44,12 +49,16 @@ export class Transfer {
 
   /**
    * Send what is not there yet.
-   * @throws {TransferFailed} and Problem; may be repeated then
+   * @throws {TransferFailed} and Problem, AlreadyThere; may be repeated then
    */
   async send() {
     this.stop = new AbortController();
-    if (this.file.size <= WHOLE_LIMIT) await this.sendWhole();
+    if (this.isWhole) await this.sendWhole();
     else await this.sendParts();
+  }
+
+  get isWhole() {
+    return this.file.size <= WHOLE_LIMIT;
   }
 
   /** Stop, and remove what was sent of it. */
@@ -62,9 +71,19 @@ export class Transfer {
 
   async sendWhole() {
     await this.insist(async () => {
-      const [url] = await this.sign({ step: "put", content_type: this.type });
-      await this.put(url, this.file, 1, this.type);
+      const { signed, headers } = this.condition();
+      const [url] = await this.sign({ step: "put", content_type: this.type, ...signed });
+      await this.put(url, this.file, 1, { "Content-Type": this.type, ...headers });
     });
+  }
+
+  /**
+   * Return what a URL to write the object is signed with, and what its request has.
+   * @returns {{signed: object, headers: Record<string, string>}}
+   */
+  condition() {
+    if (this.isReplacing) return { signed: {}, headers: {} };
+    return { signed: { if_none_match: "*" }, headers: { "If-None-Match": "*" } };
   }
 
   async sendParts() {
@@ -106,9 +125,10 @@ export class Transfer {
     const listed = parts.map(([number, etag]) => `<Part><PartNumber>${number}</PartNumber><ETag>${etag}</ETag></Part>`);
     const body = `<CompleteMultipartUpload>${listed.join("")}</CompleteMultipartUpload>`;
     await this.insist(async () => {
-      const [url] = await this.sign({ step: "complete", upload_id: this.uploadId });
+      const { signed, headers } = this.condition();
+      const [url] = await this.sign({ step: "complete", upload_id: this.uploadId, ...signed });
       // A slow completion is a 200 that may hold an error.
-      elementOf(await this.ask(url, { body }), "ETag");
+      elementOf(await this.ask(url, { body, headers }), "ETag");
     });
   }
 
@@ -164,7 +184,7 @@ export class Transfer {
       throw new TransferFailed("The object API cannot be reached.");
     }
     const text = await answer.text();
-    if (!answer.ok) throw new TransferFailed(refusalOf(text, answer.status));
+    if (!answer.ok) throw refusalOf(text, answer.status);
     return text;
   }
 
@@ -173,31 +193,31 @@ export class Transfer {
    * @param {string} url
    * @param {Blob} body
    * @param {number} number of the part
-   * @param {string} [type]
+   * @param {Record<string, string>} [headers]
    * @returns {Promise<string>}
    */
-  put(url, body, number, type) {
+  put(url, body, number, headers = {}) {
     return new Promise((done, failed) => {
       const request = new XMLHttpRequest();
-      const end = (/** @type {string} */ refusal) => {
+      const end = (/** @type {Error | null} */ refusal) => {
         this.underWay.delete(number);
         this.stop.signal.removeEventListener("abort", abort);
-        if (refusal) failed(new TransferFailed(refusal));
+        if (refusal) failed(refusal);
         else done(request.getResponseHeader("ETag") ?? "");
       };
       const abort = () => request.abort();
       this.stop.signal.addEventListener("abort", abort);
       request.open("PUT", url);
-      if (type) request.setRequestHeader("Content-Type", type);
+      for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
       request.upload.addEventListener("progress", ({ loaded }) => {
         this.underWay.set(number, loaded);
         this.report();
       });
       request.addEventListener("load", () =>
-        end(request.status === 200 ? "" : refusalOf(request.responseText, request.status)),
+        end(request.status === 200 ? null : refusalOf(request.responseText, request.status)),
       );
-      request.addEventListener("error", () => end("The object API cannot be reached."));
-      request.addEventListener("abort", () => end("It was cancelled."));
+      request.addEventListener("error", () => end(new TransferFailed("The object API cannot be reached.")));
+      request.addEventListener("abort", () => end(new TransferFailed("It was cancelled.")));
       request.send(body);
     });
   }
@@ -216,15 +236,16 @@ export class Transfer {
  */
 function elementOf(xml, name) {
   const found = new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml);
-  if (!found) throw new TransferFailed(refusalOf(xml, 200));
+  if (!found) throw refusalOf(xml, 200);
   return found[1].replaceAll("&quot;", '"');
 }
 
 /**
- * Return what S3's XML says of an error.
+ * Return S3's error, with what its XML says.
  * @param {string} xml
  * @param {number} status
  */
 function refusalOf(xml, status) {
-  return /<Message>([^<]*)<\/Message>/.exec(xml)?.[1] ?? `The object API answered ${status}.`;
+  if (xml.includes("<Code>PreconditionFailed</Code>")) return new AlreadyThere();
+  return new TransferFailed(/<Message>([^<]*)<\/Message>/.exec(xml)?.[1] ?? `The object API answered ${status}.`);
 }

@@ -5,16 +5,17 @@ import { confirm } from "../lib/confirm.js";
 import { byId, fill, show, stamp, within } from "../lib/dom.js";
 import { bytes, count } from "../lib/format.js";
 import { onClick } from "../lib/forms.js";
-import { sentenceOf } from "../lib/problem.js";
+import { Cancelled, Problem, sentenceOf } from "../lib/problem.js";
 import { announce, tell } from "../lib/status.js";
-import { Transfer, TransferFailed } from "./transfer.js";
+import { AlreadyThere, Transfer, TransferFailed } from "./transfer.js";
 
 const AT_ONCE = 2;
 
-/** @typedef {"waiting" | "running" | "done" | "failed" | "cancelled"} State */
+/** @typedef {"waiting" | "running" | "present" | "done" | "failed" | "cancelled"} State present: an object is there already */
 /**
  * @typedef {object} Upload
  * @property {Transfer} transfer
+ * @property {string} path bucket and key
  * @property {HTMLElement} row
  * @property {State} state
  * @property {() => Promise<void>} changed called when the object is there
@@ -22,6 +23,7 @@ const AT_ONCE = 2;
 
 /** @type {Upload[]} */
 let uploads = [];
+let isAsking = false;
 
 export function bindUploads() {
   byId("uploads-clear").addEventListener("click", () => {
@@ -36,15 +38,15 @@ export function bindUploads() {
 /**
  * @param {string} bucket
  * @param {{file: File, key: string}[]} files
- * @param {Set<string>} present keys that would be replaced
  * @param {() => Promise<void>} changed called when an object is there
- * @throws {import("../lib/problem.js").Cancelled}
+ * @throws {Problem} where two files would become one object
  */
-export async function startUploads(bucket, files, present, changed) {
-  const replaced = files.filter(({ key }) => present.has(key));
-  if (replaced.length) {
-    const what = replaced.length === 1 ? replaced[0].file.name : count(replaced.length, "object");
-    await confirm(`Replace ${what}?`, "What is there now is overwritten. This cannot be undone.", "Replace");
+export function startUploads(bucket, files, changed) {
+  const keys = files.map(({ key }) => key);
+  const clashing = [...new Set(keys.filter((key, at) => keys.indexOf(key) !== at))];
+  if (clashing.length) {
+    const detail = `Several of the files would become the same object: ${clashing.join(", ")}.`;
+    throw new Problem(0, { title: "Nothing is uploaded.", detail });
   }
   uploads.push(...files.map(({ file, key }) => uploadOf(bucket, key, file, changed)));
   showAll();
@@ -67,7 +69,7 @@ function uploadOf(bucket, key, file, changed) {
     fill(row, { state: `${bytes(sent)} of ${bytes(file.size)}` });
   });
   /** @type {Upload} */
-  const upload = { transfer, row, state: "waiting", changed };
+  const upload = { transfer, path: `${bucket}/${key}`, row, state: "waiting", changed };
   fill(row, { name: key, state: `waiting, ${bytes(file.size)}` });
   within(row, '[data-action="cancel"]').addEventListener("click", () => void cancel(upload));
   onClick(within(row, '[data-action="retry"]'), () => {
@@ -95,15 +97,66 @@ async function run(upload) {
     await upload.changed();
   } catch (error) {
     // The button has said so already.
-    if (isOpen(upload)) turn(upload, "failed", error instanceof TransferFailed ? error.message : sentenceOf(error));
+    if (isOpen(upload)) stop(upload, error);
   }
+  // Small files end soon: one question is about all of them.
+  if (!uploads.some((each) => isOnItsWay(each) && each.transfer.isWhole)) void askToReplace();
   if (!uploads.some(isOpen)) announce(summary());
   proceed();
 }
 
-/** @param {Upload} upload */
-async function cancel(upload) {
-  turn(upload, "cancelled", "cancelled");
+/**
+ * @param {Upload} upload
+ * @param {unknown} error
+ */
+function stop(upload, error) {
+  if (error instanceof AlreadyThere) turn(upload, "present", "An object of this name is there.");
+  else turn(upload, "failed", error instanceof TransferFailed ? error.message : sentenceOf(error));
+}
+
+/** Ask whether the objects that are there are replaced; about those that are found meanwhile, next. */
+async function askToReplace() {
+  if (isAsking) return;
+  isAsking = true;
+  try {
+    for (let found = present(); found.length; found = present()) {
+      const isAgreed = await isAgreedTo(found);
+      for (const upload of found) {
+        upload.transfer.isReplacing = isAgreed;
+        if (isAgreed) turn(upload, "waiting", "waiting");
+        else await cancel(upload, "not uploaded: what is there stays");
+      }
+      if (!uploads.some(isOpen)) announce(summary());
+      proceed();
+    }
+  } finally {
+    isAsking = false;
+  }
+}
+
+/** @param {Upload[]} found */
+async function isAgreedTo(found) {
+  const what = found.length === 1 ? found[0].transfer.file.name : count(found.length, "object");
+  const paths = found.map(({ path }) => path).join("\n");
+  try {
+    await confirm(`Replace ${what}?`, "What is there now is overwritten. This cannot be undone.", "Replace", paths);
+    return true;
+  } catch (error) {
+    if (error instanceof Cancelled) return false;
+    throw error;
+  }
+}
+
+function present() {
+  return uploads.filter(({ state }) => state === "present");
+}
+
+/**
+ * @param {Upload} upload
+ * @param {string} [said]
+ */
+async function cancel(upload, said = "cancelled") {
+  turn(upload, "cancelled", said);
   try {
     await upload.transfer.cancel();
   } catch (error) {
@@ -126,8 +179,13 @@ function turn(upload, state, text) {
 }
 
 /** @param {Upload} upload */
-function isOpen({ state }) {
+function isOnItsWay({ state }) {
   return state === "waiting" || state === "running";
+}
+
+/** @param {Upload} upload */
+function isOpen(upload) {
+  return isOnItsWay(upload) || upload.state === "present";
 }
 
 function showAll() {
