@@ -27,6 +27,9 @@ class SqlRecordSerializer(serializers.Serializer[SqlRecord]):
     query = serializers.CharField(
         source="text", help_text="The beginning of the text, without parameters and secrets."
     )
+    is_cut = serializers.BooleanField(
+        help_text="True if the text may not be all that ran: do not run it unread."
+    )
     statements = serializers.IntegerField(help_text="Items of `queries`, else 1.")
     outcome = serializers.CharField(help_text="`success`, or the code of the error.")
     sqlstate = serializers.CharField(allow_blank=True)

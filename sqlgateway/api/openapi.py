@@ -283,6 +283,7 @@ OPERATIONS: Final[Operations] = {
                     "user": "alice@example.com",
                     "role": "admin",
                     "query": "SELECT $1::int + $2::int AS sum",
+                    "is_cut": False,
                     "statements": 1,
                     "outcome": "success",
                     "sqlstate": "",

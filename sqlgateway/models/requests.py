@@ -2,11 +2,13 @@
 
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.db import models
 from django.db.models.functions import Lower
 
 from platform_site.lib.ids import uuid7
 from platform_site.lib.scoping import TenantModel
+from sqlgateway.records.redaction import ALL_REMOVED, REMOVED
 
 
 class InteractiveTransaction(TenantModel):
@@ -101,6 +103,12 @@ class SqlRecord(TenantModel):
     def __str__(self) -> str:
         """Return the row's id: the text belongs to the tenant."""
         return f"SQL request {self.pk}"
+
+    @property
+    def is_cut(self) -> bool:
+        """True if the text may not be all that ran: it was longer, or secrets were removed."""
+        is_long = len(self.text) >= settings.SQL.history_text_chars
+        return is_long or self.text == ALL_REMOVED or REMOVED in self.text
 
 
 class RunningSql(TenantModel):

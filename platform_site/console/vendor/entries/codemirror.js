@@ -14,10 +14,9 @@ export {
   bracketMatching,
   indentOnInput,
   syntaxHighlighting,
-  syntaxTree,
 } from "@codemirror/language";
 export { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
-export { Compartment, EditorState, Prec, StateEffect, StateField } from "@codemirror/state";
+export { Compartment, EditorSelection, EditorState, Prec, StateEffect, StateField } from "@codemirror/state";
 export {
   Decoration,
   EditorView,

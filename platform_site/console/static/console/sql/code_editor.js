@@ -20,7 +20,6 @@ import {
   highlightActiveLine,
   highlightActiveLineGutter,
   highlightSelectionMatches,
-  highlightSpecialChars,
   history,
   historyKeymap,
   indentOnInput,
@@ -30,9 +29,9 @@ import {
   schemaCompletionSource,
   search,
   searchKeymap,
-  syntaxTree,
 } from "../../vendor/codemirror.js";
-import { clearMark, errorMark, markAt } from "./error_mark.js";
+import { lineEnds } from "./line_ends.js";
+import { clearMark, markAt, marks, markRun } from "./marks.js";
 import { appearance } from "./theme.js";
 
 /** @typedef {import("./editor.js").Part} Part */
@@ -40,10 +39,10 @@ import { appearance } from "./theme.js";
 export class CodeEditor {
   /**
    * @param {HTMLElement} place what it has inside is no longer shown
-   * @param {HTMLTextAreaElement} area whose text, selection and focus the editor takes over
-   * @param {{onRun: () => void, onSave: () => void, onChange: (text: string) => void}} options
+   * @param {HTMLTextAreaElement} area whose focus the editor takes over
+   * @param {{text: string, anchor: number, head: number, onRun: () => void, onSave: () => void, onChange: (text: string) => void, onSelect: (isSelected: boolean) => void}} options
    */
-  constructor(place, area, { onRun, onSave, onChange }) {
+  constructor(place, area, { text, anchor, head, onRun, onSave, onChange, onSelect }) {
     const hadFocus = document.activeElement === area;
     this.language = new Compartment();
     // In a shadow root CodeMirror's styles are constructed sheets, which the page's policy allows.
@@ -54,10 +53,11 @@ export class CodeEditor {
     };
     const listener = EditorView.updateListener.of((/** @type {any} */ update) => {
       if (update.docChanged) onChange(update.state.doc.toString());
+      if (update.docChanged || update.selectionSet) onSelect(this.hasSelection);
     });
     const state = EditorState.create({
-      doc: area.value,
-      selection: { anchor: area.selectionStart, head: area.selectionEnd },
+      doc: text,
+      selection: { anchor, head },
       extensions: [
         // Before the keys of the editor itself, for which Ctrl-Enter is a new line.
         Prec.highest(
@@ -70,14 +70,15 @@ export class CodeEditor {
         heldDown,
         features(),
         this.language.of(languageOf([])),
-        errorMark,
+        marks,
+        lineEnds,
         appearance,
         listener,
         typingOverSelection,
         EditorView.contentAttributes.of({ "aria-label": "SQL", autocapitalize: "none" }),
       ],
     });
-    this.view = new EditorView({ state, parent: root, root, scrollTo: EditorView.scrollIntoView(area.selectionEnd) });
+    this.view = new EditorView({ state, parent: root, root, scrollTo: EditorView.scrollIntoView(head) });
     if (hadFocus) this.view.focus();
   }
 
@@ -104,11 +105,10 @@ export class CodeEditor {
     this.view.focus();
   }
 
-  /** Return the selected text, else all of it. @returns {Part} */
-  chosen() {
+  /** The selection's edges, the first one first. */
+  get selected() {
     const { from, to } = this.view.state.selection.main;
-    const selected = this.view.state.sliceDoc(from, to);
-    return selected.trim() ? { from, text: selected } : { from: 0, text: this.text };
+    return [from, to];
   }
 
   get hasSelection() {
@@ -116,20 +116,10 @@ export class CodeEditor {
     return this.view.state.sliceDoc(from, to).trim() !== "";
   }
 
-  /** Return the selected text, else the statement at the cursor. @returns {Part} */
-  statement() {
-    if (this.hasSelection) return this.chosen();
-    const { state } = this.view;
-    const at = state.selection.main.head;
-    /** @type {Part | null} */
-    let last = null;
-    const tree = syntaxTree(state).topNode;
-    for (let node = tree.firstChild; node; node = node.nextSibling) {
-      if (node.name !== "Statement") continue;
-      if (last && node.from > at) break;
-      last = { from: node.from, text: state.sliceDoc(node.from, node.to) };
-    }
-    return last ?? { from: 0, text: this.text };
+  /** Mark what runs. @param {Part} part */
+  markRun({ from, text }) {
+    const to = from + text.length;
+    if (this.view.state.sliceDoc(from, to) === text) this.view.dispatch({ effects: markRun(from, to) });
   }
 
   /**
@@ -226,7 +216,6 @@ function features() {
   return [
     lineNumbers(),
     highlightActiveLineGutter(),
-    highlightSpecialChars(),
     history(),
     drawSelection(),
     indentOnInput(),

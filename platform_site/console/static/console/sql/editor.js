@@ -5,6 +5,8 @@
  */
 
 import { within } from "../lib/dom.js";
+import { ExactText, exactOffset } from "../lib/exact_text.js";
+import { statementsOf } from "./lexer.js";
 
 /** As the template has it, which lets the browser fetch the editor early. */
 const WITH_THE_PAGE = matchMedia("(width >= 900px) and (pointer: fine)");
@@ -15,13 +17,13 @@ const WITH_THE_PAGE = matchMedia("(width >= 900px) and (pointer: fine)");
 export class Editor {
   /**
    * @param {HTMLElement} place with a text area inside
-   * @param {{text: string, onRun: () => void, onSave: () => void, onChange: (text: string) => void}} options
+   * @param {{text: string, onRun: () => void, onSave: () => void, onChange: (text: string) => void, onSelect: (isSelected: boolean) => void}} options
    */
   constructor(place, options) {
     this.place = place;
     this.options = options;
     this.area = /** @type {HTMLTextAreaElement} */ (within(place, "textarea"));
-    this.area.value = options.text;
+    this.exact = new ExactText(this.area, options.text);
     this.isComposing = false;
     /** @type {CodeEditor | null} */
     this.code = null;
@@ -34,7 +36,10 @@ export class Editor {
 
   #listen() {
     const { area, options } = this;
-    area.addEventListener("input", () => options.onChange(area.value));
+    area.addEventListener("input", () => options.onChange(this.text));
+    document.addEventListener("selectionchange", () => {
+      if (!this.code) options.onSelect(this.hasSelection);
+    });
     area.addEventListener("keydown", (event) => {
       if (!event.ctrlKey && !event.metaKey) return;
       const action = { Enter: options.onRun, s: options.onSave }[event.key];
@@ -69,13 +74,15 @@ export class Editor {
       return;
     }
     if (this.isComposing) await new Promise((done) => this.area.addEventListener("compositionend", done, { once: true }));
-    this.code = new CodeEditor(this.place, this.area, this.options);
+    const { text } = this;
+    const [anchor, head] = this.#selected(text);
+    this.code = new CodeEditor(this.place, this.area, { ...this.options, text, anchor, head });
     this.area.remove();
     this.code.complete(this.tables);
   }
 
   get text() {
-    return this.code?.text ?? this.area.value;
+    return this.code?.text ?? this.exact.text;
   }
 
   /**
@@ -102,23 +109,58 @@ export class Editor {
    * @param {number} to
    */
   #write(text, from, to) {
-    this.area.setRangeText(text, from, to, "end");
-    this.options.onChange(this.area.value);
+    this.exact.splice(text, from, to);
+    this.options.onChange(this.text);
     this.area.focus();
+  }
+
+  /** Return the selection's edges, the first one first. @param {string} text */
+  #selected(text) {
+    if (this.code) return this.code.selected;
+    return [this.area.selectionStart, this.area.selectionEnd].map((offset) => exactOffset(text, offset));
+  }
+
+  get hasSelection() {
+    const { text } = this;
+    const [from, to] = this.#selected(text);
+    return text.slice(from, to).trim() !== "";
   }
 
   /** Return the selected text, else all of it. @returns {Part} */
   chosen() {
-    if (this.code) return this.code.chosen();
-    const { selectionStart: from, selectionEnd: to, value } = this.area;
-    const selected = value.slice(from, to);
-    return selected.trim() ? { from, text: selected } : { from: 0, text: value };
+    const { text } = this;
+    const [from, to] = this.#selected(text);
+    return this.hasSelection ? { from, text: text.slice(from, to) } : { from: 0, text };
   }
 
-  /** Return the selected text, else the statement at the cursor, which the editor finds. @returns {Promise<Part>} */
-  async statement() {
+  /** True if a part begins or ends inside of a statement. @param {Part} part */
+  isCut({ from, text }) {
+    const to = from + text.length;
+    return statementsOf(this.text).some((one) => {
+      const end = this.text[one.to - 1] === ";" ? one.to - 1 : one.to;
+      return one.from < to && end > from && (one.from < from || this.text.slice(to, end).trim() !== "");
+    });
+  }
+
+  /**
+   * Return the selected text, else the statement at the cursor, or the only one; null where there is
+   * none: between two statements neither is meant.
+   * @returns {Part | null}
+   */
+  statement() {
+    if (this.hasSelection) return this.chosen();
+    const { text } = this;
+    const [at] = this.#selected(text);
+    const all = statementsOf(text);
+    // Where one ends and the next begins, it is the next.
+    const one = all.length === 1 ? all[0] : all.findLast(({ from, to }) => from <= at && at <= to);
+    return one ? { from: one.from, text: text.slice(one.from, one.to) } : null;
+  }
+
+  /** Mark what runs. @param {Part} part */
+  async markRun(part) {
     await this.load();
-    return this.code?.statement() ?? this.chosen();
+    this.code?.markRun(part);
   }
 
   /**

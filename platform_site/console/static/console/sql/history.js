@@ -7,6 +7,8 @@ import { count } from "../lib/format.js";
 import { tell } from "../lib/status.js";
 
 const WAIT_MS = 300;
+/** No statement ends so: PostgreSQL refuses a text whose end is not known. */
+const CUT = "\n[cut: the history has no more of this text";
 
 /** @param {(text: string) => void} open */
 export function bindHistory(open) {
@@ -27,9 +29,10 @@ export async function showHistory(open) {
       const item = stamp("history-row");
       const rows = row.row_count === null ? "" : ` · ${count(row.row_count, "row")}`;
       const outcome = row.outcome === "success" ? "" : ` · ${row.sqlstate || row.outcome}`;
-      fill(item, { about: `${whenOf(row.at)} · ${Math.round(row.elapsed_ms)} ms${rows}${outcome}`, text: row.query });
+      const cut = row.is_cut ? " · not the whole text" : "";
+      fill(item, { about: `${whenOf(row.at)} · ${Math.round(row.elapsed_ms)} ms${rows}${outcome}${cut}`, text: row.query });
       item.classList.toggle("failed", row.outcome !== "success");
-      within(item, "[data-action=open]").addEventListener("click", () => open(row.query));
+      within(item, "[data-action=open]").addEventListener("click", () => open(row.is_cut ? row.query + CUT : row.query));
       return item;
     }),
   );

@@ -22,8 +22,9 @@ import { showSchema } from "./schema_tree.js";
 const FIRST = "-- Ctrl + Enter runs the selection, or everything.\nSELECT version();\n";
 /** Where no answer came. */
 const UNKNOWN = "It may have been carried out: look before you run it again.";
-/** Statements that only read, as far as their first word says. */
-const READS = /^\s*(?:--[^\n]*\n|\/\*[\s\S]*?\*\/|\s)*(?:select|values|table)\b/i;
+/** What a reader, whose statements write nothing, is refused: to write, and to call what may write. */
+const NOT_READ_ONLY = ["25006", "42501"];
+const NO_STATEMENT = "There is no statement at the cursor. Put the cursor into one, or select what you mean.";
 /** Statements after which the schema may be another one. */
 const CHANGES_SCHEMA = /^(?:CREATE|ALTER|DROP|COMMENT|SELECT INTO|REFRESH)/;
 
@@ -34,55 +35,104 @@ await openPage(async (who) => {
   const results = new Results();
   const editor = new Editor(byId("editor"), {
     text: draft.read() ?? FIRST,
-    onRun: () => runChosen(),
+    onRun: () => void runChosen().catch(tell),
     onSave: () => saved?.ask(),
     // At once, and not when the page goes: signing out has removed the draft by then.
     onChange: (text) => draft.keep(text),
+    onSelect: (isSelected) => {
+      byId("run").textContent = isSelected ? "Run selection" : "Run";
+    },
   });
   await editor.begin();
   const run = new Run((elapsedMs) => {
     byId("elapsed").textContent = `${(elapsedMs / 1000).toFixed(1)} s`;
   });
   let ran = "";
+  let mayWrite = false;
   /** @type {SavedQueries | null} */
   let saved = null;
 
-  const runChosen = () => start(editor.chosen(), {});
+  async function runChosen() {
+    const part = editor.chosen();
+    if (run.isRunning || part.text.trim() === "") return;
+    if (editor.isCut(part)) {
+      await asked(part, "Run a part of a statement?", "The selection is not the whole statement. This is what runs:", "Run selection");
+    }
+    await start(part, {});
+  }
 
   /** @param {"plan" | "analyze"} how */
   async function explain(how) {
-    const part = await editor.statement();
-    if (how === "analyze" && !READS.test(part.text)) {
-      await confirm("Run this statement to measure it?", "The statement is run, and what it writes stays written.", "Run it");
+    const part = editor.statement();
+    if (run.isRunning) return;
+    if (!part) {
+      results.clear();
+      editor.clearMark();
+      showProblem(NO_STATEMENT);
+    } else if (how === "plan") await start(part, { explain: true });
+    else await measure(part);
+  }
+
+  /**
+   * Run a statement as a reader and measure it; ask before it is run as the member that it may write as.
+   * @param {import("./editor.js").Part} part
+   */
+  async function measure(part) {
+    const refusal = await start(part, { explain: "analyze", read_only: true }, mayWrite ? NOT_READ_ONLY : []);
+    if (!refusal) return;
+    const why = "It is not proved to write nothing. It is run, and what it writes stays written:";
+    await asked(part, "Run this statement to measure it?", why, "Run it");
+    await start(part, { explain: "analyze" });
+  }
+
+  /**
+   * Ask before a text runs, which the question shows and the editor marks.
+   * @param {import("./editor.js").Part} part
+   * @param {string} title
+   * @param {string} why
+   * @param {string} action
+   * @throws {Cancelled}
+   */
+  async function asked(part, title, why, action) {
+    await editor.markRun(part);
+    try {
+      await confirm(title, why, action, part.text);
+    } catch (error) {
+      editor.clearMark();
+      throw error;
     }
-    await start(part, { explain: how === "plan" ? true : "analyze" });
   }
 
   /**
    * @param {import("./editor.js").Part} part
    * @param {object} options of the request
+   * @param {string[]} expected SQLSTATEs that are returned and not shown
+   * @returns {Promise<Problem | null>} a refusal that was expected
    */
-  async function start(part, options) {
-    if (run.isRunning || part.text.trim() === "") return;
+  async function start(part, options, expected = []) {
+    if (run.isRunning || part.text.trim() === "") return null;
     editor.clearMark();
     editor.closeList();
     results.clear();
     showProblem("");
+    if (part.text !== editor.text) editor.markRun(part).catch(tell);
     busy(true);
     results.say("Running …");
     try {
       const answer = await run.start({ query: part.text, ...options });
       ran = part.text;
-      results.show(answer);
+      results.show(answer, "read_only" in options && mayWrite ? ", measured as a reader" : "");
       if (answer.results.some((result) => CHANGES_SCHEMA.test(result.command))) loadSchema().catch(tell);
     } catch (error) {
       results.say(endOf(error));
+      if (error instanceof Problem && expected.includes(error.content.sqlstate)) return error;
       if (!(error instanceof Cancelled)) refuse(part, error);
     } finally {
       // The searched one has appeared in the meantime.
       editor.closeList();
       busy(false);
     }
+    return null;
   }
 
   /**
@@ -102,13 +152,14 @@ await openPage(async (who) => {
   }
 
   const permissions = (await get("/v1/permissions/effective")).permissions;
-  saved = new SavedQueries(editor, permissions.sql?.includes("create") ?? false);
+  mayWrite = permissions.sql?.includes("create") ?? false;
+  saved = new SavedQueries(editor, mayWrite);
   const named = new URLSearchParams(location.search).get("saved");
   if (named) await saved.openById(named);
   const open = (/** @type {string} */ text) => editor.replace(text);
   bindHistory(open);
   bindExports(results, () => ran);
-  onClick(byId("run"), runChosen);
+  onClick(byId("run"), () => runChosen().catch(tell));
   onClick(byId("explain"), () => explain("plan").catch(tell));
   onClick(byId("analyze"), () => explain("analyze").catch(tell));
   onClick(byId("cancel"), () => run.cancel());

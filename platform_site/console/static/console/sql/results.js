@@ -16,6 +16,7 @@ export class Results {
   constructor() {
     /** @type {Answer | null} */
     this.answer = null;
+    this.note = "";
     /** @type {Result | null} */
     this.shown = null;
     this.grid = new Grid({
@@ -46,10 +47,14 @@ export class Results {
     byId("result-summary").textContent = text;
   }
 
-  /** @param {Answer} answer */
-  show(answer) {
+  /**
+   * @param {Answer} answer
+   * @param {string} [note] at the end of the summary
+   */
+  show(answer, note = "") {
     this.clear();
     this.answer = answer;
+    this.note = note;
     show(byId("result-empty"), false);
     const list = byId("result-tabs");
     list.replaceChildren(...answer.results.map((result, index) => tabOf(result, index)));
@@ -76,7 +81,7 @@ export class Results {
     show(byId("result-plan"), Boolean(result.plan));
     if (result.plan) byId("result-plan").replaceChildren(planTree(result.plan));
     if (hasRows) this.grid.show(result.columns, result.rows);
-    this.say(summaryOf(result, answer));
+    this.say(summaryOf(result, answer) + this.note);
   }
 
   async #copy() {

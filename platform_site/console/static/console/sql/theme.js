@@ -33,6 +33,8 @@ const theme = EditorView.theme({
   ".cm-panels": { color: "var(--text)", backgroundColor: "var(--sunken)", borderColor: "var(--line)" },
   ".cm-textfield": { color: "var(--text)", backgroundColor: "var(--surface)", borderColor: "var(--line-strong)" },
   ".cm-button": { color: "var(--text)", backgroundImage: "none", backgroundColor: "var(--surface)" },
+  ".cm-run": { backgroundColor: "var(--accent-soft)", boxShadow: "0 2px var(--accent)" },
+  ".cm-carriage-return": { color: "var(--muted)", opacity: "0.7" },
   ".cm-error": {
     textDecoration: "underline wavy var(--danger)",
     textDecorationSkipInk: "none",
