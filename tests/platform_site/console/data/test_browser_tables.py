@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -29,7 +30,8 @@ INSERT INTO keyless SELECT n FROM generate_series(1, 101) AS n;
 @pytest.fixture
 def tables(visit: Callable[..., Visitor], request: pytest.FixtureRequest) -> Visitor:
     """Return a visitor on the Tables page of an environment with tables."""
-    visitor = visit(**SIZES[getattr(request, "param", "wide")])
+    size = SIZES[getattr(request, "param", "wide")]
+    visitor = visit(**size, permissions=["clipboard-read", "clipboard-write"])
     sign_up(visitor)
     visitor.go("/console/sql")
     run_sql(visitor, TABLES)
@@ -60,6 +62,26 @@ def elsewhere(visitor: Visitor, query: str) -> None:
         }""",
         query,
     )
+
+
+def stored(visitor: Visitor, query: str) -> Any:
+    """Return the first value of a query, as another client reads it."""
+    return visitor.page.evaluate(
+        """async (query) => {
+          const headers = { "X-Zonal-Console": "1", "Content-Type": "application/json" };
+          const body = JSON.stringify({ query, rows: "arrays" });
+          const answer = await fetch("/v1/sql", { method: "POST", headers, body });
+          return (await answer.json()).rows[0][0];
+        }""",
+        query,
+    )
+
+
+def paste(visitor: Visitor, field: Locator, text: str) -> None:
+    """Paste a text into a field, in place of what it has."""
+    visitor.page.evaluate("(text) => navigator.clipboard.writeText(text)", text)
+    field.press("Control+a")
+    field.press("Control+v")
 
 
 @ON_BOTH_SIZES
@@ -264,3 +286,73 @@ def test_a_reader_sees_rows_and_changes_none(tables: Visitor) -> None:
     cell(tables, 0, 1).dblclick()
     tables.sees("Your role may not change it.")
     expect(tables.page.get_by_role("button", name="Save")).to_be_hidden()
+
+
+BLANKS = """
+CREATE SCHEMA "two  words";
+CREATE TYPE "two  words".st AS ENUM ('new', ' padded ', '', 'two  blanks');
+CREATE TABLE "a blank " (id int PRIMARY KEY, "trail " text, status "two  words".st);
+INSERT INTO "a blank " VALUES (1, E'a\\r\\n\\r\\nb\\nc "q"', ''), (2, E'x\\ry', ' padded ');
+SELECT 1 AS made;
+"""
+
+
+def test_values_pass_through_the_page_byte_for_byte(
+    tables: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    page = tables.page
+    tables.go("/console/sql")
+    run_sql(tables, BLANKS)
+    expect(page.locator("#result-summary")).to_contain_text("1 row")
+    tables.go("/console/tables?schema=public&table=a+blank+")
+    value, mixed = page.get_by_role("textbox", name="Value"), 'a\r\n\r\nb\nc "q"'
+    whole = """SELECT json_agg(json_build_array("trail ", status) ORDER BY id) FROM "a blank " """
+
+    # What was not touched, and what was touched elsewhere.
+    for row, keys, saved in (
+        (0, (), mixed),
+        (0, ("Control+End", "!", "ArrowUp", "End", "Enter"), 'a\r\n\r\nb\n\r\nc "q"!'),
+        (1, (), "x\ry"),
+        (1, ("Control+a", "Delete", "Control+z"), "x\ry"),
+    ):
+        cell(tables, row, 1).dblclick()
+        for key in keys:
+            value.press(key)
+        tables.press("Save")
+        expect(page.get_by_role("dialog")).to_be_hidden()
+        assert stored(tables, whole)[row][0] == saved
+    for row, status in ((0, ""), (1, " padded ")):
+        cell(tables, row, 2).dblclick()
+        expect(page.get_by_role("combobox", name="Value")).to_have_value(status)
+        tables.press("Save")
+        expect(page.get_by_role("dialog")).to_be_hidden()
+        assert stored(tables, whole)[row][1] == status
+
+    # Copied, pasted, and typed again.
+    cell(tables, 1, 1).click()
+    page.keyboard.press("Control+c")
+    assert page.evaluate("navigator.clipboard.readText()") == "x\ry"
+    tables.press("Insert row")
+    page.get_by_label("id int").fill("3")
+    page.get_by_label("How trail  is filled").select_option("value")
+    page.get_by_label("How status is filled").select_option("value")
+    paste(tables, page.get_by_label("trail text"), "p\r\nq\n")
+    page.get_by_role("combobox", name="status").last.select_option("two  blanks")
+    picture(page, "tables-insert-blanks")
+    tables.press("Insert")
+    expect(page.locator("#rows-range")).to_have_text("Rows 1 to 3")
+    assert stored(tables, whole)[2] == ["p\r\nq\n", "two  blanks"]
+
+    tables.press("Filter")
+    page.get_by_label("Column", exact=True).select_option("trail ")
+    paste(tables, tables.field("Value"), "p\r\nq\n")
+    picture(page, "tables-filter-lines")
+    tables.field("Value").press("Enter")
+    expect(page.locator("#rows-range")).to_have_text("Rows 1 to 1")
+
+    tables.press("New table")
+    page.get_by_label("Schema", exact=True).select_option("two  words")
+    page.get_by_label("Name", exact=True).fill(" made ")
+    tables.press("Create")
+    expect(page.get_by_role("heading", name="made")).to_be_visible()
+    assert stored(tables, """SELECT to_regclass('"two  words"." made "')::oid > 0""") is True

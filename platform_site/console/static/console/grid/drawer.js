@@ -1,14 +1,17 @@
 // @ts-check
 /** A whole value, beside the page. */
 
-import { byId, fill } from "../lib/dom.js";
+import { byId, fill, show } from "../lib/dom.js";
 import { announce } from "../lib/status.js";
-import { readableOf } from "./values.js";
+import { readableOf, textOf } from "./values.js";
+
+/** The value that is shown, which JSON with indentation is not. @type {unknown} */
+let shown = null;
 
 /** Make the drawer's buttons work; the page has templates/console/parts/value.html. */
 export function bindDrawer() {
   byId("value-copy").addEventListener("click", async () => {
-    await navigator.clipboard.writeText(byId("value-text").textContent ?? "");
+    await navigator.clipboard.writeText(textOf(shown));
     announce("Copied.");
   });
   byId("value-close").addEventListener("click", () => drawer().close());
@@ -20,6 +23,8 @@ export function bindDrawer() {
  * @param {unknown} value
  */
 export function openDrawer(column, value) {
+  shown = value;
+  show(byId("value-copy"), value !== null);
   const text = readableOf(value, column.type);
   const size = value === null ? "" : ` · ${text.length.toLocaleString()} characters`;
   fill(drawer(), { name: column.name, about: `${column.type}${size}` });

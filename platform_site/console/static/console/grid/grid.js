@@ -7,7 +7,7 @@
 
 import { element } from "../lib/dom.js";
 import { keyed, moved } from "./keys.js";
-import { isNumeric, shownOf, tabbed } from "./values.js";
+import { isNumeric, shownOf, tabbed, textOf } from "./values.js";
 import { clamped, fitted } from "./widths.js";
 
 /** As in grid.css. */
@@ -128,7 +128,10 @@ export class Grid {
     const rows = this.rows.slice(Math.max(top, 0), bottom + 1);
     const values = rows.map((row) => row.slice(left, right + 1));
     const heads = top === HEAD ? [this.columns.slice(left, right + 1).map((column) => column.name)] : [];
-    await navigator.clipboard.writeText(tabbed([...heads, ...values]));
+    const lines = [...heads, ...values];
+    // One value is itself; among several, quotes show where each ends.
+    const isOne = lines.length === 1 && lines[0].length === 1;
+    await navigator.clipboard.writeText(isOne ? textOf(lines[0][0]) : tabbed(lines));
     return values.length;
   }
 

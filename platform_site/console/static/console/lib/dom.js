@@ -66,6 +66,15 @@ export function element(tag, text = "") {
 }
 
 /**
+ * Return an option whose value is a text byte for byte: without the attribute it would be the text with
+ * its blanks cut and joined. Where those matter they are shown.
+ * @param {string} value
+ */
+export function optionOf(value) {
+  return new Option(value.replace(/^ +| +$|(?<= ) | (?= )/g, (blanks) => "␣".repeat(blanks.length)), value);
+}
+
+/**
  * Show one of several panels, and put the focus on its heading.
  * @param {HTMLElement} panel
  */

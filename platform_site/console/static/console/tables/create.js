@@ -2,7 +2,7 @@
 /** A new table: its statement is shown while it is put together, and is what runs. */
 
 import { post } from "../lib/api.js";
-import { byId, stamp, within } from "../lib/dom.js";
+import { byId, optionOf, stamp, within } from "../lib/dom.js";
 import { clearProblem, onSubmit } from "../lib/forms.js";
 import { qualified, quoted } from "../lib/identifiers.js";
 import { announce } from "../lib/status.js";
@@ -53,7 +53,7 @@ export function bindCreate(draft, created) {
 
 /** @param {string[]} names of the schemas in which one can be made */
 export function offerSchemas(names) {
-  const options = names.map((name) => new Option(name));
+  const options = names.map(optionOf);
   const select = /** @type {HTMLSelectElement} */ (byId("create-schema"));
   select.replaceChildren(...options);
   if (names.includes("public")) select.value = "public";

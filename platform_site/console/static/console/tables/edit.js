@@ -5,6 +5,7 @@ import { call, post } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show } from "../lib/dom.js";
 import { FormDraft } from "../lib/drafts.js";
+import { exactValue, setExactValue } from "../lib/exact_text.js";
 import { clearProblem, onPress, onSubmit } from "../lib/forms.js";
 import { count } from "../lib/format.js";
 import { Problem } from "../lib/problem.js";
@@ -46,9 +47,9 @@ export class Editing {
     for (const id of ["cell", "insert-dialog"]) {
       byId(`${id}-close`).addEventListener("click", () => this.#end(id));
     }
-    form("cell-form").addEventListener("input", () => this.draft?.keepValues([nullBox().checked, valueInput().value]));
+    form("cell-form").addEventListener("input", () => this.draft?.keepValues([nullBox().checked, exactValue(valueInput())]));
     form("insert-form").addEventListener("input", () => {
-      this.draft?.keepValues([...this.fields].map(([name, { choice, input }]) => [name, choice.value, input.value]));
+      this.draft?.keepValues([...this.fields].map(([name, { choice, input }]) => [name, choice.value, exactValue(input)]));
     });
   }
 
@@ -117,7 +118,9 @@ export class Editing {
     this.draft = isOpen ? new FormDraft(this.who, `cell:${place}`) : null;
     const kept = this.draft?.values();
     show(byId("cell-restored"), Boolean(kept));
-    if (kept) [nullBox().checked, valueInput().value] = kept;
+    if (!kept) return;
+    nullBox().checked = kept[0];
+    setExactValue(valueInput(), kept[1]);
   }
 
   /** Close a dialog whose values are sent or given up. @param {string} id */
@@ -132,7 +135,7 @@ export class Editing {
     if (!rows || !shape) return;
     const { row, column } = this.place;
     const name = shape.columns[column].name;
-    const value = nullBox().checked ? null : valueInput().value;
+    const value = nullBox().checked ? null : exactValue(valueInput());
     const version = rows.versions[row] ?? "";
     const queries = update(shape, { key: rows.keyOf(row), version, column: name, value });
     const [done, renamed, kept] = (await post("/v1/sql", { queries, rows: "arrays" })).results;
@@ -170,7 +173,8 @@ export class Editing {
     for (const [name, choice, value] of this.draft.values() ?? []) {
       const field = this.fields.get(name);
       if (!field) continue;
-      [field.choice.value, field.input.value] = [choice, value];
+      field.choice.value = choice;
+      setExactValue(field.input, value);
       field.choice.dispatchEvent(new Event("change"));
     }
     dialog("insert-dialog").showModal();
@@ -189,7 +193,7 @@ export class Editing {
     label.append(type);
     label.setAttribute("for", `insert-${at}`);
     const hasDefault = column.default !== null || column.identity !== null;
-    const input = inputFor(column, choicesOf(column, this.types()), "");
+    const input = inputFor(column, choicesOf(column, this.types()), null);
     input.id = `insert-${at}`;
     const choice = document.createElement("select");
     choice.setAttribute("aria-label", `How ${column.name} is filled`);
@@ -210,7 +214,7 @@ export class Editing {
     if (!rows?.shape) return;
     const values = new Map();
     for (const [name, { choice, input }] of this.fields) {
-      if (choice.value !== "default") values.set(name, choice.value === "null" ? null : input.value);
+      if (choice.value !== "default") values.set(name, choice.value === "null" ? null : exactValue(input));
     }
     const statement = insert(rows.shape, values);
     const body = JSON.stringify(statement);

@@ -1,7 +1,8 @@
 // @ts-check
 /** Conditions on the rows of a table. */
 
-import { byId, show, stamp, within } from "../lib/dom.js";
+import { byId, optionOf, show, stamp, within } from "../lib/dom.js";
+import { ExactText, exactValue } from "../lib/exact_text.js";
 import { OPERATORS } from "./statements.js";
 
 /**
@@ -32,8 +33,15 @@ function addLine(rows) {
   const line = stamp("filter-line");
   const columns = /** @type {HTMLSelectElement} */ (within(line, "[name=column]"));
   const operators = /** @type {HTMLSelectElement} */ (within(line, "[name=operator]"));
-  const value = within(line, "[name=value]");
-  columns.append(...(rows.shape?.columns ?? []).map((column) => new Option(column.name)));
+  const value = /** @type {HTMLTextAreaElement} */ (within(line, "[name=value]"));
+  // An input would take the line breaks out of what is pasted.
+  new ExactText(value, "");
+  value.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    value.form?.requestSubmit();
+  });
+  columns.append(...(rows.shape?.columns ?? []).map((column) => optionOf(column.name)));
   operators.append(...Object.entries(OPERATORS).map(([name, label]) => new Option(label, name)));
   operators.addEventListener("change", () => show(value, !operators.value.endsWith("null")));
   within(line, "[data-action=remove]").addEventListener("click", () => {
@@ -49,7 +57,7 @@ function addLine(rows) {
 /** @returns {import("./statements.js").Filter[]} */
 function read() {
   return [...byId("filter-lines").children].map((line) => {
-    const value = (/** @type {string} */ name) => /** @type {HTMLInputElement} */ (within(line, `[name=${name}]`)).value;
+    const value = (/** @type {string} */ name) => exactValue(/** @type {HTMLTextAreaElement} */ (within(line, `[name=${name}]`)));
     return { column: value("column"), operator: value("operator"), value: value("value") };
   });
 }
