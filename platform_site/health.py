@@ -5,13 +5,13 @@ import hmac
 import structlog
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
-from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from accounts.delivery.metrics import Deliveries
 from accounts.webhooks.metrics import WEBHOOKS
+from platform_site.backup.manifest import pending_migrations
 from platform_site.backup.records import BACKUPS
 from platform_site.lib import problems
 from platform_site.lib.errors import NotFound, PlatformError
@@ -62,8 +62,7 @@ def _ask_database() -> dict[str, str]:
         cursor.execute("SELECT to_regclass('procrastinate_jobs') IS NOT NULL")
         row = cursor.fetchone()
     if not _migrated:
-        executor = MigrationExecutor(connection)
-        _migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
+        _migrated = not pending_migrations(DEFAULT_DB_ALIAS)
     return {
         "queue": "ok" if row and row[0] else "missing",
         "migrations": "ok" if _migrated else "pending",

@@ -71,8 +71,11 @@ def call(
 
 
 @contextmanager
-def web_process(folder: Path) -> Iterator[Web]:
-    """Run the platform's web server with two processes. folder: for its own files."""
+def web_process(folder: Path, **variables: str) -> Iterator[Web]:
+    """Run the platform's web server with two processes. folder: for its own files.
+
+    variables: settings that differ from the test's.
+    """
     port, path = free_port(), folder / "notify"
     address = urlsplit(settings.DATABASE_URL)
     name = str(connection.settings_dict["NAME"])
@@ -82,6 +85,7 @@ def web_process(folder: Path) -> Iterator[Web]:
         "TMPDIR": str(folder),
         "ZSECRET_KEYS": ",".join(settings.SECRET_KEYS),
         "ZWEB_WORKERS": "2",
+        **variables,
     }
     command = [sys.executable, "-m", "gunicorn", "-c", "python:platform_site.gunicorn"]
     command += ["--bind", f"127.0.0.1:{port}", "platform_site.wsgi"]

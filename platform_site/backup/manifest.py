@@ -2,15 +2,16 @@
 
 import hmac
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from django.conf import settings
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 from platform_site.backup.sealing import Digest
 from platform_site.lib.commands import CommandRefused
@@ -40,7 +41,7 @@ class Manifest:
     """A complete backup.
 
     kind: ``platform``, or ``environment`` for the database of one. migrations: of the code that
-    made it. major: PostgreSQL's, of the control database. mfa_key, key: fingerprints of the keys
+    made it, as `code_migrations`. major: PostgreSQL's, of the control database. mfa_key, key: fingerprints of the keys
     that a restore needs. files: by name within the backup. environments, failed, objects,
     object_bytes: counts; failed environments have no dump.
     """
@@ -131,19 +132,65 @@ def key_of(manifest: Manifest) -> str:
 
 
 def applied_migrations() -> list[str]:
-    """Return the migrations of the code, all of which are applied.
+    """Return the migrations of the code, all of which are applied to each control database.
 
     Raises CommandRefused if one is not applied, because code and tables do not match.
     """
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        raise CommandRefused(
-            "migrations_pending", "Run `manage.py migrate` first, or finish the restore."
-        )
+    for alias in settings.DATABASES:
+        if pending_migrations(alias):
+            raise CommandRefused(
+                "migrations_pending",
+                f"Run `manage.py {migrate_command(alias)}` first, or finish the restore.",
+            )
     return code_migrations()
 
 
+def pending_migrations(alias: str) -> int:
+    """Return how many migrations Django would apply to a control database."""
+    executor = MigrationExecutor(connections[alias])
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+def migrate_command(alias: str) -> str:
+    """Return the command that migrates a control database."""
+    return "migrate" if alias == DEFAULT_DB_ALIAS else f"migrate --database {alias}"
+
+
 def code_migrations() -> list[str]:
-    """Return the migrations of this code, applied or not."""
-    loader = MigrationLoader(connection)
-    return sorted(f"{app}.{name}" for app, name in loader.disk_migrations)
+    """Return the names that Django records once all migrations of this code are applied.
+
+    Names that a squashed migration replaces are among them: Django takes it as applied only with
+    all of these.
+    """
+    disk = MigrationLoader(None).disk_migrations
+    replaced = {name for migration in disk.values() for name in migration.replaces}
+    return sorted(f"{app}.{name}" for app, name in {*disk, *replaced})
+
+
+def recorded_by(names: Iterable[str]) -> set[str]:
+    """Return the names that Django has recorded where these migrations are applied.
+
+    A squashed migration of this code is applied when all that it replaces are, and the reverse.
+    """
+    recorded = {(app, name) for app, _, name in (each.partition(".") for each in names)}
+    squashed = {
+        key: set(migration.replaces)
+        for key, migration in MigrationLoader(None).disk_migrations.items()
+        if migration.replaces
+    }
+    known = 0
+    while known != len(recorded):
+        known = len(recorded)
+        for key, replaced in squashed.items():
+            if key in recorded or replaced <= recorded:
+                recorded |= {key, *replaced}
+    return {f"{app}.{name}" for app, name in recorded}
+
+
+def record_migrations(alias: str) -> None:
+    """Record all migrations of this code as applied to a control database."""
+    recorder = MigrationRecorder(connections[alias])
+    there = {f"{app}.{name}" for app, name in recorder.applied_migrations()}
+    for each in code_migrations():
+        if each not in there:
+            recorder.record_applied(*each.split(".", 1))

@@ -105,11 +105,12 @@ def fetch(
 
 
 def _check_version(found: Manifest) -> None:
-    here = manifest.code_migrations()
-    if list(found.migrations) == here:
+    here = set(manifest.code_migrations())
+    there = manifest.recorded_by(found.migrations)
+    if there == here:
         return
-    more = sorted(set(found.migrations) - set(here))
-    fewer = sorted(set(here) - set(found.migrations))
+    more = sorted(there - here)
+    fewer = sorted(here - there)
     side = f"newer: it has {more[0]}" if more else f"older: it lacks {fewer[0]}"
     sentence = (
         f"The backup's version is {side}. Restore with the version that made it, then upgrade."

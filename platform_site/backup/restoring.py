@@ -19,7 +19,13 @@ from django.utils import timezone
 
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
-from platform_site.backup import control, object_download, point_in_time, restore_checks
+from platform_site.backup import (
+    control,
+    manifest,
+    object_download,
+    point_in_time,
+    restore_checks,
+)
 from platform_site.backup.archive import Archive
 from platform_site.backup.manifest import Manifest
 from platform_site.backup.restore_checks import SCHEMA, RestorePlan
@@ -104,13 +110,13 @@ class Progress:
                 cursor.execute(f"INSERT INTO {SCHEMA}.done VALUES (%s)", [name])  # noqa: S608 - as above
 
     def end(self, found: Manifest) -> None:
-        """Finish the restore: write the applied migrations."""
+        """Finish the restore: record the applied migrations, which are this code's."""
         _analyze()
         for alias in settings.DATABASES:
             if alias != "default":
-                _write_migrations(alias, found)
+                manifest.record_migrations(alias)
         with transaction.atomic():
-            _write_migrations("default", found)
+            manifest.record_migrations("default")
             audit.add(None, AccountTag.CLI_BACKUP_RESTORE, data=found.facts())
             with connection.cursor() as cursor:
                 cursor.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
@@ -210,17 +216,6 @@ def _row(planned: EnvironmentPlan) -> Database:
 def _state(planned: EnvironmentPlan) -> Database.State:
     is_deleted = planned.state == "suspended"
     return Database.State.SUSPENDED if is_deleted else Database.State.ACTIVE
-
-
-def _write_migrations(alias: str, found: Manifest) -> None:
-    rows = [name.split(".", 1) for name in found.migrations]
-    with control.connect(alias) if alias != "default" else connection.cursor() as cursor:
-        for app, name in rows:
-            cursor.execute(
-                "INSERT INTO django_migrations (app, name, applied) SELECT %s, %s, now()"
-                " WHERE NOT EXISTS (SELECT FROM django_migrations WHERE app = %s AND name = %s)",
-                [app, name, app, name],
-            )
 
 
 def _analyze() -> None:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from django.conf import settings
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
 
+from platform_site.backup import manifest
 from platform_site.doctor.findings import Finding, Level
 from sqlgateway.hardening.cluster import version_complaint
 
@@ -64,12 +65,13 @@ def _clock(skew_s: float) -> Finding:
 
 def check_migrations() -> Iterator[Finding]:
     """Check that all migrations are applied."""
-    executor = MigrationExecutor(connection)
-    waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    if waiting:
-        message = f"{len(waiting)} migrations are not applied."
-        yield Finding("migrations", Level.FAILED, message, "Run `manage.py migrate`.")
-    else:
+    waiting = {alias: manifest.pending_migrations(alias) for alias in settings.DATABASES}
+    for alias, count in waiting.items():
+        if count:
+            message = f"{count} migrations are not applied."
+            advice = f"Run `manage.py {manifest.migrate_command(alias)}`."
+            yield Finding("migrations", Level.FAILED, message, advice)
+    if not any(waiting.values()):
         yield Finding("migrations", Level.OK, "All are applied.")
 
 

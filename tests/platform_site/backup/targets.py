@@ -46,6 +46,13 @@ class BytesRestore:
             text=True,
         )
 
+    def run(self, *words: str, status: int = 0) -> str:
+        """Run a management command; return its output."""
+        running = self.start(*words)
+        output, errors = running.communicate(timeout=300)
+        assert running.returncode == status, errors
+        return output
+
     def restore(self, *, status: int = 0, **variables: str) -> Any:
         """Restore; return the facts, or the error that --json prints."""
         identity = ("--identity", str(self.keys.file))

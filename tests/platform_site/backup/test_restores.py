@@ -16,6 +16,7 @@ from cryptography.fernet import Fernet
 from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 
 from accounts.models import User
 from edgecache.brain.models.objects import StoredObject
@@ -23,6 +24,7 @@ from edgecache.brain.storage.stores.archived_bytes import path_of
 from environments.models import Organization
 from platform_site.backup import manifest, tables
 from tests import cast
+from tests.cast import Caller
 from tests.commands import facts, refused
 from tests.edgecache.databases import new_database
 from tests.platform_site.backup.fill import OBJECTS
@@ -31,6 +33,7 @@ from tests.platform_site.backup.targets import BytesRestore, rows
 from tests.sqlgateway.provisioning.conftest import second_url
 from tests.sqlgateway.provisioning.database_copy import common_schemas
 from tests.waiting import wait_until
+from tests.web_process import web_process
 
 pytestmark = pytest.mark.slow
 
@@ -184,6 +187,8 @@ def test_one_environment_comes_back_alone(
     words = ("--identity", str(keys.file), "--environment", f"{home.pk}:live")
     assert facts("restore", *words)["environment"] == "live"
     assert alice_sql("SELECT count(*) FROM notes") == [{"count": 2}]
+    assert Caller().get("/readyz").status == 200
+    assert facts("backup")["failed"] == 0
     assert (
         refused("restore", *words[:2], "--environment", "live")[1]["code"] == "environment_invalid"
     )
@@ -227,10 +232,12 @@ def test_a_recovered_database_is_voided_as_a_restored_one(
     with pytest.raises(AssertionError, match="session"):
         alice_sql("SELECT 1")
     assert refused("restore")[1]["code"] == "identity_missing"
+    assert Caller().get("/readyz").status == 200
+    assert facts("backup")["failed"] == 0
 
 
 def test_everything_comes_back_elsewhere_but_nothing_that_opens_an_account(
-    home: Organization, store: Path, target: BytesRestore, second_url: str
+    home: Organization, store: Path, target: BytesRestore, second_url: str, tmp_path: Path
 ) -> None:
     backup_id = _back_up_with_a_kill(target)
     assert target.refusal(ZSQL_CLUSTER_URL=settings.SQL.cluster_url) == "cluster_taken"
@@ -248,10 +255,68 @@ def test_everything_comes_back_elsewhere_but_nothing_that_opens_an_account(
     _compare_tables(target)
     _compare_databases(target, second_url)
     _compare_objects(target)
+    _use_as_any_other(target, tmp_path)
     held = target.rows("SELECT hold_reason <> '' AND attempts > 0 FROM billing_payout")
     assert held == [(True,)]
     # Nothing readable is left beside it.
     assert not [path for path in target.data_dir.rglob("backup/*") if path.is_file()]
+
+
+def _use_as_any_other(target: BytesRestore, folder: Path) -> None:
+    """Check that a restored platform is ready, migrated, and can be backed up."""
+    with web_process(folder, **target.variables) as web:
+        assert web.ask("GET", "/readyz")["checks"]["migrations"] == "ok"
+    aliases = ("default", "brain") if "ZBRAIN_DATABASE_URL" in target.variables else ("default",)
+    for alias in aliases:
+        target.run("migrate", "--check", "--database", alias)
+        assert "No migrations to apply." in target.run("migrate", "--database", alias)
+    # Others fail: no worker and no brain runs here.
+    report = json.loads(target.run("doctor", "--json", status=1))["error"]["findings"]
+    assert [one["level"] for one in report if one["subject"] == "migrations"] == ["ok"]
+    second = json.loads(target.run("backup", "--json"))
+    assert json.loads(target.run("backup", "--verify", second["id"], "--json"))["verified"]
+
+
+def test_a_platform_whose_brain_has_its_own_database_comes_back_elsewhere(
+    store: Path, keys: Keys, second_url: str, target: BytesRestore, tmp_path: Path
+) -> None:
+    (tmp_path / "former").mkdir()
+    with new_database() as control_url, new_database() as brain_url, new_database() as restored:
+        former = BytesRestore(tmp_path / "former", control_url, second_url, keys)
+        former.variables["ZBRAIN_DATABASE_URL"] = brain_url
+        target.variables["ZBRAIN_DATABASE_URL"] = restored
+        former.run("migrate")
+        refusal = json.loads(former.run("backup", "--json", status=1))["error"]
+        assert refusal["code"] == "migrations_pending"
+        assert "`manage.py migrate --database brain`" in refusal["message"]
+        report = json.loads(former.run("doctor", "--json", status=1))["error"]["findings"]
+        [advice] = [one["advice"] for one in report if one["subject"] == "migrations"]
+        assert advice == "Run `manage.py migrate --database brain`."
+        former.run("bootstrap", "--migrate")
+        former.run("backup")
+        target.restore()
+        _use_as_any_other(target, tmp_path)
+        assert rows(restored, "SELECT name FROM brain_bucket") == [("development",)]
+
+
+@pytest.mark.parametrize("is_squashed", [True, False], ids=["since", "before"])
+def test_a_backup_fits_a_version_that_has_squashed_its_migrations(
+    home: Organization, keys: Keys, monkeypatch: pytest.MonkeyPatch, is_squashed: bool
+) -> None:
+    """The backup of a version with the squashed migration alone, or with those it replaces."""
+    squashed = ("brain", "0016_tables")
+    replaced = MigrationLoader(None).disk_migrations[squashed].replaces
+    left_out = replaced if is_squashed else [squashed]
+    here = manifest.code_migrations()
+    names = [name for name in here if name not in {".".join(each) for each in left_out}]
+    monkeypatch.setattr(manifest, "applied_migrations", lambda: names)
+    facts("backup")
+    words = ("restore", "--check", "--identity", str(keys.file))
+    # The version fits: the next check is the one that refuses.
+    assert refused(*words)[1]["code"] == "not_empty"
+    monkeypatch.setattr(manifest, "applied_migrations", lambda: names[1:])
+    facts("backup")
+    assert refused(*words)[1]["code"] == "version_differs"
 
 
 def _back_up_with_a_kill(target: BytesRestore) -> str:
