@@ -171,7 +171,7 @@ class AccountTag(AuditTag):
     )
     SYSTEM_KEY_SEE = (
         "system:key:see",
-        "The platform used a key for the first time; it is kept to tell the key's age.",
+        "The platform used a key for the first time; kept to tell its age, and to refuse others.",
     )
     SYSTEM_MEMBER_DELETE = (
         "system:member:delete",

@@ -6,7 +6,10 @@ from typing import Any, Final
 from django.conf import settings
 from django.core import checks
 
-# Settings that must be given: a value generated at start would differ in every process.
+from platform_site.env import Env
+
+# Settings that must be given: a value generated at start would differ in every process. Those of
+# runtime.env are development's.
 REQUIRED: Final = (
     ("SECRET_KEY", "zonal.E001"),
     ("ZSECRET_KEYS", "zonal.E002"),
@@ -28,7 +31,7 @@ def production_settings(**_options: Any) -> list[checks.CheckMessage]:
     messages: list[checks.CheckMessage] = [
         checks.Error(f"{name} is not set.", hint="See docs/settings.md.", id=check_id)
         for name, check_id in REQUIRED
-        if not (os.environ.get(name) or os.environ.get(f"{name}_FILE"))
+        if not Env(os.environ).raw(name)
     ]
     if not settings.IS_PRODUCTION:
         messages.append(checks.Error("PRODUCTION is not true.", id="zonal.E008"))

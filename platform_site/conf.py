@@ -77,7 +77,8 @@ class ServerSettings:
         bool,
         Flag(
             "PRODUCTION",
-            "Production: development tokens are refused, unsafe settings too. "
+            "Production: development tokens are refused, and no process starts with what "
+            "`manage.py check --deploy` calls an error, or with keys that are not the database's. "
             "NODE_ENV, DJANGO_ENV and the markers of hosting platforms count as well.",
             default=False,
         ),

@@ -1,13 +1,93 @@
-"""The messages of a web server at its start."""
+"""The start of a process: what production refuses, and the messages of a web server."""
 
 import threading
+from collections.abc import Sequence
+from typing import Any, Final, cast
 
 import structlog
 from django.conf import settings
+from django.core import checks
+from django.core.checks import Tags
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, connection, connections
+from django.db.backends.postgresql.base import DatabaseWrapper
+from django.db.backends.signals import connection_created
 
 from accounts.tokens import development
+from platform_site.doctor import key_ages
+from platform_site.lib.key_fingerprints import SENTENCE
 
 log = structlog.get_logger(__name__)
+
+# Commands that use no key: what builds an image or configures nginx, and reports of what is wrong.
+# The brain refuses by itself what it cannot run with.
+KEYLESS: Final = frozenset(
+    {
+        "check",
+        "collectstatic",
+        "doctor",
+        "gatewayconfig",
+        "help",
+        "movestore",
+        "runbrain",
+        "version",
+    }
+)
+# It makes up for a key that is lost.
+WITH_OTHER_KEYS: Final = "rotatekeys"
+
+
+def refuse_command(arguments: Sequence[str]) -> None:
+    """Refuse a management command in production as `refuse_unsafe` does, if it uses keys."""
+    command = arguments[0] if arguments else "help"
+    if command in KEYLESS or command.startswith("-") or {"-h", "--help"} & set(arguments):
+        return
+    refuse_unsafe(with_other_keys=command == WITH_OTHER_KEYS)
+
+
+def refuse_unsafe(*, with_other_keys: bool = False) -> None:
+    """End a process of production whose settings are unsafe, or whose keys are not the database's.
+
+    Without the database, keys are compared on the first connection to it, which fails where they
+    differ. Raises SystemExit with a sentence for each setting.
+    """
+    if not settings.IS_PRODUCTION:
+        return
+    found = checks.run_checks(tags=[Tags.security, "settings"], include_deployment_checks=True)
+    wrong = [message for message in found if message.is_serious() and not message.is_silenced()]
+    if wrong:
+        raise SystemExit("\n".join(f"zonal: {message.msg} ({message.id})" for message in wrong))
+    if with_other_keys:
+        return
+    try:
+        lacking = key_ages.claim()
+    except DatabaseError as exc:
+        log.warning("keys_not_compared", error=type(exc).__name__)
+        connection_created.connect(_compare_keys)
+        return
+    finally:
+        # A server forks after this.
+        connection.close()
+        cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).close_pool()  # type: ignore[attr-defined]
+    if lacking:
+        raise SystemExit("\n".join(f"zonal: {name} {SENTENCE}" for name in lacking))
+
+
+def _compare_keys(connection: Any, **_more: Any) -> None:
+    """Fail a connection to a database that was used with other keys."""
+    if connection.alias != DEFAULT_DB_ALIAS:
+        return
+    lacking, is_compared = [], False
+    try:
+        lacking = key_ages.lacking()
+        is_compared = not lacking
+    finally:
+        if not is_compared:
+            # Else it would be used without a further comparison.
+            connection.close()
+    if lacking:
+        log.error("keys_differ", settings=lacking, message=SENTENCE)
+        raise OperationalError(f"{' and '.join(lacking)} {SENTENCE}")
+    connection_created.disconnect(_compare_keys)
 
 
 def development_notice() -> str:

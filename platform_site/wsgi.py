@@ -14,6 +14,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
 
 application = get_wsgi_application()
 
+from platform_site import startup  # noqa: E402 - needs Django
+
+startup.refuse_unsafe()
+
 # Disconnects Django's signal handlers that are not needed, because each of them costs time in every
 # request: without DEBUG no queries are logged, no cache is configured, connections are checked at
 # the end of a request, and the next request sets the URLconf again.

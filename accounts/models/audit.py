@@ -32,10 +32,13 @@ class AuditEvent(models.Model):
 
         indexes: ClassVar[list[Any]] = [
             models.Index(fields=["organization_id", "-id"], name="audit_by_organization"),
-            # Each scrape reads the time of the last event, even if there was none.
+            # Each scrape reads the time of the last backup, even if there was none, and each start
+            # of a process the keys that were used.
             models.Index(
                 fields=["tag", "-at"],
-                condition=models.Q(tag__in=["cli:backup:create", "cli:backup:drill"]),
+                condition=models.Q(
+                    tag__in=["cli:backup:create", "cli:backup:drill", "system:key:see"]
+                ),
                 name="audit_of_backups",
             ),
         ]

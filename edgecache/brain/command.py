@@ -3,8 +3,12 @@
 import ipaddress
 import os
 import sys
+from typing import Final
 
+import psycopg
+import structlog
 import uvloop
+from cryptography.fernet import InvalidToken
 from django.conf import settings
 
 from edgecache.brain.app import assemble
@@ -12,8 +16,15 @@ from edgecache.brain.conf import BrainSettings
 from edgecache.brain.process.parent import Parent
 from edgecache.brain.siblings.process_context import ProcessContext
 from platform_site.embedded.errors import StartError
-from platform_site.embedded.runtime_env import is_given
+from platform_site.env import Env
 from platform_site.lib import tracing
+from platform_site.lib.crypto import decrypt
+from platform_site.lib.key_fingerprints import SENTENCE, differing, latest
+
+CONNECT_S: Final = 2
+STORED: Final = "SELECT secret FROM brain_accesskey ORDER BY created_at DESC LIMIT 1"
+
+log = structlog.get_logger(__name__)
 
 
 def refusal(chosen: BrainSettings) -> str:
@@ -23,7 +34,7 @@ def refusal(chosen: BrainSettings) -> str:
             "The brain needs ZCACHE_BRAIN_SECRET (or BRAIN_SECRET): at least 32 characters that "
             "the platform knows too."
         )
-    if chosen.is_production and not is_given("ZSECRET_KEYS", os.environ):
+    if chosen.is_production and not Env(os.environ).raw("ZSECRET_KEYS"):
         return (
             "The brain needs ZSECRET_KEYS, the platform's own: without them it cannot read the "
             "access keys of its tenants."
@@ -40,9 +51,34 @@ def refusal(chosen: BrainSettings) -> str:
     return ""
 
 
+def _refuse_keys(chosen: BrainSettings) -> str:
+    """Return why ZSECRET_KEYS are not the database's; "" if they are, or it does not answer."""
+    if not chosen.is_production:
+        return ""
+    url, rings = settings.DATABASE_URL, {"ZSECRET_KEYS": settings.SECRET_KEYS}
+    try:
+        with psycopg.connect(url or chosen.database_url, connect_timeout=CONNECT_S) as connection:
+            connection.autocommit = True
+            cursor = connection.cursor()
+            is_other = differing(latest(cursor), rings) if url else _lacks_stored(cursor)
+    except psycopg.Error as exc:
+        log.warning("keys_not_compared", error=type(exc).__name__)
+        return ""
+    return f"ZSECRET_KEYS {SENTENCE}" if is_other else ""
+
+
+def _lacks_stored(cursor: psycopg.Cursor) -> bool:
+    """True if the newest access key cannot be decrypted; for a brain's own database."""
+    row = cursor.execute(STORED).fetchone()
+    try:
+        return row is not None and not decrypt(row[0])
+    except InvalidToken:
+        return True
+
+
 def run() -> int:
     """Run a brain with Django's settings; return the exit status."""
-    sentence = refusal(settings.BRAIN)
+    sentence = refusal(settings.BRAIN) or _refuse_keys(settings.BRAIN)
     if sentence:
         sys.stderr.write(f"{sentence}\n")
         return 1

@@ -18,6 +18,7 @@ from platform_site.backup.manifest import Manifest
 from platform_site.backup.sealing import Digest
 from platform_site.backup.work import EnvironmentPlan, Plan, Say, Work, retry_while_unavailable
 from platform_site.lib.commands import CommandRefused, Unreachable
+from platform_site.lib.key_fingerprints import fingerprint
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database
 from sqlgateway.provisioning.database_copy import restores
@@ -79,7 +80,7 @@ def make(archive: Archive, work: Work, say: Say, *, only: int | None = None) -> 
         migrations=plan.migrations,
         major=plan.major,
         key=plan.key,
-        mfa_key=manifest.fingerprint(settings.ACCOUNTS.mfa_keys[0]),
+        mfa_key=fingerprint(settings.ACCOUNTS.mfa_keys[0]),
         files={**plan.files, **work.done()},
         environments=len(plan.environments),
         failed=len(failed),
@@ -101,7 +102,7 @@ def _fits(plan: Plan, archive: Archive, kind: str) -> bool:
     return (
         plan.kind == kind == PLATFORM
         and plan.store == archive.name
-        and plan.key == manifest.fingerprint(settings.SECRET_KEYS[0])
+        and plan.key == fingerprint(settings.SECRET_KEYS[0])
         and list(plan.recipients) == list(settings.BACKUP.recipients)
         and list(plan.migrations) == manifest.code_migrations()
     )
@@ -137,7 +138,7 @@ def _begin(archive: Archive, work: Work, kind: str, only: int | None, say: Say) 
         started_at=started.isoformat(),
         migrations=migrations,
         major=major,
-        key=manifest.fingerprint(settings.SECRET_KEYS[0]),
+        key=fingerprint(settings.SECRET_KEYS[0]),
         recipients=settings.BACKUP.recipients,
         environments=environments,
         objects=objects,

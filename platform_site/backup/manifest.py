@@ -16,12 +16,12 @@ from django.db.migrations.recorder import MigrationRecorder
 from platform_site.backup.sealing import Digest
 from platform_site.lib.commands import CommandRefused
 from platform_site.lib.crypto import keyed_digest
+from platform_site.lib.key_fingerprints import fingerprint
 
 FORMAT: Final = 1
 # A manifest has about 120 bytes for each environment.
 LIMIT_BYTES: Final = 64 * 2**20
 PURPOSE: Final = "zonal backup"
-FINGERPRINT_CHARS: Final = 16
 
 
 class ManifestAltered(Exception):
@@ -41,9 +41,9 @@ class Manifest:
     """A complete backup.
 
     kind: ``platform``, or ``environment`` for the database of one. migrations: of the code that
-    made it, as `code_migrations`. major: PostgreSQL's, of the control database. mfa_key, key: fingerprints of the keys
-    that a restore needs. files: by name within the backup. environments, failed, objects,
-    object_bytes: counts; failed environments have no dump.
+    made it, as ``code_migrations``. major: PostgreSQL's, of the control database. mfa_key, key:
+    fingerprints of the keys that a restore needs. files: by name within the backup. environments,
+    failed, objects, object_bytes: counts; failed environments have no dump.
     """
 
     id: str
@@ -113,11 +113,6 @@ def read(data: bytes) -> Manifest:
         raise OtherFormat
     fields["files"] = {name: Digest(*digest) for name, digest in fields["files"].items()}
     return Manifest(**fields)
-
-
-def fingerprint(key: str) -> str:
-    """Return a digest that identifies keys without revealing them, because they are random."""
-    return keyed_digest(key, PURPOSE, "key").hex()[:FINGERPRINT_CHARS]
 
 
 def object_name(key: str, sha256: str) -> str:

@@ -15,6 +15,7 @@ from platform_site.backup.manifest import Manifest
 from platform_site.backup.sealing import DecryptionFailed, Identity
 from platform_site.backup.work import EnvironmentPlan, Say, environments_of
 from platform_site.lib.commands import CommandRefused
+from platform_site.lib.key_fingerprints import fingerprint
 from sqlgateway.provisioning.clusters import Address, administer
 
 # Exists while a restore is unfinished, and contains the backup's id.
@@ -120,7 +121,7 @@ def _check_version(found: Manifest) -> None:
 
 def _check_keys(found: Manifest) -> None:
     ring = settings.ACCOUNTS.mfa_keys
-    if found.mfa_key not in {manifest.fingerprint(key) for key in ring}:
+    if found.mfa_key not in {fingerprint(key) for key in ring}:
         sentence = "ZMFA_SECRET is another one: backup codes and trusted devices depend on it."
         raise CommandRefused("keys_differ", sentence)
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from cryptography.fernet import InvalidToken
+
 
 class Level(StrEnum):
     """SKIPPED: the check does not apply here, or could not be made. FAILED: users notice it."""
@@ -40,6 +42,9 @@ def run(subject: str, check: Check) -> list[Finding]:
     """Return a check's findings; an exception becomes a finding, so that other checks still run."""
     try:
         return list(check())
+    except InvalidToken:
+        message = "A stored secret is encrypted with a key that ZSECRET_KEYS lacks."
+        return [Finding(subject, Level.FAILED, message, "Set it, too (docs/production.md, Keys).")]
     except Exception as exc:  # noqa: BLE001 - whatever is broken, the report must be complete
         message = f"The check ended with {type(exc).__name__}."
         return [Finding(subject, Level.FAILED, message, "Check the log, and report this.")]

@@ -1,15 +1,20 @@
-"""Ages of keys: when the task worker first saw a key, identified by its fingerprint."""
+"""The keys that the control database was used with, by their fingerprints, and their ages."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import Final
 
 from django.conf import settings
+from django.db import connection, transaction
 from django.db.models import Min
 
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.models import AuditEvent
-from platform_site.backup.manifest import fingerprint
+from platform_site.lib.key_fingerprints import differing, fingerprint, latest
+
+# Two processes with different keys that start on an empty database: the second one is refused.
+LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('zonal keys', 0))"
 
 
 def current() -> dict[str, str]:
@@ -31,13 +36,48 @@ def current() -> dict[str, str]:
     return {name: key for name, key in keys.items() if key}
 
 
+def rings() -> dict[str, Sequence[str]]:
+    """Return the keys that have to fit the database, previous ones too.
+
+    SECRET_KEY is replaced without its former value, which only sessions of staff depend on. The
+    brain refuses calls with another ZCACHE_BRAIN_SECRET.
+    """
+    accounts = settings.ACCOUNTS
+    return {
+        "ZSECRET_KEYS": settings.SECRET_KEYS,
+        "ZJWT_SECRET": accounts.access_keys,
+        "ZJWT_REFRESH_SECRET": accounts.refresh_keys,
+        "ZMFA_SECRET": accounts.mfa_keys,
+    }
+
+
+def lacking() -> list[str]:
+    """Return the settings whose keys lack the one that the database was last used with."""
+    with connection.cursor() as cursor:
+        return differing(latest(cursor), rings())
+
+
+def claim() -> list[str]:
+    """Record the current keys if all keys fit the database; return the settings that do not."""
+    with connection.cursor() as cursor:
+        known = latest(cursor)
+        if not _new(known) or "accounts_auditevent" not in connection.introspection.table_names():
+            return differing(known, rings())
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(LOCK)
+        wrong = differing(latest(cursor), rings())
+        if not wrong:
+            record()
+    return wrong
+
+
 def record() -> None:
     """Record new keys by their fingerprints, which reveal nothing about the keys."""
-    known = _first_seen()
-    for name, key in current().items():
-        seen = {"setting": name, "fingerprint": fingerprint(key)}
-        if (name, seen["fingerprint"]) not in known:
-            audit.add(None, AccountTag.SYSTEM_KEY_SEE, data=seen)
+    with connection.cursor() as cursor:
+        new = _new(latest(cursor))
+    for name, mark in new.items():
+        data = {"setting": name, "fingerprint": mark}
+        audit.add(None, AccountTag.SYSTEM_KEY_SEE, data=data)
 
 
 def since() -> Iterator[tuple[str, datetime | None]]:
@@ -45,6 +85,12 @@ def since() -> Iterator[tuple[str, datetime | None]]:
     known = _first_seen()
     for name, key in current().items():
         yield name, known.get((name, fingerprint(key)))
+
+
+def _new(known: dict[str, str]) -> dict[str, str]:
+    """Return the fingerprints of current keys that are not the last ones known."""
+    marks = {name: fingerprint(key) for name, key in current().items()}
+    return {name: mark for name, mark in marks.items() if known.get(name) != mark}
 
 
 def _first_seen() -> dict[tuple[str, str], datetime]:

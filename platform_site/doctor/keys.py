@@ -9,6 +9,7 @@ from django.conf import settings
 from accounts.tokens import key_rotation
 from platform_site.doctor import key_ages
 from platform_site.doctor.findings import Finding, Level
+from platform_site.lib.key_fingerprints import SENTENCE
 
 SUBJECT: Final = "keys"
 OLD: Final = timedelta(days=365)
@@ -26,6 +27,10 @@ ADVICE: Final = {
 def check_keys() -> Iterator[Finding]:
     """Check the age of each key, and find previous keys that no longer verify anything."""
     now = datetime.now(UTC)
+    for name in key_ages.lacking():
+        message = f"{name} {SENTENCE}"
+        advice = "Without it, what it encrypted or signed cannot be read. No process starts so."
+        yield Finding(SUBJECT, Level.FAILED, message, advice)
     yield from _ages(now)
     accounts = settings.ACCOUNTS
     for name, ring in zip(

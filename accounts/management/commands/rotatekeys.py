@@ -3,7 +3,7 @@
 import os
 from argparse import ArgumentParser
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import transaction
@@ -13,6 +13,9 @@ from accounts.audit_tags import AccountTag
 from accounts.tokens import key_rotation
 from platform_site.embedded.runtime_env import is_given, load_runtime_env, save_runtime_env
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.key_fingerprints import fingerprint
+
+REPLACEABLE: Final = (*key_rotation.ROTATED, "ZMFA_SECRET")
 
 
 class Command(OpsCommand):
@@ -39,8 +42,18 @@ class Command(OpsCommand):
             help="Print the new settings and change nothing: for keys that the environment gives.",
         )
 
+        parser.add_argument(
+            "--replaced",
+            choices=REPLACEABLE,
+            help="Create nothing: this setting has another key, without the former one, which is "
+            "lost. Production refuses to start with such a key until then. Of ZMFA_SECRET this "
+            "ends backup codes, trusted devices and recoveries, of the others all sessions.",
+        )
+
     def run(self, options: dict[str, Any]) -> Outcome:
         """Create the keys, and store or print them."""
+        if options["replaced"]:
+            return _replaced(options["replaced"])
         now = datetime.now(UTC)
         longest = timedelta(
             seconds=max(settings.ACCOUNTS.refresh_ttl_s, settings.ACCOUNTS.access_ttl_s)
@@ -70,6 +83,18 @@ class Command(OpsCommand):
         return Outcome(
             {"retires": retires.isoformat(), "rotated": list(key_rotation.ROTATED)}, text
         )
+
+
+def _replaced(name: str) -> Outcome:
+    """Record the present key as the one that the database is used with from now on."""
+    accounts = settings.ACCOUNTS
+    rings = (accounts.access_keys, accounts.refresh_keys, accounts.mfa_keys)
+    key = dict(zip(REPLACEABLE, rings, strict=True))[name][0]
+    with transaction.atomic():
+        audit.add(None, AccountTag.CLI_KEY_ROTATE, data={"replaced": name})
+        seen = {"setting": name, "fingerprint": fingerprint(key)}
+        audit.add(None, AccountTag.SYSTEM_KEY_SEE, data=seen)
+    return Outcome({"replaced": name}, f"Processes start with the present {name} now.")
 
 
 def _day(text: str) -> Any:

@@ -12,6 +12,7 @@ from platform_site.backup.archive import Archive, open_archive
 from platform_site.backup.restoring import RestoreResult
 from platform_site.backup.sealing import Identity, read_identities
 from platform_site.backup.work import exclusive
+from platform_site.doctor import key_ages
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome, Unreachable
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.management.operators import database_of
@@ -88,6 +89,8 @@ def _platform(
             facts = {**checked.manifest.facts(), "checked": True}
             return Outcome(facts, f"{checked.manifest.id} can be restored here.")
         done = restoring.restore(archive, checked, identities, work.folder, say)
+        # Of tokens, whose former keys signed nothing that is still valid.
+        key_ages.record()
         work.end()
     facts = {
         **checked.manifest.facts(),
