@@ -4,7 +4,13 @@ import hmac
 
 import structlog
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    connections,
+)
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -39,7 +45,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     """Return 200 if requests can be served, else 503 naming what is missing."""
     checks = {"database": "ok", "migrations": "ok", "queue": "ok"}
     try:
-        checks |= _ask_database()
+        checks |= _ask_anew()
     except DatabaseError as exc:
         log.warning("not_ready", error=type(exc).__name__)
         connections[DEFAULT_DB_ALIAS].close()
@@ -53,6 +59,18 @@ def readyz(request: HttpRequest) -> HttpResponse:
     if not is_ready:
         response["Retry-After"] = "2"
     return response
+
+
+def _ask_anew() -> dict[str, str]:
+    """Ask the database, on a new connection if this thread's one was lost meanwhile."""
+    is_old = connections[DEFAULT_DB_ALIAS].connection is not None
+    try:
+        return _ask_database()
+    except (OperationalError, InterfaceError):
+        connections[DEFAULT_DB_ALIAS].close()
+        if not is_old:
+            raise
+    return _ask_database()
 
 
 def _ask_database() -> dict[str, str]:

@@ -270,6 +270,7 @@ DEFAULT_FROM_EMAIL: Final = MAIL.sender
 SMS: Final = delivery_conf.sms_backend(ENV, DATA_DIR, is_production=IS_PRODUCTION)
 SMS_BACKEND: Final = SMS.path
 SMS_OPTIONS: Final = SMS.options
+PROCRASTINATE_ON_APP_READY: Final = "platform_site.lib.task_worker.prepare"
 PROCRASTINATE_IMPORT_PATHS: Final = [
     "accounts.delivery.tasks",
     "accounts.oauth.tasks",

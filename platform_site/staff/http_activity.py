@@ -57,10 +57,14 @@ def keep_writing() -> None:
 def _write_forever() -> None:
     while True:
         time.sleep(WRITE_EVERY_S)
-        write()
-        request_activity.write()
-        # Returns the connection to the pool, or closes the thread's own.
-        connection.close()
+        try:
+            write()
+            request_activity.write()
+            # Returns the connection to the pool, or closes the thread's own.
+            connection.close()
+        except Exception:
+            # The thread must not end, because nothing restarts it.
+            log.exception("http_activity_failed")
 
 
 def samples(*, now: datetime) -> list[HttpSample]:

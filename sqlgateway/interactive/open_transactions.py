@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+import structlog
 from django.conf import settings
 from psycopg import pq
 
@@ -33,6 +34,8 @@ XID: Final = b"SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.te
 # Answers up to this size are kept: a statement that is sent again gets the same answer.
 KEPT_ANSWER_BYTES: Final = 2**20
 TICK_S: Final = 0.5
+
+log = structlog.get_logger(__name__)
 
 
 class OpenTransactionBoundary:
@@ -334,7 +337,11 @@ class OpenTransactions:
     def _reap(self) -> None:
         while True:
             time.sleep(TICK_S)
-            self.end_due()
+            try:
+                self.end_due()
+            except Exception:
+                # Without this thread abandoned transactions would keep their slots and locks.
+                log.exception("sql_reaper_failed")
 
 
 def _xid(session: TenantConnection) -> str | None:
