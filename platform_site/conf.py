@@ -297,6 +297,9 @@ def default_public_url(hosts: Sequence[str], *, port: int, is_production: bool) 
     return f"http://localhost:{port}"
 
 
+SESSION: Final = r"-c default_transaction_isolation=read\ committed -c DateStyle=ISO"
+
+
 def control_database(url: str, connections: int) -> dict[str, Any]:
     """Return Django's DATABASES entry for a libpq URL.
 
@@ -307,7 +310,13 @@ def control_database(url: str, connections: int) -> dict[str, Any]:
         parts = dict(conninfo_to_dict(url))
     except PsycopgError as exc:
         raise SettingError("DATABASE_URL", "is not a URL libpq can read.") from exc
-    options: dict[str, Any] = {"connect_timeout": 2, "application_name": "zonal"}
+    # What the code takes for granted, whatever the server's defaults; the URL's own come last.
+    session = f"{SESSION} {parts.pop('options', '')}".strip()
+    options: dict[str, Any] = {
+        "connect_timeout": 2,
+        "application_name": "zonal",
+        "options": session,
+    }
     entry: dict[str, Any] = {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": parts.pop("dbname", "") or "zonal",

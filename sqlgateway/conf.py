@@ -18,8 +18,7 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         str,
         Url(
             "ZSQL_CLUSTER_URL",
-            "The tenants' cluster, as a role that may create databases and roles; unset, `up` "
-            "runs its own.",
+            "The tenants' cluster, as a superuser; unset, `up` runs its own.",
             schemes=POSTGRESQL_SCHEMES,
         ),
     ] = field(repr=False)

@@ -263,10 +263,14 @@ class OutcomeUnknown(errors.EngineError):
 
 
 class EngineUnavailable(errors.Unavailable):
-    """The tenants' cluster cannot be reached or accepts no connections; nothing ran."""
+    """The tenants' cluster cannot be reached or used; nothing ran.
+
+    reason: a sentence for operators, which no answer of the API shows.
+    """
 
     code = "sql_unavailable"
     title = "The database is unavailable for the moment."
+    reason = ""
 
 
 class RequestNotRunning(errors.NotFound):

@@ -46,6 +46,10 @@ LONG_SPARE: Final = 1
 LONG_QUEUE_S: Final = 10.0
 # More than there can be: a caller that waits without a timeout is not refused.
 QUEUE_WITHOUT_TIMEOUT: Final = 2**30
+# What the code takes for granted, whatever the server's defaults.
+SESSION: Final = (
+    r"-c timezone=UTC -c DateStyle=ISO -c default_transaction_isolation=read\ committed"
+)
 UNREACHABLE: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed)
 
 
@@ -99,7 +103,7 @@ class Database:
                 "application_name": "zonal-brain",
                 # Also detects a peer that vanished silently.
                 "tcp_user_timeout": 3000,
-                "options": "-c timezone=UTC",
+                "options": SESSION,
             },
             min_size=1,
             max_size=max_connections,

@@ -34,9 +34,11 @@ def _check(cluster: Any) -> Iterator[Finding]:
     try:
         with clusters.administer(clusters.address_of(cluster)) as server:
             found = list(complaints(server))
-    except EngineUnavailable:
+    except EngineUnavailable as exc:
         message = f"{cluster.name} does not answer: the requests of its tenants get 503."
-        advice = "Start it, or check its address and password (ZSQL_CLUSTER_URL)."
+        if exc.reason:
+            message = f"{cluster.name}: {exc.reason} The requests of its tenants get 503."
+        advice = "Start it, or check its address, role and password (ZSQL_CLUSTER_URL)."
         yield Finding(SUBJECT, Level.FAILED, message, advice)
         return
     for sentence in found:

@@ -16,7 +16,7 @@ from sqlgateway.provisioning import clusters, tenant_databases
 class NewCluster:
     """A cluster as an administrator describes it.
 
-    url: with a role that may create databases and roles.
+    url: with a superuser.
     accepts_findings: use the server in spite of the findings of the check.
     """
 
@@ -91,8 +91,9 @@ def _examine(cluster: Cluster, new: NewCluster) -> list[str]:
     """
     bare = clusters.Address(0, new.url, (), frozenset(), ())
     with clusters.administer(bare) as connection:
-        if clusters.shares_servers(bare, connection):
-            raise CommandRefused("server_unfit", clusters.UNPOOLABLE)
+        sentence = clusters.unfit(bare, connection)
+        if sentence:
+            raise CommandRefused("server_unfit", sentence)
         identifier = clusters.system_identifier(connection)
         findings = list(complaints(connection))
         too_old = version_complaint(connection.info.server_version)

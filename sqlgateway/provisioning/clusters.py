@@ -46,6 +46,10 @@ POOLED: Final = "pooled"
 UNPOOLABLE: Final = (
     "The pooler gives each transaction another server connection; it must be pool_mode = session."
 )
+NO_SUPERUSER: Final = (
+    "The role of its URL is no superuser, and could not keep tenants from the catalog's functions "
+    "(docs/production.md)."
+)
 # Connections that are compared. One may not be enough: the pooler has several server connections.
 COMPARISONS: Final = 3
 
@@ -148,7 +152,7 @@ def administer(address: Address, dbname: str = MAINTENANCE) -> Iterator[psycopg.
     """
     try:
         connection = connect_as_administrator(address, dbname)
-    except psycopg.OperationalError as exc:
+    except psycopg.Error as exc:
         log.warning("sql_cluster_away", cluster=address.cluster_id, kind=type(exc).__name__)
         raise EngineUnavailable from None
     try:
@@ -210,16 +214,46 @@ def _probe(cluster: Cluster) -> None:
     bare = Address(cluster.pk, cluster.url, (), frozenset(), ())
     started = time.monotonic()
     with administer(bare) as connection:
-        if shares_servers(bare, connection):
-            raise EngineUnavailable(UNPOOLABLE)
-        cluster.server_version = connection.info.server_version
-        cluster.system_identifier = system_identifier(connection)
-        cluster.flags = sorted(_flags(connection))
-        cluster.private_paths = _private_paths(connection)
-        _complain(cluster, connection)
+        try:
+            _read(cluster, bare, connection)
+        except psycopg.Error as exc:
+            if connection.closed:
+                raise
+            # The server's message names no password, and is for operators.
+            raise unusable(str(exc).strip().splitlines()[0], cluster) from None
     cluster.save(update_fields=["server_version", "system_identifier", "flags", "private_paths"])
     elapsed_ms = round((time.monotonic() - started) * 1000)
     log.info("sql_cluster_probed", cluster=cluster.pk, flags=cluster.flags, elapsed_ms=elapsed_ms)
+
+
+def _read(cluster: Cluster, bare: Address, connection: psycopg.Connection) -> None:
+    """Fill in what the server is and can do."""
+    sentence = unfit(bare, connection)
+    if sentence:
+        raise unusable(sentence, cluster)
+    cluster.server_version = connection.info.server_version
+    cluster.system_identifier = system_identifier(connection)
+    cluster.flags = sorted(_flags(connection))
+    cluster.private_paths = _private_paths(connection)
+    _complain(cluster, connection)
+
+
+def unfit(bare: Address, connection: psycopg.Connection) -> str:
+    """Return why a server cannot be used as a cluster, whatever else is right; "" if it can."""
+    row = connection.execute(
+        "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user"
+    ).fetchone()
+    if row is None or not row[0]:
+        return NO_SUPERUSER
+    return UNPOOLABLE if shares_servers(bare, connection) else ""
+
+
+def unusable(reason: str, cluster: Cluster) -> EngineUnavailable:
+    """Return the error for a server that answers but cannot be used, and log the reason."""
+    log.warning("sql_cluster_unfit", cluster=cluster.pk, reason=reason)
+    error = EngineUnavailable("The database server must be set up.")
+    error.reason = reason
+    return error
 
 
 def _complain(cluster: Cluster, connection: psycopg.Connection) -> None:
@@ -228,7 +262,7 @@ def _complain(cluster: Cluster, connection: psycopg.Connection) -> None:
         log.warning("sql_cluster_not_hard", cluster=cluster.pk, sentence=sentence)
     too_old = version_complaint(connection.info.server_version)
     if too_old is not None and settings.IS_PRODUCTION:
-        raise EngineUnavailable("The database server must be updated.")
+        raise unusable(too_old, cluster)
 
 
 def shares_servers(address: Address, connection: psycopg.Connection) -> bool:

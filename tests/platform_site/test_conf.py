@@ -1,10 +1,13 @@
 """Settings of the server: the public URL, the features, and how wrong values are refused."""
 
+import psycopg
 import pytest
+from psycopg import sql
 
-from platform_site.conf import ServerSettings, default_public_url
+from platform_site.conf import ServerSettings, control_database, default_public_url
 from platform_site.env import Env, SettingError
 from platform_site.settings_table import load
+from tests.edgecache.databases import new_database
 
 
 def given(url: str, *hosts: str, is_production: bool = False) -> str:
@@ -60,3 +63,24 @@ def test_an_unknown_feature_is_refused() -> None:
     assert features("none") == ()
     with pytest.raises(SettingError, match="ZFEATURES may hold cache"):
         features("cache,teleport")
+
+
+def test_sessions_do_not_depend_on_the_server_s_defaults() -> None:
+    with new_database() as url:
+        with psycopg.connect(url, autocommit=True) as server:
+            alter = sql.SQL("ALTER DATABASE {} SET {} TO {}")
+            name = sql.Identifier(server.info.dbname)
+            for setting, value in DEFAULTS.items():
+                server.execute(alter.format(name, sql.Identifier(setting), sql.Literal(value)))
+        options = control_database(url, 0)["OPTIONS"]["options"]
+        with psycopg.connect(url, options=options) as session:
+            shown = session.execute(
+                "SELECT current_setting('default_transaction_isolation'),"
+                " current_setting('DateStyle'), now()"
+            ).fetchone()
+    assert shown is not None
+    assert shown[0] == "read committed"
+    assert shown[1].startswith("ISO")
+
+
+DEFAULTS = {"default_transaction_isolation": "serializable", "DateStyle": "SQL, DMY"}

@@ -13,7 +13,8 @@ class Command(OpsCommand):
 
     help = (
         "List the servers of tenants' databases: state, databases, capacity, version, and whether "
-        "each answers now (answers: false is not an error of this command)."
+        "each can be used now (answers: false is not an error of this command; reason says why, "
+        "where the server answered)."
     )
 
     def run(self, options: dict[str, Any]) -> Outcome:
@@ -23,7 +24,7 @@ class Command(OpsCommand):
 
 
 def _facts(cluster: Any) -> dict[str, Any]:
-    answers = _answers(cluster)
+    reason = _refusal(cluster)
     return {
         "name": cluster.name,
         "state": cluster.state,
@@ -32,22 +33,24 @@ def _facts(cluster: Any) -> dict[str, Any]:
         "capacity": cluster.capacity,
         "server_version": cluster.server_version,
         "flags": cluster.flags,
-        "answers": answers,
+        "answers": reason is None,
+        "reason": reason or "",
     }
 
 
-def _answers(cluster: Cluster) -> bool:
+def _refusal(cluster: Cluster) -> str | None:
+    """Return why a server cannot be used, "" if it does not answer, None if it does."""
     try:
         with clusters.administer(clusters.address_of(cluster)) as connection:
             connection.execute("SELECT 1")
-    except EngineUnavailable:
-        return False
-    return True
+    except EngineUnavailable as exc:
+        return exc.reason
+    return None
 
 
 def _line(row: dict[str, Any]) -> str:
     version = "{}.{}".format(*divmod(row["server_version"], 10_000))
-    answer = "" if row["answers"] else "  DOES NOT ANSWER"
+    answer = "" if row["answers"] else f"  {row['reason'] or 'DOES NOT ANSWER'}"
     return (
         f"{row['name']}: {row['state']}, {row['databases']} of {row['capacity']} databases, "
         f"{row['in_stock']} of them in stock, PostgreSQL {version}{answer}"

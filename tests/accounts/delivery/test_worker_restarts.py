@@ -114,7 +114,7 @@ def test_a_task_worker_outlasts_its_database(alice: User, tmp_path: Path) -> Non
             assert running.poll() is None
         notices.queue(alice, "password_changed")
         wait_until(lambda: not unsent(), timeout_s=START_S)
-        assert "task_worker_database_back" in log.read_text()
+        wait_until(lambda: "task_worker_database_back" in log.read_text(), timeout_s=START_S)
         # It is the same worker, and it listens again.
         assert workers() == [(number,)]
         wait_until(listens, timeout_s=START_S)

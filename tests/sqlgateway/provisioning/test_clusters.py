@@ -1,6 +1,10 @@
 """Several servers: placement, and the commands that add and drain them."""
 
+import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -11,6 +15,7 @@ from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database, RetiredDatabase
 from sqlgateway.provisioning import capacity, stock, tenant_databases
 from tests.commands import facts, help_of, misused, refused
+from tests.platform_site.doctor.support import findings
 from tests.sqlgateway import support
 from tests.sqlgateway.support import Caller
 
@@ -188,3 +193,39 @@ def test_a_cluster_that_refuses_leaves_the_stock_to_the_others(
         stock.refill(2)
 
     assert stock.size() == 2
+
+
+@pytest.fixture
+def plain_url(second_url: str) -> Iterator[str]:
+    """Return the URL of a role with CREATEDB and CREATEROLE, which is no superuser."""
+    with psycopg.connect(second_url, autocommit=True) as server:
+        server.execute("CREATE ROLE plain LOGIN CREATEDB CREATEROLE PASSWORD 'plain'")
+        server.execute("GRANT CONNECT ON DATABASE postgres TO plain")
+        parts = urlsplit(second_url)
+        host = parts.netloc.rpartition("@")[2]
+        yield parts._replace(netloc=f"plain:plain@{host}").geturl()
+        server.execute("DROP OWNED BY plain")
+        server.execute("DROP ROLE plain")
+
+
+def test_a_role_that_is_no_superuser_is_named_and_its_tenants_get_503(
+    databases: None, plain_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "SQL", replace(settings.SQL, cluster_url=plain_url))
+    caller = support.caller(support.organization("Alice's"))
+    answer = caller.sql("SELECT 1")
+    assert (answer.status, answer.body["code"]) == (503, "sql_unavailable")
+    assert "superuser" not in json.dumps(answer.body)
+
+    [row] = facts("listclusters")["clusters"]
+    assert row["answers"] is False
+    assert "no superuser" in row["reason"]
+    [(level, message, _)] = findings("clusters", is_healthy=False)
+    assert (level, "no superuser" in message) == ("failed", True)
+
+    monkeypatch.setattr(settings, "SQL", replace(settings.SQL, cluster_url=""))
+    file = tmp_path / "plain"
+    file.write_text(plain_url)
+    _, error = refused("addcluster", "plain", "--url-file", str(file), "--accept-findings")
+    assert error["code"] == "server_unfit"
+    assert "no superuser" in error["message"]
