@@ -139,7 +139,7 @@ class Wiring:
         self.worker_reads = WorkerReads(
             self.directory, self.nodes, self.tickets, self.worker_client
         )
-        offload = NginxOffload(self.settings.secrets)
+        offload = NginxOffload(self.settings.secrets, self.settings.geography.trusted_edges)
         self.streamer = Streamer(
             self.directory,
             self.worker_reads,

@@ -173,7 +173,8 @@ class Geography:
         tuple[Network, ...],
         Words(
             "ZCACHE_TRUSTED_EDGES",
-            "Networks of your own edges, which are believed about a client's region and address.",
+            "Networks of your own proxies and edges: the region's header and X-Forwarded-For count "
+            "from these alone. The client is the rightmost address that is none of theirs.",
             parse=lambda words: tuple(_network(word) for word in words),
         ),
     ]

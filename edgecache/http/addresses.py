@@ -1,9 +1,18 @@
 """IP addresses of clients and servers."""
 
 import ipaddress
+import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+FORWARDED_FOR: Final = "x-forwarded-for"
+# More proxies than there are in a row.
+MAX_HOPS: Final = 16
+# An address with a port, or in brackets: both are taken off.
+_HOP: Final = re.compile(r"^(?:\[([^\]]*)\]|([0-9.]+))(?::[0-9]{1,5})?$")
 # Called for each request.
 NETWORKS_KEPT: Final = 4096
 # What one customer of a provider has, or can rent cheaply.
@@ -23,6 +32,31 @@ def parse_address(text: str) -> IpAddress | None:
         return None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
+
+
+def client_behind(peer: str, forwarded: Sequence[str], trusted: Sequence[IpNetwork]) -> str:
+    """Return a client's address: of trusted proxies the one that X-Forwarded-For gives.
+
+    peer: the connection's address. forwarded: each X-Forwarded-For, in order. What a client has
+    sent itself is to the left of what the proxies have added, so the rightmost address that is no
+    trusted proxy's counts; text that is no address ends the search.
+    """
+    address = parse_address(peer)
+    if not forwarded or address is None or not is_within(address, trusted):
+        return peer
+    for hop in reversed(",".join(forwarded).rsplit(",", MAX_HOPS)[-MAX_HOPS:]):
+        found = parse_address(_HOP.sub(r"\1\2", hop.strip()))
+        if found is None:
+            break
+        address = found
+        if not is_within(address, trusted):
+            break
+    return str(address)
+
+
+def is_within(address: IpAddress, networks: Sequence[IpNetwork]) -> bool:
+    """True if an address belongs to one of these networks."""
+    return any(address in network for network in networks if network.version == address.version)
 
 
 def is_public(address: IpAddress) -> bool:

@@ -216,7 +216,10 @@ class CdnApi:
         self, scope: Scope, bucket: BucketInfo, version: ObjectVersion
     ) -> tuple[WorkerSource, ...]:
         parts = self._parts
-        region = parts.locator.region_of(parts.streamer.offload.client_of(scope), scope.headers)
+        offload = parts.streamer.offload
+        region = parts.locator.region_of(
+            offload.client_of(scope), scope.headers, peer=offload.peer_of(scope)
+        )
         return await sources_of(parts.directory, parts.nodes, bucket, version, region)
 
     def _headers(self, cache_url: CacheUrl, result: LookupResult) -> list[tuple[str, str]]:

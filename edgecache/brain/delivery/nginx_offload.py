@@ -20,6 +20,7 @@ from uuid import UUID
 from edgecache.brain.delivery.delivery import Delivery, WorkerSource
 from edgecache.brain.delivery.local_files import LocalFiles
 from edgecache.brain.identity_memo import Memo
+from edgecache.http.addresses import FORWARDED_FOR, IpNetwork, client_behind
 from edgecache.http.scope import Scope
 from edgecache.protocol.names import OBJECTS, object_file
 
@@ -91,9 +92,13 @@ _store_name: Final = Memo(store_name)
 class NginxOffload:
     """Decides what an nginx in front of the brain may send itself."""
 
-    def __init__(self, secrets: Sequence[str]) -> None:
-        """secrets: the brain's current secret and the previous ones."""
+    def __init__(self, secrets: Sequence[str], trusted_edges: Sequence[IpNetwork] = ()) -> None:
+        """secrets: the brain's current secret and the previous ones.
+
+        trusted_edges: proxies whose X-Forwarded-For counts.
+        """
         self.files = LocalFiles()
+        self._trusted_edges = trusted_edges
         self._tokens = [token_of(secret).encode() for secret in secrets]
 
     def is_used(self, scope: Scope) -> bool:
@@ -102,7 +107,15 @@ class NginxOffload:
         return bool(token) and any(hmac.compare_digest(token, each) for each in self._tokens)
 
     def client_of(self, scope: Scope) -> str:
-        """Return the client's address as nginx reports it, or the peer's."""
+        """Return the client's address, behind an nginx with the token and trusted edges."""
+        forwarded = scope.headers.get_all(FORWARDED_FOR) if self._trusted_edges else ()
+        return client_behind(self.peer_of(scope), forwarded, self._trusted_edges)
+
+    def peer_of(self, scope: Scope) -> str:
+        """Return the address that the last connection from outside came from: an edge's, perhaps.
+
+        It is the peer's, or the one that an nginx with the token reports.
+        """
         if self.is_used(scope):
             return scope.headers.get(CLIENT_HEADER) or scope.client_address
         return scope.client_address

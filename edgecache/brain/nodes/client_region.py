@@ -7,7 +7,7 @@ import structlog
 
 from edgecache.brain.conf import Geography, Network
 from edgecache.brain.nodes.regions import CONTINENTS, RegionMap
-from edgecache.http.addresses import IpAddress, parse_address
+from edgecache.http.addresses import IpAddress, is_within, parse_address
 from edgecache.protocol.names import LABEL
 
 if TYPE_CHECKING:
@@ -49,11 +49,7 @@ class Locator:
 
     def _is_trusted(self, peer: str) -> bool:
         address = parse_address(peer)
-        return address is not None and any(
-            address in network
-            for network in self._geography.trusted_edges
-            if network.version == address.version
-        )
+        return address is not None and is_within(address, self._geography.trusted_edges)
 
     def _look_up(self, client: str) -> str:
         address = parse_address(client)

@@ -12,7 +12,7 @@ from edgecache.brain.nodes.endpoints import normalize
 from edgecache.brain.nodes.health import Health
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.workers_api.parts import WorkersApiParts
-from edgecache.http.addresses import prefix_of
+from edgecache.http.addresses import FORWARDED_FOR, client_behind, prefix_of
 from edgecache.protocol.fields import Fields
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, Problem
 
@@ -29,7 +29,10 @@ def routes(parts: WorkersApiParts) -> list[Route]:
         await node_rows.write_heartbeat(parts.database, node.id, beat, interval_s=interval_s)
         await _move(parts, node, beat)
         if node.organization_id is not None:
-            await parts.networks.note(node.organization_id, prefix_of(call.client))
+            forwarded = call.headers.get_all(FORWARDED_FOR)
+            edges = parts.settings.geography.trusted_edges
+            address = client_behind(call.client, forwarded, edges)
+            await parts.networks.note(node.organization_id, prefix_of(address))
         row = await node_rows.read_one(parts.database, node.id)
         if row is None:
             raise NodeRemoved

@@ -34,7 +34,11 @@ async def get_object(context: RequestContext) -> S3Response | None:
     selection, headers = select_and_describe(context, version, overrides)
     context.is_hit = opened.is_hit
     parts = context.parts
-    region = parts.locator.region_of(context.request.client, context.request.headers)
+    region = parts.locator.region_of(
+        context.request.client,
+        context.request.headers,
+        peer=parts.streamer.offload.peer_of(context.exchange.scope),
+    )
     sources: tuple[WorkerSource, ...] = ()
     if opened.is_hit:
         sources = await sources_of(parts.directory, parts.nodes, bucket, version, region)
