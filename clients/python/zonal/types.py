@@ -516,7 +516,7 @@ class Member:
 class Item:
     """Something that a member created."""
 
-    kind: Literal["api_key", "access_key", "invitation", "webhook", "origin", "node"]
+    kind: Literal["access_key", "api_key", "invitation", "node", "origin", "webhook"]
     id: str
     name: str
     # Its environment's id; null for the whole organization's.

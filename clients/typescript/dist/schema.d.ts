@@ -220,7 +220,7 @@ export interface components {
         };
         Item: {
             /** @enum {string} */
-            kind: "api_key" | "access_key" | "invitation" | "webhook" | "origin" | "node";
+            kind: "access_key" | "api_key" | "invitation" | "node" | "origin" | "webhook";
             id: string;
             name: string;
             environment: string | null;

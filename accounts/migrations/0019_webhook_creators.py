@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0017_sessions_ended'),
+        ('accounts', '0018_key_events_by_index'),
     ]
 
     operations = [
