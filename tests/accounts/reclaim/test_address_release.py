@@ -12,7 +12,7 @@ from django.test import RequestFactory
 from django.utils import timezone
 
 from accounts import tasks
-from accounts.models import MailboxProof, Session, User
+from accounts.models import AuditEvent, MailboxProof, Session, User
 from accounts.reclaim import address_release
 from environments.models import Environment, Organization
 from tests import inbox
@@ -178,7 +178,19 @@ def test_a_user_who_proves_mailbox_and_factor_keeps_the_account(holder: Holder) 
     proof = {"challenge_id": begun.body["challenge_id"], "code": holder.code()}
     assert complete(verified, NEW_PASSWORD, **proof).status == 204
     assert user_of(VICTIM).pk == holder.user.pk
+    assert user_of(VICTIM).email_verified_at is not None
     assert User.unscoped.count() == 1
+
+
+def test_the_code_of_the_e_mail_factor_verifies_the_address_too() -> None:
+    caller = signed_up(VICTIM)
+    begun = caller.post("/v1/auth/2fa/email/setup")
+    assert caller.get("/v1/whoami").body["email_verified"] is False
+    body = {"verification_id": begun.body["verification_id"], "code": inbox.email_code()}
+    assert caller.post("/v1/auth/2fa/email/verify", body).status == 200
+    assert caller.get("/v1/whoami").body["email_verified"] is True
+    assert AuditEvent.objects.filter(tag="api:email:verify").exists()
+    assert proven(user_of(VICTIM)).body["new_account_offered"] is False
 
 
 def test_a_verified_address_never_moves(holder: Holder) -> None:
