@@ -145,7 +145,7 @@ function keyOf(form) {
  * @returns {{version?: string, typed: Record<string, string | boolean>}}
  */
 function draftOf(form) {
-  return JSON.parse(sessionStorage.getItem(keyOf(form)) ?? '{"typed": {}}');
+  return { typed: {}, ...JSON.parse(sessionStorage.getItem(keyOf(form)) ?? "{}") };
 }
 
 /**

@@ -64,7 +64,7 @@ export class StoredForm {
   #conflict({ status, code, fields }) {
     const what = fields.map(({ field, message }) => `${labelOf(this.form, field)}: ${message}`);
     const title = "This was changed elsewhere after it was shown here.";
-    const detail = [...what, "Your own changes are not saved yet. Save again to make them all the same."].join(" ");
+    const detail = [...what, "Your changes are not saved. Press the button again to apply them."].join(" ");
     return new Problem(status, { code, title, detail });
   }
 
