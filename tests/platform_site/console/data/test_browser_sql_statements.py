@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Request, expect
 
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import run_sql, sign_up, write_sql
@@ -42,12 +42,12 @@ def sql(visit: Callable[..., Visitor]) -> Visitor:
 def sent(sql: Visitor) -> list[dict[str, Any]]:
     """Return the bodies of the requests that the page sends to run SQL."""
     bodies: list[dict[str, Any]] = []
-    sql.page.on(
-        "request",
-        lambda request: (
-            bodies.append(request.post_data_json) if request.url.endswith("/v1/sql") else None
-        ),
-    )
+
+    def note(request: Request) -> None:
+        if request.url.endswith("/v1/sql"):
+            bodies.append(request.post_data_json)
+
+    sql.page.on("request", note)
     return bodies
 
 
