@@ -263,13 +263,11 @@ class OutcomeUnknown(errors.EngineError):
 
 
 class EngineUnavailable(errors.Unavailable):
-    """The tenants' cluster cannot be reached or used; nothing ran.
-
-    reason: a sentence for operators, which no answer of the API shows.
-    """
+    """The tenants' cluster cannot be reached or used; nothing ran."""
 
     code = "sql_unavailable"
     title = "The database is unavailable for the moment."
+    # A sentence for operators, which no answer of the API shows.
     reason = ""
 
 
