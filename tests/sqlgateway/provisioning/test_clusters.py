@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from django.conf import settings
+from django.test import override_settings
 
 from sqlgateway import tasks
 from sqlgateway.errors import EngineUnavailable
@@ -209,21 +210,20 @@ def plain_url(second_url: str) -> Iterator[str]:
 
 
 def test_a_role_that_is_no_superuser_is_named_and_its_tenants_get_503(
-    databases: None, plain_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    databases: None, plain_url: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(settings, "SQL", replace(settings.SQL, cluster_url=plain_url))
     caller = support.caller(support.organization("Alice's"))
-    answer = caller.sql("SELECT 1")
-    assert (answer.status, answer.body["code"]) == (503, "sql_unavailable")
-    assert "superuser" not in json.dumps(answer.body)
+    with override_settings(SQL=replace(settings.SQL, cluster_url=plain_url)):
+        answer = caller.sql("SELECT 1")
+        assert (answer.status, answer.body["code"]) == (503, "sql_unavailable")
+        assert "superuser" not in json.dumps(answer.body)
 
-    [row] = facts("listclusters")["clusters"]
-    assert row["answers"] is False
-    assert "no superuser" in row["reason"]
-    [(level, message, _)] = findings("clusters", is_healthy=False)
-    assert (level, "no superuser" in message) == ("failed", True)
+        [row] = facts("listclusters")["clusters"]
+        assert row["answers"] is False
+        assert "no superuser" in row["reason"]
+        [(level, message, _)] = findings("clusters", is_healthy=False)
+        assert (level, "no superuser" in message) == ("failed", True)
 
-    monkeypatch.setattr(settings, "SQL", replace(settings.SQL, cluster_url=""))
     file = tmp_path / "plain"
     file.write_text(plain_url)
     _, error = refused("addcluster", "plain", "--url-file", str(file), "--accept-findings")
