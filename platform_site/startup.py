@@ -67,7 +67,7 @@ def refuse_unsafe(*, with_other_keys: bool = False) -> None:
     finally:
         # A server forks after this.
         connection.close()
-        cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).close_pool()  # type: ignore[attr-defined]
+        cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).close_pool()  # type: ignore[attr-defined]  # PostgreSQL's
     if lacking:
         raise SystemExit("\n".join(f"zonal: {name} {SENTENCE}" for name in lacking))
 

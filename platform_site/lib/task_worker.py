@@ -40,7 +40,7 @@ def prepare(app: App) -> None:
     """Give procrastinate's application this worker (PROCRASTINATE_ON_APP_READY)."""
     before = app.worker_defaults.get("task_middleware") or []
     app.worker_defaults["task_middleware"] = [*before, close_dead_connections]
-    app.run_worker_async = partial(_run, app)  # type: ignore[method-assign]
+    app.run_worker_async = partial(_run, app)  # type: ignore[method-assign]  # its one door
     app.connector.get_worker_connector = _connector  # type: ignore[attr-defined]  # DjangoConnector's
 
 
@@ -103,8 +103,9 @@ class TaskWorker(Worker):
             # What was announced meanwhile is found by polling.
             self._new_job_event.set()
 
-    async def _persist_job_status(self, **given: Any) -> None:  # type: ignore[override]
-        # Only keyword arguments are given.
+    async def _persist_job_status(  # type: ignore[override]  # only keyword arguments are given
+        self, **given: Any
+    ) -> None:
         persist = partial(super()._persist_job_status, **given)
         while not await self._outlast("persist", persist):
             if self._stop_event.is_set():

@@ -45,7 +45,7 @@ def sent(sql: Visitor) -> list[dict[str, Any]]:
 
     def note(request: Request) -> None:
         if request.url.endswith("/v1/sql"):
-            bodies.append(request.post_data_json)
+            bodies.append(request.post_data_json or {})
 
     sql.page.on("request", note)
     return bodies
