@@ -5,6 +5,7 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
@@ -112,14 +113,20 @@ def test_the_history_is_listed_searched_and_opened(
 ) -> None:
     ran("live", "SELECT name FROM lakes", minutes=3)
     ran("live", "SELECT depth FROM nonesuch", minutes=2, outcome="sql_refused")
+    ran("live", "DELETE FROM lakes -- " + "x" * settings.SQL.history_text_chars, minutes=9)
     ran("sandbox", "SELECT 'elsewhere'", minutes=1)
     page, items = sql.page, sql.page.locator("#history-list li")
     page.get_by_role("tab", name="History").click()
     expect(items).to_contain_text(["nonesuch", "SELECT name FROM lakes"])
     expect(items.first).to_contain_text("42P01")
-    expect(items.last).to_contain_text("3 rows")
+    expect(items.last).to_contain_text("3 rows · not the whole text")
     picture(page, "sql-history")
-    page.locator("#history-filter").fill("lakes")
+    page.locator("#history-filter").fill("from lakes -- x")
+    expect(items).to_have_count(1)
+    items.get_by_role("button").click()
+    sql.press("Run")
+    expect(page.locator("#sql-problem")).to_contain_text("syntax error")
+    page.locator("#history-filter").fill("name")
     expect(items).to_have_count(1)
     items.get_by_role("button").click()
     expect(page.get_by_role("textbox", name="SQL")).to_have_text("SELECT name FROM lakes")

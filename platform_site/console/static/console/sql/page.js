@@ -78,8 +78,11 @@ await openPage(async (who) => {
    * @param {import("./editor.js").Part} part
    */
   async function measure(part) {
+    const { answer, note } = results;
     const refusal = await start(part, { explain: "analyze", read_only: true }, mayWrite ? NOT_READ_ONLY : []);
     if (!refusal) return;
+    // Nothing has happened yet: what was shown stays until the answer to the question.
+    if (answer) results.show(answer, note);
     const why = "It is not proved to write nothing. It is run, and what it writes stays written:";
     await asked(part, "Run this statement to measure it?", why, "Run it");
     await start(part, { explain: "analyze" });
