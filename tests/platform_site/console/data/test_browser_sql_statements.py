@@ -1,5 +1,6 @@
 """In a browser: the text that runs is the text that is shown, whole and byte for byte."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -45,7 +46,7 @@ def sent(sql: Visitor) -> list[dict[str, Any]]:
 
     def note(request: Request) -> None:
         if request.url.endswith("/v1/sql"):
-            bodies.append(request.post_data_json or {})
+            bodies.append(json.loads(request.post_data or ""))
 
     sql.page.on("request", note)
     return bodies
