@@ -55,9 +55,9 @@ def change(
 
     Takes effect on the member's next request. Call inside a transaction.
     by: the name of the person who makes the change, said: ``created.summary``, both for the mail to
-    the member. check: called with the locked member before the change, and may refuse it. Raises
-    MemberNotFound (404), LastAdmin (409), and InvalidRequest (400) if the member would have no
-    role.
+    the member; said only if it is no admin afterwards. check: called with the locked member before
+    the change, and may refuse it. Raises MemberNotFound (404), LastAdmin (409), and InvalidRequest
+    (400) if the member would have no role.
     """
     _lock_organization(organization_id)
     member = _lock(organization_id, user_id)
@@ -70,13 +70,14 @@ def change(
     if not changed:
         return member, changed
     member.save(update_fields=["roles", "labels", "is_active"])
-    if not member.is_active or "admin" not in acting_roles(member):
+    has_ended = not created.is_admin(member)
+    if has_ended:
         reason = "maker_demoted" if member.is_active else "maker_disabled"
         created.end_credentials(member, reason=reason, now=now)
     if changed.get("disabled"):
         sessions.end_all_of_user(member.pk, reason="disabled", now=now)
         account_lifecycle.run_hooks("trust_ended", member.pk)
-    _notify(member, changed, by, said)
+    _notify(member, changed, by, said if has_ended else "")
     if {"roles", "disabled"} & changed.keys():
         events.emit(organization_id, "member.changed", event_data(member))
     return member, changed

@@ -73,7 +73,8 @@ class MemberViewSet(ListAction, RetrieveAction):
         and invitations that have ended, and what stays. Otherwise it is null.
         """
         changes = Changes(**self.read())
-        found = self._created(user_id) if (changes.roles or changes.disabled) else NOTHING
+        may_end = changes.roles is not None or changes.disabled
+        found = self._created(user_id) if may_end else NOTHING
         with transaction.atomic():
             member, changed = members.change(
                 self.principal.organization_id,

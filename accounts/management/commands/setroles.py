@@ -9,7 +9,7 @@ from django.utils import timezone
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.management import operators
-from accounts.members import members
+from accounts.members import created, members
 from accounts.members.members import Changes
 from platform_site.lib.commands import OpsCommand, Outcome
 from platform_site.lib.permissions import ROLES
@@ -35,6 +35,7 @@ class Command(OpsCommand):
     def run(self, options: dict[str, Any]) -> Outcome:
         """Set the roles."""
         who = operators.user(options["email"])
+        found = created.of_admin(who, now=timezone.now())
         with transaction.atomic():
             member, changed = members.change(
                 who.organization_id,
@@ -42,6 +43,7 @@ class Command(OpsCommand):
                 Changes(roles=options["roles"]),
                 by=operators.NAME,
                 now=timezone.now(),
+                said=created.summary(found),
             )
             if changed:
                 data = {"member": str(member.pk), **changed}

@@ -1,9 +1,11 @@
 """Members: listed, read, changed, removed; a change applies to their next request."""
 
+import io
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Session, User
@@ -248,3 +250,41 @@ def test_an_operator_reads_members_and_changes_none(home: Organization, alice: U
     assert signed_in(dan).get(f"{PATH}/{alice.pk}").status == 200
     assert patch(dan, dan, roles=["admin"]).code == "permission_denied"
     assert delete(dan, alice).code == "permission_denied"
+
+
+@pytest.fixture
+def dora(alice: User) -> User:
+    """Return a second admin, who has created an API key."""
+    with_proven_address(alice)
+    dora = with_proven_address(member(alice.organization, "dora@example.com"))
+    made = signed_in(dora).post("/v1/api-keys", {"name": "ci", "role": "reader"})
+    assert made.status == 201
+    return dora
+
+
+def listed_in_mail() -> Any:
+    return inbox.messages("mail", "roles_changed")[-1]["context"]["created"]
+
+
+def test_an_admin_left_with_derived_roles_only_sees_what_has_ended(alice: User, dora: User) -> None:
+    User.unscoped.filter(pk=dora.pk).update(derived_roles=["reader"])
+    answer = patch(alice, dora, roles=[])
+    assert [each["name"] for each in answer.body["created"]["ends"]] == ["ci"]
+    assert "API key ci" in listed_in_mail()
+
+
+@pytest.mark.parametrize(
+    ("roles", "derived"), [(["admin", "operator"], []), (["operator"], ["admin"])]
+)
+def test_a_change_that_leaves_an_admin_says_nothing_of_an_end(
+    alice: User, dora: User, roles: list[str], derived: list[str]
+) -> None:
+    User.unscoped.filter(pk=dora.pk).update(derived_roles=derived)
+    answer = patch(alice, dora, roles=roles)
+    assert (answer.status, answer.body["created"]) == (200, None)
+    assert listed_in_mail() == ""
+
+
+def test_an_operators_demotion_lists_what_has_ended_in_the_mail(dora: User) -> None:
+    call_command("setroles", dora.email, "reader", stdout=io.StringIO())
+    assert "API key ci" in listed_in_mail()
