@@ -96,7 +96,8 @@ def release(user: User, *, now: datetime) -> str:
     """Remove the address from an account and return it; the account and its sessions continue.
 
     Call inside a transaction, with the user's row locked. Pending recoveries, e-mail codes and
-    changes of address end, because they are bound to the address.
+    changes of address end, because they are bound to the address. S3 access keys end: the account
+    must not create any more. Its API keys are refused while it has no address.
     Raises ValueError for an address that is verified or belongs to staff.
     """
     if not is_releasable(user):
@@ -105,6 +106,7 @@ def release(user: User, *, now: datetime) -> str:
     user.email, user.address_released_at = "", now
     user.save(update_fields=["email", "address_released_at"])
     MailboxProof.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
+    account_lifecycle.run_hooks("admin_ended", user.pk)
     # Without the request: the organization must not learn the address of the mailbox's owner.
     audit.add(
         None,

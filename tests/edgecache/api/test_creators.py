@@ -15,6 +15,8 @@ from edgecache.api import client
 from edgecache.api.buckets import access_keys
 from edgecache.tasks import revoke_keys_created_by
 from tests import inbox
+from tests.accounts.profile.support import signed_up, user_of
+from tests.accounts.reclaim.doors import DOORS
 from tests.cast import Caller, member, signed_in, with_proven_address
 from tests.edgecache.api.s3_clients import refused, s3
 
@@ -97,6 +99,37 @@ def test_a_key_created_during_the_demotion_does_not_survive_it(
     monkeypatch.setattr(client, "_send", and_meanwhile)
     assert hers.post("/v1/cache/access-keys", {"label": "late"}).code == "session_revoked"
     assert caller.get("/v1/cache/access-keys").body["results"] == []
+
+
+def test_access_keys_end_with_the_address_of_their_creator(
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    stranger = signed_up("victim@example.com")
+    store, come_back = s3(stranger), DOORS["link"]("victim@example.com")
+    with django_capture_on_commit_callbacks(execute=True):
+        assert come_back().status == 201
+    assert refused(store.list_buckets) == "InvalidAccessKeyId"
+    store.close()
+
+
+def test_a_key_created_while_its_creator_loses_the_address_does_not_survive_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stranger = signed_up("victim@example.com")
+    come_back, user = DOORS["link"]("victim@example.com"), user_of("victim@example.com")
+    send = client._send
+
+    def and_meanwhile(method: str, path: str, *rest: Any) -> Any:
+        answer = send(method, path, *rest)
+        if (method, path) == ("POST", "/v1/access-keys"):
+            monkeypatch.undo()
+            assert come_back().status == 201
+        return answer
+
+    monkeypatch.setattr(client, "_send", and_meanwhile)
+    assert stranger.post("/v1/cache/access-keys", {"label": "late"}).code == "session_revoked"
+    colleague = signed_in(member(user.organization, "colleague@example.com"))
+    assert colleague.get("/v1/cache/access-keys").body["results"] == []
 
 
 def test_keys_end_later_if_the_cache_is_unavailable_and_newer_ones_stay(
