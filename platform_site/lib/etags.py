@@ -14,6 +14,8 @@ import orjson
 from platform_site.lib.errors import ChangedSinceRead, FieldError, InvalidRequest
 
 HEADER: Final = "If-Match"
+# A change on one of these conditions must not be made without it.
+CONDITIONS: Final = (HEADER, "If-None-Match", "If-Unmodified-Since")
 ANY: Final = "*"
 WEAK: Final = "W/"
 # RFC 9110 §8.8.3, as a list with empty elements (§5.6.1.2).

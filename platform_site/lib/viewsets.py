@@ -46,7 +46,7 @@ that they cannot contradict each other:
 - ``versions``: the action that changes what an action reads: ``{"retrieve": "partial_update"}``.
   Both respond with the ETag of the fields that the change can set, and the change takes it as
   ``If-Match``: it calls ``self.require_match(row)`` with the locked row, in its transaction.
-  Every other change refuses the header.
+  Every other change refuses the header, and every change other conditions.
 
 Standard actions: ``list create destroy_all`` on the collection, ``retrieve update partial_update
 destroy`` on one object; ``ListAction`` and ``RetrieveAction`` provide the reading ones. Anything
@@ -66,6 +66,7 @@ from django.http import Http404, HttpRequest
 from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import status
 from rest_framework.generics import GenericAPIView
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.routers import Route, SimpleRouter
@@ -123,7 +124,7 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
         return ApiView.initialize_request(self, request, *args, **kwargs)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Enforce ``access``, and refuse a body or an If-Match that the action does not read.
+        """Enforce ``access``, and refuse a body or a condition that the action does not read.
 
         A path with NUL is not found: PostgreSQL refuses such text, also in the audit trail, with an
         error that is not a ValueError.
@@ -134,10 +135,15 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
         is_json = self.parser_classes is ApiView.parser_classes
         if self.action and is_json and self.action not in self.request_serializers:
             refuse_body(request.stream)
-        is_change = request.method in {"PUT", "PATCH", "DELETE"}
-        if is_change and etags.HEADER in request.headers and not self.takes_version():
-            message = "This operation compares no versions."
-            raise InvalidRequest.for_field(etags.HEADER, message, code="unknown")
+        if request.method not in SAFE_METHODS:
+            self._refuse_unknown_conditions(request)
+
+    def _refuse_unknown_conditions(self, request: Request) -> None:
+        for header in etags.CONDITIONS:
+            is_taken = header == etags.HEADER and self.takes_version()
+            if header in request.headers and not is_taken:
+                message = "This operation does not take this condition."
+                raise InvalidRequest.for_field(header, message, code="unknown")
 
     def access_for(self, method: str) -> Access | None:
         """Return the access of the action behind a method."""

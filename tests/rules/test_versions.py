@@ -217,6 +217,25 @@ def test_a_change_that_compares_no_versions_refuses_the_header(admin: Caller, ot
     assert User.unscoped.filter(pk=other.pk).exists()
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body", "header"),
+    [
+        ("POST", "/v1/webhooks", PLAIN, "If-Match"),
+        ("POST", "/v1/webhooks", PLAIN, "If-None-Match"),
+        ("PUT", POLICY, {"required": True}, "If-None-Match"),
+        ("PUT", POLICY, {"required": True}, "If-Unmodified-Since"),
+    ],
+)
+def test_a_condition_that_a_change_does_not_take_is_refused_by_name(
+    admin: Caller, method: str, path: str, body: Any, header: str
+) -> None:
+    answer = admin.call(method, path, body, **{header.upper().replace("-", "_"): "*"})
+    (wrong,) = answer.body["errors"]
+    assert (answer.status, wrong["field"], wrong["code"]) == (400, header, "unknown")
+    assert admin.get(POLICY).body["required"] is False
+    assert admin.get("/v1/webhooks").body["results"] == []
+
+
 def test_what_a_change_cannot_set_is_not_part_of_the_version(admin: Caller, other: User) -> None:
     path = f"/v1/members/{other.pk}"
     before = admin.get(path)
