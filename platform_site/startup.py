@@ -1,6 +1,7 @@
 """The start of a process: what production refuses, and the messages of a web server."""
 
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
@@ -34,6 +35,7 @@ KEYLESS: Final = frozenset(
 )
 # It makes up for a key that is lost.
 WITH_OTHER_KEYS: Final = "rotatekeys"
+RETRY_S: Final = 1.0
 
 
 def refuse_command(arguments: Sequence[str]) -> None:
@@ -41,14 +43,17 @@ def refuse_command(arguments: Sequence[str]) -> None:
     command = arguments[0] if arguments else "help"
     if command in KEYLESS or command.startswith("-") or {"-h", "--help"} & set(arguments):
         return
-    refuse_unsafe(with_other_keys=command == WITH_OTHER_KEYS)
+    # It fetches jobs on connections of its own, and fails those that it cannot run.
+    waits = command == "procrastinate" and "worker" in arguments
+    refuse_unsafe(with_other_keys=command == WITH_OTHER_KEYS, waits=waits)
 
 
-def refuse_unsafe(*, with_other_keys: bool = False) -> None:
+def refuse_unsafe(*, with_other_keys: bool = False, waits: bool = False) -> None:
     """End a process of production whose settings are unsafe, or whose keys are not the database's.
 
-    Without the database, keys are compared on the first connection to it, which fails where they
-    differ. Raises SystemExit with a sentence for each setting.
+    waits: for the database, for as long as it takes. Otherwise keys are compared on the first
+    connection to it, which fails where they differ.
+    Raises SystemExit with a sentence for each setting.
     """
     if not settings.IS_PRODUCTION:
         return
@@ -59,7 +64,7 @@ def refuse_unsafe(*, with_other_keys: bool = False) -> None:
     if with_other_keys:
         return
     try:
-        lacking = key_ages.claim()
+        lacking = _claim_when_reachable() if waits else key_ages.claim()
     except DatabaseError as exc:
         log.warning("keys_not_compared", error=type(exc).__name__)
         connection_created.connect(_compare_keys)
@@ -70,6 +75,19 @@ def refuse_unsafe(*, with_other_keys: bool = False) -> None:
         cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).close_pool()  # type: ignore[attr-defined]  # PostgreSQL's
     if lacking:
         raise SystemExit("\n".join(f"zonal: {name} {SENTENCE}" for name in lacking))
+
+
+def _claim_when_reachable() -> list[str]:
+    is_logged = False
+    while True:
+        try:
+            return key_ages.claim()
+        except DatabaseError as exc:
+            connection.close()
+            if not is_logged:
+                log.warning("database_awaited", error=str(exc).strip())
+            is_logged = True
+        time.sleep(RETRY_S)
 
 
 def _compare_keys(connection: Any, **_more: Any) -> None:

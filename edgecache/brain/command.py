@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import sys
+import time
 from typing import Final
 
 import psycopg
@@ -22,6 +23,7 @@ from platform_site.lib.crypto import decrypt
 from platform_site.lib.key_fingerprints import SENTENCE, differing, latest
 
 CONNECT_S: Final = 2
+RETRY_S: Final = 1.0
 STORED: Final = "SELECT secret FROM brain_accesskey ORDER BY created_at DESC LIMIT 1"
 
 log = structlog.get_logger(__name__)
@@ -52,19 +54,33 @@ def refusal(chosen: BrainSettings) -> str:
 
 
 def _refuse_keys(chosen: BrainSettings) -> str:
-    """Return why ZSECRET_KEYS are not the database's; "" if they are, or it does not answer."""
+    """Return why ZSECRET_KEYS are not the database's, or "".
+
+    Waits for the database, for as long as it takes: without it a brain serves nothing, and with
+    other keys it would store secrets that no other process can read.
+    """
     if not chosen.is_production:
         return ""
+    is_logged = False
+    while True:
+        try:
+            return f"ZSECRET_KEYS {SENTENCE}" if _has_other_keys(chosen) else ""
+        except psycopg.OperationalError as exc:
+            if not is_logged:
+                log.warning("database_awaited", error=str(exc).strip())
+            is_logged = True
+        except psycopg.Error as exc:
+            log.warning("keys_not_compared", error=type(exc).__name__)
+            return ""
+        time.sleep(RETRY_S)
+
+
+def _has_other_keys(chosen: BrainSettings) -> bool:
     url, rings = settings.DATABASE_URL, {"ZSECRET_KEYS": settings.SECRET_KEYS}
-    try:
-        with psycopg.connect(url or chosen.database_url, connect_timeout=CONNECT_S) as connection:
-            connection.autocommit = True
-            cursor = connection.cursor()
-            is_other = differing(latest(cursor), rings) if url else _lacks_stored(cursor)
-    except psycopg.Error as exc:
-        log.warning("keys_not_compared", error=type(exc).__name__)
-        return ""
-    return f"ZSECRET_KEYS {SENTENCE}" if is_other else ""
+    with psycopg.connect(url or chosen.database_url, connect_timeout=CONNECT_S) as connection:
+        connection.autocommit = True
+        cursor = connection.cursor()
+        return bool(differing(latest(cursor), rings)) if url else _lacks_stored(cursor)
 
 
 def _lacks_stored(cursor: psycopg.Cursor) -> bool:

@@ -225,6 +225,26 @@ def test_a_web_server_that_started_without_the_database_compares_later(
     assert ("keys_differ" in errors) == has_other_keys
 
 
+@pytest.mark.parametrize("process", ["task worker", "brain"])
+def test_a_process_that_started_without_the_database_ends_with_other_keys(
+    installation: Installation, process: str
+) -> None:
+    assert installation.run(COMMAND)[0] == 0
+    name = urlsplit(installation.variables["DATABASE_URL"]).path.strip("/")
+    _rename(name, f"{name}_away")
+    running = installation.start(PROCESSES[process], ZSECRET_KEYS=Fernet.generate_key().decode())
+    try:
+        assert running.stderr is not None
+        assert "database_awaited" in next(
+            line for line in running.stderr if "keys_not" in line or "awaited" in line
+        )
+        _rename(f"{name}_away", name)
+        _, errors = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert (running.returncode, "ZSECRET_KEYS lacks the key" in errors) == (1, True)
+
+
 def _rename(former: str, name: str) -> None:
     with psycopg.connect(settings.DATABASE_URL, autocommit=True) as connection:
         connection.execute(
