@@ -123,7 +123,7 @@ def _check_parameters(request: S3Request, name: str, selector: str) -> None:
 
     A read ignores what cannot be the name of another operation, such as ``v=123``: a name with a
     value that no operation takes. The list of buckets is what a request is for that names nothing.
-    Raises S3Error NotImplemented.
+    Raises S3Error: NotImplemented; InvalidArgument for two values, of which one would be ignored.
     """
     takes = TAKES[name].parameters
     is_lenient = request.method in _READS and name != "ListBuckets"
@@ -132,8 +132,11 @@ def _check_parameters(request: S3Request, name: str, selector: str) -> None:
             if value != name:
                 raise not_implemented(f"The operation {value[:100]}")
             continue
-        is_taken = parameter in takes or (parameter == selector and bool(selector))
-        if is_taken or _is_of_all(request, parameter):
+        if parameter in takes or (parameter == selector and bool(selector)):
+            if value != request.query(parameter):
+                raise _two_values(f"parameter {parameter}")
+            continue
+        if _is_of_all(request, parameter):
             continue
         if not is_lenient or _may_name_operation(parameter, value):
             raise not_implemented(f"The parameter {parameter[:100]} of {name}")
@@ -155,9 +158,14 @@ def _may_name_operation(parameter: str, value: str) -> bool:
 
 
 def _check_headers(request: S3Request, name: str) -> None:
-    """Refuse a header that the operation does not take. Raises S3Error NotImplemented."""
+    """Refuse a header that the operation does not take.
+
+    Raises S3Error: NotImplemented; InvalidArgument for two values of a header of a write.
+    """
     takes = TAKES[name].headers
     is_read = request.method in _READS
+    if not is_read and not request.headers.are_distinct:
+        _check_repeated_headers(request)
     for header in request.headers:
         if not header.startswith(PREFIX):
             is_taken = is_read or header not in OF_WRITES or header in takes
@@ -170,6 +178,21 @@ def _check_headers(request: S3Request, name: str) -> None:
         if header in VALUES and request.header(header).lower() != VALUES[header].lower():
             value = request.header(header)[:100]
             raise not_implemented(f"The value {value} of the header {header}")
+
+
+def _check_repeated_headers(request: S3Request) -> None:
+    """Refuse two values of one header, of which one would be ignored. Those of metadata are joined.
+
+    Raises S3Error InvalidArgument.
+    """
+    for header, value in request.headers.items():
+        is_amz = header.startswith(PREFIX) and not header.startswith(METADATA_PREFIX)
+        if (is_amz or header in OF_WRITES) and value.strip() != request.header(header):
+            raise _two_values(f"header {header}")
+
+
+def _two_values(name: str) -> S3Error:
+    return S3Error("InvalidArgument", f"The {name[:100]} has two values.")
 
 
 def _not_allowed(request: S3Request) -> S3Error:

@@ -16,7 +16,7 @@ def object_key(context: RequestContext) -> str:
 
     Raises S3Error InvalidArgument.
     """
-    if context.request.query("versionId") not in {"", "null"}:
+    if context.request.query("versionId", "null") != "null":
         raise S3Error("InvalidArgument", "Invalid version id specified")
     return context.request.key
 

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.edgecache.brain.s3.multipart.support import Upload
-from tests.edgecache.brain.s3.raw import Answer, Signer, md5, send
+from tests.edgecache.brain.s3.raw import UNSIGNED, Answer, Signer, md5, send
 from tests.edgecache.cluster import Cluster, Keys
 
 
@@ -331,4 +331,63 @@ def test_a_copy_has_the_checksum_that_was_asked_for_or_is_refused(signer: Signer
         source["ChecksumAlgorithm"] = algorithm
         with pytest.raises(ClientError, match=f"NotImplemented.*{algorithm}"):
             s3.copy_object(Key="copy", **source)
+    check_unchanged(s3)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("x-amz-storage-class", "STANDARD"), "GLACIER"),
+        (("x-amz-acl", "private"), "public-read"),
+        (("x-amz-expected-bucket-owner", ""), "1"),
+        (("x-amz-copy-source", "docs/k"), "docs/other"),
+        (("if-none-match", ""), "*"),
+    ],
+)
+def test_a_write_takes_one_value_of_a_header(
+    signer: Signer, s3: Any, first: tuple[str, str], second: str
+) -> None:
+    name, value = first
+    # AWS joins the values for the signature.
+    signed = signer.sign("PUT", "/docs/k", {name: f"{value},{second}"}, payload=UNSIGNED)
+    answer = send(signer.url, "PUT", "/docs/k", signed | {name: value, name.title(): second}, b"x")
+    assert (answer.status, answer.code) == (400, "InvalidArgument")
+    assert name in answer.text("Message")
+    check_unchanged(s3)
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "name"),
+    [
+        ("DELETE", "/docs/k?versionId=null&versionId=zzz", "versionId"),
+        ("DELETE", "/docs/k?uploadId=a&uploadId=b", "uploadId"),
+        ("PUT", "/docs/k?partNumber=1&partNumber=2&uploadId=a", "partNumber"),
+        ("GET", "/docs?list-type=2&prefix=&prefix=k", "prefix"),
+        ("GET", "/docs?list-type=2&list-type=3", "list-type"),
+    ],
+)
+def test_a_parameter_has_one_value(
+    signer: Signer, s3: Any, method: str, target: str, name: str
+) -> None:
+    answer = signer.send(method, target)
+    assert (answer.status, answer.code) == (400, "InvalidArgument")
+    assert name in answer.text("Message")
+    check_unchanged(s3)
+
+
+def test_equal_headers_and_those_of_metadata_may_be_sent_twice(signer: Signer, s3: Any) -> None:
+    headers = {"x-amz-meta-a": "b,c", "x-amz-acl": "private,private"}
+    signed = signer.sign("PUT", "/docs/m", headers, payload=UNSIGNED)
+    lower = {"x-amz-meta-a": "b", "x-amz-acl": "private"}
+    sent = signed | lower | {"X-Amz-Meta-A": "c", "X-Amz-Acl": "private"}
+    assert send(signer.url, "PUT", "/docs/m", sent, b"x").status == 200
+    assert s3.head_object(Bucket="docs", Key="m")["Metadata"] == {"a": "b,c"}
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE"])
+@pytest.mark.parametrize("query", ["versionId=", "versionId"])
+def test_an_empty_version_is_not_the_current_one(
+    signer: Signer, s3: Any, method: str, query: str
+) -> None:
+    assert signer.send(method, f"/docs/k?{query}").status == 400
     check_unchanged(s3)
