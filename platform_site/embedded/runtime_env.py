@@ -1,7 +1,7 @@
 """`$ZDATA_DIR/runtime.env`: the settings that `up` chose, for other commands of the instance.
 
 A list of KEY=VALUE lines, 0600. A setting in the environment (or its NAME_FILE form) takes
-precedence and is never written here.
+precedence and is never written here; a secret of an earlier start, which it hides, stays.
 """
 
 import base64
@@ -57,6 +57,14 @@ def complete_secrets(known: Mapping[str, str], environ: Mapping[str, str]) -> di
     """Return the file's values with every missing secret, without those set in the environment."""
     made = {**first_secrets(), **known}
     return {name: value for name, value in made.items() if not is_given(name, environ)}
+
+
+def hidden_secrets(known: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the file's secrets that the environment hides; rows may be encrypted with them."""
+    names = {*first_secrets()} - {*ALIASES}
+    return {
+        name: value for name, value in known.items() if name in names and is_given(name, environ)
+    }
 
 
 def is_given(name: str, environ: Mapping[str, str]) -> bool:

@@ -26,6 +26,7 @@ from platform_site.embedded.production import is_production
 from platform_site.embedded.recipe import PROJECT, Recipe, platform_recipe
 from platform_site.embedded.runtime_env import (
     complete_secrets,
+    hidden_secrets,
     is_given,
     load_runtime_env,
     save_runtime_env,
@@ -161,6 +162,7 @@ class _Start:
             say(f"PostgreSQL {'.'.join(map(str, binaries.version))} from {binaries.bindir}")
             self._clusters = [Cluster(spec, self.folders, binaries) for spec in needed]
         self._settings: dict[str, str] = {}
+        self._hidden: dict[str, str] = {}
 
     async def run(self, supervisor: Supervisor) -> None:
         """Run all steps, up to the banner."""
@@ -205,7 +207,8 @@ class _Start:
         if self.recipe.cache is not None:
             known |= self.recipe.cache.settings
         self._settings = complete_secrets(known, self.environ)
-        save_runtime_env(self.folders.data_dir, self._settings)
+        self._hidden = hidden_secrets(known, self.environ)
+        save_runtime_env(self.folders.data_dir, self._settings | self._hidden)
 
     async def _bootstrap(self, supervisor: Supervisor) -> _SetupResult:
         """Migrate, and create what a development installation needs."""
@@ -221,7 +224,7 @@ class _Start:
             raise StartError(sentence) from None
         if org_id is not None and not is_given("ZAUTH_DEV_ORG_ID", self.environ):
             self._settings["ZAUTH_DEV_ORG_ID"] = str(org_id)
-            save_runtime_env(self.folders.data_dir, self._settings)
+            save_runtime_env(self.folders.data_dir, self._settings | self._hidden)
         return result
 
     def _cache(self, setup: _SetupResult) -> CacheAddress | None:

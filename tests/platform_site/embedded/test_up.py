@@ -74,6 +74,17 @@ def test_a_second_start_keeps_data_and_secrets(platform: Platform) -> None:
     assert stat.S_IMODE((platform.data_dir / "runtime.env").stat().st_mode) == 0o600
 
 
+def test_a_start_with_another_key_keeps_the_key_of_the_data(platform: Platform) -> None:
+    first = load_runtime_env(platform.data_dir)
+    assert stop(platform) == 0
+    platform.start(ZSECRET_KEYS="another", ZMFA_SECRET_FILE="/dev/null")
+    assert stop(platform) == 0
+
+    platform.start()
+
+    assert load_runtime_env(platform.data_dir) == first
+
+
 def test_the_banner_shows_addresses_and_a_first_query(platform: Platform) -> None:
     said = platform.said()
 
