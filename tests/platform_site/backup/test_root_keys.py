@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.db import connection
 
 from environments.models import Organization
 from platform_site.backup import sealing
@@ -56,7 +57,7 @@ def decrypted(store: Path, keys: Keys, folder: Path) -> Iterator[tuple[str, byte
 
 
 def as_sql(dump: Path) -> bytes:
-    restore = programs.folder(15) / "pg_restore"
+    restore = programs.folder(connection.pg_version // 10_000) / "pg_restore"
     return subprocess.run([restore, "-f", "-", dump], capture_output=True, check=True).stdout
 
 

@@ -273,7 +273,7 @@ def test_a_pool_of_transactions_is_refused(databases: None, tmp_path: Path) -> N
         sentence, error = refused("addcluster", "pooled", "--url-file", str(url))
         with (
             override_settings(SQL=replace(settings.SQL, cluster_url=made.url)),
-            pytest.raises(EngineUnavailable, match="pool_mode"),
+            pytest.raises(EngineUnavailable),
         ):
             clusters.address_of(clusters.default())
     finally:
