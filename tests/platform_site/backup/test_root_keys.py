@@ -57,7 +57,8 @@ def decrypted(store: Path, keys: Keys, folder: Path) -> Iterator[tuple[str, byte
 
 
 def as_sql(dump: Path) -> bytes:
-    restore = programs.folder(connection.pg_version // 10_000) / "pg_restore"
+    connection.ensure_connection()
+    restore = programs.folder(connection.connection.info.server_version // 10_000) / "pg_restore"
     return subprocess.run([restore, "-f", "-", dump], capture_output=True, check=True).stdout
 
 
