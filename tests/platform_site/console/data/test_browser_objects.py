@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from accounts.models import AuditEvent, User
 from tests.platform_site.console.browser import Visitor, held
-from tests.platform_site.console.journeys import PASSWORD, age_proofs, sign_up
+from tests.platform_site.console.journeys import EMAIL, PASSWORD, age_proofs, sign_up
 from tests.platform_site.console.layout import ON_BOTH_SIZES, hold, hold_panel
 
 pytestmark = [
@@ -360,7 +360,7 @@ def test_an_access_key_s_secret_is_shown_once(visitor: Visitor) -> None:
     shown = secret.text_content() or ""
     visitor.press("I have saved it")
     assert shown not in visitor.page.content()
-    visitor.sees("reads and writes, never used")
+    visitor.sees(f"reads and writes, by {EMAIL}, never used")
 
 
 def test_readers_browse_and_change_nothing(visitor: Visitor) -> None:
