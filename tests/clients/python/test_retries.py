@@ -73,7 +73,8 @@ def test_a_write_with_an_idempotency_key_is_repeated_and_happens_once(
 def test_reading_is_repeated(client: zonal.Client, front: Front) -> None:
     for _ in range(2):
         front.lose()
-    assert [each.id for each in client.environments.list()] == ["live", "sandbox"]
+    # Other tests of this platform create more.
+    assert {"live", "sandbox"} <= {each.id for each in client.environments.list()}
     front.lose()
     assert client.sql.query("SELECT 1 AS n", read_only=True).rows == [{"n": 1}]
     front.answer(504, b"")
