@@ -81,5 +81,6 @@ def test_doctor_says_that_no_program_copies_databases_and_why(
 
     assert level == "failed"
     assert message.startswith("No backup, clone or move")
-    assert "has 18.0, which has known security holes" in advice
+    # Why depends on the server's version.
+    assert "has 18.0, which has known security holes" in advice or "has 18.0, whose" in advice
     assert "set ZPG_BINDIR" in advice
