@@ -37,7 +37,7 @@ def new_code() -> str:
 def canonical_code(code: str) -> str:
     """Return a typed code as ``ABCD-EFGH``; '' if it is not a code."""
     # Crockford: letters that look like a digit are read as that digit.
-    plain = base32.plain(code).replace("O", "0").replace("I", "1").replace("L", "1")
+    plain = base32.normalized(code).replace("O", "0").replace("I", "1").replace("L", "1")
     if not base32.is_plain(plain, length=CODE_CHARS):
         return ""
     return f"{plain[:4]}-{plain[4:]}"

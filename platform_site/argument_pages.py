@@ -35,7 +35,7 @@ def synopsis(parser: argparse.ArgumentParser) -> str:
     return " ".join([parser.prog, *words])
 
 
-def table(parser: argparse.ArgumentParser) -> str:
+def arguments_table(parser: argparse.ArgumentParser) -> str:
     """Return a table of a command's arguments, '' where there are none."""
     expanded: Callable[[argparse.Action], str] = parser._get_formatter()._expand_help
     rows = "".join(

@@ -23,7 +23,7 @@ from edgecache.brain import conf as brain_conf
 from edgecache.worker import options as worker
 from environments import conf as environments_conf
 from platform_site import conf
-from platform_site.argument_pages import commands, synopsis, table
+from platform_site.argument_pages import arguments_table, commands, synopsis
 from platform_site.backup import conf as backup_conf
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.errors import PlatformError, every_error
@@ -155,7 +155,10 @@ def settings_page() -> str:
 def settings_rows() -> list[Row]:
     """Return every setting of every app."""
     return [
-        row for module in CONF_MODULES for table in module.TABLES for row in rows(table).values()
+        row
+        for module in CONF_MODULES
+        for table in module.TABLES
+        for row in rows(arguments_table).values()
     ]
 
 
@@ -204,7 +207,12 @@ def cli_page() -> str:
 def _command(title: str, parser: ArgumentParser, text: str) -> str:
     """Return a section about a command."""
     said = "\n".join(wrap(_one_line(text), 100, break_long_words=False, break_on_hyphens=False))
-    parts = (f"## {title}", said, f"```text\n{synopsis(parser)}\n```", table(parser).rstrip("\n"))
+    parts = (
+        f"## {title}",
+        said,
+        f"```text\n{synopsis(parser)}\n```",
+        arguments_table(parser).rstrip("\n"),
+    )
     return "\n\n".join(filter(None, parts)) + "\n\n"
 
 

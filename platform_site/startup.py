@@ -96,7 +96,7 @@ def _compare_keys(connection: Any, **_more: Any) -> None:
         return
     lacking, is_compared = [], False
     try:
-        lacking = key_ages.lacking()
+        lacking = key_ages.missing_keys()
         is_compared = not lacking
     finally:
         if not is_compared:

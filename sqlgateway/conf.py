@@ -4,10 +4,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Final
 
 from platform_site.settings_table import POSTGRESQL_SCHEMES, Integer, Url
-from sqlgateway.placement_conf import PlacementSettings
+from sqlgateway.placement_conf import MIB, PlacementSettings
 from sqlgateway.transaction_conf import TransactionSettings
-
-MIB: Final = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

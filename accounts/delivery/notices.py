@@ -35,10 +35,10 @@ def notify(
     if rate_limits.take(kind, receiver, limit=limit, window=DAY, now=timezone.now()):
         log.warning("notice_not_sent", notice=notice, user=str(user.pk), limit=limit)
         return
-    queue(user, notice, to=to, **context)
+    queue_notice(user, notice, to=to, **context)
 
 
-def queue(
+def queue_notice(
     user: User, notice: templates.Notice, *, to: str = "", **context: templates.Scalar
 ) -> Delivery:
     """Queue a notice to the user, in the transaction of the change that it reports.

@@ -64,7 +64,7 @@ class InvitationViewSet(ListAction):
     def get_queryset(self) -> QuerySet[Invitation]:
         """Return the organization's invitations that match the filters."""
         rows = Invitation.scoped.within_organization(self.principal.organization_id)
-        return _filtered(rows, self.read_query()).select_related("invited_by")
+        return _filtered_invitations(rows, self.read_query()).select_related("invited_by")
 
     @extend_schema(summary="Invite somebody")
     def create(self, request: Request) -> Response:
@@ -126,7 +126,9 @@ class InvitationViewSet(ListAction):
         return self.respond(done.answer, headers=NO_STORE)
 
 
-def _filtered(rows: QuerySet[Invitation], wanted: dict[str, Any]) -> QuerySet[Invitation]:
+def _filtered_invitations(
+    rows: QuerySet[Invitation], wanted: dict[str, Any]
+) -> QuerySet[Invitation]:
     if "email" in wanted:
         rows = rows.filter(email__icontains=wanted["email"])
     return _in_state(rows, wanted["state"]) if "state" in wanted else rows

@@ -61,7 +61,7 @@ class MemberViewSet(ListAction, RetrieveAction):
     def get_queryset(self) -> QuerySet[User]:
         """Return the organization's members; for a list, those that match its filters."""
         rows = User.scoped.within_organization(self.principal.organization_id)
-        return _filtered(rows, self.read_query()) if self.action == "list" else rows
+        return _filtered_members(rows, self.read_query()) if self.action == "list" else rows
 
     @extend_schema(summary="Change a member")
     def partial_update(self, request: Request, user_id: str) -> Response:
@@ -134,7 +134,7 @@ class MemberViewSet(ListAction, RetrieveAction):
         return self.respond({"created": found})
 
 
-def _filtered(rows: QuerySet[User], wanted: dict[str, Any]) -> QuerySet[User]:
+def _filtered_members(rows: QuerySet[User], wanted: dict[str, Any]) -> QuerySet[User]:
     if "email" in wanted:
         rows = rows.filter(email__icontains=wanted["email"])
     if "role" in wanted:

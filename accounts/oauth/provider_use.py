@@ -5,8 +5,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.db.models import Count
 
-from accounts.models import Identity
-from accounts.oauth.models import Provider
+from accounts.oauth.models import Identity, Provider
 
 # Members listed per provider; the list of members can be filtered for the others.
 MAX_NAMED: Final = 20

@@ -136,12 +136,12 @@ def _restriction(row: dict[str, Any], now: datetime) -> Literal["", "second_fact
     if TRUSTED_DEVICE in row["amr"]:
         return ""
     since = row["mfa_required_since"]
-    deadline = grace_period.deadline(
+    ends_at = grace_period.deadline(
         _moment(since) if since is not None else None,
         row["mfa_grace_period_days"],
         member_since=_moment(row["created_at"]),
     )
-    return "second_factor" if now >= deadline else ""
+    return "second_factor" if now >= ends_at else ""
 
 
 def _moment(seconds: float) -> datetime:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Concatenate, Final, Generic, ParamSpec, TypeVar
 
-V = TypeVar("V")
+A = TypeVar("A")
 P = ParamSpec("P")
 M = TypeVar("M")
 
@@ -11,17 +11,17 @@ M = TypeVar("M")
 MAX_ENTRIES: Final = 1024
 
 
-class Memo(Generic[V, P, M]):
+class Memo(Generic[A, P, M]):
     """Remembers a function's results for immutable values without a hash, or with a slow one."""
 
     __slots__ = ("_known", "_make")
 
-    def __init__(self, make: Callable[Concatenate[V, P], M]) -> None:
+    def __init__(self, make: Callable[Concatenate[A, P], M]) -> None:
         """make: returns an equal result for the same value; results are never modified."""
         self._make = make
-        self._known: dict[int, tuple[V, M]] = {}
+        self._known: dict[int, tuple[A, M]] = {}
 
-    def __call__(self, value: V, *args: P.args, **kwargs: P.kwargs) -> M:
+    def __call__(self, value: A, *args: P.args, **kwargs: P.kwargs) -> M:
         """Return the value's result; the other arguments follow from the value."""
         known = self._known.get(id(value))
         if known is not None:

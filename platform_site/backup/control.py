@@ -65,12 +65,14 @@ def dump(snapshot: Snapshot, file: Path) -> None:
     Raises CommandRefused.
     """
     present = set(connections[snapshot.alias].introspection.table_names())
-    left_out = [f"--exclude-table-data={name}" for name in tables.left_out() if name in present]
+    left_out = [
+        f"--exclude-table-data={name}" for name in tables.omitted_tables() if name in present
+    ]
     options = (*DUMP, *left_out, f"--snapshot={snapshot.id}", f"--file={file}")
     _run("pg_dump", options, snapshot.alias, major_of(snapshot.connection))
 
 
-def restore(alias: str, file: Path, *, major: int) -> None:
+def restore_control_database(alias: str, file: Path, *, major: int) -> None:
     """Replace all tables by those of a dump, in one transaction.
 
     major: of the server. If it raises CommandRefused, nothing was changed.

@@ -19,9 +19,9 @@ def void() -> int:
     for alias in settings.DATABASES:
         database = connections[alias]
         present = set(database.introspection.table_names())
-        names = [name for name in tables.names_of(tables.OPENING) if name in present]
+        table_names = [name for name in tables.names_of(tables.OPENING) if name in present]
         with transaction.atomic(using=alias), database.cursor() as cursor:
-            cursor.execute(f"TRUNCATE {', '.join(names)}")
+            cursor.execute(f"TRUNCATE {', '.join(table_names)}")
     with transaction.atomic():
         audit.add(None, AccountTag.CLI_BACKUP_RESTORE, data={"kind": "recovery"})
         return hold_payouts()

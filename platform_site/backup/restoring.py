@@ -130,7 +130,7 @@ def _control(
         restore_checks.fetch(archive, found, f"{alias}.dump.age", identities, plain)
         with control.connect(alias) as server:
             major = control.major_of(server)
-        control.restore(alias, plain, major=major)
+        control.restore_control_database(alias, plain, major=major)
     finally:
         plain.unlink(missing_ok=True)
 

@@ -42,7 +42,7 @@ VOID: Final = OPENING | PLACES
 LAST: Final = "django_migrations"
 
 
-def left_out() -> list[str]:
+def omitted_tables() -> list[str]:
     """Return the names of the tables whose rows are in no backup."""
     return sorted({*names_of(VOID), LAST})
 

@@ -51,7 +51,7 @@ def rings() -> dict[str, Sequence[str]]:
     }
 
 
-def lacking() -> list[str]:
+def missing_keys() -> list[str]:
     """Return the settings whose keys lack the one that the database was last used with."""
     with connection.cursor() as cursor:
         return differing(latest(cursor), rings())
@@ -80,7 +80,7 @@ def record() -> None:
         audit.add(None, AccountTag.SYSTEM_KEY_SEE, data=data)
 
 
-def since() -> Iterator[tuple[str, datetime | None]]:
+def known_since() -> Iterator[tuple[str, datetime | None]]:
     """Yield each setting, and when its current key was first seen; None if it is new."""
     known = _first_seen()
     for name, key in current().items():

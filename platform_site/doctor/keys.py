@@ -27,7 +27,7 @@ ADVICE: Final = {
 def check_keys() -> Iterator[Finding]:
     """Check the age of each key, and find previous keys that no longer verify anything."""
     now = datetime.now(UTC)
-    for name in key_ages.lacking():
+    for name in key_ages.missing_keys():
         message = f"{name} {SENTENCE}"
         advice = "Without it, what it encrypted or signed cannot be read. No process starts so."
         yield Finding(SUBJECT, Level.FAILED, message, advice)
@@ -50,7 +50,7 @@ def _ages(now: datetime) -> Iterator[Finding]:
     if not key_ages.current():
         message = "Each process makes keys of its own: everybody is signed out at a restart."
         yield Finding(SUBJECT, Level.SKIPPED, message, "Set SECRET_KEY and the others.")
-    for name, since in key_ages.since():
+    for name, since in key_ages.known_since():
         if since is None:
             message = f"The age of {name} is not known yet."
             advice = "A task worker writes it down within an hour: run `manage.py doctor` again."

@@ -14,7 +14,7 @@ def random_text(length: int) -> str:
     return "".join(secrets.choice(ALPHABET) for _ in range(length))
 
 
-def plain(typed: str) -> str:
+def normalized(typed: str) -> str:
     """Return typed text in capitals, without blanks and dashes."""
     return "".join(typed.split()).replace("-", "").upper()
 

@@ -18,8 +18,8 @@ MIB: Final = 2**20
 
 def add(board: Board, *, now: datetime) -> None:
     """Add the cards, alerts and charts of cache and billing."""
-    traffic = cache_figures.traffic(now=now)
-    nodes, ledger = cache_figures.nodes(), cache_figures.ledger()
+    traffic = cache_figures.read_traffic(now=now)
+    nodes, ledger = cache_figures.read_nodes(), cache_figures.read_ledger()
     board.cards += [_cache_card(traffic), _nodes_card(nodes), _ledger_card(ledger)]
     board.cards.append(_payouts_card(ledger))
     board.alerts += [*_node_alerts(nodes), *_ledger_alerts(ledger)]

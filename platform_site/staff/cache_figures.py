@@ -42,7 +42,7 @@ class Traffic(NamedTuple):
     p95_ms: float
 
 
-def traffic(*, now: datetime) -> list[Traffic]:
+def read_traffic(*, now: datetime) -> list[Traffic]:
     """Return the last day's traffic, oldest first; a restarted counter adds nothing."""
     with connection.cursor() as cursor:
         cursor.execute(SAMPLES, {"since": now - DAY, "now": now})
@@ -67,7 +67,7 @@ class Ledger:
     payouts_cents: int
 
 
-def ledger() -> Ledger:
+def read_ledger() -> Ledger:
     """Return the state of the ledger and the payouts."""
     with connection.cursor() as cursor:
         cursor.execute(LEDGER, {"counted": MAX_COUNTED})
@@ -84,7 +84,7 @@ class Nodes:
     online: int = 0
 
 
-def nodes() -> Nodes:
+def read_nodes() -> Nodes:
     """Return the nodes from the brain."""
     try:
         rows = staff_overview.all_nodes()

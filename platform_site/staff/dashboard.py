@@ -35,7 +35,7 @@ def fill(_request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 def _platform(now: datetime) -> Board:
     organizations = figures.organizations(now=now)
     samples = figures.samples(now=now)
-    http = http_activity.samples(now=now)
+    http = http_activity.http_samples(now=now)
     queue = figures.queue()
     mail = figures.failed_deliveries(now=now)
     return Board(

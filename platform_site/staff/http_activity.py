@@ -19,7 +19,7 @@ from platform_site.lib.metrics.http_tally import BOUNDS_MS, TALLY
 from platform_site.models import HttpSample
 
 WRITE_EVERY_S: Final = 15.0
-RETENTION: Final = timedelta(days=8)
+HTTP_RETENTION: Final = timedelta(days=8)
 DAY: Final = timedelta(days=1)
 ADD: Final[LiteralString] = """
 INSERT INTO platform_site_httpsample AS t (begins_at, requests, errors, counts)
@@ -67,14 +67,14 @@ def _write_forever() -> None:
             log.exception("http_activity_failed")
 
 
-def samples(*, now: datetime) -> list[HttpSample]:
+def http_samples(*, now: datetime) -> list[HttpSample]:
     """Return the last day's samples, oldest first."""
     return list(HttpSample.objects.filter(begins_at__gt=now - DAY).order_by("begins_at"))
 
 
 def delete_old(*, now: datetime) -> None:
     """Delete samples that no chart shows."""
-    HttpSample.objects.filter(begins_at__lt=now - RETENTION).delete()
+    HttpSample.objects.filter(begins_at__lt=now - HTTP_RETENTION).delete()
 
 
 def percentile(counts: Sequence[int], share: float) -> float | None:

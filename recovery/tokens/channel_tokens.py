@@ -34,7 +34,7 @@ def canonical(token: str) -> str:
     Raises MalformedRecoveryToken (400) for anything else; the error does not reveal which of both
     kinds the recovery expects.
     """
-    plain = base32.plain(token)
+    plain = base32.normalized(token)
     if len(plain) == SMS_DIGITS and plain.isascii() and plain.isdigit():
         return plain
     return canonical_long(token)
@@ -42,7 +42,7 @@ def canonical(token: str) -> str:
 
 def canonical_long(token: str) -> str:
     """Return a typed token of the long kind. Raises MalformedRecoveryToken (400)."""
-    plain = base32.plain(token)
+    plain = base32.normalized(token)
     if not base32.is_plain(plain, length=MAIL_CHARS):
         message = "The code from the message, letters and digits."
         raise MalformedRecoveryToken.for_field("token", message, code="malformed")

@@ -12,7 +12,7 @@ import structlog
 from django.conf import settings
 
 from sqlgateway.connection.lock_guard import LOCK_GUARD
-from sqlgateway.connection.role_check import ROLE_CHECK, changed_roles
+from sqlgateway.connection.role_check import ROLE_CHECK, changed_logins
 from sqlgateway.connection.tenant_connection import (
     NoServerConnection,
     SessionRefused,
@@ -187,7 +187,7 @@ def _open_soon(login: Login) -> TenantConnection:
             return open_connection(login)
         except NoServerConnection as exc:
             # PgBouncer does not report that the server refuses the role; it retries.
-            if not is_intact and changed_roles(login.address, [login]):
+            if not is_intact and changed_logins(login.address, [login]):
                 raise LoginRefused from None
             if not exc.is_pausing or time.monotonic() > give_up_at:
                 raise

@@ -56,7 +56,7 @@ class RoleCheck:
         for login in used.values():
             by_address.setdefault(login.address, []).append(login)
         for address, logins in by_address.items():
-            for login in changed_roles(address, logins):
+            for login in changed_logins(address, logins):
                 _repair(login)
 
     def _loop(self) -> None:
@@ -71,7 +71,7 @@ class RoleCheck:
                 control_connection.close()
 
 
-def changed_roles(address: Address, logins: list[Login]) -> list[Login]:
+def changed_logins(address: Address, logins: list[Login]) -> list[Login]:
     """Return the logins whose roles were changed; none if their cluster does not answer."""
     try:
         with administer(address) as connection:

@@ -9,7 +9,7 @@ import psycopg
 
 # Relations that all databases of the server share, or that describe all of its sessions. Catalogues
 # marked relisshared are revoked as well, also those that later versions add.
-RELATIONS: Final = (
+REVOKED_RELATIONS: Final = (
     *("pg_roles", "pg_user", "pg_shadow", "pg_group", "pg_locks", "pg_prepared_xacts"),
     *("pg_stat_activity", "pg_stat_database", "pg_stat_database_conflicts", "pg_stat_ssl"),
     *("pg_stat_gssapi", "pg_stat_replication", "pg_stat_replication_slots", "pg_stat_wal_receiver"),
@@ -20,7 +20,7 @@ RELATIONS: Final = (
     *("pg_file_settings", "pg_config", "pg_shmem_allocations", "pg_backend_memory_contexts"),
 )
 # LIKE patterns over pg_proc.proname.
-FUNCTIONS: Final = (
+REVOKED_FUNCTIONS: Final = (
     # Other sessions and databases.
     *("pg_stat_get_activity", "pg_stat_get_backend\\_%", "pg_stat_get_db\\_%", "pg_lock_status"),
     *("pg_stat_get_progress_info", "pg_stat_get_wal%", "pg_stat_get_subscription%"),
@@ -76,7 +76,7 @@ $hardening$
 def harden_catalog(connection: psycopg.Connection) -> None:
     """Revoke the privileges in the database of the administrator's connection."""
     with connection.transaction():
-        for name, values in (("relations", RELATIONS), ("functions", FUNCTIONS)):
+        for name, values in (("relations", REVOKED_RELATIONS), ("functions", REVOKED_FUNCTIONS)):
             connection.execute(
                 "SELECT set_config(%s, %s, true)", [f"zonal.{name}", ",".join(values)]
             )

@@ -39,7 +39,7 @@ OPERATORS_DEFAULTS: Final = sql.SQL(
 # call an admin's functions until they are granted. Operators can: defaults and constraints of a
 # table call functions as the role that writes. Not limited to a schema, because such a REVOKE would
 # not change the general default.
-FUNCTIONS: Final = sql.SQL(
+FUNCTION_DEFAULTS: Final = sql.SQL(
     """
     ALTER DEFAULT PRIVILEGES FOR ROLE {admin} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
     ALTER DEFAULT PRIVILEGES FOR ROLE {admin} GRANT EXECUTE ON FUNCTIONS TO {operator};
@@ -73,7 +73,7 @@ def restrict_functions(connection: psycopg.Connection, roles: Mapping[Role, str]
 
     In an older database readers may rely on functions that its admin will create.
     """
-    connection.execute(FUNCTIONS.format(**_identifiers(roles)))
+    connection.execute(FUNCTION_DEFAULTS.format(**_identifiers(roles)))
 
 
 def restore_defaults(connection: psycopg.Connection, roles: Mapping[Role, str], role: Role) -> None:

@@ -40,11 +40,10 @@ from sqlgateway.interactive import owner, retention
 from sqlgateway.interactive.channel import OwnerUnavailable
 from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.interactive.owner import CHANNEL
+from sqlgateway.interactive.retention import State
 from sqlgateway.models import InteractiveTransaction, RetiredDatabase
 from sqlgateway.provisioning import provisioning
 from sqlgateway.provisioning.limits.request_limits import RequestLimits
-
-State = InteractiveTransaction.State
 
 # A transaction whose time is over may still be ending.
 MARGIN: Final = timedelta(seconds=2)

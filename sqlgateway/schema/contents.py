@@ -11,7 +11,7 @@ from sqlgateway.execution.requests import ARRAYS, SqlRequest, SqlText
 from sqlgateway.models import Database
 from sqlgateway.schema import queries
 
-TABLES: Final = """
+TABLE_COUNT_AND_SIZE: Final = """
 SELECT count(*), pg_database_size(current_database())
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
@@ -35,7 +35,7 @@ def contents_of(scope: Scope, *, request_id: str) -> dict[str, int | None]:
 
 
 def _ask(scope: Scope, request_id: str) -> tuple[int, int]:
-    texts = (SqlText(queries.SEARCH_PATH, []), SqlText(TABLES, [], ARRAYS))
+    texts = (SqlText(queries.SEARCH_PATH, []), SqlText(TABLE_COUNT_AND_SIZE, [], ARRAYS))
     request = SqlRequest(texts, is_batch=True)
     answer = orjson.loads(gateway.ask(scope, "admin", request, request_id=request_id))
     ((tables, size),) = answer["results"][1]["rows"]

@@ -27,7 +27,7 @@ def test_the_way_to_call_a_command_says_what_has_to_be_there() -> None:
 
 
 def test_each_argument_of_a_commands_own_has_a_row() -> None:
-    assert argument_pages.table(made()).splitlines()[2:] == [
+    assert argument_pages.arguments_table(made()).splitlines()[2:] == [
         "| `what` | A thing. |",
         "| `[THING …]` | Others. |",
         "| `--to PLACE` | Where it goes. |",
@@ -38,7 +38,7 @@ def test_each_argument_of_a_commands_own_has_a_row() -> None:
 
 
 def test_a_command_without_arguments_has_no_table() -> None:
-    assert argument_pages.table(ArgumentParser(prog="zonal look")) == ""
+    assert argument_pages.arguments_table(ArgumentParser(prog="zonal look")) == ""
 
 
 def test_commands_are_found_in_their_groups() -> None:

@@ -34,7 +34,8 @@ def generate(user: User, *, now: datetime) -> list[str]:
     BackupCode.objects.filter(factor=locked).delete()
     codes = [_code() for _ in range(NUMBER)]
     BackupCode.objects.bulk_create(
-        BackupCode(factor=locked, digest=code_digest(locked, base32.plain(code))) for code in codes
+        BackupCode(factor=locked, digest=code_digest(locked, base32.normalized(code)))
+        for code in codes
     )
     return codes
 

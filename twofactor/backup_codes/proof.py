@@ -30,7 +30,7 @@ def check(
 
     Raises MalformedCode for characters outside the alphabet and for another length.
     """
-    code = base32.plain(answer.code)
+    code = base32.normalized(answer.code)
     if not base32.is_plain(code, length=CODE_CHARS):
         message = "Sixteen letters and digits, as on the list."
         raise MalformedCode.for_field("code", message, code="malformed")

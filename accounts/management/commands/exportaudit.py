@@ -86,18 +86,18 @@ class Command(OpsCommand):
             events = trail.of_organization(operators.organization(options["organization"]).pk)
         names = (*(name.replace("-", "_") for name in FILTERS), "since", "until")
         wanted = {name: options[name] for name in names if options[name] is not None}
-        rows = trail.rows(trail.matching(events, wanted))
+        found = trail.rows(trail.matching(events, wanted))
         if options["output"] is None:
             if options["json"]:
                 raise CommandRefused(
                     "output_missing", "With --json, name an --output for the events."
                 )
-            number = WRITERS[options["format"]](rows, self.stdout.write)
+            number = WRITERS[options["format"]](found, self.stdout.write)
             _note(options["organization"], wanted, number)
             self.stderr.write(f"{number} events.")
             return Outcome({"events": number}, "")
         with _created(options["output"]) as stream:
-            number = WRITERS[options["format"]](rows, stream.write)
+            number = WRITERS[options["format"]](found, stream.write)
         _note(options["organization"], wanted, number)
         path = str(options["output"])
         return Outcome({"events": number, "output": path}, f"{number} events in {path}.")

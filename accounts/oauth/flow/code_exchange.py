@@ -105,12 +105,12 @@ def _exchange(
 def _sign_in(
     request: PlatformRequest, grant: OAuthGrant, profile: Profile, *, now: datetime
 ) -> SessionTokens | StageResponse:
-    match = account_matching.match(request, profile, now=now)
-    environment = signin.environment_for(match.user, grant.environment)
+    matched = account_matching.match(request, profile, now=now)
+    environment = signin.environment_for(matched.user, grant.environment)
     attempt = SignInAttempt(
-        match.user, environment, method=SignInMethod.EXTERNAL, amr=[AMR], now=now
+        matched.user, environment, method=SignInMethod.EXTERNAL, amr=[AMR], now=now
     )
-    if match.is_moved:
+    if matched.is_moved:
         address_release.note_move(attempt)
     return signin.finish(request, attempt)
 

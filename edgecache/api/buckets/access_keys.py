@@ -38,13 +38,13 @@ def create(principal: Principal, body: Mapping[str, Any]) -> Row:
     )
     if principal.user_id is None:
         return created
-    creator = _admin(principal.organization_id, principal.user_id)
-    if creator is None:
+    user = _admin(principal.organization_id, principal.user_id)
+    if user is None:
         # The demotion may have looked for the creator's keys before this one was there.
         revoke(principal.scope, created["access_key_id"])
         raise SessionRevoked
     notices.notify(
-        creator,
+        user,
         "access_key_created",
         name=created["label"] or created["access_key_id"],
         environment=principal.environment_name,

@@ -20,7 +20,7 @@ from edgecache.runtime.verified_files import (
 log = structlog.get_logger(__name__)
 
 # An organization verifies one file at a time, however large; the other thread is for others.
-THREADS: Final = 2
+VERIFYING_THREADS: Final = 2
 SPARE: Final = 1.0
 # Files that wait to be verified, half of them of one organization at most; of others it begins when
 # they are read again.
@@ -35,7 +35,9 @@ class LocalFiles:
         # Wrong ones stay here, so that they are not hashed at each read.
         self._begun: set[FileState] = set()
         self._tasks = BackgroundTasks()
-        self._threads = FairThreads(THREADS, "brain-verifying", spare=SPARE, queue=WAITING_LIMIT)
+        self._threads = FairThreads(
+            VERIFYING_THREADS, "brain-verifying", spare=SPARE, queue=WAITING_LIMIT
+        )
 
     async def stop(self) -> None:
         await self._tasks.stop()

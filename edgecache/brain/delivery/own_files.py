@@ -21,7 +21,7 @@ from edgecache.runtime.verified_files import FileState, state_of
 
 # Smaller ones that are popular are in memory.
 MIN_BYTES: Final = OBJECT_LIMIT_BYTES
-THREADS: Final = 4
+SENDING_THREADS: Final = 4
 MAX_RECENT_BLOBS: Final = 10_000
 
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -34,7 +34,7 @@ class OwnFiles:
     def __init__(self, staging: Staging, files: LocalFiles) -> None:
         self._staging = staging
         self._files = files
-        self._threads = FairThreads(THREADS, "brain-sending")
+        self._threads = FairThreads(SENDING_THREADS, "brain-sending")
         self._sent: OrderedDict[bytes, None] = OrderedDict()
 
     def has_sent(self, sha256: bytes) -> bool:

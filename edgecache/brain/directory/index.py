@@ -24,7 +24,7 @@ Packed = tuple[bytes, bytes, str, str, bytes]
 # generation, size, last modified and cached at in microseconds, CRC-32 or -1
 NUMBERS: Final = struct.Struct("<qqqqq")
 # Measured: bytes of one entry without its texts (benchmarks/cache/cache_index.py).
-ENTRY_BYTES: Final = 480
+VERSION_ENTRY_BYTES: Final = 480
 SWEEP_STEP: Final = 5_000
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
@@ -163,7 +163,7 @@ class Index:
 
 
 def _cost(name: Name, packed: Packed) -> int:
-    return ENTRY_BYTES + len(name[1]) + len(name[2]) + len(packed[2]) + len(packed[4])
+    return VERSION_ENTRY_BYTES + len(name[1]) + len(name[2]) + len(packed[2]) + len(packed[4])
 
 
 def _generation(packed: Packed) -> int:

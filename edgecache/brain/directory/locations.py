@@ -6,7 +6,7 @@ from uuid import UUID
 from edgecache.brain.bounded_cache import BoundedCache
 
 # Measured: bytes of one entry (benchmarks/cache/cache_index.py); the hash is shared with the index.
-ENTRY_BYTES: Final = 90
+HOLDERS_ENTRY_BYTES: Final = 90
 SETS_SHARED: Final = 100_000
 
 
@@ -15,7 +15,7 @@ class Holders:
 
     def __init__(self, limit_bytes: int) -> None:
         self._sets: BoundedCache[bytes, tuple[int, ...]] = BoundedCache(
-            limit_bytes, lambda _sha256, _nodes: ENTRY_BYTES
+            limit_bytes, lambda _sha256, _nodes: HOLDERS_ENTRY_BYTES
         )
         self._shared: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._nodes: list[UUID] = []

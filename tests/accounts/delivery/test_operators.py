@@ -165,6 +165,6 @@ def test_production_requires_a_mail_backend(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_notice_without_a_queue_worker_is_shown_as_queued(alice: User) -> None:
-    delivery = notices.queue(alice, "password_changed")
+    delivery = notices.queue_notice(alice, "password_changed")
     assert "password_changed" in command("--state", "queued")
     assert delivery.next_attempt_at is not None

@@ -53,7 +53,7 @@ class Abandoned(Exception):
 def test_a_transaction_that_is_rolled_back_leaves_neither_row_nor_job(alice: User) -> None:
     def cause() -> None:
         with transaction.atomic():
-            kept.append(notices.queue(alice, "password_changed"))
+            kept.append(notices.queue_notice(alice, "password_changed"))
             assert jobs_of(kept[0])
             raise Abandoned
 

@@ -130,7 +130,7 @@ def test_the_name_of_an_organization_cannot_forge_a_header(alice: User) -> None:
 def test_each_notice_is_mailed_to_the_user(alice: User, notice: templates.Notice) -> None:
     given = {"account", "at"}
     context = {k: v for k, v in filled(notice).items() if k not in given}
-    delivery = notices.queue(alice, notice, **context)  # type: ignore[arg-type]  # `to` is not among them
+    delivery = notices.queue_notice(alice, notice, **context)  # type: ignore[arg-type]  # `to` is not among them
     assert (delivery.user_id, delivery.organization_id) == (alice.pk, alice.organization_id)
     assert run(delivery).state == "sent"
     [sent] = mail.outbox
@@ -141,7 +141,7 @@ def test_each_notice_is_mailed_to_the_user(alice: User, notice: templates.Notice
 @pytest.mark.django_db
 def test_a_notice_can_be_sent_to_the_old_address(alice: User) -> None:
     alice.email = "alice@new.example.com"
-    run(notices.queue(alice, "email_changed", to="alice@example.com"))
+    run(notices.queue_notice(alice, "email_changed", to="alice@example.com"))
     [sent] = mail.outbox
     assert sent.to == ["alice@example.com"]
     # The holder of the former mailbox need not learn the new address.
@@ -152,4 +152,4 @@ def test_a_notice_can_be_sent_to_the_old_address(alice: User) -> None:
 @pytest.mark.django_db
 def test_a_code_is_refused_as_a_notice(alice: User) -> None:
     with pytest.raises(ValueError, match="not a notice"):
-        notices.queue(alice, "email_code", code="1")  # type: ignore[arg-type]  # on purpose
+        notices.queue_notice(alice, "email_code", code="1")  # type: ignore[arg-type]  # on purpose

@@ -68,13 +68,13 @@ def test_a_task_worker_is_replaced_and_each_mail_is_sent_once(alice: User) -> No
     mailbox = Mailbox()
     with smtp_server(mailbox) as port:
         for _ in range(MAILS):
-            notices.queue(alice, "password_changed")
+            notices.queue_notice(alice, "password_changed")
         with worker(port) as first:
             wait_until(lambda: unsent() <= MAILS - 5, timeout_s=START_S)
             first.terminate()
             # Jobs that arrive in the meantime are left for the next worker.
             for _ in range(MAILS):
-                notices.queue(alice, "password_changed")
+                notices.queue_notice(alice, "password_changed")
             assert first.wait(START_S) == 0
         # What it had begun is done, and what it had not is there.
         assert not Delivery.unscoped.filter(state="sending").exists()
@@ -106,13 +106,13 @@ def database_away() -> Iterator[None]:
 def test_a_task_worker_outlasts_its_database(alice: User, tmp_path: Path) -> None:
     mailbox, log = Mailbox(), tmp_path / "log"
     with smtp_server(mailbox) as port, worker(port, log) as running:
-        notices.queue(alice, "password_changed")
+        notices.queue_notice(alice, "password_changed")
         wait_until(lambda: not unsent(), timeout_s=START_S)
         [(number,)] = workers()
         with database_away():
             wait_until(lambda: "task_worker_database_lost" in log.read_text(), timeout_s=START_S)
             assert running.poll() is None
-        notices.queue(alice, "password_changed")
+        notices.queue_notice(alice, "password_changed")
         wait_until(lambda: not unsent(), timeout_s=START_S)
         wait_until(lambda: "task_worker_database_back" in log.read_text(), timeout_s=START_S)
         # It is the same worker, and it listens again.
@@ -132,7 +132,7 @@ def test_no_job_runs_on_a_connection_that_was_cut(alice: User) -> None:
     with smtp_server(mailbox) as port, worker(port):
         for _ in range(3):
             for _ in range(8):
-                notices.queue(alice, "password_changed")
+                notices.queue_notice(alice, "password_changed")
             # Each is done at its first try.
             wait_until(lambda: tries() == [("succeeded", 1)], timeout_s=START_S)
             with connection.cursor() as cursor:

@@ -42,7 +42,7 @@ def work(**options: Any) -> None:
 @pytest.mark.usefixtures("clean_queue")
 def test_a_worker_sends_committed_messages(mailbox: Mailbox, alice: User) -> None:
     with transaction.atomic():
-        delivery = notices.queue(alice, "password_changed")
+        delivery = notices.queue_notice(alice, "password_changed")
     work()
     delivery.refresh_from_db()
     assert delivery.state == "sent"
@@ -54,7 +54,7 @@ def test_a_worker_sends_committed_messages(mailbox: Mailbox, alice: User) -> Non
 def test_a_code_does_not_wait_behind_other_mails(mailbox: Mailbox, alice: User) -> None:
     """Ten thousand invitations of one organization take longer than a code is valid."""
     for _ in range(3):
-        notices.queue(alice, "password_changed")
+        notices.queue_notice(alice, "password_changed")
     outbox.send_mail(
         alice.email,
         "email_code",
@@ -69,7 +69,7 @@ def test_a_code_does_not_wait_behind_other_mails(mailbox: Mailbox, alice: User) 
 
 @pytest.mark.usefixtures("clean_queue")
 def test_several_jobs_of_one_worker_send_a_message_once(mailbox: Mailbox, alice: User) -> None:
-    delivery = notices.queue(alice, "password_changed")
+    delivery = notices.queue_notice(alice, "password_changed")
     for _ in range(3):
         jobs.enqueue(delivery)
     work(concurrency=4)
@@ -79,7 +79,7 @@ def test_several_jobs_of_one_worker_send_a_message_once(mailbox: Mailbox, alice:
 
 @pytest.mark.usefixtures("clean_queue")
 def test_parallel_workers_send_a_message_once(mailbox: Mailbox, alice: User) -> None:
-    delivery = notices.queue(alice, "password_changed")
+    delivery = notices.queue_notice(alice, "password_changed")
     start = Barrier(8)
 
     def once(_: int) -> None:
@@ -105,7 +105,7 @@ def test_a_message_queued_by_a_job_is_part_of_its_transaction(alice: User) -> No
 
     def cause() -> None:
         with transaction.atomic():
-            kept.append(notices.queue(alice, "password_changed"))
+            kept.append(notices.queue_notice(alice, "password_changed"))
             raise Abandoned
 
     kept: list[Delivery] = []
@@ -126,7 +126,7 @@ def test_a_job_without_a_row_does_nothing(alice: User) -> None:
 @pytest.mark.django_db
 def test_the_message_of_a_lost_worker_is_released_after_the_lease(alice: User) -> None:
     now = timezone.now()
-    delivery = notices.queue(alice, "password_changed")
+    delivery = notices.queue_notice(alice, "password_changed")
     assert sending._claim(delivery.pk, now=now) is not None
     assert run(delivery).state == "sending"
     maintenance.maintain(now=now + timedelta(minutes=4))
@@ -142,7 +142,7 @@ def test_the_message_of_a_lost_worker_is_released_after_the_lease(alice: User) -
 @pytest.mark.django_db
 def test_a_message_that_crashes_every_worker_fails(alice: User) -> None:
     now = timezone.now()
-    delivery = notices.queue(alice, "password_changed")
+    delivery = notices.queue_notice(alice, "password_changed")
     Delivery.unscoped.update(state="sending", attempts=10, claimed_at=now - timedelta(hours=1))
     maintenance.maintain(now=now)
     delivery.refresh_from_db()
@@ -155,7 +155,7 @@ def test_a_worker_after_its_lease_does_not_change_the_claim_of_another(
     alice: User, failure: TemporaryFailure | None
 ) -> None:
     now = timezone.now()
-    delivery = notices.queue(alice, "password_changed")
+    delivery = notices.queue_notice(alice, "password_changed")
     slow = sending._claim(delivery.pk, now=now)
     assert slow is not None
     maintenance.maintain(now=now + timedelta(minutes=6))
@@ -168,7 +168,7 @@ def test_a_worker_after_its_lease_does_not_change_the_claim_of_another(
 @pytest.mark.django_db
 def test_a_lost_job_is_replaced_once(alice: User) -> None:
     now = timezone.now()
-    delivery = notices.queue(alice, "password_changed")
+    delivery = notices.queue_notice(alice, "password_changed")
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM procrastinate_jobs")
     for minutes in (6, 11, 16):
@@ -185,7 +185,7 @@ def test_expired_and_long_failed_messages_are_wiped(alice: User) -> None:
     code = outbox.send_mail(
         alice.email, "email_code", context, organization_id=None, expires_at=soon
     )
-    notice = notices.queue(alice, "password_changed")
+    notice = notices.queue_notice(alice, "password_changed")
     notice.finish(Delivery.State.FAILED, error="smtp_451", now=now)
     maintenance.maintain(now=now + timedelta(minutes=11))
     code.refresh_from_db()
@@ -200,8 +200,8 @@ def test_expired_and_long_failed_messages_are_wiped(alice: User) -> None:
 @pytest.mark.django_db
 def test_finished_rows_are_kept_for_a_month(alice: User) -> None:
     now = timezone.now()
-    delivery = run(notices.queue(alice, "password_changed"))
-    waiting = notices.queue(alice, "password_changed")
+    delivery = run(notices.queue_notice(alice, "password_changed"))
+    waiting = notices.queue_notice(alice, "password_changed")
     maintenance.maintain(now=now + timedelta(days=29))
     assert Delivery.unscoped.filter(pk=delivery.pk).exists()
     maintenance.maintain(now=now + timedelta(days=31))

@@ -109,7 +109,7 @@ def _compare_tables(target: BytesRestore) -> None:
     assert names == {name for (name,) in target.rows(TABLES)}
     empty = {name for name in names if not rows(here, f"SELECT FROM {name} LIMIT 1")}
     assert empty == set(EMPTY)
-    void = set(tables.left_out()) - {tables.LAST}
+    void = set(tables.omitted_tables()) - {tables.LAST}
     for name in sorted(names - MADE_ANEW - {tables.LAST}):
         wanted = [] if name in void else _contents(here, name)
         assert _contents(target.control_url, name) == wanted, name

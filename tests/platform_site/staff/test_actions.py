@@ -203,7 +203,7 @@ MAILS = "/admin/accounts/delivery/"
 
 def failed_mail(user: User) -> Delivery:
     """Return a mail to a user that could not be sent."""
-    row = notices.queue(user, "account_enabled", by="platform staff")
+    row = notices.queue_notice(user, "account_enabled", by="platform staff")
     Delivery.unscoped.filter(pk=row.pk).update(
         state="failed", attempts=10, error="mail_refused", finished_at=timezone.now()
     )

@@ -74,9 +74,9 @@ def test_a_connection_that_the_server_has_closed_is_replaced(alice: Caller) -> N
 
 def test_a_connection_lost_in_the_middle_leaves_the_outcome_unknown(alice: Caller) -> None:
     alice.value("SELECT 1")
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as executor:
         login = database_for(alice.scope).login("admin")
-        running = pool.submit(_run_and_break, alice, login.key)
+        running = executor.submit(_run_and_break, alice, login.key)
         answer = running.result()
 
     assert (answer.status, answer.code) == (502, "outcome_unknown")
@@ -158,8 +158,8 @@ def test_threads_share_the_cache(committed: Caller) -> None:
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(work, range(60)))
+    with ThreadPoolExecutor(4) as executor:
+        assert all(executor.map(work, range(60)))
     assert _sessions(committed) <= 4
 
 

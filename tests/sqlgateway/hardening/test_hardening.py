@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.test import override_settings
 from pytest_django import Settings
 
-from sqlgateway.hardening.catalog import RELATIONS
+from sqlgateway.hardening.catalog import REVOKED_RELATIONS
 from sqlgateway.hardening.cluster import complaints, version_complaint
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.models import Cluster, Database
@@ -137,7 +137,7 @@ def test_what_is_shared_by_all_databases_is_hidden(alice: Caller) -> None:
         "SELECT relname FROM pg_class WHERE relisshared AND relkind = 'r' ORDER BY 1"
     )
     assert len(names) >= 10
-    for (name,) in [*names, *((name,) for name in RELATIONS)]:
+    for (name,) in [*names, *((name,) for name in REVOKED_RELATIONS)]:
         answer = alice.sql(f"TABLE pg_catalog.{name}")
         assert answer.body["sqlstate"] in {"42501", "42P01"}, name
 

@@ -154,8 +154,8 @@ def test_no_request_fails_behind_a_pooler_while_passwords_rotate(committed: Call
 
     # One of three requests waits for its turn, and a pooler waits after a login that was refused.
     patient = override_settings(SQL=replace(settings.SQL, queue_wait_ms=20_000))
-    with patient, ThreadPoolExecutor(3) as pool:
-        asked = [pool.submit(ask, role) for role in ROLES]
+    with patient, ThreadPoolExecutor(3) as executor:
+        asked = [executor.submit(ask, role) for role in ROLES]
         try:
             for _ in range(8):
                 password_rotation.rotate(committed.database)
@@ -221,8 +221,10 @@ def test_a_write_that_the_pooler_cuts_off_has_an_unknown_outcome(
     """PgBouncer says so with an error of its own, which must not pass for the statement's."""
     committed.sql("CREATE TABLE t (id int)")
     dbname = committed.database.dbname
-    with ThreadPoolExecutor(1) as pool:
-        written = pool.submit(_in_thread, committed, "INSERT INTO t VALUES (1); SELECT pg_sleep(9)")
+    with ThreadPoolExecutor(1) as executor:
+        written = executor.submit(
+            _in_thread, committed, "INSERT INTO t VALUES (1); SELECT pg_sleep(9)"
+        )
         wait_until(lambda: any("pg_sleep" in query for _, _, query in backends_of(committed)))
         pooler.command(f"KILL {dbname}")
         answer = written.result(30)

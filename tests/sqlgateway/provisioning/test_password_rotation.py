@@ -174,11 +174,11 @@ def test_a_request_between_the_server_and_the_row_waits_for_the_new_passwords(
             connection.close()
 
     monkeypatch.setattr(password_rotation, "_record", paused)
-    with ThreadPoolExecutor(2) as pool:
-        rotated = pool.submit(rotate)
+    with ThreadPoolExecutor(2) as executor:
+        rotated = executor.submit(rotate)
         assert is_set.wait(60)
         go_back(committed, before)
-        answered = pool.submit(in_thread, committed, "SELECT 1 AS one")
+        answered = executor.submit(in_thread, committed, "SELECT 1 AS one")
         wait_until(_somebody_waits)
         go_on.set()
         rotated.result(60)
@@ -205,8 +205,8 @@ def test_no_request_fails_while_passwords_rotate_again_and_again(committed: Call
             answers.append(in_thread(committed.be(role), "SELECT id FROM t"))
         return answers
 
-    with ThreadPoolExecutor(4) as pool:
-        asked = [pool.submit(ask, role) for role in ("admin", "reader", "reader", "operator")]
+    with ThreadPoolExecutor(4) as executor:
+        asked = [executor.submit(ask, role) for role in ("admin", "reader", "reader", "operator")]
         try:
             for _ in range(15):
                 password_rotation.rotate(committed.database)
@@ -259,8 +259,8 @@ def test_a_password_that_a_tenant_changed_is_restored_after_a_rotation(alice: Ca
 def test_a_tenant_that_holds_its_role_cannot_stop_a_rotation(committed: Caller) -> None:
     committed.value("SELECT 1")
     before = committed.database
-    with ThreadPoolExecutor(1) as pool:
-        held = pool.submit(in_thread, committed, CHANGE.format("SELECT pg_sleep(20)"))
+    with ThreadPoolExecutor(1) as executor:
+        held = executor.submit(in_thread, committed, CHANGE.format("SELECT pg_sleep(20)"))
         wait_until(lambda: any("pg_sleep" in query for _, _, query in backends_of(committed)))
 
         password_rotation.rotate(before)

@@ -102,8 +102,8 @@ def test_a_reader_with_several_sessions_changes_nothing_for_others(committed: Ca
     kept = "restrict_nonsystem_relation_kind = 'view, foreign-table'"
     change = f"BEGIN READ WRITE; ALTER ROLE CURRENT_USER SET {kept}; SELECT pg_sleep(0.2); COMMIT"
     committed.sql("CREATE VIEW v AS SELECT 1 AS one")
-    with ThreadPoolExecutor(3) as pool:
-        answers = list(pool.map(lambda _: _in_thread(bob, change), range(3)))
+    with ThreadPoolExecutor(3) as executor:
+        answers = list(executor.map(lambda _: _in_thread(bob, change), range(3)))
     assert {answer.status for answer in answers} <= {200, 409}
 
     for _ in range(2):
@@ -123,8 +123,8 @@ def test_readers_that_change_their_password_in_parallel_get_clear_answers(
         text = change.format(number) if number % 4 else "SELECT 1"
         return _in_thread(bob, text)
 
-    with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(attack, range(40)))
+    with ThreadPoolExecutor(4) as executor:
+        answers = list(executor.map(attack, range(40)))
 
     for answer in answers:
         assert answer.status in {200, 409}, answer.body
@@ -140,8 +140,10 @@ def test_an_open_change_of_the_role_holds_up_no_other_reader(committed: Caller) 
     bob.value("SELECT 1")
     change = "BEGIN READ WRITE; ALTER ROLE CURRENT_USER PASSWORD 'x'; COMMIT"
     assert bob.sql(change).status == 200
-    with ThreadPoolExecutor(1) as pool:
-        held = pool.submit(_in_thread, bob, change.replace("COMMIT", "SELECT pg_sleep(20); COMMIT"))
+    with ThreadPoolExecutor(1) as executor:
+        held = executor.submit(
+            _in_thread, bob, change.replace("COMMIT", "SELECT pg_sleep(20); COMMIT")
+        )
         wait_until(lambda: any("pg_sleep" in query for _, _, query in backends_of(bob)))
         cache.CACHE.clear()
 

@@ -42,7 +42,7 @@ async def get_object(context: RequestContext) -> S3Response | None:
     sources: tuple[WorkerSource, ...] = ()
     if opened.is_hit:
         sources = await sources_of(parts.directory, parts.nodes, bucket, version, region)
-    redirect = redirects.redirect(context, bucket, version, selection, sources)
+    redirect = redirects.redirect_to_worker(context, bucket, version, selection, sources)
     if redirect is not None:
         return redirect
     delivery = delivery_of(

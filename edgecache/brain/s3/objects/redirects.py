@@ -22,7 +22,7 @@ OPT_IN: Final = "x-zonal-redirect"
 PREFIX_BITS: Final = {4: 24, 6: 64}
 
 
-def redirect(
+def redirect_to_worker(
     context: RequestContext,
     bucket: BucketInfo,
     version: ObjectVersion,

@@ -149,7 +149,7 @@ class Folder:
 async def test_large_files_are_sent_in_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: threading.Event
 ) -> None:
-    monkeypatch.setattr(own_files, "THREADS", 1)
+    monkeypatch.setattr(own_files, "SENDING_THREADS", 1)
     body = os.urandom(MIN_BYTES + 1)
     delivery = delivery_of(body)
     path = tmp_path / delivery.sha256.hex()
