@@ -9,18 +9,12 @@ from django.utils.module_loading import import_string
 
 from accounts import staff_access
 from accounts.delivery.templates import NOTICES
-from accounts.models import (
-    ApiKey,
-    AuditEvent,
-    Delivery,
-    Domain,
-    Identity,
-    Invitation,
-    Session,
-    User,
-    WebhookDelivery,
-    WebhookEndpoint,
-)
+from accounts.models import ApiKey, Session, User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
+from accounts.models.invitations import Invitation
+from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
+from accounts.oauth.models import Domain, Identity
 from platform_site.lib.admin.actions import ActionsAdmin, StaffAction
 from platform_site.lib.admin.columns import organization
 from platform_site.lib.admin.filters import BY_ORGANIZATION, by_values

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from django.db import connection
 
-from accounts.models import Throttle
+from accounts.models.throttles import Throttle
 from platform_site.lib.errors import TooManyRequests
 
 MAX_WAIT_S: Final = 900

@@ -11,7 +11,8 @@ from accounts.audit_tags import AccountTag
 from accounts.delivery import maintenance, notices
 from accounts.members import created
 from accounts.members.members import event_data
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from accounts.sessions import sessions
 from accounts.webhooks import events
 from platform_site.lib.admin.actions import ConfirmedAction

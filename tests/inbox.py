@@ -5,7 +5,7 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from accounts.models import Delivery
+from accounts.models.deliveries import Delivery
 from platform_site.lib.crypto import decrypt
 
 

@@ -6,7 +6,8 @@ import structlog
 from django.db import DatabaseError, connection
 from django.http import HttpRequest
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.principals import PlatformRequest
 from platform_site.lib.web.addresses import client_address

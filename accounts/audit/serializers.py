@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from platform_site.lib.api import StrictSerializer
 from platform_site.lib.audit import sentences
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from accounts.audit_tags import AccountTag
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 
 COLUMNS: Final = (
     *("id", "at", "tag", "outcome", "organization_id", "environment", "actor_id", "actor"),

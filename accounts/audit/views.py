@@ -5,7 +5,7 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 
 from accounts.audit import trail
 from accounts.audit.serializers import AuditEventSerializer, AuditFilterSerializer
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from platform_site.lib.permissions import needs
 from platform_site.lib.viewsets import ListAction
 

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-from accounts.models import Delivery
+from accounts.models.deliveries import Delivery
 from platform_site.lib.jobs import job
 
 DELIVER: Final = "accounts.delivery.deliver"

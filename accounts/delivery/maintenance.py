@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from procrastinate.exceptions import AlreadyEnqueued
 
 from accounts.delivery import jobs
-from accounts.models import Delivery
+from accounts.models.deliveries import Delivery
 
 log = structlog.get_logger(__name__)
 

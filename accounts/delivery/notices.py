@@ -11,7 +11,8 @@ from accounts import rate_limits
 from accounts.delivery import outbox, templates
 from accounts.delivery.links import console_link
 from accounts.delivery.masking import mask_email
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from platform_site.lib.emails import folded
 
 DAY: Final = timedelta(days=1)

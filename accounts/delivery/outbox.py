@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from accounts.delivery import jobs, templates
 from accounts.delivery.masking import mask_email, mask_phone
-from accounts.models import Delivery
+from accounts.models.deliveries import Delivery
 from platform_site.lib.crypto import encrypt
 
 E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")

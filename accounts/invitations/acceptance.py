@@ -12,7 +12,8 @@ from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.errors import EmailTaken, InvitationGone, TooManyAttempts
 from accounts.invitations import invitations
-from accounts.models import Invitation, User
+from accounts.models import User
+from accounts.models.invitations import Invitation
 from accounts.reclaim import address_release
 from accounts.signin import signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse

@@ -24,7 +24,8 @@ from accounts.errors import (
     SessionRevoked,
     TooManyInvitations,
 )
-from accounts.models import Invitation, User
+from accounts.models import User
+from accounts.models.invitations import Invitation
 from accounts.reclaim import address_release
 from accounts.signin import credentials
 from environments.models import Organization

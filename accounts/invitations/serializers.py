@@ -5,7 +5,7 @@ from rest_framework import serializers
 
 from accounts.mailed_secrets import MAX_TOKEN_CHARS
 from accounts.members.serializers import LabelsField, RolesField
-from accounts.models import Invitation
+from accounts.models.invitations import Invitation
 from accounts.serializers import PasswordField
 from platform_site.lib.api import StrictSerializer
 from platform_site.lib.emails import AddressField

@@ -23,7 +23,7 @@ from accounts.invitations.serializers import (
     InvitationSerializer,
     InvitationTokenSerializer,
 )
-from accounts.models import Invitation
+from accounts.models.invitations import Invitation
 from accounts.serializers import SIGN_IN_RESULT
 from accounts.signin import signup
 from platform_site.lib.api import NO_STORE

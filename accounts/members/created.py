@@ -14,7 +14,9 @@ from django.utils.module_loading import import_string
 from accounts import account_lifecycle
 from accounts.api_keys import api_keys
 from accounts.invitations import invitations
-from accounts.models import ApiKey, Invitation, User, WebhookEndpoint
+from accounts.models import ApiKey, User
+from accounts.models.invitations import Invitation
+from accounts.models.webhooks import WebhookEndpoint
 
 LISTED_IN_MAIL: Final = 20
 KINDS: Final = {

@@ -4,7 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from accounts.audit import trail
-from accounts.models import ApiKey, Domain, Identity, Invitation, User, WebhookEndpoint
+from accounts.models import ApiKey, User
+from accounts.models.invitations import Invitation
+from accounts.models.webhooks import WebhookEndpoint
+from accounts.oauth.models import Domain, Identity
 from environments.models import Environment, Organization
 from platform_site.lib.archives import Archive
 

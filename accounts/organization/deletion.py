@@ -18,7 +18,8 @@ from django.utils.module_loading import import_string
 from accounts import account_lifecycle, rate_limits
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from accounts.organization import exports
 from accounts.organization.admins import notify_admins
 from accounts.organization.errors import (

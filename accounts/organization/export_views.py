@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
-from accounts.models import OrganizationExport
+from accounts.models.exports import OrganizationExport
 from accounts.organization import deletion, exports, tasks
 from accounts.organization.errors import ExportNotFound
 from accounts.organization.serializers import ExportSerializer

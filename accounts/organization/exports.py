@@ -16,7 +16,7 @@ from django.db.models import Sum
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from accounts.models import OrganizationExport
+from accounts.models.exports import OrganizationExport
 from accounts.organization.admins import notify_admins
 from accounts.organization.errors import (
     ExportGone,

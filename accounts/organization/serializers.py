@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from accounts.models import OrganizationExport
+from accounts.models.exports import OrganizationExport
 from platform_site.lib.api import StrictSerializer
 
 

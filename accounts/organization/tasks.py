@@ -5,7 +5,7 @@ from uuid import UUID
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
-from accounts.models import OrganizationExport
+from accounts.models.exports import OrganizationExport
 from accounts.organization import deletion, exports
 from platform_site.lib.jobs import defer_once, long_job_lock
 

@@ -20,7 +20,7 @@ from django.db.models import F, Q
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.errors import WebhookDeliveryNotFound, WebhookIsOff
-from accounts.models import WebhookDelivery, WebhookEndpoint
+from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.organization.admins import notify_admins
 from accounts.webhooks import events, jobs
 from accounts.webhooks.egress import Answer

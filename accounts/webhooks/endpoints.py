@@ -9,7 +9,7 @@ from django.conf import settings
 
 from accounts import rate_limits
 from accounts.errors import TooManyWebhooks, WebhookIsOff, WebhookSentTooOften
-from accounts.models import WebhookDelivery, WebhookEndpoint
+from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import delivery_queue, egress, events, signing
 from environments.models import Organization
 from platform_site.lib.crypto import encrypt

@@ -9,7 +9,7 @@ import structlog
 from django.conf import settings
 from django.utils import timezone
 
-from accounts.models import WebhookDelivery, WebhookEndpoint
+from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import jobs
 from platform_site.lib.crypto import encrypt
 

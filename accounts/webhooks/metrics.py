@@ -7,7 +7,7 @@ from typing import Final
 from django.db import connection
 from prometheus_client.core import GaugeMetricFamily
 
-from accounts.models import WebhookDelivery
+from accounts.models.webhooks import WebhookDelivery
 from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
 # Maximum rows to count.

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from accounts.models import WebhookDelivery, WebhookEndpoint
+from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks.delivery_queue import message_id_of
 from accounts.webhooks.egress import URL_CHARS
 from accounts.webhooks.events import EVENTS

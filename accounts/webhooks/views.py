@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.errors import WebhookDeliveryNotFound, WebhookNotFound
-from accounts.models import WebhookDelivery, WebhookEndpoint
+from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import delivery_queue, endpoints
 from accounts.webhooks.endpoints import Changes
 from accounts.webhooks.serializers import (

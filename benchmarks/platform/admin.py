@@ -14,7 +14,8 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from environments.models import Environment, Organization
 from platform_site.models import ActiveOrganization
 from platform_site.staff import activity

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from prometheus_client.core import GaugeMetricFamily
 
 from accounts.audit_tags import AccountTag
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
 

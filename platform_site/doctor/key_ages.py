@@ -10,7 +10,7 @@ from django.db.models import Min
 
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from platform_site.lib.key_fingerprints import differing, fingerprint, latest
 
 # Two processes with different keys that start on an empty database: the second one is refused.

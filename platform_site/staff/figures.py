@@ -8,7 +8,7 @@ from django.db import connection
 from django.db.models import Count, Min, Q
 from django.db.models.functions import TruncDate
 
-from accounts.models import Delivery
+from accounts.models.deliveries import Delivery
 from environments.models import Organization
 from platform_site.models import ActiveOrganization, ActivitySample
 

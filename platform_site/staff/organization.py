@@ -10,7 +10,8 @@ from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.models import ApiKey, Session, User, WebhookEndpoint
+from accounts.models import ApiKey, Session, User
+from accounts.models.webhooks import WebhookEndpoint
 from edgecache.billing.money import credits_text
 from environments import request_activity
 from environments.models import Environment, RequestHour

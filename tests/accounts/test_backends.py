@@ -6,7 +6,8 @@ from django.core.management import CommandError
 from django.test import Client
 from django.utils import timezone
 
-from accounts.models import AuditEvent, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
 from environments.models import Organization
 from tests import inbox
 from tests.cast import PASSWORD, Caller, member, session_of

@@ -2,7 +2,8 @@
 
 import pytest
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from tests.cast import signed_in
 
 pytestmark = pytest.mark.django_db

@@ -6,7 +6,8 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from platform_site.lib.crypto import decrypt, encrypt
 from recovery import tasks
 from tests.cast import PASSWORD, Answer, Caller

@@ -14,7 +14,9 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from accounts import passwords
-from accounts.models import AuditEvent, Delivery, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
 from recovery import tasks
 from recovery.models import Recovery, SecurityAnswer
 from tests.cast import PASSWORD, Answer, Caller, signed_in

@@ -3,7 +3,8 @@
 import pytest
 from django.utils import timezone
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from tests.cast import PASSWORD, Answer, Caller, member, signed_in
 from tests.recovery.support import (
     PHONE,

@@ -8,7 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from recovery.models import Method, Purpose, Recovery
 from tests.cast import Answer, Caller, member
 from tests.queries import statements

@@ -9,7 +9,10 @@ from django.utils import timezone
 
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Inviter, Offer
-from accounts.models import Domain, Identity, OrganizationExport, User, WebhookEndpoint
+from accounts.models import User
+from accounts.models.exports import OrganizationExport
+from accounts.models.webhooks import WebhookEndpoint
+from accounts.oauth.models import Domain, Identity
 from accounts.webhooks import endpoints, signing
 from edgecache.api import client
 from edgecache.api.buckets import buckets

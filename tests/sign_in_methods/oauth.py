@@ -6,7 +6,8 @@ from django.conf import settings
 from django.test import override_settings
 from django.utils import timezone
 
-from accounts.models import Identity, User
+from accounts.models import User
+from accounts.oauth.models import Identity
 from accounts.oauth.providers.conf import ProviderSettings
 from accounts.signin.signin import SignInMethod
 from environments.models import Organization

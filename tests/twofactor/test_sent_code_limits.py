@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from tests.cast import signed_in
 from tests.twofactor.holder import ask, log_in, pending, reply
 from tests.twofactor.sent_codes import enrolled, sent_code, set_up

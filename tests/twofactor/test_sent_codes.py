@@ -11,7 +11,8 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from environments.models import Organization
 from platform_site.lib.crypto import decrypt
 from tests import inbox

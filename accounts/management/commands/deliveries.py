@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.delivery import maintenance
-from accounts.models import Delivery
+from accounts.models.deliveries import Delivery
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 COLUMNS: Final = ("id", "kind", "template", "to", "state", "attempts", "error", "next", "created")

@@ -13,7 +13,7 @@ from typing import Any, Final, TextIO
 from accounts.audit import audit, trail
 from accounts.audit_tags import AccountTag
 from accounts.management import operators
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from platform_site.lib.archives import unfinished_of
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 

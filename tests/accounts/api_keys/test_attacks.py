@@ -10,7 +10,8 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from accounts.api_keys import secret
 from accounts.api_keys.api_keys import NewApiKey, create
 from accounts.errors import SessionRevoked
-from accounts.models import ApiKey, AuditEvent, Session, User
+from accounts.models import ApiKey, Session, User
+from accounts.models.audit import AuditEvent
 from environments import environments
 from environments.models import Organization
 from platform_site.lib.errors import ApiKeyForbidden

@@ -7,7 +7,7 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 
 
 @pytest.mark.django_db

@@ -18,7 +18,8 @@ from accounts import conf
 from accounts.audit import trail
 from accounts.audit.serializers import AuditFilterSerializer
 from accounts.management.commands import exportaudit
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from platform_site.env import Env, SettingError
 from tests.accounts.audit.test_trail import happened
 from tests.commands import facts, help_of, misused, refused, run

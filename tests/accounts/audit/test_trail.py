@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from platform_site.lib.audit import sentences
 from tests.cast import Answer, Caller, member, signed_in
 

@@ -7,7 +7,8 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from accounts.delivery import outbox
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from tests.accounts.delivery.support import (
     CODE,
     Mailbox,

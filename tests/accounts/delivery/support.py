@@ -17,7 +17,7 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 from django.db import connection
 
 from accounts.delivery.tasks import deliver
-from accounts.models import Delivery
+from accounts.models.deliveries import Delivery
 from tests.ports import free_port
 
 CODE = "493817"

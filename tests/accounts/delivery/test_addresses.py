@@ -9,7 +9,9 @@ from pytest_django.fixtures import Settings
 
 from accounts.delivery import outbox
 from accounts.delivery.templates import Scalar
-from accounts.models import Delivery, Invitation, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
+from accounts.models.invitations import Invitation
 from accounts.oauth.providers.profile import email_or_blank
 from tests.accounts.delivery.support import CODE, Mailbox, run
 from tests.accounts.invitations.support import invite

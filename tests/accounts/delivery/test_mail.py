@@ -11,7 +11,7 @@ from django.core.mail.backends.base import BaseEmailBackend
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from accounts.models import Delivery
+from accounts.models.deliveries import Delivery
 from tests.accounts.delivery.support import (
     CODE,
     Mailbox,

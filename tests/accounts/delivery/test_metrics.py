@@ -8,7 +8,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.delivery import metrics, outbox
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from tests.accounts.delivery.support import run
 from tests.cast import Caller
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from tests.cast import PASSWORD, Caller, signed_in
 from tests.inbox import notices_to
 

@@ -17,7 +17,9 @@ from pytest_django import Settings
 
 from accounts import checks
 from accounts.delivery import notices
-from accounts.models import AuditEvent, Delivery, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
 from platform_site.staff.login import PROVEN
 from tests.accounts.delivery.support import CODE, run
 

@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from accounts.delivery import notices, outbox
 from accounts.delivery.templates import Scalar
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from tests.accounts.delivery.support import CODE, Mailbox, jobs_of, run
 
 pytestmark = pytest.mark.django_db

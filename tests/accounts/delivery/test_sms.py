@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 
 from accounts.delivery import outbox
 from accounts.delivery.failures import retry_after_s
-from accounts.models import Delivery
+from accounts.models.deliveries import Delivery
 from tests.accounts.delivery.support import CODE, NO_JSON, Twilio, jobs_of, run
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,8 @@ from django.core import mail
 
 from accounts.delivery import notices, outbox, templates
 from accounts.delivery.templates import NOTICES, TEMPLATES, Scalar, check, compose, single_line
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from tests.accounts.delivery.support import run
 
 FOLDER = Path(__file__).resolve().parents[3] / "templates/mail"

@@ -15,7 +15,8 @@ from django.db import connection
 from psycopg import sql
 
 from accounts.delivery import notices
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from tests.accounts.delivery.support import Mailbox, smtp_server
 from tests.waiting import wait_until
 

@@ -16,7 +16,8 @@ from accounts.delivery import jobs, maintenance, notices, outbox, sending
 from accounts.delivery.failures import TemporaryFailure
 from accounts.delivery.tasks import deliver
 from accounts.delivery.templates import Scalar
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from tests.accounts.delivery.support import Mailbox, jobs_of, run
 
 

@@ -10,7 +10,10 @@ import time_machine
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Delivery, Invitation, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
+from accounts.models.invitations import Invitation
 from environments.models import Organization
 from tests.accounts.delivery.support import Mailbox, run, smtp_options, smtp_server
 from tests.accounts.invitations.support import (

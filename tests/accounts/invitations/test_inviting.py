@@ -12,7 +12,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.invitations.invitations import delete_old
-from accounts.models import AuditEvent, Delivery, Invitation, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
+from accounts.models.invitations import Invitation
 from environments.models import Organization
 from tests import inbox
 from tests.accounts.invitations.support import (

@@ -8,7 +8,9 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, OperationalError, connection
 from django.utils import timezone
 
-from accounts.models import AuditEvent, Invitation, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.models.invitations import Invitation
 from accounts.signin import signup
 from environments.models import Environment, Organization
 from tests import inbox

@@ -12,7 +12,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.members import importing
-from accounts.models import AuditEvent, Invitation, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.models.invitations import Invitation
 from environments.models import Organization
 from tests import inbox
 from tests.accounts.invitations.support import accept, mailed_token

@@ -9,7 +9,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts import passwords
-from accounts.models import AuditEvent, Domain, Identity, MailboxProof, OAuthGrant, Session, User
+from accounts.models import MailboxProof, Session, User
+from accounts.models.audit import AuditEvent
+from accounts.oauth.models import Domain, Identity, OAuthGrant
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
 from tests.accounts.oauth.support import OAuthFlow
 from tests.cast import PASSWORD, Answer, Caller, member, organization, signed_in

@@ -8,8 +8,10 @@ import time_machine
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Identity, OAuthTransaction, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
 from accounts.oauth import account_matching
+from accounts.oauth.models import Identity, OAuthTransaction
 from environments.models import Organization
 from tests.accounts.oauth.conftest import BASE
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer

@@ -7,7 +7,9 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Identity, OAuthGrant, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.oauth.models import Identity, OAuthGrant
 from environments.models import Organization
 from tests.accounts.oauth.fake_providers.server import Fault, ProviderServer
 from tests.accounts.oauth.support import OAuthFlow

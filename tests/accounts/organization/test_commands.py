@@ -10,7 +10,9 @@ from django.core.management import CommandError, call_command
 from psycopg import sql
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Delivery, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
 from accounts.organization import deletion
 from environments.models import Environment, Organization
 from platform_site.lib import locks

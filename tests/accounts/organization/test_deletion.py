@@ -8,7 +8,9 @@ from django.core import mail
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Delivery, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
 from accounts.organization import deletion
 from accounts.organization.errors import DeletionBegan, DeletionBlocked
 from edgecache.billing import ledger

@@ -19,7 +19,10 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Delivery, OrganizationExport, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
+from accounts.models.exports import OrganizationExport
 from accounts.organization import exports
 from edgecache.api import client
 from edgecache.api.buckets import buckets

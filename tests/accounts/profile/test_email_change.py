@@ -12,7 +12,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts import passwords
-from accounts.models import AuditEvent, Delivery, MailboxProof, Session, User
+from accounts.models import MailboxProof, Session, User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
 from environments.models import Organization
 from tests import inbox
 from tests.accounts.profile.support import (

@@ -13,7 +13,8 @@ from pytest_django import Settings
 
 from accounts import passwords
 from accounts.errors import InvalidCredentials
-from accounts.models import AuditEvent, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
 from accounts.sessions.sessions import RequestSource
 from accounts.signin import credentials, signin
 from accounts.signin.signin import SignInAttempt, SignInMethod

@@ -11,7 +11,9 @@ from pytest_django import Settings
 
 from accounts.delivery.tasks import deliver
 from accounts.mailed_secrets import canonical_code
-from accounts.models import AuditEvent, Delivery, MailboxProof, User
+from accounts.models import MailboxProof, User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
 from accounts.profile import proofs
 from tests import inbox
 from tests.accounts.profile.support import (

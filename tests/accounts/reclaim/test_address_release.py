@@ -12,7 +12,8 @@ from django.test import RequestFactory
 from django.utils import timezone
 
 from accounts import tasks
-from accounts.models import AuditEvent, MailboxProof, Session, User
+from accounts.models import MailboxProof, Session, User
+from accounts.models.audit import AuditEvent
 from accounts.reclaim import address_release
 from environments.models import Environment, Organization
 from tests import inbox

@@ -6,7 +6,8 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from tests.cast import Answer, Caller, signed_in
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
 from environments import environments
 from tests.cast import Caller, session_of, signed_in
 from tests.parallel import at_once

@@ -10,7 +10,8 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
 from environments.models import Environment
 from tests.cast import Answer, Caller, session_of, signed_in
 

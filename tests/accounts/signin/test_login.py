@@ -16,7 +16,8 @@ from pytest_django import Settings
 
 from accounts import passwords, rate_limits
 from accounts.errors import HashingBusy
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from environments import environments
 from environments.models import Organization
 from platform_site.lib.fair_limiter import FairLimiter

@@ -8,7 +8,8 @@ import time_machine
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from accounts.signin import credentials
 from environments.models import Organization
 from tests.cast import PASSWORD, Caller, member

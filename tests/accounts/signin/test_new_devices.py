@@ -7,7 +7,8 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from accounts.models import AuditEvent, KnownDevice, User
+from accounts.models import KnownDevice, User
+from accounts.models.audit import AuditEvent
 from accounts.signin import known_devices
 from tests import inbox
 from tests.accounts.profile.support import signed_up, user_of

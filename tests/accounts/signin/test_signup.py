@@ -8,7 +8,8 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from environments.models import Environment, Organization
 from tests.cast import PASSWORD, Answer, Caller
 

@@ -7,7 +7,9 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from accounts.models import AuditEvent, Delivery, Session, TerminalSignIn, User
+from accounts.models import Session, TerminalSignIn, User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
 from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.terminal import terminal_sign_ins
 from environments.models import Organization

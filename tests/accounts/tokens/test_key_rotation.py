@@ -10,7 +10,8 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from accounts import conf
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from environments.models import Organization
 from platform_site.embedded.runtime_env import load_runtime_env, save_runtime_env
 from platform_site.env import Env, SettingError

@@ -6,7 +6,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from accounts.models import User, WebhookDelivery, WebhookEndpoint
+from accounts.models import User
+from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import signing
 from platform_site.lib.crypto import decrypt, encrypt
 from tests.cast import Answer, signed_in

@@ -10,7 +10,9 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, User, WebhookDelivery, WebhookEndpoint
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import delivery_queue, dispatch, egress
 from tests import inbox
 from tests.accounts.webhooks.receiver import Receiver

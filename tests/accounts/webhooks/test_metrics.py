@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from accounts.models import User, WebhookDelivery, WebhookEndpoint
+from accounts.models import User
+from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from tests.accounts.webhooks.support import subscribe
 from tests.scrape import scrape
 

@@ -11,7 +11,9 @@ from django.db import transaction
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
-from accounts.models import AuditEvent, User, WebhookDelivery, WebhookEndpoint
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import dispatch, events
 from tests.accounts.webhooks.receiver import Message, Receiver
 from tests.accounts.webhooks.support import PATH, added, asked, delivery, send_test

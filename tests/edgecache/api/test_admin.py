@@ -8,7 +8,8 @@ from django.test import Client
 from django.utils.html import escape
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from edgecache.brain.internal_api import all_tenants
 from environments.models import Environment
 from tests.cast import signed_in

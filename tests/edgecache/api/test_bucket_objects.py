@@ -5,7 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from edgecache.brain.s3.auth.platform_keys import PlatformKeys
 from tests.cast import Caller, signed_in
 from tests.edgecache.brain.s3.raw import Answer, Signer, send

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from edgecache.api.errors import CacheUnavailable
 from edgecache.api.lifecycle.removal import on_environment_dropped
 from environments import environments

@@ -9,7 +9,8 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from accounts import staff_access
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from accounts.oauth.memberships import derived_roles
 from edgecache.api import client
 from edgecache.api.buckets import access_keys

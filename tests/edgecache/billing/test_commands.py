@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from pytest_django import Settings
 
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from edgecache import recompute as recompute_module
 from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.errors import JournalRefused

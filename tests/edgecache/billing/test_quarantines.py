@@ -12,7 +12,9 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Delivery, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
 from edgecache.api import client
 from edgecache.billing import consumer_credits, debts, ledger
 from edgecache.billing.errors import AppealRefused, ForfeitRefused, PayoutRefused

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from edgecache.billing.errors import PayoutRefused
 from edgecache.billing.models import Payout
 from edgecache.billing.payouts import payouts, reconciliation

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from environments.models import Organization
 from tests.commands import facts, refused
 from tests.platform_site.backup.fill import OBJECTS

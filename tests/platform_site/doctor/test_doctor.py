@@ -26,7 +26,8 @@ from pytest_django.fixtures import Settings
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.delivery import outbox
-from accounts.models import Delivery, User
+from accounts.models import User
+from accounts.models.deliveries import Delivery
 from accounts.tokens import key_rotation
 from tests.accounts.delivery.support import Mailbox, smtp_options, smtp_server
 from tests.commands import facts, run

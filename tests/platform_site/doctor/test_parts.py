@@ -13,7 +13,9 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from accounts.models import AuditEvent, User, WebhookDelivery, WebhookEndpoint
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from platform_site.management.commands.doctor import _findings
 from platform_site.tasks import record_keys
 from sqlgateway.models import Cluster

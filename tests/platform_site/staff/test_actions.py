@@ -10,7 +10,9 @@ from django.utils import timezone
 
 from accounts import staff_access
 from accounts.delivery import notices
-from accounts.models import AuditEvent, Delivery, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
 from tests import inbox
 from tests.accounts.invitations.support import accept, invited
 from tests.cast import Caller, signed_in

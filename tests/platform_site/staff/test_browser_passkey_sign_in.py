@@ -5,7 +5,8 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from platform_site.staff.login import PROVEN_AT
 from tests.cast import member, organization
 from tests.platform_site.console.browser import Visitor

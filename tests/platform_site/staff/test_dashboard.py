@@ -8,7 +8,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.models import AuditEvent, Delivery, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
 from edgecache.billing.models import Account
 from edgecache.models import CacheSample
 from environments.models import Environment, Organization

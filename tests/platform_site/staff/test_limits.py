@@ -9,7 +9,8 @@ import pytest
 from django.conf import settings
 from django.test import Client, override_settings
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from sqlgateway.models import OrganizationQuota
 from sqlgateway.provisioning.limits.organization_limits import LIMITS
 from tests import cast

@@ -8,7 +8,8 @@ import time_machine
 from django.db import connection
 from django.utils import timezone
 
-from accounts.models import AuditEvent, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
 from environments.models import Organization
 from recovery.models import Recovery
 from tests.cast import PASSWORD, Caller, member, signed_in

@@ -12,7 +12,8 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
 from accounts.signin import credentials
 from tests.cast import PASSWORD, Answer, Caller
 from tests.recovery.support import (

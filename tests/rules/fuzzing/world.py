@@ -11,7 +11,8 @@ from django.test import Client
 from django.utils import timezone
 from schemathesis import Case
 
-from accounts.models import User, WebhookEndpoint
+from accounts.models import User
+from accounts.models.webhooks import WebhookEndpoint
 from accounts.webhooks import endpoints
 from environments.models import Organization
 from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS

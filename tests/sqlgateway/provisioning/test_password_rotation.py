@@ -14,7 +14,7 @@ from django.db import connection
 from django.utils import timezone
 from psycopg.conninfo import make_conninfo
 
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from platform_site.lib.commands import CommandRefused
 from platform_site.lib.permissions import Role
 from sqlgateway import tasks

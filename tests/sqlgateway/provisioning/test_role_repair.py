@@ -8,7 +8,7 @@ import pytest
 import structlog
 from django.db import connection
 
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from sqlgateway.connection import cache
 from sqlgateway.connection.role_check import ROLE_CHECK
 from tests.sqlgateway.support import Answer, Caller, as_provisioner, backends_of

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from environments import environments
 from environments.models import Organization
 from platform_site.lib.principals import Scope

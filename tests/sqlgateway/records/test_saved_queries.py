@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from sqlgateway.records import saved_queries
 from tests import cast
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from sqlgateway.models import Database
 from tests import cast
 from tests.commands import facts

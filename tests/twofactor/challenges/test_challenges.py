@@ -10,7 +10,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.models import AuditEvent, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
 from tests import inbox
 from tests.cast import Caller, signed_in
 from tests.scrape import growth

@@ -9,7 +9,8 @@ import time_machine
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from environments.models import Organization
 from tests import inbox
 from tests.cast import PASSWORD, Answer, Caller, member, signed_in

@@ -13,7 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import KnownDevice, Throttle, User
+from accounts.models import KnownDevice, User
+from accounts.models.throttles import Throttle
 from platform_site.lib.principals import PlatformRequest
 from tests import inbox
 from tests.cast import Caller, signed_in

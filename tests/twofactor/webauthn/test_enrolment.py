@@ -11,7 +11,9 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Delivery, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
 from environments.models import Organization
 from tests.cast import Caller, signed_in
 from tests.twofactor.holder import log_in, pending

@@ -8,7 +8,9 @@ import time_machine
 from django.db import connection
 from django.utils import timezone
 
-from accounts.models import AuditEvent, Delivery, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
 from environments.models import Organization
 from tests.cast import Answer, Caller, signed_in
 from tests.twofactor.holder import ask, with_totp

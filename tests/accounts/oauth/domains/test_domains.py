@@ -10,8 +10,10 @@ import time_machine
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Domain, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
 from accounts.oauth import tasks
+from accounts.oauth.models import Domain
 from environments.models import Organization
 from tests.accounts.oauth.domains.nameserver import NameServer
 from tests.accounts.oauth.fake_providers.google import GoogleServer

@@ -11,7 +11,9 @@ from django.db import connections
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Identity, OAuthGrant, Session, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
+from accounts.oauth.models import Identity, OAuthGrant
 from environments.models import Organization
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
 from tests.accounts.oauth.support import OAuthFlow

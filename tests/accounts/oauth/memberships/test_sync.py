@@ -12,9 +12,11 @@ from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Identity, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from accounts.oauth import identities, tasks
 from accounts.oauth.memberships import sync
+from accounts.oauth.models import Identity
 from accounts.oauth.providers.conf import RoleMapping
 from accounts.oauth.providers.profile import Credentials
 from environments.models import Organization

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from accounts.models import Identity, User
+from accounts.models import User
+from accounts.oauth.models import Identity
 from accounts.oauth.providers.conf import RoleMapping
 from environments.models import Organization
 from tests.accounts.oauth.conftest import configure

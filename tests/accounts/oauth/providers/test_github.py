@@ -7,7 +7,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from pytest_django import Settings
 
-from accounts.models import Identity, User
+from accounts.models import User
+from accounts.oauth.models import Identity
 from accounts.oauth.providers.conf import ProviderSettings, RoleMapping
 from accounts.oauth.providers.github import GitHub
 from accounts.oauth.providers.strategy import TransactionStrategy

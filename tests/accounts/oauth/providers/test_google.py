@@ -6,7 +6,9 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Domain, Identity, OAuthGrant, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.oauth.models import Domain, Identity, OAuthGrant
 from environments.models import Organization
 from tests.accounts.oauth.conftest import BASE, configure
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer

@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, OAuthGrant, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
+from accounts.oauth.models import OAuthGrant
 from accounts.oauth.providers import http
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.google import GoogleServer

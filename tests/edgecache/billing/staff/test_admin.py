@@ -7,7 +7,8 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.ledger import Posting
 from edgecache.billing.models import AccountKind, Journal, Payout, PayoutMethod, UsageLine

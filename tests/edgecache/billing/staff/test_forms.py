@@ -7,7 +7,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from edgecache.billing import ledger
 from edgecache.billing.models import AccountKind, Journal, Rate
 from tests import cast

@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
-from accounts.models import OrganizationExport, Session, User
+from accounts.models import Session, User
+from accounts.models.exports import OrganizationExport
 from accounts.organization import exports
 from environments.models import Organization
 from tests.platform_site.console.browser import Visitor

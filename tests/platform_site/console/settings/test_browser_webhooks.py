@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page
 
-from accounts.models import User, WebhookDelivery, WebhookEndpoint
+from accounts.models import User
+from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import dispatch
 from tests.accounts.webhooks.receiver import receiving
 from tests.platform_site.console.browser import Visitor

@@ -9,7 +9,9 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
-from accounts.models import Domain, Identity, Invitation, User
+from accounts.models import User
+from accounts.models.invitations import Invitation
+from accounts.oauth.models import Domain, Identity
 from accounts.oauth.providers.conf import ProviderSettings
 from environments.models import Organization
 from tests import inbox

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from sqlgateway import tasks
 from sqlgateway.models import Cluster, Database, RetiredDatabase
 from sqlgateway.provisioning import provisioning, stock

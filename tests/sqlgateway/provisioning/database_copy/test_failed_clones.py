@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from procrastinate.contrib.django.models import ProcrastinateJob
 
-from accounts.models import AuditEvent, User
+from accounts.models import User
+from accounts.models.audit import AuditEvent
 from environments import environments
 from sqlgateway import tasks
 from sqlgateway.models import Database

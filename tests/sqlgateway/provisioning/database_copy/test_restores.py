@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from pytest_django.fixtures import Settings
 
-from accounts.models import AuditEvent
+from accounts.models.audit import AuditEvent
 from platform_site.lib.commands import CommandRefused
 from sqlgateway.models import RetiredDatabase
 from sqlgateway.provisioning import tenant_databases
