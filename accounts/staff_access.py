@@ -7,14 +7,15 @@ from django.utils import timezone
 
 from accounts import account_lifecycle, rate_limits
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.delivery import maintenance, notices
 from accounts.members import created
 from accounts.members.members import event_data
 from accounts.models import User
 from accounts.models.deliveries import Delivery
+from accounts.organization.audit_tags import OrganizationTag
 from accounts.sessions import sessions
 from accounts.webhooks import events
+from accounts.webhooks.audit_tags import OutboxTag
 from platform_site.lib.admin.actions import ConfirmedAction
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.emails import folded
@@ -32,7 +33,7 @@ def disable(confirmed: ConfirmedAction, user: User) -> bool:
     with transaction.atomic():
         is_changed = set_active(user, is_active=False, by=BY, now=timezone.now())
         if is_changed:
-            note(confirmed, AccountTag.ADMIN_USER_DISABLE, user)
+            note(confirmed, OrganizationTag.ADMIN_USER_DISABLE, user)
     return is_changed
 
 
@@ -41,7 +42,7 @@ def enable(confirmed: ConfirmedAction, user: User) -> bool:
     with transaction.atomic():
         is_changed = set_active(user, is_active=True, by=BY, now=timezone.now())
         if is_changed:
-            note(confirmed, AccountTag.ADMIN_USER_ENABLE, user)
+            note(confirmed, OrganizationTag.ADMIN_USER_ENABLE, user)
     return is_changed
 
 
@@ -77,7 +78,7 @@ def end_sessions(confirmed: ConfirmedAction, user: User) -> bool:
         account_lifecycle.run_hooks("trust_ended", user.pk)
         is_change = bool(ended) or user.is_staff
         if is_change:
-            note(confirmed, AccountTag.ADMIN_SESSION_DELETE, user, ended=ended)
+            note(confirmed, OrganizationTag.ADMIN_SESSION_DELETE, user, ended=ended)
     return is_change
 
 
@@ -119,7 +120,7 @@ def retry_delivery(confirmed: ConfirmedAction, delivery: Delivery) -> bool:
             maintenance.retry(delivery, now=timezone.now())
             audit.record_staff(
                 confirmed.request,
-                AccountTag.ADMIN_DELIVERY_RETRY,
+                OutboxTag.ADMIN_DELIVERY_RETRY,
                 organization_id=delivery.organization_id,
                 delivery=str(delivery.pk),
                 template=delivery.template,

@@ -23,3 +23,12 @@ class RecoveryTag(AuditTag):
         "A user changed their security questions.",
     )
     MEMBER_RESET_FACTORS = ("api:member:reset_factors", "An admin reset a member's second factors.")
+    CLI_USER_LOCK = ("cli:user:lock", "An operator disabled a user.")
+    CLI_USER_UNLOCK = (
+        "cli:user:unlock",
+        "An operator enabled a user, or reset the counts of wrong passwords and codes.",
+    )
+    ADMIN_USER_UNLOCK = (
+        "admin:user:unlock",
+        "Staff reset a user's counts of wrong passwords and codes.",
+    )

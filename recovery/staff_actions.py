@@ -6,10 +6,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts import staff_access
-from accounts.audit_tags import AccountTag
 from accounts.models import User
 from platform_site.lib.admin.actions import ConfirmedAction, StaffAction
 from recovery import channels
+from recovery.audit_tags import RecoveryTag
 from recovery.steps import access_end
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.factors import factors, holdings
@@ -21,7 +21,7 @@ def unlock(confirmed: ConfirmedAction, user: User) -> bool:
     with transaction.atomic():
         had_passwords, codes = forget_failures(user)
         if had_passwords or codes:
-            staff_access.note(confirmed, AccountTag.ADMIN_USER_UNLOCK, user, factors=codes)
+            staff_access.note(confirmed, RecoveryTag.ADMIN_USER_UNLOCK, user, factors=codes)
     return had_passwords or bool(codes)
 
 

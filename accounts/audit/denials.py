@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from accounts import rate_limits
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
+from platform_site.lib.audit import TrailTag
 from platform_site.lib.principals import PlatformRequest
 
 # A client that is refused in a loop must not fill the table.
@@ -28,7 +28,7 @@ def record(request: PlatformRequest, *, resource: str, action: str) -> None:
         return
     audit.add(
         request,
-        AccountTag.PERMISSION_DENY,
+        TrailTag.PERMISSION_DENY,
         outcome="denied",
         organization_id=principal.organization_id,
         environment_id=principal.environment_id,

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from accounts.audit_tags import AccountTag
 from accounts.models.audit import AuditEvent
+from platform_site.lib.audit import TrailTag
 
 COLUMNS: Final = (
     *("id", "at", "tag", "outcome", "organization_id", "environment", "actor_id", "actor"),
@@ -77,7 +77,7 @@ def prune(*, retention_days: int, now: datetime) -> int:
     if not retention_days:
         return 0
     cutoff = now - max(timedelta(days=retention_days), MIN_RETENTION)
-    ended = AuditEvent.objects.filter(at__lt=cutoff).exclude(tag=AccountTag.SYSTEM_KEY_SEE)
+    ended = AuditEvent.objects.filter(at__lt=cutoff).exclude(tag=TrailTag.SYSTEM_KEY_SEE)
     deleted = 0
     while True:
         old = ended.order_by("at").values("pk")[:BATCH]

@@ -8,12 +8,12 @@ from django.db import IntegrityError, transaction
 
 from accounts import passwords, rate_limits
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.errors import EmailTaken, InvitationGone, TooManyAttempts
 from accounts.invitations import invitations
 from accounts.models import User
 from accounts.models.invitations import Invitation
+from accounts.organization.audit_tags import OrganizationTag
 from accounts.reclaim import address_release
 from accounts.signin import signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
@@ -56,7 +56,7 @@ def accept(
             invitation.save(update_fields=["accepted_at"])
             audit.record_user(
                 request,
-                AccountTag.INVITATION_ACCEPT,
+                OrganizationTag.INVITATION_ACCEPT,
                 user,
                 invitation=str(invitation.pk),
                 roles=user.roles,

@@ -12,7 +12,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.invitations import acceptance, invitations
 from accounts.invitations.invitations import Inviter, Offer
 from accounts.invitations.serializers import (
@@ -24,6 +23,7 @@ from accounts.invitations.serializers import (
     InvitationTokenSerializer,
 )
 from accounts.models.invitations import Invitation
+from accounts.organization.audit_tags import OrganizationTag
 from accounts.serializers import SIGN_IN_RESULT
 from accounts.signin import signup
 from platform_site.lib.api import NO_STORE
@@ -85,7 +85,7 @@ class InvitationViewSet(ListAction):
             invitation = invitations.invite(who.organization_id, offer, inviter=inviter, now=now)
             audit.record_request(
                 self.platform_request,
-                AccountTag.INVITATION_CREATE,
+                OrganizationTag.INVITATION_CREATE,
                 invitation=str(invitation.pk),
                 email=offer.email,
                 roles=offer.roles,
@@ -100,7 +100,7 @@ class InvitationViewSet(ListAction):
             gone = invitations.revoke(organization_id, invitation_id, now=timezone.now())
             audit.record_request(
                 self.platform_request,
-                AccountTag.INVITATION_DELETE,
+                OrganizationTag.INVITATION_DELETE,
                 invitation=invitation_id,
                 email=gone.email,
             )

@@ -11,7 +11,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.errors import MemberNotFound
 from accounts.members import created, members
 from accounts.members.created import NOTHING, Created
@@ -25,6 +24,7 @@ from accounts.members.serializers import (
     RemovedMemberSerializer,
 )
 from accounts.models import User
+from accounts.organization.audit_tags import OrganizationTag
 from platform_site.lib.permissions import needs
 from platform_site.lib.viewsets import ListAction, RetrieveAction
 
@@ -88,7 +88,7 @@ class MemberViewSet(ListAction, RetrieveAction):
             if changed:
                 audit.record_request(
                     self.platform_request,
-                    AccountTag.MEMBER_UPDATE,
+                    OrganizationTag.MEMBER_UPDATE,
                     member=str(member.pk),
                     **changed,
                 )
@@ -127,7 +127,7 @@ class MemberViewSet(ListAction, RetrieveAction):
             )
             audit.record_request(
                 self.platform_request,
-                AccountTag.MEMBER_DELETE,
+                OrganizationTag.MEMBER_DELETE,
                 member=str(gone.pk),
                 email=gone.email,
             )

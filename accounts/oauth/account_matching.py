@@ -24,6 +24,7 @@ from accounts.audit_tags import AccountTag
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
 from accounts.oauth import identities, organization_matching
+from accounts.oauth.audit_tags import OAuthTag
 from accounts.oauth.errors import EmailMissing, EmailUnverified
 from accounts.oauth.models import Identity
 from accounts.oauth.organization_matching import OrganizationMatch
@@ -137,7 +138,7 @@ def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -
         found = OrganizationMatch(environments.create_organization(name), roles=["admin"])
         tag = AccountTag.ORGANIZATION_CREATE
     else:
-        tag = AccountTag.MEMBER_CREATE
+        tag = OAuthTag.MEMBER_CREATE
     # No password: recovery, which verifies the mailbox, can set one.
     user = signup.add_user(
         found.organization, signup.canonical(profile.email), make_password(None), roles=found.roles

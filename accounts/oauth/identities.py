@@ -8,10 +8,10 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.models import User
 from accounts.oauth import sign_in_methods
+from accounts.oauth.audit_tags import OAuthTag
 from accounts.oauth.errors import IdentityTaken, LastLoginMethod
 from accounts.oauth.memberships import derived_roles
 from accounts.oauth.models import Identity
@@ -54,7 +54,7 @@ def attach(request: PlatformRequest, user: User, profile: Profile, *, now: datet
             identity.save(force_insert=True)
     except IntegrityError as exc:
         raise IdentityTaken from exc
-    audit.record_user(request, AccountTag.IDENTITY_CREATE, user, **_about(identity))
+    audit.record_user(request, OAuthTag.IDENTITY_CREATE, user, **_about(identity))
     notices.notify(user, "identity_linked", provider=identity.get_provider_display())
     derived_roles.update(request, identity, profile.memberships, now=now)
     return identity
@@ -96,7 +96,7 @@ def remove(
         identity.delete()
         if not sign_in_methods.can_sign_in(user):
             raise LastLoginMethod
-        audit.record_request(request, AccountTag.IDENTITY_DELETE, **_about(identity))
+        audit.record_request(request, OAuthTag.IDENTITY_DELETE, **_about(identity))
         notices.notify(user, "identity_unlinked", provider=identity.get_provider_display())
         derived_roles.recompute(request, user, reason=identity.provider, now=now)
 

@@ -17,11 +17,11 @@ from django.utils.module_loading import import_string
 
 from accounts import account_lifecycle, rate_limits
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.models import User
 from accounts.models.deliveries import Delivery
 from accounts.organization import exports
 from accounts.organization.admins import notify_admins
+from accounts.organization.audit_tags import OrganizationTag
 from accounts.organization.errors import (
     DeletionBegan,
     DeletionBlocked,
@@ -174,7 +174,7 @@ def _begin(organization_id: int, *, now: datetime) -> bool:
             notify_admins(organization_id, "organization_deleted", organization=row.name)
             audit.add(
                 None,
-                AccountTag.SYSTEM_ORGANIZATION_DELETE,
+                OrganizationTag.SYSTEM_ORGANIZATION_DELETE,
                 organization_id=organization_id,
                 data={"requested_by": row.deletion_requested_by},
             )

@@ -12,9 +12,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.models.exports import OrganizationExport
 from accounts.organization import deletion, exports, tasks
+from accounts.organization.audit_tags import OrganizationTag
 from accounts.organization.errors import ExportNotFound
 from accounts.organization.serializers import ExportSerializer
 from platform_site.lib.api import RENDERER
@@ -70,7 +70,7 @@ class OrganizationExportViewSet(ListAction, RetrieveAction):
             row = exports.request(who.organization_id, by=who.audit_name, now=now)
             tasks.queue_export(row)
             audit.record_request(
-                self.platform_request, AccountTag.ORGANIZATION_EXPORT, export=str(row.pk)
+                self.platform_request, OrganizationTag.ORGANIZATION_EXPORT, export=str(row.pk)
             )
         return self.respond(row)
 
@@ -81,7 +81,7 @@ class OrganizationExportViewSet(ListAction, RetrieveAction):
         row = exports.find(self.principal.organization_id, export_id)
         path = exports.file_of(row, now=timezone.now())
         audit.record_request(
-            self.platform_request, AccountTag.ORGANIZATION_DOWNLOAD, export=str(row.pk)
+            self.platform_request, OrganizationTag.ORGANIZATION_DOWNLOAD, export=str(row.pk)
         )
         return FileResponse(
             path.open("rb"),
@@ -96,6 +96,6 @@ class OrganizationExportViewSet(ListAction, RetrieveAction):
         """Delete an archive before it expires; one that is being written cannot be deleted."""
         exports.remove(exports.find(self.principal.organization_id, export_id))
         audit.record_request(
-            self.platform_request, AccountTag.ORGANIZATION_DELETE_EXPORT, export=export_id
+            self.platform_request, OrganizationTag.ORGANIZATION_DELETE_EXPORT, export=export_id
         )
         return self.no_content()

@@ -8,8 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.organization import deletion
+from accounts.organization.audit_tags import OrganizationTag
 from accounts.organization.serializers import DeletionSerializer
 from environments.serializers import OrganizationSerializer
 from platform_site.lib.permissions import needs
@@ -46,7 +46,7 @@ class OrganizationDeletionViewSet(PlatformViewSet):
             row = deletion.request(who.organization_id, name=name, by=who.audit_name, now=now)
             audit.record_request(
                 self.platform_request,
-                AccountTag.ORGANIZATION_DELETE,
+                OrganizationTag.ORGANIZATION_DELETE,
                 due_at=row.deletion_due_at.isoformat() if row.deletion_due_at else None,
             )
         return self.respond(row)
@@ -58,5 +58,5 @@ class OrganizationDeletionViewSet(PlatformViewSet):
         who = self.principal
         with transaction.atomic():
             row = deletion.cancel(who.organization_id, by=who.audit_name)
-            audit.record_request(self.platform_request, AccountTag.ORGANIZATION_KEEP)
+            audit.record_request(self.platform_request, OrganizationTag.ORGANIZATION_KEEP)
         return self.respond(row)

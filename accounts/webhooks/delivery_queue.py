@@ -18,11 +18,11 @@ from django.db import connection, transaction
 from django.db.models import F, Q
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.errors import WebhookDeliveryNotFound, WebhookIsOff
 from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.organization.admins import notify_admins
 from accounts.webhooks import events, jobs
+from accounts.webhooks.audit_tags import OutboxTag
 from accounts.webhooks.egress import Answer
 from platform_site.lib.crypto import decrypt
 
@@ -225,7 +225,7 @@ def _judge(endpoint: WebhookEndpoint, answer: Answer, now: datetime) -> None:
     notify_admins(endpoint.organization_id, "webhook_disabled", host=host, reason=said)
     audit.add(
         None,
-        AccountTag.SYSTEM_WEBHOOK_DISABLE,
+        OutboxTag.SYSTEM_WEBHOOK_DISABLE,
         organization_id=endpoint.organization_id,
         data={"webhook": str(endpoint.pk), "reason": str(reason)},
     )

@@ -13,10 +13,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.errors import WebhookDeliveryNotFound, WebhookNotFound
 from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import delivery_queue, endpoints
+from accounts.webhooks.audit_tags import OutboxTag
 from accounts.webhooks.endpoints import Changes
 from accounts.webhooks.serializers import (
     NewWebhookSerializer,
@@ -89,7 +89,7 @@ class WebhookViewSet(ListAction, RetrieveAction):
                 description=body["description"],
                 now=timezone.now(),
             )
-            self._record(AccountTag.WEBHOOK_CREATE, endpoint, events=endpoint.events)
+            self._record(OutboxTag.WEBHOOK_CREATE, endpoint, events=endpoint.events)
         return self.respond(endpoint, headers=NO_STORE)
 
     @extend_schema(summary="Change a webhook")
@@ -104,7 +104,7 @@ class WebhookViewSet(ListAction, RetrieveAction):
             self.require_match(endpoint)
             changed = endpoints.change(endpoint, changes, now=timezone.now())
             if changed:
-                self._record(AccountTag.WEBHOOK_UPDATE, endpoint, **changed)
+                self._record(OutboxTag.WEBHOOK_UPDATE, endpoint, **changed)
         return self.respond(endpoint)
 
     @extend_schema(summary="Remove a webhook")
@@ -112,7 +112,7 @@ class WebhookViewSet(ListAction, RetrieveAction):
         """Remove a webhook with its deliveries."""
         with transaction.atomic():
             endpoint = self.get_object()
-            self._record(AccountTag.WEBHOOK_DELETE, endpoint)
+            self._record(OutboxTag.WEBHOOK_DELETE, endpoint)
             endpoint.delete()
         return self.no_content()
 
@@ -124,7 +124,7 @@ class WebhookViewSet(ListAction, RetrieveAction):
         with transaction.atomic():
             endpoint = self.get_object()
             endpoints.rotate(endpoint, now=timezone.now(), keep_previous=keep_previous)
-            self._record(AccountTag.WEBHOOK_ROTATE, endpoint, keeps_previous=keep_previous)
+            self._record(OutboxTag.WEBHOOK_ROTATE, endpoint, keeps_previous=keep_previous)
         return self.respond(endpoint, headers=NO_STORE)
 
     @extend_schema(summary="Send a test event", request=None)
@@ -138,7 +138,7 @@ class WebhookViewSet(ListAction, RetrieveAction):
             delivery = endpoints.send_test(endpoint, now=now)
         return self.respond(delivery)
 
-    def _record(self, tag: AccountTag, endpoint: WebhookEndpoint, **data: Any) -> None:
+    def _record(self, tag: OutboxTag, endpoint: WebhookEndpoint, **data: Any) -> None:
         audit.record_request(self.platform_request, tag, webhook=str(endpoint.pk), **data)
 
 
@@ -191,7 +191,7 @@ class WebhookDeliveryViewSet(ListAction, RetrieveAction):
             delivery = delivery_queue.resend(found, now=now)
             audit.record_request(
                 self.platform_request,
-                AccountTag.WEBHOOK_RESEND,
+                OutboxTag.WEBHOOK_RESEND,
                 webhook=webhook_id,
                 delivery=delivery_id,
             )

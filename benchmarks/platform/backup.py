@@ -64,7 +64,7 @@ def _fill() -> int:
     from django.db import connection  # noqa: PLC0415 - needs django.setup()
 
     from accounts.audit import audit  # noqa: PLC0415 - as above
-    from accounts.audit_tags import AccountTag  # noqa: PLC0415 - as above
+    from accounts.organization.audit_tags import OrganizationTag  # noqa: PLC0415 - as above
     from tests import cast  # noqa: PLC0415 - as above
     from tests.platform_site.backup import fill  # noqa: PLC0415 - as above
 
@@ -76,7 +76,7 @@ def _fill() -> int:
             if answer.status != HTTPStatus.OK:
                 raise RuntimeError(answer.body)
     fill.add_objects(home.pk, OBJECTS)
-    audit.add(None, AccountTag.CLI_MEMBER_CREATE, organization_id=home.pk)
+    audit.add(None, OrganizationTag.CLI_MEMBER_CREATE, organization_id=home.pk)
     with connection.cursor() as cursor:
         cursor.execute(COLUMNS)
         (columns,) = cursor.fetchone()

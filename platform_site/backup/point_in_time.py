@@ -4,8 +4,8 @@ from django.conf import settings
 from django.db import connections, transaction
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from platform_site.backup import control, restore_checks, tables
+from platform_site.backup.audit_tags import OperationTag
 
 
 def void() -> int:
@@ -23,7 +23,7 @@ def void() -> int:
         with transaction.atomic(using=alias), database.cursor() as cursor:
             cursor.execute(f"TRUNCATE {', '.join(table_names)}")
     with transaction.atomic():
-        audit.add(None, AccountTag.CLI_BACKUP_RESTORE, data={"kind": "recovery"})
+        audit.add(None, OperationTag.CLI_BACKUP_RESTORE, data={"kind": "recovery"})
         return hold_payouts()
 
 

@@ -6,22 +6,22 @@ from typing import Final
 from django.db.models import QuerySet
 from prometheus_client.core import GaugeMetricFamily
 
-from accounts.audit_tags import AccountTag
 from accounts.models.audit import AuditEvent
+from platform_site.backup.audit_tags import OperationTag
 from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
 
 def last_backup() -> AuditEvent | None:
     """Return the event of the last backup of the platform; its data are the manifest's facts."""
-    return _of(AccountTag.CLI_BACKUP_CREATE).filter(data__kind="platform").first()
+    return _of(OperationTag.CLI_BACKUP_CREATE).filter(data__kind="platform").first()
 
 
 def last_drill() -> AuditEvent | None:
     """Return the event of the last drill: a restore elsewhere that was compared."""
-    return _of(AccountTag.CLI_BACKUP_DRILL).first()
+    return _of(OperationTag.CLI_BACKUP_DRILL).first()
 
 
-def _of(tag: AccountTag) -> QuerySet[AuditEvent]:
+def _of(tag: OperationTag) -> QuerySet[AuditEvent]:
     # Uses the index audit_of_backups.
     return AuditEvent.objects.filter(tag=str(tag)).order_by("-at")
 

@@ -18,7 +18,6 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from platform_site.backup import (
     control,
     manifest,
@@ -27,6 +26,7 @@ from platform_site.backup import (
     restore_checks,
 )
 from platform_site.backup.archive import Archive
+from platform_site.backup.audit_tags import OperationTag
 from platform_site.backup.manifest import Manifest
 from platform_site.backup.restore_checks import SCHEMA, RestorePlan
 from platform_site.backup.sealing import Identity
@@ -117,7 +117,7 @@ class Progress:
                 manifest.record_migrations(alias)
         with transaction.atomic():
             manifest.record_migrations("default")
-            audit.add(None, AccountTag.CLI_BACKUP_RESTORE, data=found.facts())
+            audit.add(None, OperationTag.CLI_BACKUP_RESTORE, data=found.facts())
             with connection.cursor() as cursor:
                 cursor.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
 

@@ -9,8 +9,8 @@ from django.db import connection, transaction
 from django.db.models import Min
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.models.audit import AuditEvent
+from platform_site.lib.audit import TrailTag
 from platform_site.lib.key_fingerprints import differing, fingerprint, latest
 
 # Two processes with different keys that start on an empty database: the second one is refused.
@@ -77,7 +77,7 @@ def record() -> None:
         new = _new(latest(cursor))
     for name, mark in new.items():
         data = {"setting": name, "fingerprint": mark}
-        audit.add(None, AccountTag.SYSTEM_KEY_SEE, data=data)
+        audit.add(None, TrailTag.SYSTEM_KEY_SEE, data=data)
 
 
 def known_since() -> Iterator[tuple[str, datetime | None]]:
@@ -95,7 +95,7 @@ def _new(known: dict[str, str]) -> dict[str, str]:
 
 def _first_seen() -> dict[tuple[str, str], datetime]:
     rows = (
-        AuditEvent.objects.filter(tag=AccountTag.SYSTEM_KEY_SEE)
+        AuditEvent.objects.filter(tag=TrailTag.SYSTEM_KEY_SEE)
         .values_list("data__setting", "data__fingerprint")
         .annotate(first=Min("at"))
     )

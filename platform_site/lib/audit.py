@@ -27,6 +27,20 @@ class AuditTag(StrEnum):
         return member
 
 
+class TrailTag(AuditTag):
+    """The tags of the audit trail itself, of any app's denials, and of the keys' first use."""
+
+    PERMISSION_DENY = (
+        "api:permission:deny",
+        "A caller lacked a permission inside its own organization.",
+    )
+    CLI_AUDIT_EXPORT = ("cli:audit:export", "An operator exported events of the audit trail.")
+    SYSTEM_KEY_SEE = (
+        "system:key:see",
+        "The platform used a key for the first time; kept to tell its age, and to refuse others.",
+    )
+
+
 @cache
 def sentences() -> dict[str, str]:
     """Return the sentence of every tag. Call it once all apps are loaded."""

@@ -7,10 +7,10 @@ from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Inviter
 from accounts.management import operators
+from accounts.organization.audit_tags import OrganizationTag
 from accounts.signin import signup
 from environments import environments
 from environments.models import BUILT_IN
@@ -47,7 +47,7 @@ class Command(OpsCommand):
             made = environments.create_organization(name)
             audit.add(
                 None,
-                AccountTag.CLI_ORGANIZATION_CREATE,
+                OrganizationTag.CLI_ORGANIZATION_CREATE,
                 organization_id=made.pk,
                 data={"name": name},
             )

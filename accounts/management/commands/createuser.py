@@ -7,12 +7,12 @@ from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Inviter
 from accounts.management import operators
 from accounts.members import labels
 from accounts.models import User
+from accounts.organization.audit_tags import OrganizationTag
 from accounts.signin import signup
 from environments.models import Organization
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
@@ -104,7 +104,7 @@ def _make(home: Organization, email: str, encoded: str, options: dict[str, Any])
         invitations.invite_member(made, inviter=Inviter(), now=timezone.now())
     audit.add(
         None,
-        AccountTag.CLI_MEMBER_CREATE,
+        OrganizationTag.CLI_MEMBER_CREATE,
         organization_id=home.pk,
         data={"member": str(made.pk), "email": email, "roles": roles},
     )

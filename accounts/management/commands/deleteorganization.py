@@ -9,9 +9,9 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.organization import deletion
+from accounts.organization.audit_tags import OrganizationTag
 from environments.models import Organization
 from platform_site.lib.commands import OpsCommand, Outcome
 from platform_site.lib.errors import PlatformError
@@ -57,7 +57,7 @@ class Command(OpsCommand):
                 ask(organization.pk, name=options["name"], by=operators.NAME, now=now)
             audit.add(
                 None,
-                AccountTag.CLI_ORGANIZATION_DELETE,
+                OrganizationTag.CLI_ORGANIZATION_DELETE,
                 organization_id=organization.pk,
                 actor=operators.NAME,
                 data={"cancelled": options["cancel"], "at_once": options["at_once"]},

@@ -10,9 +10,9 @@ from django.db.models import Count
 from django.utils import timezone
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.delivery import maintenance
 from accounts.models.deliveries import Delivery
+from accounts.webhooks.audit_tags import OutboxTag
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 COLUMNS: Final = ("id", "kind", "template", "to", "state", "attempts", "error", "next", "created")
@@ -84,7 +84,7 @@ def _retry(delivery: Delivery) -> None:
         maintenance.retry(delivery, now=timezone.now())
         audit.add(
             None,
-            AccountTag.CLI_DELIVERY_RETRY,
+            OutboxTag.CLI_DELIVERY_RETRY,
             organization_id=delivery.organization_id,
             data={"delivery": str(delivery.pk), "template": delivery.template},
         )

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from accounts.audit import audit, trail
-from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models.audit import AuditEvent
 from platform_site.lib.archives import unfinished_of
+from platform_site.lib.audit import TrailTag
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 # A spreadsheet evaluates cells that begin with these (CWE-1236), and clients choose their
@@ -107,7 +107,7 @@ def _note(organization_id: int | None, wanted: Mapping[str, Any], number: int) -
     """Record the export; after it, so that it does not contain itself."""
     filters = {name: str(value) for name, value in wanted.items()}
     data = {"events": number, "filters": filters}
-    audit.add(None, AccountTag.CLI_AUDIT_EXPORT, organization_id=organization_id, data=data)
+    audit.add(None, TrailTag.CLI_AUDIT_EXPORT, organization_id=organization_id, data=data)
 
 
 @contextmanager

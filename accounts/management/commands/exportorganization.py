@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.organization import exports
+from accounts.organization.audit_tags import OrganizationTag
 from platform_site.lib.archives import ArchiveRefused
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
@@ -41,7 +41,7 @@ class Command(OpsCommand):
             raise CommandRefused("export_refused", str(exc)) from exc
         audit.add(
             None,
-            AccountTag.CLI_ORGANIZATION_EXPORT,
+            OrganizationTag.CLI_ORGANIZATION_EXPORT,
             organization_id=organization_id,
             actor=operators.NAME,
         )

@@ -12,12 +12,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Inviter
 from accounts.management import operators
 from accounts.members import importing
 from accounts.members.importing import ImportRefused, LineError
+from accounts.organization.audit_tags import OrganizationTag
 from environments.models import Organization
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
@@ -88,7 +88,7 @@ def _load(
         if is_inviting:
             invitations.invite_member(member, inviter=Inviter(), now=now)
     data = {"members": number, "invited": is_inviting}
-    audit.add(None, AccountTag.CLI_MEMBER_IMPORT, organization_id=home.pk, data=data)
+    audit.add(None, OrganizationTag.CLI_MEMBER_IMPORT, organization_id=home.pk, data=data)
     return number
 
 

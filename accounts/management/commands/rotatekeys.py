@@ -12,6 +12,7 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.tokens import key_rotation
 from platform_site.embedded.runtime_env import is_given, load_runtime_env, save_runtime_env
+from platform_site.lib.audit import TrailTag
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 from platform_site.lib.key_fingerprints import fingerprint
 
@@ -93,7 +94,7 @@ def _replaced(name: str) -> Outcome:
     with transaction.atomic():
         audit.add(None, AccountTag.CLI_KEY_ROTATE, data={"replaced": name})
         seen = {"setting": name, "fingerprint": fingerprint(key)}
-        audit.add(None, AccountTag.SYSTEM_KEY_SEE, data=seen)
+        audit.add(None, TrailTag.SYSTEM_KEY_SEE, data=seen)
     return Outcome({"replaced": name}, f"Processes start with the present {name} now.")
 
 

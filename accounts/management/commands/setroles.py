@@ -7,10 +7,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.members import created, members
 from accounts.members.members import Changes
+from accounts.organization.audit_tags import OrganizationTag
 from platform_site.lib.commands import OpsCommand, Outcome
 from platform_site.lib.permissions import ROLES
 
@@ -49,7 +49,7 @@ class Command(OpsCommand):
                 data = {"member": str(member.pk), **changed}
                 audit.add(
                     None,
-                    AccountTag.CLI_MEMBER_UPDATE,
+                    OrganizationTag.CLI_MEMBER_UPDATE,
                     organization_id=who.organization_id,
                     data=data,
                 )

@@ -14,8 +14,8 @@ from django.db.models import QuerySet
 
 from accounts import rate_limits
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.errors import TooManyAttempts
+from accounts.oauth.audit_tags import OAuthTag
 from accounts.oauth.domains import dns_lookup
 from accounts.oauth.domains.dns_lookup import LookupFailed
 from accounts.oauth.errors import (
@@ -82,7 +82,7 @@ def claim(
                 claimed.save(force_insert=True)
         except IntegrityError as exc:
             raise DomainTaken("You have already claimed it.") from exc
-        audit.record_request(request, AccountTag.DOMAIN_CREATE, domain=name, role=role)
+        audit.record_request(request, OAuthTag.DOMAIN_CREATE, domain=name, role=role)
     return claimed
 
 
@@ -108,7 +108,7 @@ def verify(request: PlatformRequest, domain: Domain, *, now: datetime) -> Domain
                     raise NotFound
         except IntegrityError as exc:
             raise DomainTaken("Another organization has verified it.") from exc
-        audit.record_request(request, AccountTag.DOMAIN_VERIFY, domain=domain.domain)
+        audit.record_request(request, OAuthTag.DOMAIN_VERIFY, domain=domain.domain)
     return domain
 
 
@@ -116,7 +116,7 @@ def remove(request: PlatformRequest, domain: Domain) -> None:
     """Remove a domain; users who joined by it stay."""
     with transaction.atomic():
         domain.delete()
-        audit.record_request(request, AccountTag.DOMAIN_DELETE, domain=domain.domain)
+        audit.record_request(request, OAuthTag.DOMAIN_DELETE, domain=domain.domain)
 
 
 def recheck_all(*, now: datetime) -> None:
@@ -138,7 +138,7 @@ def recheck_all(*, now: datetime) -> None:
                 row.update(verified_at=None)
                 audit.add(
                     None,
-                    AccountTag.SYNC_DOMAIN_LAPSE,
+                    OAuthTag.SYNC_DOMAIN_LAPSE,
                     organization_id=domain.organization_id,
                     data={"domain": domain.domain},
                 )

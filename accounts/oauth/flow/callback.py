@@ -10,6 +10,7 @@ from django.db import transaction
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.oauth import account_matching
+from accounts.oauth.audit_tags import OAuthTag
 from accounts.oauth.errors import ProviderError
 from accounts.oauth.flow import grants, redirects, transactions
 from accounts.oauth.models import OAuthTransaction
@@ -80,7 +81,7 @@ def _record_refusal(
     with transaction.atomic():
         audit.add(
             request,
-            AccountTag.IDENTITY_CREATE if user is not None else AccountTag.SESSION_CREATE,
+            OAuthTag.IDENTITY_CREATE if user is not None else AccountTag.SESSION_CREATE,
             outcome="refused",
             organization_id=user.organization_id if user is not None else None,
             actor_id=user.pk if user is not None else None,

@@ -17,6 +17,7 @@ from accounts.models import User
 from accounts.oauth import account_linking, account_matching
 from accounts.oauth.account_linking import AccountLink
 from accounts.oauth.account_matching import AccountDisabled, AccountExists
+from accounts.oauth.audit_tags import OAuthTag
 from accounts.oauth.errors import (
     CodeGone,
     EmailMissing,
@@ -133,7 +134,7 @@ def _record_refusal(
 ) -> None:
     audit.add(
         request,
-        AccountTag.SESSION_CREATE if grant.user_id is None else AccountTag.IDENTITY_CREATE,
+        AccountTag.SESSION_CREATE if grant.user_id is None else OAuthTag.IDENTITY_CREATE,
         outcome="refused",
         organization_id=user.organization_id if user is not None else None,
         actor_id=user.pk if user is not None else None,

@@ -9,10 +9,10 @@ from datetime import datetime
 from django.conf import settings
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.members import created
 from accounts.members.members import event_data
 from accounts.models import User
+from accounts.oauth.audit_tags import OAuthTag
 from accounts.oauth.models import Identity
 from accounts.oauth.providers.conf import RoleMapping
 from accounts.oauth.providers.profile import Memberships
@@ -75,7 +75,7 @@ def recompute(request: PlatformRequest | None, user: User, *, reason: str, now: 
     events.emit(user.organization_id, "member.changed", event_data(user))
     audit.add(
         request,
-        AccountTag.SYNC_MEMBER_UPDATE,
+        OAuthTag.SYNC_MEMBER_UPDATE,
         organization_id=user.organization_id,
         data={
             "user": str(user.pk),

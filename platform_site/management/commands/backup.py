@@ -4,10 +4,10 @@ from argparse import ArgumentParser
 from typing import Any
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from environments import environments
 from platform_site.backup import catalogue, making
 from platform_site.backup.archive import Archive, open_archive
+from platform_site.backup.audit_tags import OperationTag
 from platform_site.backup.making import BackupResult
 from platform_site.backup.work import exclusive
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
@@ -88,7 +88,7 @@ class Command(OpsCommand):
             "not_dumped": made.failed,
             "not_restorable": made.not_restorable,
         }
-        audit.add(None, AccountTag.CLI_BACKUP_CREATE, data=made.manifest.facts())
+        audit.add(None, OperationTag.CLI_BACKUP_CREATE, data=made.manifest.facts())
         return Outcome(facts, _text(made), _unfinished(made))
 
 
@@ -124,7 +124,7 @@ def _drilled(archive: Archive, backup_id: str) -> Outcome:
     found = catalogue.find(archive, backup_id)
     if found.kind != making.PLATFORM:
         raise CommandRefused("backup_of_environment", "A drill restores a backup of everything.")
-    audit.add(None, AccountTag.CLI_BACKUP_DRILL, data=found.facts())
+    audit.add(None, OperationTag.CLI_BACKUP_DRILL, data=found.facts())
     return Outcome({**found.facts(), "drilled": True}, f"A drill with {found.id} is recorded.")
 
 
@@ -137,7 +137,7 @@ def _prune(archive: Archive, keep: int, *, is_dry: bool) -> Outcome:
         gone, objects = catalogue.prune(archive, keep=keep, protected=protected, is_dry=is_dry)
     facts = {"deleted": gone, "deleted_objects": objects, "dry_run": is_dry}
     if (gone or objects) and not is_dry:
-        audit.add(None, AccountTag.CLI_BACKUP_DELETE, data={"deleted": gone, "objects": objects})
+        audit.add(None, OperationTag.CLI_BACKUP_DELETE, data={"deleted": gone, "objects": objects})
     done = "Would delete" if is_dry else "Deleted"
     return Outcome(facts, f"{done} {len(gone)} backups and the bytes of {objects} objects.")
 

@@ -8,10 +8,10 @@ from django.utils import timezone
 
 from accounts import staff_access
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.sessions import sessions
 from platform_site.lib.commands import OpsCommand, Outcome
+from recovery.audit_tags import RecoveryTag
 
 
 class Command(OpsCommand):
@@ -39,7 +39,7 @@ class Command(OpsCommand):
             if is_changed or ended:
                 audit.add(
                     None,
-                    AccountTag.CLI_USER_LOCK,
+                    RecoveryTag.CLI_USER_LOCK,
                     organization_id=user.organization_id,
                     actor=operators.NAME,
                     data={"member": str(user.pk), "reason": options["reason"], "sessions": ended},

@@ -8,10 +8,10 @@ from django.utils import timezone
 
 from accounts import staff_access
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from platform_site.lib.commands import OpsCommand, Outcome
 from recovery import staff_actions
+from recovery.audit_tags import RecoveryTag
 
 
 class Command(OpsCommand):
@@ -41,7 +41,7 @@ class Command(OpsCommand):
             if is_enabled or had_passwords or factors:
                 audit.add(
                     None,
-                    AccountTag.CLI_USER_UNLOCK,
+                    RecoveryTag.CLI_USER_UNLOCK,
                     organization_id=user.organization_id,
                     actor=operators.NAME,
                     data={

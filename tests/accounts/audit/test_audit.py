@@ -6,8 +6,8 @@ import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.models.audit import AuditEvent
+from platform_site.lib.audit import TrailTag
 
 
 @pytest.mark.django_db
@@ -39,10 +39,10 @@ def test_an_event_that_a_lost_database_does_not_take_is_logged_unless_its_cause_
 
     monkeypatch.setattr(AuditEvent, "save", lost)
     with pytest.raises(OperationalError):
-        audit.add(None, AccountTag.PERMISSION_DENY, organization_id=7, data={"origin": "pictures"})
+        audit.add(None, TrailTag.PERMISSION_DENY, organization_id=7, data={"origin": "pictures"})
     assert "audit_event_not_written" in caplog.text
     assert "pictures" in caplog.text
     caplog.clear()
     with pytest.raises(OperationalError), transaction.atomic():
-        audit.add(None, AccountTag.PERMISSION_DENY, organization_id=7)
+        audit.add(None, TrailTag.PERMISSION_DENY, organization_id=7)
     assert caplog.text == ""

@@ -11,9 +11,9 @@ from django.db import connection, models
 from django.utils import timezone
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
 from accounts.delivery import outbox
 from accounts.models import User
+from accounts.organization.audit_tags import OrganizationTag
 from edgecache.billing.models import Charge, Journal, Payout, PayoutMethod, UsageLine
 from edgecache.brain.models.buckets import AccessKey, Bucket
 from edgecache.brain.models.objects import Blob, StoredObject
@@ -61,7 +61,7 @@ def fill() -> Organization:
     for user, environment in ((alice, "live"), (alice, "sandbox-2"), (charlie, "live")):
         answer = cast.signed_in(user, environment).post("/v1/sql", {"query": TABLES})
         assert answer.status == 200, answer.body
-    audit.add(None, AccountTag.CLI_MEMBER_CREATE, organization_id=home.pk)
+    audit.add(None, OrganizationTag.CLI_MEMBER_CREATE, organization_id=home.pk)
     code: dict[str, str | int | bool | None] = {"code": "493817", "purpose": "to sign in"}
     outbox.send_mail(
         alice.email, "email_code", code | {"minutes": 10}, organization_id=alice.organization_id

@@ -8,7 +8,7 @@ import time_machine
 from django.db import connection
 
 from accounts.audit import audit
-from accounts.audit_tags import AccountTag
+from platform_site.backup.audit_tags import OperationTag
 from platform_site.backup.records import last_drill
 from tests.scrape import scrape
 
@@ -19,7 +19,9 @@ DRILL = "zonal_backup_drill_timestamp_seconds"
 THEN = datetime.datetime(2026, 11, 20, 3, tzinfo=datetime.UTC)
 
 
-def record(tag: AccountTag, at: datetime.datetime, kind: str = "platform", failed: int = 0) -> None:
+def record(
+    tag: OperationTag, at: datetime.datetime, kind: str = "platform", failed: int = 0
+) -> None:
     """Add an event as the command does."""
     with time_machine.travel(at, tick=False):
         audit.add(None, tag, data={"kind": kind, "failed": failed})
@@ -33,10 +35,10 @@ def test_never_is_zero() -> None:
 
 def test_the_newest_of_everything_counts() -> None:
     hour = datetime.timedelta(hours=1)
-    record(AccountTag.CLI_BACKUP_CREATE, THEN, failed=2)
-    record(AccountTag.CLI_BACKUP_CREATE, THEN - hour)
-    record(AccountTag.CLI_BACKUP_CREATE, THEN + hour, kind="environment")
-    record(AccountTag.CLI_BACKUP_DRILL, THEN - 2 * hour)
+    record(OperationTag.CLI_BACKUP_CREATE, THEN, failed=2)
+    record(OperationTag.CLI_BACKUP_CREATE, THEN - hour)
+    record(OperationTag.CLI_BACKUP_CREATE, THEN + hour, kind="environment")
+    record(OperationTag.CLI_BACKUP_DRILL, THEN - 2 * hour)
 
     seen = scrape()
 

@@ -1,0 +1,28 @@
+"""Audit tags of external sign-in."""
+
+from platform_site.lib.audit import AuditTag
+
+
+class OAuthTag(AuditTag):
+    """Each tag with what it records; docs/audit.md is made from it."""
+
+    MEMBER_CREATE = (
+        "api:member:create",
+        "An account was created for a member of a provider's organization or a verified domain.",
+    )
+    IDENTITY_CREATE = (
+        "api:identity:create",
+        "An account at a provider was linked, or linking was refused.",
+    )
+    IDENTITY_DELETE = ("api:identity:delete", "An account at a provider was unlinked.")
+    DOMAIN_CREATE = ("api:domain:create", "An organization claimed a domain.")
+    DOMAIN_VERIFY = ("api:domain:verify", "A claimed domain was verified by its DNS record.")
+    DOMAIN_DELETE = ("api:domain:delete", "A domain was removed.")
+    SYNC_DOMAIN_LAPSE = (
+        "sync:domain:lapse",
+        "A domain is no longer verified: its DNS record has been missing too long.",
+    )
+    SYNC_MEMBER_UPDATE = (
+        "sync:member:update",
+        "A member's memberships at a provider changed their roles.",
+    )
