@@ -206,7 +206,6 @@ TRUSTED_DEVICE_CHECK: Final = "twofactor.trusted_devices.devices.is_from_trusted
 STAFF_ORGANIZATION_FACTS: Final = "platform_site.staff.organization.facts"
 STAFF_USER_ACTIONS: Final = "recovery.staff_actions.USER_ACTIONS"
 FRESH_PROOF_GUARD: Final = "twofactor.challenges.step_up.require_recent_proof"
-AUDIT_RECORDER: Final = "accounts.audit.audit.record_request"
 DENIAL_RECORDER: Final = "accounts.audit.denials.record"
 # Housekeeping tasks, which `pruneexpired` runs immediately.
 PRUNING_TASKS: Final = [

@@ -1,12 +1,12 @@
 """Adding audit events, in the transaction of the change that they record."""
 
-from typing import Any, cast
+from typing import Any, Protocol, cast
+from uuid import UUID
 
 import structlog
 from django.db import DatabaseError, connection
 from django.http import HttpRequest
 
-from accounts.models import User
 from accounts.models.audit import AuditEvent
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.principals import PlatformRequest
@@ -15,10 +15,20 @@ from platform_site.lib.web.addresses import client_address
 log = structlog.get_logger(__name__)
 
 
+class Actor(Protocol):
+    """What an event holds of a user; its text is the name."""
+
+    pk: UUID
+    organization_id: int
+
+
 def record_request(
     request: PlatformRequest, tag: AuditTag, *, outcome: str = "success", **data: Any
 ) -> None:
-    """Record what the request's principal did (settings.AUDIT_RECORDER)."""
+    """Record what the request's principal did, in the current transaction.
+
+    data: JSON values, never a secret.
+    """
     principal = request.principal
     add(
         request,
@@ -33,7 +43,7 @@ def record_request(
 
 
 def record_user(
-    request: PlatformRequest, tag: AuditTag, user: User, *, outcome: str = "success", **data: Any
+    request: PlatformRequest, tag: AuditTag, user: Actor, *, outcome: str = "success", **data: Any
 ) -> None:
     """Record what happened to a user who has no session yet: sign-up, login, refresh."""
     add(

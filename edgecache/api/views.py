@@ -8,6 +8,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.audit import audit
 from edgecache.api import client, cluster_status, metrics_history, nodes, objects
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.serializers import (
@@ -25,7 +26,6 @@ from edgecache.api.serializers import (
     RegistrationSerializer,
     nothing_of,
 )
-from platform_site.lib import audit
 from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import MEMBER, needs
 from platform_site.lib.viewsets import PlatformViewSet
@@ -119,7 +119,7 @@ class CacheViewSet(CacheResource):
         body = self.read()
         counts = objects.purge(self.principal.scope, body)
         if not body.get("preview"):
-            audit.record(self.platform_request, CacheTag.CACHE_PURGE, **counts)
+            audit.record_request(self.platform_request, CacheTag.CACHE_PURGE, **counts)
         return self.respond(counts)
 
 
@@ -155,7 +155,7 @@ class NodeViewSet(CacheResource):
     def register(self, request: Request) -> Response:
         """Register a worker of the organization; it serves once the platform has approved it."""
         node = nodes.register(self.principal, self.read())
-        audit.record(self.platform_request, CacheTag.NODE_CREATE, node_id=node["node_id"])
+        audit.record_request(self.platform_request, CacheTag.NODE_CREATE, node_id=node["node_id"])
         return self.respond(node, headers=NO_STORE)
 
     @extend_schema(summary="Read a node")
@@ -167,7 +167,7 @@ class NodeViewSet(CacheResource):
     def destroy(self, request: Request, node_id: str) -> Response:
         """Deregister an own node immediately; its objects are moved in the background."""
         nodes.remove(self.principal.organization_id, node_id)
-        audit.record(self.platform_request, CacheTag.NODE_DELETE, node_id=node_id)
+        audit.record_request(self.platform_request, CacheTag.NODE_DELETE, node_id=node_id)
         return self.no_content()
 
     @extend_schema(summary="Read a node's metrics")

@@ -1,4 +1,4 @@
-"""Audit events for layers below accounts, which stores the trail, and the base of all tags."""
+"""The base of all audit tags, and denials in the trail for layers below it."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -7,8 +7,6 @@ from typing import Any, Self
 
 from django.conf import settings
 from django.utils.module_loading import import_string
-
-from platform_site.lib.principals import PlatformRequest
 
 
 class AuditTag(StrEnum):
@@ -45,15 +43,6 @@ class TrailTag(AuditTag):
 def sentences() -> dict[str, str]:
     """Return the sentence of every tag. Call it once all apps are loaded."""
     return {str(tag): tag.sentence for app in AuditTag.__subclasses__() for tag in app}
-
-
-def record(request: PlatformRequest, tag: AuditTag, **data: Any) -> None:
-    """Record an event in the audit trail of the caller's tenant, in the current transaction.
-
-    data: JSON values, never a secret.
-    """
-    recorder: Callable[..., None] = import_string(settings.AUDIT_RECORDER)
-    recorder(request, tag, **data)
 
 
 def note_denial(request: Any, resource: str, action: str) -> None:

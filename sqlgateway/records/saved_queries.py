@@ -7,8 +7,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from accounts.audit import audit
 from environments.models import Organization
-from platform_site.lib import audit
 from platform_site.lib.principals import PlatformRequest, Principal
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import (
@@ -45,7 +45,7 @@ def save(request: PlatformRequest, principal: Principal, *, name: str, text: str
                 saved.save(force_insert=True)
         except IntegrityError as exc:
             raise SavedQueryTaken from exc
-        audit.record(request, SqlTag.QUERY_SAVE, query_id=str(saved.pk), name=name)
+        audit.record_request(request, SqlTag.QUERY_SAVE, query_id=str(saved.pk), name=name)
     return saved
 
 
@@ -80,7 +80,7 @@ def change(
                 rows.filter(pk=saved.pk).update(**changes, updated_at=timezone.now())
         except IntegrityError as exc:
             raise SavedQueryTaken from exc
-        audit.record(
+        audit.record_request(
             request, SqlTag.QUERY_UPDATE, query_id=str(saved.pk), name=to.get("name", locked.name)
         )
     return rows.get(pk=saved.pk)
@@ -91,4 +91,4 @@ def delete(request: PlatformRequest, saved: SavedQuery) -> None:
     query_id = str(saved.pk)
     with transaction.atomic():
         saved.delete()
-        audit.record(request, SqlTag.QUERY_DELETE, query_id=query_id, name=saved.name)
+        audit.record_request(request, SqlTag.QUERY_DELETE, query_id=query_id, name=saved.name)

@@ -9,6 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.audit import audit
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.bucket_objects import bucket_objects, presigned_urls
 from edgecache.api.bucket_objects.serializers import (
@@ -23,7 +24,6 @@ from edgecache.api.bucket_objects.serializers import (
     UploadUrlsSerializer,
 )
 from edgecache.api.views import CacheResource
-from platform_site.lib import audit
 from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import needs
 
@@ -75,7 +75,7 @@ class ObjectViewSet(CacheResource):
         """Delete objects, at the bucket's origin too; absent ones are ignored."""
         keys = self.read()["keys"]
         bucket_objects.delete(self.principal.scope, bucket_name, keys)
-        audit.record(
+        audit.record_request(
             self.platform_request,
             CacheTag.OBJECT_DELETE,
             bucket=bucket_name,
@@ -92,7 +92,9 @@ class ObjectViewSet(CacheResource):
         made = presigned_urls.to_read(
             self.principal.scope, bucket_name, body, origin=self._own_origin(), now=now
         )
-        audit.record(self.platform_request, CacheTag.OBJECT_SHARE, bucket=bucket_name, **body)
+        audit.record_request(
+            self.platform_request, CacheTag.OBJECT_SHARE, bucket=bucket_name, **body
+        )
         return self.respond(made, headers=NO_STORE)
 
     @extend_schema(summary="Create URLs to write an object")
@@ -106,7 +108,7 @@ class ObjectViewSet(CacheResource):
         # Parts belong to an upload whose creation and completion are recorded.
         if body["step"] != "part":
             audited = {name: body[name] for name in ("key", "step", "expires_in_s")}
-            audit.record(
+            audit.record_request(
                 self.platform_request, CacheTag.OBJECT_UPLOAD, bucket=bucket_name, **audited
             )
         return self.respond(made, headers=NO_STORE)

@@ -9,13 +9,13 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.audit import audit
 from edgecache.billing.api.serializers import AppealSerializer, QuarantineSerializer
 from edgecache.billing.api.views import BillingResource
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.errors import QuarantineNotFound
 from edgecache.billing.models import Quarantine
 from edgecache.billing.quarantine import quarantines
-from platform_site.lib import audit
 from platform_site.lib.api import CursorPages
 from platform_site.lib.permissions import needs
 from platform_site.lib.viewsets import ListAction, RetrieveAction
@@ -56,5 +56,7 @@ class QuarantineViewSet(ListAction, RetrieveAction, BillingResource):
             by=self.actor(),
             now=timezone.now(),
         )
-        audit.record(self.platform_request, BillingTag.QUARANTINE_APPEAL, quarantine_id=str(row.pk))
+        audit.record_request(
+            self.platform_request, BillingTag.QUARANTINE_APPEAL, quarantine_id=str(row.pk)
+        )
         return self.respond(row)

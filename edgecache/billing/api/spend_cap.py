@@ -9,13 +9,13 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.audit import audit
 from edgecache.billing.api.serializers import SpendCapRequestSerializer, SpendCapSerializer
 from edgecache.billing.api.views import BillingResource
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.money import UCR_PER_CENT
 from edgecache.billing.service import spend_caps, states
 from edgecache.billing.usage import reports
-from platform_site.lib import audit
 from platform_site.lib.permissions import needs
 
 
@@ -44,7 +44,9 @@ class SpendCapViewSet(BillingResource):
         """Set the cap of each month. At the cap nodes of other operators stop serving."""
         cap_cents = int(self.read()["cap_cents"])
         self._change(cap_cents)
-        audit.record(self.platform_request, BillingTag.SPEND_CAP_UPDATE, cap_cents=cap_cents)
+        audit.record_request(
+            self.platform_request, BillingTag.SPEND_CAP_UPDATE, cap_cents=cap_cents
+        )
         return self.respond(self._shown())
 
     @extend_schema(summary="Remove the spend cap")
@@ -52,7 +54,7 @@ class SpendCapViewSet(BillingResource):
     def remove(self, request: Request) -> Response:
         """Remove the cap; what it stopped continues immediately."""
         self._change(None)
-        audit.record(self.platform_request, BillingTag.SPEND_CAP_DELETE)
+        audit.record_request(self.platform_request, BillingTag.SPEND_CAP_DELETE)
         return self.no_content()
 
     def _change(self, cap_cents: int | None) -> None:

@@ -12,12 +12,12 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.audit import audit
 from edgecache.billing.api.serializers import TopUpRequestSerializer, TopUpSerializer
 from edgecache.billing.api.views import BillingResource
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.errors import WebhookRefused
 from edgecache.billing.topups import topups
-from platform_site.lib import audit
 from platform_site.lib.permissions import PUBLIC, needs
 from platform_site.lib.viewsets import PlatformViewSet
 from platform_site.lib.web.bodies import read_body
@@ -56,7 +56,7 @@ class TopUpViewSet(BillingResource):
         opened = topups.request(
             self.organization_id, **self.read(), by=self.actor(), now=timezone.now()
         )
-        audit.record(
+        audit.record_request(
             self.platform_request,
             BillingTag.TOP_UP_CREATE,
             top_up_id=str(opened.top_up.pk),

@@ -14,6 +14,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.audit import audit
 from edgecache.billing import ledger
 from edgecache.billing.api import csv_statement
 from edgecache.billing.api.serializers import (
@@ -39,7 +40,6 @@ from edgecache.billing.payouts import connections, methods, payouts
 from edgecache.billing.service import states
 from edgecache.billing.usage import reports
 from environments.models import Environment
-from platform_site.lib import audit
 from platform_site.lib.api import NO_STORE, RENDERER, CursorPages
 from platform_site.lib.permissions import needs
 from platform_site.lib.viewsets import ListAction, PlatformViewSet, RetrieveAction
@@ -213,7 +213,7 @@ class PayoutMethodViewSet(BillingResource):
         """Set the method; it rests for three days before it is used, and admins get a mail."""
         now, body = timezone.now(), self.read()
         row = methods.replace(self.organization_id, **body, by=self.actor(), now=now)
-        audit.record(self.platform_request, BillingTag.PAYOUT_METHOD_UPDATE, kind=row.kind)
+        audit.record_request(self.platform_request, BillingTag.PAYOUT_METHOD_UPDATE, kind=row.kind)
         return self.respond(methods.shown(row, now=now))
 
     @extend_schema(summary="Remove the payout method")
@@ -221,7 +221,7 @@ class PayoutMethodViewSet(BillingResource):
     def remove(self, request: Request) -> Response:
         """Remove the method."""
         methods.remove(self.organization_id, now=timezone.now())
-        audit.record(self.platform_request, BillingTag.PAYOUT_METHOD_DELETE)
+        audit.record_request(self.platform_request, BillingTag.PAYOUT_METHOD_DELETE)
         return self.no_content()
 
     @extend_schema(summary="Connect an account to be paid to")
@@ -230,7 +230,7 @@ class PayoutMethodViewSet(BillingResource):
         """Return the provider's page where the organization completes its account there."""
         kind = self.read()["kind"]
         url = connections.connect(self.organization_id, kind, by=self.actor())
-        audit.record(self.platform_request, BillingTag.PAYOUT_ACCOUNT_CONNECT, kind=kind)
+        audit.record_request(self.platform_request, BillingTag.PAYOUT_ACCOUNT_CONNECT, kind=kind)
         return self.respond({"url": url}, headers=NO_STORE)
 
 
@@ -259,7 +259,7 @@ class PayoutViewSet(ListAction, RetrieveAction, BillingResource):
     def create(self, request: Request) -> Response:
         """Pay out everything that is payable, in whole cents."""
         payout = payouts.request(self.organization_id, by=self.actor(), now=timezone.now())
-        audit.record(
+        audit.record_request(
             self.platform_request,
             BillingTag.PAYOUT_CREATE,
             payout_id=str(payout.pk),
@@ -275,7 +275,9 @@ class PayoutViewSet(ListAction, RetrieveAction, BillingResource):
         payout = payouts.cancel(
             self.organization_id, UUID(str(known.pk)), by=self.actor(), now=timezone.now()
         )
-        audit.record(self.platform_request, BillingTag.PAYOUT_CANCEL, payout_id=str(payout.pk))
+        audit.record_request(
+            self.platform_request, BillingTag.PAYOUT_CANCEL, payout_id=str(payout.pk)
+        )
         return self.respond(payout)
 
 
