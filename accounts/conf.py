@@ -8,15 +8,6 @@ from typing import Annotated, Final
 from platform_site.env import Env, SettingError
 from platform_site.settings_table import Integer, Secret, Secrets, load
 
-# A database trigger refuses to delete younger events.
-MIN_RETENTION_DAYS: Final = 30
-
-
-def _retention_days(days: int) -> int:
-    if 0 < days < MIN_RETENTION_DAYS:
-        raise ValueError(f"must be 0, or at least {MIN_RETENTION_DAYS}.")
-    return days
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySettings:
@@ -198,25 +189,6 @@ class AccountSettings:
             minimum=1,
         ),
     ]
-    invitations_per_day: Annotated[
-        int,
-        Integer(
-            "ZINVITATIONS_PER_DAY",
-            "Invitations that one organization may send.",
-            default=200,
-            unit="per day",
-            minimum=1,
-        ),
-    ]
-    open_invitations: Annotated[
-        int,
-        Integer(
-            "ZINVITATIONS_OPEN",
-            "Unanswered invitations that one organization may have.",
-            default=1000,
-            minimum=1,
-        ),
-    ]
     invitation_tries_per_address: Annotated[
         int,
         Integer(
@@ -244,37 +216,6 @@ class AccountSettings:
             default=100,
             unit="per day",
             minimum=1,
-        ),
-    ]
-    webhooks_per_organization: Annotated[
-        int,
-        Integer(
-            "ZWEBHOOKS_PER_ORGANIZATION",
-            "Webhook endpoints that one organization may have.",
-            default=20,
-            minimum=1,
-            maximum=1000,
-        ),
-    ]
-    webhook_queue_limit: Annotated[
-        int,
-        Integer(
-            "ZWEBHOOK_QUEUE_LIMIT",
-            "Events that wait for one webhook at most; for each further one the oldest is dropped, "
-            "and listed as failed with queue_full.",
-            default=2000,
-            minimum=1,
-        ),
-    ]
-    webhook_disable_days: Annotated[
-        int,
-        Integer(
-            "ZWEBHOOK_DISABLE_DAYS",
-            "Days without a successful delivery after which a webhook is disabled.",
-            default=3,
-            unit="days",
-            minimum=1,
-            maximum=365,
         ),
     ]
     argon2_memory_kib: Annotated[
@@ -313,17 +254,6 @@ class AccountSettings:
             default=8,
             minimum=0,
             maximum=256,
-        ),
-    ]
-    audit_retention_days: Annotated[
-        int,
-        Integer(
-            "ZAUDIT_RETENTION_DAYS",
-            "How long events of the audit trail are kept, at least 30; 0 keeps all.",
-            default=365,
-            unit="days",
-            maximum=36500,
-            parse=_retention_days,
         ),
     ]
 

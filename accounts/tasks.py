@@ -37,7 +37,7 @@ def forget_expired(timestamp: int) -> None:
     known_devices.delete_old(now=now)
     proofs.delete_old(now=now)
     rate_limits.delete_old(now=now)
-    trail.prune(retention_days=settings.ACCOUNTS.audit_retention_days, now=now)
+    trail.prune(retention_days=settings.AUDIT.retention_days, now=now)
     _delete_sessions(now)
 
 

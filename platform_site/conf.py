@@ -1,5 +1,6 @@
 """Settings of the platform itself: server, addresses, keys, control database, logs."""
 
+import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
@@ -55,6 +56,18 @@ def _share(text: str) -> float:
     if not 0 <= share <= 1:
         raise ValueError("must be from 0 to 1.")
     return share
+
+
+def _resolvers(words: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    found = []
+    for word in words:
+        try:
+            parts = urlsplit(f"//{word}")
+            address = str(ipaddress.ip_address(parts.hostname or ""))
+            found.append((address, parts.port or 53))
+        except ValueError as exc:
+            raise ValueError(f"must list addresses, not {word!r}.") from exc
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +223,15 @@ class ServerSettings:
             "ZSTATIC_ROOT",
             "Where `collectstatic` puts the pages' files; unset, they are served from where the "
             "packages keep them.",
+        ),
+    ]
+    dns_resolvers: Annotated[
+        tuple[tuple[str, int], ...],
+        Words(
+            "ZDNS_RESOLVERS",
+            "Addresses (`192.0.2.53`, with a port `192.0.2.53:5353`) of the DNS resolvers for "
+            "proofs of domains; unset, the system's.",
+            parse=_resolvers,
         ),
     ]
 

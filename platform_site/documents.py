@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.management import get_commands, load_command_class
 
 from accounts import conf as accounts_conf
+from accounts.audit import conf as audit_conf
 from accounts.delivery import conf as delivery_conf
 from accounts.oauth import conf as oauth_conf
 from accounts.oauth.providers import conf as provider_conf
@@ -36,6 +37,7 @@ from twofactor import conf as twofactor_conf
 CONF_MODULES: Final = (
     conf,
     accounts_conf,
+    audit_conf,
     delivery_conf,
     oauth_conf,
     organization_conf,

@@ -8,6 +8,7 @@ from typing import Final
 from cryptography.fernet import Fernet
 
 from accounts import conf as accounts_conf
+from accounts.audit.conf import AuditSettings
 from accounts.delivery import conf as delivery_conf
 from accounts.oauth import conf as oauth_conf
 from accounts.organization import conf as organization_conf
@@ -66,6 +67,8 @@ OAUTH: Final = oauth_conf.read(ENV, public_url=PUBLIC_URL)
 TWOFACTOR: Final = twofactor_conf.read(ENV, ALLOWED_HOSTS, port=PORT, is_production=IS_PRODUCTION)
 RECOVERY: Final = load(RecoverySettings, ENV)
 ENVIRONMENTS: Final = load(EnvironmentSettings, ENV)
+AUDIT: Final = load(AuditSettings, ENV)
+WEBHOOKS: Final = load(delivery_conf.WebhookSettings, ENV)
 ORGANIZATIONS: Final = organization_conf.read(ENV, data_dir=DATA_DIR)
 SQL: Final = load(SqlSettings, ENV)
 BACKUP: Final = backup_conf.read(ENV)

@@ -1,4 +1,4 @@
-"""Settings of mail and SMS: which backend sends them, and with what options.
+"""Settings of mail and SMS: which backend sends them, and with what options; limits of webhooks.
 
 Every backend gets a timeout here, so that none can be forgotten.
 """
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from platform_site.env import Env, SettingError
-from platform_site.settings_table import Choice, Secret, Text, Url, load
+from platform_site.settings_table import Choice, Integer, Secret, Text, Url, load
 
 TIMEOUT_S: Final = 10
 SMS_BACKENDS: Final = {
@@ -169,7 +169,44 @@ class TwilioSettings:
     ]
 
 
-TABLES: Final = (MailSettings, SmsSettings, TwilioSettings)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings:
+    """The limits of webhooks."""
+
+    per_organization: Annotated[
+        int,
+        Integer(
+            "ZWEBHOOKS_PER_ORGANIZATION",
+            "Webhook endpoints that one organization may have.",
+            default=20,
+            minimum=1,
+            maximum=1000,
+        ),
+    ]
+    queue_limit: Annotated[
+        int,
+        Integer(
+            "ZWEBHOOK_QUEUE_LIMIT",
+            "Events that wait for one webhook at most; for each further one the oldest is dropped, "
+            "and listed as failed with queue_full.",
+            default=2000,
+            minimum=1,
+        ),
+    ]
+    disable_days: Annotated[
+        int,
+        Integer(
+            "ZWEBHOOK_DISABLE_DAYS",
+            "Days without a successful delivery after which a webhook is disabled.",
+            default=3,
+            unit="days",
+            minimum=1,
+            maximum=365,
+        ),
+    ]
+
+
+TABLES: Final = (MailSettings, SmsSettings, TwilioSettings, WebhookSettings)
 
 
 def sms_backend(env: Env, data_dir: Path, *, is_production: bool) -> Backend:

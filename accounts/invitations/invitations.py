@@ -68,7 +68,7 @@ def check_rate_limit(organization_id: int, email: str, *, is_verified: bool, now
 
     is_verified: the inviter's address is. Raises InvitingTooOften (429).
     """
-    per_day = settings.ACCOUNTS.invitations_per_day
+    per_day = settings.ORGANIZATIONS.invitations_per_day
     # The address's own limit is checked last, so that refused invitations do not use it up.
     caps = (
         (f"{organization_id} {email.casefold()}", PER_ADDRESS_A_DAY),
@@ -130,7 +130,7 @@ def _lock_inviter(organization_id: int, inviter: Inviter) -> None:
 
 def _check_limit(organization_id: int, now: datetime) -> None:
     pending = _open_invitations(organization_id).filter(expires_at__gt=now)
-    if pending.count() >= settings.ACCOUNTS.open_invitations:
+    if pending.count() >= settings.ORGANIZATIONS.open_invitations:
         raise TooManyInvitations("Revoke some, or wait until they are accepted.")
 
 

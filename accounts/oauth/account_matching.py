@@ -32,6 +32,7 @@ from accounts.oauth.providers.profile import Profile
 from accounts.reclaim import address_release
 from accounts.signin import credentials, signup
 from environments import environments
+from platform_site.lib.audit import AuditTag
 from platform_site.lib.principals import PlatformRequest
 from platform_site.lib.web.addresses import client_address, subscriber_network
 
@@ -136,7 +137,7 @@ def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -
         _check_rate_limit(request, now)
         name = profile.name or profile.email.partition("@")[0]
         found = OrganizationMatch(environments.create_organization(name), roles=["admin"])
-        tag = AccountTag.ORGANIZATION_CREATE
+        tag: AuditTag = AccountTag.ORGANIZATION_CREATE
     else:
         tag = OAuthTag.MEMBER_CREATE
     # No password: recovery, which verifies the mailbox, can set one.

@@ -1,6 +1,5 @@
-"""Settings of external sign-in: where a browser may return to, time limits, DNS."""
+"""Settings of external sign-in: where a browser may return to, time limits."""
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
@@ -40,18 +39,6 @@ def _is_redirect(url: str) -> bool:
         return is_secure_url(url)
     # RFC 8252 §7.1: the scheme of an app is its vendor's domain name in reverse.
     return "." in parts.scheme
-
-
-def _resolvers(words: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    found = []
-    for word in words:
-        try:
-            parts = urlsplit(f"//{word}")
-            address = str(ipaddress.ip_address(parts.hostname or ""))
-            found.append((address, parts.port or 53))
-        except ValueError as exc:
-            raise ValueError(f"must list addresses, not {word!r}.") from exc
-    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,15 +84,6 @@ class OAuthSettings:
             unit="seconds",
             minimum=1,
             maximum=30,
-        ),
-    ]
-    dns_resolvers: Annotated[
-        tuple[tuple[str, int], ...],
-        Words(
-            "ZDNS_RESOLVERS",
-            "Addresses (`192.0.2.53`, with a port `192.0.2.53:5353`) of the DNS resolvers for "
-            "proofs of domains; unset, the system's.",
-            parse=_resolvers,
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""Settings of the deletion and export of organizations."""
+"""Settings of invitations, and of the deletion and export of organizations."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,8 +10,27 @@ from platform_site.settings_table import Integer, Text, load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganizationSettings:
-    """The delay of a deletion, and the limits of an export."""
+    """The limits of invitations, the delay of a deletion, and the limits of an export."""
 
+    invitations_per_day: Annotated[
+        int,
+        Integer(
+            "ZINVITATIONS_PER_DAY",
+            "Invitations that one organization may send.",
+            default=200,
+            unit="per day",
+            minimum=1,
+        ),
+    ]
+    open_invitations: Annotated[
+        int,
+        Integer(
+            "ZINVITATIONS_OPEN",
+            "Unanswered invitations that one organization may have.",
+            default=1000,
+            minimum=1,
+        ),
+    ]
     deletion_days: Annotated[
         int,
         Integer(

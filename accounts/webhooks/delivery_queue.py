@@ -209,7 +209,7 @@ def _schedule(row: WebhookDelivery, now: datetime) -> None:
 
 def _judge(endpoint: WebhookEndpoint, answer: Answer, now: datetime) -> None:
     """Disable an endpoint that answers 410 Gone, or has failed for days."""
-    patience = timedelta(days=settings.ACCOUNTS.webhook_disable_days)
+    patience = timedelta(days=settings.WEBHOOKS.disable_days)
     since = endpoint.failing_since
     if answer.status == GONE:
         reason, said = WebhookEndpoint.Reason.GONE, "it answered 410 Gone"

@@ -55,7 +55,7 @@ def create(
     # Serializes creations of an organization, so that the limit holds.
     Organization.objects.select_for_update(no_key=True).only("pk").get(pk=principal.organization_id)
     mine = WebhookEndpoint.scoped.within_organization(principal.organization_id)
-    if mine.count() >= settings.ACCOUNTS.webhooks_per_organization:
+    if mine.count() >= settings.WEBHOOKS.per_organization:
         raise TooManyWebhooks("Remove some first.")
     secret = signing.new_secret()
     endpoint: WebhookEndpoint = WebhookEndpoint.unscoped.create(  # unscoped: the caller's own

@@ -76,7 +76,7 @@ def _drop_oldest(endpoint: WebhookEndpoint, now: datetime) -> None:
     rows = WebhookDelivery.unscoped.filter(  # unscoped: the endpoint's own
         endpoint=endpoint, state=WebhookDelivery.State.QUEUED
     )
-    surplus = rows.order_by("-id").values("pk")[settings.ACCOUNTS.webhook_queue_limit :]
+    surplus = rows.order_by("-id").values("pk")[settings.WEBHOOKS.queue_limit :]
     # Locked ones are being sent, or failed by another concurrent event.
     found = rows.filter(pk__in=surplus).select_for_update(skip_locked=True)
     dropped = [*found.values_list("pk", flat=True)]

@@ -119,7 +119,9 @@ class CacheViewSet(CacheResource):
         body = self.read()
         counts = objects.purge(self.principal.scope, body)
         if not body.get("preview"):
-            audit.record_request(self.platform_request, CacheTag.CACHE_PURGE, **counts)
+            audit.record_request(
+                self.platform_request, CacheTag.CACHE_PURGE, **dict[str, Any](counts)
+            )
         return self.respond(counts)
 
 

@@ -84,3 +84,18 @@ def test_sessions_do_not_depend_on_the_server_s_defaults() -> None:
 
 
 DEFAULTS = {"default_transaction_isolation": "serializable", "DateStyle": "SQL, DMY"}
+
+
+def resolvers(value: str) -> tuple[tuple[str, int], ...]:
+    return load(ServerSettings, Env({"ZDNS_RESOLVERS": value})).dns_resolvers
+
+
+def test_resolvers_are_addresses() -> None:
+    assert resolvers("192.0.2.53, 192.0.2.54:5353,[2001:db8::1]:53") == (
+        ("192.0.2.53", 53),
+        ("192.0.2.54", 5353),
+        ("2001:db8::1", 53),
+    )
+    for value in ("dns.example.com", "192.0.2.53:port", "192.0.2.53:99999"):
+        with pytest.raises(SettingError, match="ZDNS_RESOLVERS"):
+            resolvers(value)

@@ -1,4 +1,4 @@
-"""TXT records, from the system's resolvers or those of ``settings.OAUTH.dns_resolvers``."""
+"""TXT records, from the system's resolvers or those of ``settings.SERVER.dns_resolvers``."""
 
 from typing import Final
 
@@ -21,11 +21,11 @@ def txt_records(name: str) -> list[str]:
 
     Raises LookupFailed.
     """
-    resolver = dns.resolver.Resolver(configure=not settings.OAUTH.dns_resolvers)
-    if settings.OAUTH.dns_resolvers:
+    resolver = dns.resolver.Resolver(configure=not settings.SERVER.dns_resolvers)
+    if settings.SERVER.dns_resolvers:
         resolver.nameservers = [
             dns.nameserver.Do53Nameserver(address, port)
-            for address, port in settings.OAUTH.dns_resolvers
+            for address, port in settings.SERVER.dns_resolvers
         ]
     resolver.timeout = TIMEOUT_S
     try:

@@ -14,13 +14,14 @@ from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 from procrastinate.contrib.django import app
 
-from accounts import conf
 from accounts.audit import trail
+from accounts.audit.conf import AuditSettings
 from accounts.audit.serializers import AuditFilterSerializer
 from accounts.management.commands import exportaudit
 from accounts.models import User
 from accounts.models.audit import AuditEvent
 from platform_site.env import Env, SettingError
+from platform_site.settings_table import load
 from tests.accounts.audit.test_trail import happened
 from tests.commands import facts, help_of, misused, refused, run
 
@@ -84,7 +85,7 @@ def test_the_last_thirty_days_are_kept_for_any_caller(days: int) -> None:
 @pytest.mark.parametrize("text", ["1", "29", "-1", "x"])
 def test_a_retention_that_is_too_short_is_refused_at_the_start(text: str) -> None:
     with pytest.raises(SettingError, match="ZAUDIT_RETENTION_DAYS"):
-        conf.read(Env({"ZAUDIT_RETENTION_DAYS": text}, {}), secret_key="s" * 48)
+        load(AuditSettings, Env({"ZAUDIT_RETENTION_DAYS": text}, {}))
 
 
 def test_events_leave_as_json_lines_oldest_first(alice: User, charlie: User) -> None:

@@ -180,7 +180,7 @@ def test_invitations_are_listed_and_filtered(alice: User) -> None:
 
 
 def test_the_daily_cap_of_an_organization(alice: User, charlie: User, settings: Settings) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, invitations_per_day=2)
+    settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, invitations_per_day=2)
     for number in range(2):
         assert invite(alice, f"user{number}@example.com").status == 202
     answer = invite(alice, "user9@example.com")
@@ -217,7 +217,7 @@ def test_no_mailbox_is_flooded(alice: User) -> None:
 
 
 def test_the_cap_of_open_invitations(alice: User, settings: Settings) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, open_invitations=1)
+    settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, open_invitations=1)
     invite(alice, "first@example.com")
     answer = invite(alice, "second@example.com")
     assert (answer.status, answer.code) == (409, "too_many_invitations")

@@ -192,17 +192,6 @@ def test_a_service_reached_in_clear_offers_no_provider() -> None:
     assert given(public_url="http://localhost:8000", **GOOGLE).providers
 
 
-def test_resolvers_are_addresses() -> None:
-    external = given(ZDNS_RESOLVERS="192.0.2.53, 192.0.2.54:5353,[2001:db8::1]:53")
-    assert external.dns_resolvers == (
-        ("192.0.2.53", 53),
-        ("192.0.2.54", 5353),
-        ("2001:db8::1", 53),
-    )
-    for value in ("dns.example.com", "192.0.2.53:port", "192.0.2.53:99999"):
-        assert "ZDNS_RESOLVERS" in refused(ZDNS_RESOLVERS=value)
-
-
 def test_production_refuses_what_travels_in_clear(settings: Settings) -> None:
     external = given(
         public_url="http://localhost:8000", **GOOGLE, GOOGLE_BASE_URL="http://google.example"

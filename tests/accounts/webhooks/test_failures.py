@@ -328,7 +328,7 @@ def test_old_deliveries_are_forgotten(alice: User, receiver: Receiver) -> None:
 def test_the_webhooks_of_an_organization_are_limited(
     alice: User, charlie: User, settings: Settings
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, webhooks_per_organization=1)
+    settings.WEBHOOKS = replace(settings.WEBHOOKS, per_organization=1)
     added(alice, "https://hooks.example.com/")
     assert asked(alice, "https://hooks.example.com/").code == "too_many_webhooks"
     added(charlie, "https://hooks.example.com/")
@@ -337,7 +337,7 @@ def test_the_webhooks_of_an_organization_are_limited(
 def test_the_oldest_events_are_dropped_when_too_many_wait(
     alice: User, charlie: User, receiver: Receiver, settings: Settings
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, webhook_queue_limit=2)
+    settings.WEBHOOKS = replace(settings.WEBHOOKS, queue_limit=2)
     webhook, other = added(alice, receiver.url()), added(charlie, receiver.url("/other"))
     kept = send_test(charlie, other)
     first, second, third = (send_test(alice, webhook) for _ in range(3))

@@ -27,7 +27,7 @@ OVER_DATABASES = ("/v1/sql", "/v1/environments", "/v1/organization")
 def _names(platform: None, settings: Settings) -> Iterator[None]:
     """Ask a name server on loopback, which knows no name."""
     with NameServer() as server:
-        settings.OAUTH = replace(settings.OAUTH, dns_resolvers=(server.address,))
+        settings.SERVER = replace(settings.SERVER, dns_resolvers=(server.address,))
         yield
 
 

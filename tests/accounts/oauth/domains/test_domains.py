@@ -28,7 +28,7 @@ DOMAINS = "/v1/domains"
 def names(settings: Settings) -> Iterator[NameServer]:
     """Return the configured name server."""
     with NameServer() as server:
-        settings.OAUTH = replace(settings.OAUTH, dns_resolvers=(server.address,))
+        settings.SERVER = replace(settings.SERVER, dns_resolvers=(server.address,))
         yield server
 
 

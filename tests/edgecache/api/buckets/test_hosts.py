@@ -27,7 +27,7 @@ NUMBERS = count()
 def names(settings: Settings) -> Iterator[NameServer]:
     """Return the name server that the platform queries."""
     with NameServer() as server:
-        settings.OAUTH = replace(settings.OAUTH, dns_resolvers=(server.address,))
+        settings.SERVER = replace(settings.SERVER, dns_resolvers=(server.address,))
         yield server
 
 

@@ -25,7 +25,7 @@ pytestmark = [
 def names(settings: Settings) -> Iterator[NameServer]:
     """Return the name server that the platform asks."""
     with NameServer() as server:
-        settings.OAUTH = replace(settings.OAUTH, dns_resolvers=(server.address,))
+        settings.SERVER = replace(settings.SERVER, dns_resolvers=(server.address,))
         yield server
 
 
