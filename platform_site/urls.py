@@ -4,7 +4,11 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
 
+import accounts.audit.urls
+import accounts.oauth.urls
+import accounts.organization.urls
 import accounts.urls
+import accounts.webhooks.urls
 import sqlgateway.urls
 from platform_site import health
 from platform_site.api_reference import views as api_reference
@@ -16,6 +20,10 @@ urlpatterns = [
     # resolver takes as long as a query.
     *sqlgateway.urls.urlpatterns,
     *accounts.urls.urlpatterns,
+    *accounts.organization.urls.urlpatterns,
+    *accounts.webhooks.urls.urlpatterns,
+    *accounts.audit.urls.urlpatterns,
+    *accounts.oauth.urls.urlpatterns,
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", health.exposition),

@@ -1,0 +1,9 @@
+"""Paths of the audit trail."""
+
+from accounts.audit.views import AuditEventViewSet
+from platform_site.lib.viewsets import Router
+
+router = Router()
+router.register("v1/audit", AuditEventViewSet)
+
+urlpatterns = router.urls
