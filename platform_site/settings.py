@@ -181,6 +181,7 @@ CREATED_BY: Final = [*(["edgecache.api.lifecycle.creators.created_by"] if HAS_CA
 # Called with an organization's id and the archive to write to, without secrets.
 ORGANIZATION_CONTENTS: Final = [
     "accounts.organization.contents.write",
+    "accounts.oauth.organization_contents.write",
     "sqlgateway.provisioning.organization_contents.write",
     *(["edgecache.api.lifecycle.contents.write"] if HAS_CACHE else []),
     *(["edgecache.billing.organization_contents.write"] if HAS_CACHE else []),

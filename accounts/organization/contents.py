@@ -1,4 +1,4 @@
-"""An organization's data in the layers up to accounts, without secrets."""
+"""An organization's own data and those of the layers below, without secrets."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -7,7 +7,6 @@ from accounts.audit import trail
 from accounts.models import ApiKey, User
 from accounts.models.invitations import Invitation
 from accounts.models.webhooks import WebhookEndpoint
-from accounts.oauth.models import Domain, Identity
 from environments.models import Environment, Organization
 from platform_site.lib.archives import Archive
 
@@ -19,19 +18,13 @@ MEMBER: Final = (
     *("id", "email", "email_verified_at", "roles", "derived_roles", "labels", "is_active"),
     "created_at",
 )
-IDENTITY: Final = (
-    *("user_id", "provider", "subject", "email", "username", "name", "memberships"),
-    *("created_at", "last_used_at"),
-)
 WEBHOOK: Final = (
     *("id", "url", "description", "events", "state", "disabled_reason", "failing_since"),
     *("created_by", "created_at"),
 )
 TABLES: Final[Mapping[str, tuple[Any, tuple[str, ...]]]] = {
     "members": (User, MEMBER),
-    "identities": (Identity, IDENTITY),
     "invitations": (Invitation, ("email", "roles", "labels", "created_at", "expires_at")),
-    "domains": (Domain, ("domain", "role", "verified_at", "created_at")),
     "environments": (Environment, ("slug", "name", "is_built_in", "created_at", "deleted_at")),
     "api_keys": (
         ApiKey,
@@ -46,13 +39,14 @@ def write(organization_id: int, archive: Archive) -> None:
     row = Organization.objects.filter(pk=organization_id).values(*ORGANIZATION)
     archive.records("organization.ndjson", row)
     for name, (model, columns) in TABLES.items():
-        archive.records(f"{name}.ndjson", _rows(organization_id, model, columns))
+        archive.records(f"{name}.ndjson", rows_of(organization_id, model, columns))
     archive.records("audit.ndjson", trail.rows(trail.of_organization(organization_id)))
 
 
-def _rows(
+def rows_of(
     organization_id: int, model: Any, columns: tuple[str, ...]
 ) -> Iterable[Mapping[str, Any]]:
+    """Return columns of an organization's rows, reading a limited number at a time."""
     rows = model.scoped.within_organization(organization_id).order_by("pk").values(*columns)
     found: Iterable[Mapping[str, Any]] = rows.iterator(chunk_size=1000)
     return found
