@@ -3,14 +3,10 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.conf import settings
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
-from accounts import rate_limits
 from accounts.api_keys import api_keys
-from accounts.audit import trail
-from accounts.invitations import invitations
 from accounts.models import Session
 from accounts.profile import proofs
 from accounts.reclaim import address_release
@@ -27,17 +23,14 @@ BATCH: Final = 2000
 @app.periodic(cron="41 * * * *")
 @app.task(queueing_lock="forget_expired_accounts_data")
 def forget_expired(timestamp: int) -> None:
-    """Delete expired data: sessions, counters, offers, codes, accounts without an address."""
+    """Delete expired data: sessions, keys, links, codes, accounts without an address."""
     now = timezone.now()
     address_release.delete_expired(now=now)
     links.delete_expired(now=now)
     terminal_sign_ins.delete_old(now=now)
-    invitations.delete_old(now=now)
     api_keys.delete_old(now=now)
     known_devices.delete_old(now=now)
     proofs.delete_old(now=now)
-    rate_limits.delete_old(now=now)
-    trail.prune(retention_days=settings.AUDIT.retention_days, now=now)
     _delete_sessions(now)
 
 

@@ -214,11 +214,14 @@ DENIAL_RECORDER: Final = "accounts.audit.denials.record"
 # Housekeeping tasks, which `pruneexpired` runs immediately.
 PRUNING_TASKS: Final = [
     "accounts.tasks.forget_expired",
+    "accounts.audit.tasks.forget_expired",
+    "accounts.rate_limit_tasks.forget_expired",
     "accounts.delivery.tasks.maintain_deliveries",
     "accounts.oauth.tasks.delete_expired",
     "twofactor.tasks.forget_expired",
     "twofactor.webauthn.tasks.forget_expired",
     "recovery.tasks.forget_expired",
+    "accounts.organization.tasks.forget_expired",
     "accounts.organization.tasks.maintain_exports",
     "accounts.organization.tasks.delete_due",
     "environments.tasks.drop_expired_environments",
@@ -275,9 +278,11 @@ SMS_BACKEND: Final = SMS.path
 SMS_OPTIONS: Final = SMS.options
 PROCRASTINATE_ON_APP_READY: Final = "platform_site.lib.task_worker.prepare"
 PROCRASTINATE_IMPORT_PATHS: Final = [
+    "accounts.audit.tasks",
     "accounts.delivery.tasks",
     "accounts.oauth.tasks",
     "accounts.organization.tasks",
+    "accounts.rate_limit_tasks",
     "accounts.webhooks.tasks",
     "twofactor.webauthn.tasks",
 ]

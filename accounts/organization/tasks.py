@@ -1,13 +1,21 @@
-"""Background tasks of deletions and exports of organizations."""
+"""Background tasks of invitations, and of deletions and exports of organizations."""
 
 from uuid import UUID
 
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
+from accounts.invitations import invitations
 from accounts.models.exports import OrganizationExport
 from accounts.organization import deletion, exports
 from platform_site.lib.jobs import defer_once, long_job_lock
+
+
+@app.periodic(cron="41 * * * *")
+@app.task(queueing_lock="forget_expired_invitations")
+def forget_expired(timestamp: int) -> None:
+    """Delete invitations that were over long ago."""
+    invitations.delete_old(now=timezone.now())
 
 
 @app.periodic(cron="23 * * * *")
