@@ -10,7 +10,10 @@ class AccountsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the deployment checks."""
+        """Register the deployment checks, and the mail about a webhook that was disabled."""
         # Django wants models loaded first.
         from accounts import checks  # noqa: F401, PLC0415 - as above
-        from accounts.oauth import checks as oauth  # noqa: F401, PLC0415 - as above
+        from accounts.organization.admins import notify_of_disabled_webhook  # noqa: PLC0415 - as above
+        from accounts.webhooks.delivery_queue import WHEN_DISABLED  # noqa: PLC0415 - as above
+
+        WHEN_DISABLED.append(notify_of_disabled_webhook)

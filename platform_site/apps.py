@@ -5,9 +5,14 @@ from django.contrib.admin.apps import AdminConfig as DjangoAdminConfig
 
 
 class PlatformConfig(AppConfig):
-    """Registers the management commands."""
+    """The management commands."""
 
     name = "platform_site"
+
+    def ready(self) -> None:
+        """Register the deployment checks of external sign-in."""
+        # Django wants models loaded first.
+        from accounts.oauth import checks  # noqa: F401, PLC0415 - as above
 
 
 class AdminConfig(DjangoAdminConfig):

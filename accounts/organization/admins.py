@@ -1,11 +1,14 @@
 """The admins of an organization, and notices to all of them."""
 
+from urllib.parse import urlsplit
+
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.db.models import Q, QuerySet
 
 from accounts.delivery import notices
 from accounts.delivery.templates import Notice, Scalar
 from accounts.models import User
+from accounts.models.webhooks import WebhookEndpoint
 
 
 def able_admins(organization_id: int) -> QuerySet[User]:
@@ -33,3 +36,10 @@ def notify_admins(organization_id: int, notice: Notice, **context: Scalar) -> No
     # In one order: each notice locks the counter of its address.
     for admin in admins.order_by("pk"):
         notices.notify(admin, notice, to="", **context)
+
+
+def notify_of_disabled_webhook(endpoint: WebhookEndpoint, reason: str) -> None:
+    """Queue a notice to every admin that a webhook was disabled, in the caller's transaction."""
+    # At many services the rest of the URL is a secret.
+    host = urlsplit(endpoint.url).hostname or ""
+    notify_admins(endpoint.organization_id, "webhook_disabled", host=host, reason=reason)

@@ -5,10 +5,10 @@ during network calls. If a process dies in between, the claim's lease ends and t
 second time with the same id. Sending twice is preferred to not sending.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
-from urllib.parse import urlsplit
 from uuid import UUID
 
 import structlog
@@ -20,7 +20,6 @@ from django.db.models import F, Q
 from accounts.audit import audit
 from accounts.errors import WebhookDeliveryNotFound, WebhookIsOff
 from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
-from accounts.organization.admins import notify_admins
 from accounts.webhooks import events, jobs
 from accounts.webhooks.audit_tags import OutboxTag
 from accounts.webhooks.egress import Answer
@@ -42,6 +41,8 @@ LEASE: Final = timedelta(minutes=5)
 KEEP: Final = timedelta(days=30)
 LOG_ENTRIES: Final = 20
 GONE: Final = 410
+# Functions of higher layers, called with an endpoint that failed and was disabled, and why.
+WHEN_DISABLED: Final[list[Callable[[WebhookEndpoint, str], None]]] = []
 # The advisory lock's number, which nothing else uses.
 CLAIMS_LOCK: Final = 0x7765_6268
 
@@ -221,8 +222,8 @@ def _judge(endpoint: WebhookEndpoint, answer: Answer, now: datetime) -> None:
     if endpoint.state == WebhookEndpoint.State.DISABLED:
         return
     disable(endpoint, reason, now=now)
-    host = urlsplit(endpoint.url).hostname or ""
-    notify_admins(endpoint.organization_id, "webhook_disabled", host=host, reason=said)
+    for notify in WHEN_DISABLED:
+        notify(endpoint, said)
     audit.add(
         None,
         OutboxTag.SYSTEM_WEBHOOK_DISABLE,
