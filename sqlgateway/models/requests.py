@@ -1,6 +1,6 @@
 """Rows about requests: interactive transactions, history, running requests, saved queries."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django.conf import settings
 from django.db import models
@@ -8,7 +8,10 @@ from django.db.models.functions import Lower
 
 from platform_site.lib.ids import uuid7
 from platform_site.lib.scoping import TenantModel
-from sqlgateway.records.redaction import ALL_REMOVED, REMOVED
+
+# In a kept text: instead of a literal or comment that may be a secret, and instead of the whole.
+REMOVED: Final = "'[removed]'"
+ALL_REMOVED: Final = "[removed: the text may contain a secret]"
 
 
 class InteractiveTransaction(TenantModel):

@@ -9,13 +9,12 @@ import re
 from typing import Final
 
 from sqlgateway.execution.sql_lexer import tokens
+from sqlgateway.models.requests import ALL_REMOVED, REMOVED
 
-REMOVED: Final = "'[removed]'"
 # Kinds of tokens that may hold a secret.
 HIDING: Final = frozenset({"literal", "comment"})
 # A setting that changes where literals end.
 SETTING: Final = "standard_conforming_strings"
-ALL_REMOVED: Final = "[removed: the text may contain a secret]"
 
 # Words that occur with secrets, and URLs with a password. Without backtracking: tenants choose the
 # texts, and a search holds the interpreter lock.

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from sqlgateway.records.redaction import ALL_REMOVED, REMOVED, redacted
+from sqlgateway.models.requests import ALL_REMOVED, REMOVED
+from sqlgateway.records.redaction import redacted
 
 SECRET = "hunter2"
 
