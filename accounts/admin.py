@@ -5,9 +5,12 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib import admin
+from django.db import transaction
+from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from accounts import staff_access
+from accounts.audit import audit
+from accounts.delivery import maintenance
 from accounts.delivery.templates import NOTICES
 from accounts.models import ApiKey, Session, User
 from accounts.models.audit import AuditEvent
@@ -15,10 +18,12 @@ from accounts.models.deliveries import Delivery
 from accounts.models.invitations import Invitation
 from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.oauth.models import Domain, Identity
-from platform_site.lib.admin.actions import ActionsAdmin, StaffAction
+from accounts.webhooks.audit_tags import OutboxTag
+from platform_site.lib.admin.actions import ActionsAdmin, ConfirmedAction, StaffAction
 from platform_site.lib.admin.columns import organization
 from platform_site.lib.admin.filters import BY_ORGANIZATION, by_values
 from platform_site.lib.admin.pages import ReadOnlyAdmin
+from platform_site.lib.errors import Conflict
 
 END_REASONS = (
     *("logout", "ended_by_owner", "too_many", "switched", "refresh_reuse", "undelivered"),
@@ -183,6 +188,29 @@ class AuditEventAdmin(ReadOnlyAdmin):
     ordering = ("-id",)
 
 
+def retry_delivery(confirmed: ConfirmedAction, delivery: Delivery) -> bool:
+    """Attempt a failed mail or text message again now; False if it has not failed.
+
+    Raises Conflict if its content was deleted.
+    """
+    if delivery.state != Delivery.State.FAILED:
+        return False
+    try:
+        with transaction.atomic():
+            maintenance.retry(delivery, now=timezone.now())
+            audit.record_staff(
+                confirmed.request,
+                OutboxTag.ADMIN_DELIVERY_RETRY,
+                organization_id=delivery.organization_id,
+                delivery=str(delivery.pk),
+                template=delivery.template,
+                reason=confirmed.reason,
+            )
+    except maintenance.NotRetryable as exc:
+        raise Conflict(f"It cannot be sent again: {exc}.") from exc
+    return True
+
+
 @admin.register(Delivery)
 class DeliveryAdmin(ActionsAdmin):
     """Mail and text messages, without their content; failed ones can be sent again."""
@@ -193,7 +221,7 @@ class DeliveryAdmin(ActionsAdmin):
             "Send again",
             "Each is attempted again now, up to ten times. One whose content was deleted, because "
             "it was sent or is too old, does not change.",
-            staff_access.retry_delivery,
+            retry_delivery,
             label=lambda row: f"{row.kind} {row.template} to {row.hint} ({row.state}: {row.error})",
         ),
     )

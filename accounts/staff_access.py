@@ -7,15 +7,13 @@ from django.utils import timezone
 
 from accounts import account_lifecycle, rate_limits
 from accounts.audit import audit
-from accounts.delivery import maintenance, notices
+from accounts.delivery import notices
 from accounts.members import created
 from accounts.members.members import event_data
 from accounts.models import User
-from accounts.models.deliveries import Delivery
 from accounts.organization.audit_tags import OrganizationTag
 from accounts.sessions import sessions
 from accounts.webhooks import events
-from accounts.webhooks.audit_tags import OutboxTag
 from platform_site.lib.admin.actions import ConfirmedAction
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.emails import folded
@@ -106,26 +104,3 @@ def refuse_oneself(confirmed: ConfirmedAction, user: User) -> None:
     """Raise Conflict if the user is the acting member of staff."""
     if user.pk == confirmed.request.user.pk:
         raise Conflict("Another member of staff has to do this to your account.")
-
-
-def retry_delivery(confirmed: ConfirmedAction, delivery: Delivery) -> bool:
-    """Attempt a failed mail or text message again now; False if it has not failed.
-
-    Raises Conflict if its content was deleted.
-    """
-    if delivery.state != Delivery.State.FAILED:
-        return False
-    try:
-        with transaction.atomic():
-            maintenance.retry(delivery, now=timezone.now())
-            audit.record_staff(
-                confirmed.request,
-                OutboxTag.ADMIN_DELIVERY_RETRY,
-                organization_id=delivery.organization_id,
-                delivery=str(delivery.pk),
-                template=delivery.template,
-                reason=confirmed.reason,
-            )
-    except maintenance.NotRetryable as exc:
-        raise Conflict(f"It cannot be sent again: {exc}.") from exc
-    return True
