@@ -3,21 +3,51 @@
 ::
 
     PlatformError
-    ├── InvalidRequest    400  SqlRefused, QueryTimeout, QueryCancelled,
-    │                          TransactionNotCommitted, TransactionEnded, CopyNotSupported,
-    │                          ResultNotText, UploadInterrupted
-    ├── Forbidden         403  SqlForbidden
-    ├── NotFound          404  ExtensionNotFound, TransactionNotFound, RequestNotRunning,
-    │                          SavedQueryNotFound
-    ├── Conflict          409  SqlConflict, ExtensionInUse, StatementOutOfOrder, TransactionBusy,
-    │                          IdempotencyKeyInUse, SavedQueryTaken, SavedQueryChanged,
-    │                          TooManySavedQueries
-    ├── Gone              410  TransactionOver
-    ├── PayloadTooLarge   413  SqlTooLarge, ResultTooWide
-    ├── Unprocessable     422  IdempotencyKeyReused
-    ├── TooManyRequests   429  TooManyQueries, TooManyTransactions
-    ├── EngineError       502  EngineFault, OutcomeUnknown
-    └── Unavailable       503  SqlUnavailable, EngineUnavailable, DatabaseNotReady, SqlBusy
+    ├── InvalidRequest    400
+    │   ├── SqlRefused
+    │   ├── QueryTimeout
+    │   ├── QueryCancelled
+    │   ├── TransactionNotCommitted
+    │   ├── TransactionEnded
+    │   ├── IdempotencyNotSupported
+    │   ├── CopyNotSupported
+    │   ├── UploadInterrupted
+    │   └── ResultNotText
+    ├── Forbidden         403
+    │   └── SqlForbidden
+    ├── NotFound          404
+    │   ├── ExtensionNotFound
+    │   ├── TransactionNotFound
+    │   ├── RequestNotRunning
+    │   └── SavedQueryNotFound
+    ├── Conflict          409
+    │   ├── SqlConflict
+    │   ├── ExtensionInUse
+    │   ├── IdempotencyKeyInUse
+    │   ├── TransactionBusy
+    │   ├── StatementOutOfOrder
+    │   ├── SavedQueryTaken
+    │   ├── SavedQueryChanged
+    │   ├── TooManySavedQueries
+    │   └── CloneFailed
+    ├── Gone              410
+    │   └── TransactionOver
+    ├── PayloadTooLarge   413
+    │   ├── SqlTooLarge
+    │   └── ResultTooWide
+    ├── Unprocessable     422
+    │   └── IdempotencyKeyReused
+    ├── TooManyRequests   429
+    │   ├── TooManyQueries
+    │   └── TooManyTransactions
+    ├── EngineError       502
+    │   ├── EngineFault
+    │   └── OutcomeUnknown
+    └── Unavailable       503
+        ├── SqlUnavailable
+        ├── EngineUnavailable
+        ├── DatabaseNotReady
+        └── SqlBusy
 
 The four with the code ``sql_error`` carry PostgreSQL's own message; sqlstates.py chooses the class.
 """

@@ -29,9 +29,8 @@ def matching(events: QuerySet[AuditEvent], wanted: Mapping[str, Any]) -> QuerySe
     """Return the events that match every given filter.
 
     wanted: ``tag`` (a whole tag or its first parts, such as ``api:session``), ``outcome``,
-    ``environment``,
-    ``actor`` (an address or a user's id), ``request_id``, ``since`` (inclusive), ``until``
-    (exclusive).
+    ``environment``, ``actor`` (an address or a user's id), ``request_id``, ``since`` (inclusive),
+    ``until`` (exclusive).
     """
     if "tag" in wanted:
         events = events.filter(Q(tag=wanted["tag"]) | Q(tag__startswith=f"{wanted['tag']}:"))

@@ -5,7 +5,7 @@ The four rules, applied with the session's row locked:
 1. the current generation: rotate;
 2. the previous one within the grace: the same successor again, byte for byte;
 3. the previous one later, its successor never used: the response was lost, so rotate again and
-invalidate the unused generation;
+   invalidate the unused generation;
 4. any other generation: a replay, so every session of that sign-in ends.
 """
 

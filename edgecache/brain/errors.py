@@ -1,17 +1,31 @@
 """The errors of the brain's parts; each API renders them in its own format.
 
-BrainError ├── Unavailable            503  DatabaseUnavailable (DatabaseBusy), StoreUnavailable, │
-StorageFull, Overloaded ├── NoSuchBucket           404 ├── NoSuchOrigin           404 ├──
-BucketExists           409 ├── BucketNotEmpty         409 ├── BucketChanged          409  its
-options are not those that were read ├── LimitReached           409  the environment has the
-maximum number of these ├── KeyRefused             400  an invalid key (NUL, too long, not
-representable at its origin) ├── PreconditionFailed     412 ├── UploadMissing          404
-a multipart upload that was completed or aborted ├── UploadBusy             409  one that is being
-completed at the bucket's origin ├── TooManyParts           403  an organization's unfinished
-uploads have reached their limit ├── ServiceStopped         402  the bytes are on other operators'
-nodes, and there are no credits ├── Invalid                400  with errors[]: wrong fields of a
-bucket or an origin ├── InUse                  409  an origin that buckets use ├── VariantChanged
-within the brain only: ask again for another variant └── OriginError            502
+BrainError
+├── Unavailable            503
+│   ├── DatabaseUnavailable
+│   │   └── DatabaseBusy
+│   ├── Overloaded
+│   ├── StorageFull
+│   └── StoreUnavailable
+├── NoSuchBucket           404
+├── NoSuchOrigin           404
+├── NoSuchHost             404
+├── BucketExists           409
+├── OriginExists           409
+├── HostTaken              409
+├── BucketNotEmpty         409
+├── BucketChanged          409  its options are not those that were read
+├── LimitReached           409  the environment has the maximum number of these
+├── KeyRefused             400  an invalid key (NUL, too long, not representable at its origin)
+├── PreconditionFailed     412
+├── UploadMissing          404  a multipart upload that was completed or aborted
+├── UploadBusy             409  one that is being completed at the bucket's origin
+├── TooManyParts           403  an organization's unfinished uploads have reached their limit
+├── ServiceStopped         402  the bytes are on other operators' nodes, and there are no credits
+├── Invalid                400  with errors[]: wrong fields of a bucket or an origin
+├── InUse                  409  an origin that buckets use
+├── VariantChanged              within the brain only: ask again for another variant
+└── OriginError            502
     ├── OriginMissing      404  the origin has no such object
     ├── OriginDenied       502  it refuses the bucket's credentials
     ├── OriginForbidden    502  the egress guard refuses its address
@@ -19,7 +33,8 @@ within the brain only: ask again for another variant └── OriginError      
     ├── OriginTimeout      504  it did not answer, or stalled
     ├── OriginFailed       502  any other error: a body cut short, a wrong Content-Length
     ├── OriginChanged      502  it no longer has the bytes with the requested hash
-    └── StoreMissing       502  the managed store has lost bytes (PartMissing)
+    └── StoreMissing       502  the managed store has lost bytes
+        └── PartMissing         of a part of a multipart upload
 """
 
 from typing import ClassVar, Self

@@ -3,7 +3,9 @@
 BrainError
 ├── MalformedBody          400  not JSON, or not an object
 ├── NotAuthenticated       401
-├── NotFound               404  absent, or another tenant's: NodeNotFound, AccessKeyNotFound
+├── NotFound               404  absent, or another tenant's
+│   ├── NodeNotFound
+│   └── AccessKeyNotFound
 ├── PathMethodNotAllowed   405
 ├── SlowBody               408  the body did not arrive
 ├── EndpointTaken          409

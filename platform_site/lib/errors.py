@@ -2,14 +2,31 @@
 
 One tree: its branches are HTTP statuses, its leaves have a stable ``code`` (docs/errors.md)::
 
-    PlatformError ├── InvalidRequest      400  malformed or invalid; ``fields`` names the errors ├──
-    NotAuthenticated    401  answered with WWW-Authenticate ├── Forbidden           403
-    authenticated, but not allowed inside one's own tenant ├── NotFound            404  absent, or
-    another tenant's, not distinguished ├── MethodNotAllowed    405 ├── NotAcceptable       406 ├──
-    Conflict            409 ├── Gone                410  expired or used up ├── PayloadTooLarge 413
-    ├── UnsupportedMedia    415 ├── Unprocessable       422 ├── TooManyRequests     429 answered
-    with Retry-After ├── InternalError       500 ├── EngineError         502  raised by the engine
-    behind Zonal └── Unavailable         503  answered with Retry-After
+    PlatformError
+    ├── InvalidRequest      400  malformed or invalid; ``fields`` names the errors
+    │   └── MalformedJson        the body is not JSON
+    ├── NotAuthenticated    401  answered with WWW-Authenticate
+    │   ├── TokenInvalid
+    │   └── TokenExpired
+    ├── Forbidden           403  authenticated, but not allowed inside one's own tenant
+    │   ├── SecondFactorDue
+    │   ├── EmailRequired
+    │   └── ApiKeyForbidden
+    ├── NotFound            404  absent, or another tenant's, not distinguished
+    ├── MethodNotAllowed    405
+    ├── NotAcceptable       406
+    ├── Conflict            409
+    │   └── ChangedSinceRead     the change names an older version
+    ├── Gone                410  expired or used up
+    ├── PayloadTooLarge     413
+    ├── UnsupportedMedia    415
+    ├── Unprocessable       422
+    ├── TooManyRequests     429  answered with Retry-After
+    ├── InternalError       500
+    ├── EngineError         502  raised by the engine behind Zonal
+    └── Unavailable         503  answered with Retry-After
+        ├── Contended
+        └── ControlDatabaseUnavailable
 
 Applications add leaves in their own ``errors.py``; ``platform_site.lib.problems`` renders all.
 """

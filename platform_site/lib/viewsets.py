@@ -51,8 +51,7 @@ that they cannot contradict each other:
 Standard actions: ``list create destroy_all`` on the collection, ``retrieve update partial_update
 destroy`` on one object; ``ListAction`` and ``RetrieveAction`` provide the reading ones. Anything
 else is an ``@action``; ``url_path`` may hold slashes and converters (``"<str:provider>/start"``),
-and
-``@rename.mapping.delete`` adds a method to the same path. Verbs without a resource, such as
+and ``@rename.mapping.delete`` adds a method to the same path. Verbs without a resource, such as
 ``/v1/auth/login``, are actions of a viewset registered under their common path.
 
 ``tests/rules`` checks that every action is in ``access`` and walks every route with every role.

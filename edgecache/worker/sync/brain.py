@@ -1,8 +1,10 @@
 """Calls to the brain's worker API.
 
-BrainCallError ├── BrainUnavailable    not reached, or it returned an error: try again later ├──
-BrainRefused        it refuses the message ├── CredentialRefused   401: the secret is wrong └──
-NodeRemoved         410: this node was removed
+BrainCallError
+├── BrainUnavailable    not reached, or it returned an error: try again later
+├── BrainRefused        it refuses the message
+├── CredentialRefused   401: the secret is wrong
+└── NodeRemoved         410: this node was removed
 """
 
 import json

@@ -1,7 +1,7 @@
 """The identities of the cache's workers on this machine, created once and kept.
 
-Each worker has a folder `cache/<region>/`: `node.json` (id, region,
-port), `secret` (0600), `store/`.
+Each worker has a folder `cache/<region>/`: `node.json` (id, region, port), `secret` (0600),
+`store/`.
 """
 
 import json
