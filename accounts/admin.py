@@ -26,12 +26,25 @@ from platform_site.lib.admin.pages import ReadOnlyAdmin
 from platform_site.lib.errors import Conflict
 
 END_REASONS = (
-    *("logout", "ended_by_owner", "too_many", "switched", "refresh_reuse", "undelivered"),
-    *("password_changed", "factors_reset", "recovery", "disabled", "operator", "staff"),
+    "logout",
+    "ended_by_owner",
+    "too_many",
+    "switched",
+    "refresh_reuse",
+    "undelivered",
+    "password_changed",
+    "factors_reset",
+    "recovery",
+    "disabled",
+    "operator",
+    "staff",
     "environment_deleted",
 )
 KEY_REVOKE_REASONS = (
-    *("revoked", "operator", "maker_demoted", "maker_disabled"),
+    "revoked",
+    "operator",
+    "maker_demoted",
+    "maker_disabled",
     "environment_deleted",
 )
 
@@ -41,8 +54,15 @@ class UserAdmin(ActionsAdmin):
     """Users, and the actions of staff on them."""
 
     list_display = (
-        *("email", "organization", "roles", "is_active", "is_staff", "is_view_only"),
-        *("email_verified_at", "last_login", "created_at"),
+        "email",
+        "organization",
+        "roles",
+        "is_active",
+        "is_staff",
+        "is_view_only",
+        "email_verified_at",
+        "last_login",
+        "created_at",
     )
     list_filter = ("is_active", "is_staff", BY_ORGANIZATION)
     list_select_related = ("organization",)
@@ -62,8 +82,14 @@ class SessionAdmin(ReadOnlyAdmin):
     """Sessions, and how they ended."""
 
     list_display = (
-        *("user", "organization", "environment", "aal", "address"),
-        *("created_at", "ended_at", "end_reason"),
+        "user",
+        "organization",
+        "environment",
+        "aal",
+        "address",
+        "created_at",
+        "ended_at",
+        "end_reason",
     )
     list_filter = (
         by_values("aal", ("1", "2"), title="assurance level"),
@@ -81,8 +107,17 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     """API keys, without their text."""
 
     list_display = (
-        *("name", "organization", "environment", "maker", "role", "hint"),
-        *("created_at", "expires_at", "last_used_at", "revoked_at", "revoke_reason"),
+        "name",
+        "organization",
+        "environment",
+        "maker",
+        "role",
+        "hint",
+        "created_at",
+        "expires_at",
+        "last_used_at",
+        "revoked_at",
+        "revoke_reason",
     )
     list_filter = (
         "role",
@@ -101,8 +136,15 @@ class WebhookEndpointAdmin(ReadOnlyAdmin):
     """Webhooks: the host of the URL, never the rest of it or the secret."""
 
     list_display = (
-        *("id", "organization", "host", "events", "state", "disabled_reason"),
-        *("failures", "failing_since", "created_at"),
+        "id",
+        "organization",
+        "host",
+        "events",
+        "state",
+        "disabled_reason",
+        "failures",
+        "failing_since",
+        "created_at",
     )
     list_filter = ("state", "disabled_reason", BY_ORGANIZATION)
     list_select_related = ("organization",)
@@ -123,8 +165,17 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
     """Webhook deliveries, without their content."""
 
     list_display = (
-        *("id", "organization", "endpoint", "event", "state", "attempts"),
-        *("last_status", "last_error", "created_at", "next_attempt_at", "finished_at"),
+        "id",
+        "organization",
+        "endpoint",
+        "event",
+        "state",
+        "attempts",
+        "last_status",
+        "last_error",
+        "created_at",
+        "next_attempt_at",
+        "finished_at",
     )
     list_filter = ("state", BY_ORGANIZATION)
     list_select_related = ("organization", "endpoint")
@@ -152,8 +203,14 @@ class IdentityAdmin(ReadOnlyAdmin):
     """Accounts at identity providers, and the users they are linked to."""
 
     list_display = (
-        *("user", "provider", "subject", "email", "memberships"),
-        *("created_at", "last_used_at", "confirmed_at"),
+        "user",
+        "provider",
+        "subject",
+        "email",
+        "memberships",
+        "created_at",
+        "last_used_at",
+        "confirmed_at",
     )
     list_filter = ("provider", BY_ORGANIZATION)
     list_select_related = ("user",)
@@ -227,8 +284,16 @@ class DeliveryAdmin(ActionsAdmin):
     )
 
     list_display = (
-        *("id", "kind", "template", "hint", "state", "attempts", "error"),
-        *("next_attempt_at", "created_at", "finished_at"),
+        "id",
+        "kind",
+        "template",
+        "hint",
+        "state",
+        "attempts",
+        "error",
+        "next_attempt_at",
+        "created_at",
+        "finished_at",
     )
     list_filter = ("state", "kind", by_values("template", sorted(NOTICES)), BY_ORGANIZATION)
     search_fields = ("=id", "=user_id", "error")

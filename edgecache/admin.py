@@ -9,8 +9,14 @@ from platform_site.lib.admin.pages import ReadOnlyAdmin
 @admin.register(CacheSample)
 class CacheSampleAdmin(ReadOnlyAdmin):
     list_display = (
-        *("moment", "is_hourly", "hit_ratio", "total_hits", "total_misses"),
-        *("bytes_served", "active_nodes", "p95_latency_ms"),
+        "moment",
+        "is_hourly",
+        "hit_ratio",
+        "total_hits",
+        "total_misses",
+        "bytes_served",
+        "active_nodes",
+        "p95_latency_ms",
     )
     list_filter = ("is_hourly",)
     date_hierarchy = "moment"

@@ -18,8 +18,13 @@ class OrganizationAdmin(ReadOnlyAdmin):
     """Organizations."""
 
     list_display = (
-        *("id", "name", "mfa_required", "mfa_grace_period_days", "created_at"),
-        *("deletion_due_at", "deleted_at"),
+        "id",
+        "name",
+        "mfa_required",
+        "mfa_grace_period_days",
+        "created_at",
+        "deletion_due_at",
+        "deleted_at",
     )
     list_display_links = ("id", "name")
     list_filter = ("mfa_required", ("deletion_due_at", admin.EmptyFieldListFilter))

@@ -8,8 +8,15 @@ from typing import Final
 # The arguments that Django adds to each command; the pages list them once.
 COMMON: Final = frozenset(
     {
-        *("-h", "--version", "-v", "--settings", "--pythonpath", "--traceback", "--no-color"),
-        *("--force-color", "--skip-checks"),
+        "-h",
+        "--version",
+        "-v",
+        "--settings",
+        "--pythonpath",
+        "--traceback",
+        "--no-color",
+        "--force-color",
+        "--skip-checks",
     }
 )
 # Arguments of nearly all commands of the platform; the pages list them once, and in each synopsis.

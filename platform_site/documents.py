@@ -53,8 +53,13 @@ CONF_MODULES: Final = (
 )
 
 APPS: Final = (
-    *("accounts", "edgecache", "environments", "platform_site", "recovery"),
-    *("sqlgateway", "twofactor"),
+    "accounts",
+    "edgecache",
+    "environments",
+    "platform_site",
+    "recovery",
+    "sqlgateway",
+    "twofactor",
 )
 
 SETTINGS_HEAD: Final = """# Settings

@@ -14,8 +14,16 @@ class RecoveryAdmin(ReadOnlyAdmin):
     """Recoveries, and how they ended."""
 
     list_display = (
-        *("id", "user", "purpose", "method", "address"),
-        *("created_at", "verified_at", "effective_at", "ended_at", "end_reason"),
+        "id",
+        "user",
+        "purpose",
+        "method",
+        "address",
+        "created_at",
+        "verified_at",
+        "effective_at",
+        "ended_at",
+        "end_reason",
     )
     list_filter = ("purpose", "method", by_values("end_reason", END_REASONS), BY_ORGANIZATION)
     list_select_related = ("user",)

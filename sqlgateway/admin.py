@@ -36,8 +36,14 @@ class DatabaseAdmin(ActionsAdmin):
     """The databases of environments."""
 
     list_display = (
-        *("id", "organization", "environment", "cluster", "state", "size_bytes"),
-        *("is_over_quota", "hardening"),
+        "id",
+        "organization",
+        "environment",
+        "cluster",
+        "state",
+        "size_bytes",
+        "is_over_quota",
+        "hardening",
     )
     list_filter = ("state", "is_over_quota", "cluster", BY_ORGANIZATION)
     list_select_related = ("organization", "environment", "cluster")
@@ -45,8 +51,18 @@ class DatabaseAdmin(ActionsAdmin):
     search_help_text = "Database, organization or environment"
     ordering = ("-id",)
     fields = (
-        *("organization", "environment", "engine", "cluster", "dbname", "state", "hardening"),
-        *("size_bytes", "measured_at", "is_over_quota", "created_at", "claimed_at"),
+        "organization",
+        "environment",
+        "engine",
+        "cluster",
+        "dbname",
+        "state",
+        "hardening",
+        "size_bytes",
+        "measured_at",
+        "is_over_quota",
+        "created_at",
+        "claimed_at",
     )
 
     def offered(self) -> Sequence[StaffAction]:

@@ -15,7 +15,11 @@ from cryptography.fernet import Fernet
 ROOT = Path(__file__).resolve().parent.parent
 CLIENTS = ROOT / "clients"
 DOCUMENTS = (
-    *("settings.md", "errors.md", "audit.md", "commands.md", "permissions.md"),
+    "settings.md",
+    "errors.md",
+    "audit.md",
+    "commands.md",
+    "permissions.md",
     "openapi.yaml",
 )
 
@@ -29,7 +33,10 @@ def manage(*arguments: str, **variables: str) -> int:
 def production() -> dict[str, str]:
     """Return the settings of a production installation."""
     names = (
-        *("SECRET_KEY", "ZJWT_SECRET", "ZJWT_REFRESH_SECRET", "ZMFA_SECRET"),
+        "SECRET_KEY",
+        "ZJWT_SECRET",
+        "ZJWT_REFRESH_SECRET",
+        "ZMFA_SECRET",
         "ZCACHE_BRAIN_SECRET",
     )
     return {name: f"{name}-{'x' * 60}" for name in names} | {

@@ -11,8 +11,18 @@ from accounts.models.audit import AuditEvent
 from platform_site.lib.audit import TrailTag
 
 COLUMNS: Final = (
-    *("id", "at", "tag", "outcome", "organization_id", "environment", "actor_id", "actor"),
-    *("address", "agent", "request_id", "data"),
+    "id",
+    "at",
+    "tag",
+    "outcome",
+    "organization_id",
+    "environment",
+    "actor_id",
+    "actor",
+    "address",
+    "agent",
+    "request_id",
+    "data",
 )
 # Rows deleted per statement, so that no lock is held for long.
 BATCH: Final = 5000

@@ -11,16 +11,36 @@ from environments.models import Environment, Organization
 from platform_site.lib.archives import Archive
 
 ORGANIZATION: Final = (
-    *("id", "name", "created_at", "mfa_required", "mfa_required_since", "mfa_allowed_methods"),
-    *("mfa_grace_period_days", "mfa_updated_at", "recovery_questions_enabled"),
+    "id",
+    "name",
+    "created_at",
+    "mfa_required",
+    "mfa_required_since",
+    "mfa_allowed_methods",
+    "mfa_grace_period_days",
+    "mfa_updated_at",
+    "recovery_questions_enabled",
 )
 MEMBER: Final = (
-    *("id", "email", "email_verified_at", "roles", "derived_roles", "labels", "is_active"),
+    "id",
+    "email",
+    "email_verified_at",
+    "roles",
+    "derived_roles",
+    "labels",
+    "is_active",
     "created_at",
 )
 WEBHOOK: Final = (
-    *("id", "url", "description", "events", "state", "disabled_reason", "failing_since"),
-    *("created_by", "created_at"),
+    "id",
+    "url",
+    "description",
+    "events",
+    "state",
+    "disabled_reason",
+    "failing_since",
+    "created_by",
+    "created_at",
 )
 TABLES: Final[Mapping[str, tuple[Any, tuple[str, ...]]]] = {
     "members": (User, MEMBER),

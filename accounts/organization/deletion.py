@@ -230,7 +230,9 @@ def _locked(organization_id: int) -> Organization:
 def _save(row: Organization) -> None:
     row.save(
         update_fields=[
-            *("deletion_requested_at", "deletion_requested_by", "deletion_due_at"),
+            "deletion_requested_at",
+            "deletion_requested_by",
+            "deletion_due_at",
             "deletion_began_at",
         ]
     )

@@ -87,7 +87,8 @@ def _count_switch(pointer: tokens.Pointer, now: datetime) -> int:
         raise SessionRevoked
     organization_id, login_id = found
     rate_limits.enforce(
-        *("switch", str(login_id)),
+        "switch",
+        str(login_id),
         limit=SWITCHES_PER_HOUR,
         window=HOUR,
         error=SwitchedTooOften,

@@ -85,7 +85,8 @@ def start(
     """Create a request of a program. Raises TooManyAttempts (429) for its network."""
     source = signin.request_source(request)
     rate_limits.enforce(
-        *("terminal sign-in", subscriber_network(source.address)),
+        "terminal sign-in",
+        subscriber_network(source.address),
         limit=STARTS_PER_NETWORK,
         window=WINDOW,
         error=TooManyAttempts,

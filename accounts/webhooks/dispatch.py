@@ -97,7 +97,9 @@ def _send(claim: Claim) -> Answer:
         "User-Agent": f"{settings.SERVICE_NAME}-webhooks/1",
     }
     return egress.post(
-        *(claim.url, claim.body, headers),
+        claim.url,
+        claim.body,
+        headers,
         owner=claim.organization_id,
         is_production=settings.IS_PRODUCTION,
     )

@@ -172,8 +172,13 @@ class Bench:
         site, port = self.folder / f"{name}-site.conf", free_port()
         subprocess.run(
             [
-                *(sys.executable, "manage.py", "gatewayconfig", "--output", str(site)),
-                *("--listen", f"127.0.0.1:{port}"),
+                sys.executable,
+                "manage.py",
+                "gatewayconfig",
+                "--output",
+                str(site),
+                "--listen",
+                f"127.0.0.1:{port}",
                 *(f"--store={store}" for store in stores),
             ],
             cwd=ROOT,

@@ -10,8 +10,14 @@ from platform_site.lib.principals import Principal
 
 # Its endpoint and its load are for its operator only.
 PUBLIC: Final = (
-    *("node_id", "region", "status", "health", "capacity_bytes", "used_bytes"),
-    *("created_at", "last_seen_at"),
+    "node_id",
+    "region",
+    "status",
+    "health",
+    "capacity_bytes",
+    "used_bytes",
+    "created_at",
+    "last_seen_at",
 )
 
 

@@ -142,8 +142,13 @@ class TopUpAdmin(ReadOnlyAdmin):
     """Credits that consumers bought, or began to buy."""
 
     list_display = (
-        *("created_at", organization, "amount_cents", "currency", "payment"),
-        *("requested_by", "paid_at"),
+        "created_at",
+        organization,
+        "amount_cents",
+        "currency",
+        "payment",
+        "requested_by",
+        "paid_at",
     )
     list_filter = (("paid_at", admin.EmptyFieldListFilter),)
     search_fields = ("=id", "=organization_id", "=payment", "=session")
@@ -166,8 +171,15 @@ class PayoutAdmin(ActionsAdmin):
     """Payouts, and what staff may do with them."""
 
     list_display = (
-        *("created_at", organization, "amount_cents", "currency", "state", "hold_reason"),
-        *("attempts", "reference", "failure"),
+        "created_at",
+        organization,
+        "amount_cents",
+        "currency",
+        "state",
+        "hold_reason",
+        "attempts",
+        "reference",
+        "failure",
     )
     list_filter = ("state",)
     search_fields = ("=id", "=organization_id", "=reference")

@@ -11,8 +11,27 @@ from platform_site.settings_table import Flag, Integer, Secret, Text, load
 # Money is counted in hundredths; of these Stripe takes whole units, or thousandths.
 NOT_IN_CENTS: Final = frozenset(
     (
-        *("BIF", "CLP", "DJF", "GNF", "JPY", "KMF", "KRW", "MGA", "PYG", "RWF", "UGX", "VND"),
-        *("VUV", "XAF", "XOF", "XPF", "BHD", "JOD", "KWD", "OMR", "TND"),
+        "BIF",
+        "CLP",
+        "DJF",
+        "GNF",
+        "JPY",
+        "KMF",
+        "KRW",
+        "MGA",
+        "PYG",
+        "RWF",
+        "UGX",
+        "VND",
+        "VUV",
+        "XAF",
+        "XOF",
+        "XPF",
+        "BHD",
+        "JOD",
+        "KWD",
+        "OMR",
+        "TND",
     )
 )
 

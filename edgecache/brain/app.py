@@ -171,7 +171,12 @@ class Wiring:
         self.responses = ResponseCache(self.directory, self.nodes, self.objects)
         self.purges = Purges(database, coherence)
         self.garbage_collector = GarbageCollector(
-            *(database, coherence, self.staging, self.purges, self.objects.writes, self.stores),
+            database,
+            coherence,
+            self.staging,
+            self.purges,
+            self.objects.writes,
+            self.stores,
             max_responses=settings.max_responses,
         )
         self.buckets = Buckets(database, coherence, self.staging)

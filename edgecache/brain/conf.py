@@ -368,8 +368,15 @@ class BrainSettings:
 
 
 TABLES: Final = (
-    *(ListenerSettings, ProcessSettings, BrainSettings, Geography, AuditSettings, CreditLimits),
-    *(StoreSettings, NextStoreSettings, UploadSettings),
+    ListenerSettings,
+    ProcessSettings,
+    BrainSettings,
+    Geography,
+    AuditSettings,
+    CreditLimits,
+    StoreSettings,
+    NextStoreSettings,
+    UploadSettings,
 )
 
 

@@ -19,9 +19,14 @@ from sqlgateway.provisioning.database_copy import CopyFailed, programs
 
 DUMP: Final = ("--format=custom", "--compress=1", "--no-password", "--lock-wait-timeout=20s")
 RESTORE: Final = (
-    *("--no-password", "--no-owner", "--no-privileges", "--exit-on-error"),
+    "--no-password",
+    "--no-owner",
+    "--no-privileges",
+    "--exit-on-error",
     # One transaction, so that a restore is complete or changes nothing.
-    *("--single-transaction", "--clean", "--if-exists"),
+    "--single-transaction",
+    "--clean",
+    "--if-exists",
 )
 # Tells our connections from those of running processes.
 NAME: Final = "zonal-backup"

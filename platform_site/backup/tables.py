@@ -9,32 +9,58 @@ from django.apps import apps
 # ended or revoked since. These rows are in no backup.
 OPENING: Final = frozenset(
     {
-        *("sessions.Session", "accounts.Session", "accounts.ApiKey", "accounts.Delivery"),
-        *("accounts.Invitation", "accounts.SignupLink", "accounts.MailboxProof"),
-        *("accounts.OAuthTransaction", "accounts.OAuthGrant", "accounts.Throttle"),
-        *("accounts.TerminalSignIn",),
-        *("accounts.WebhookDelivery", "recovery.Recovery", "recovery.RecoveryChallenge"),
-        *("twofactor.Challenge", "twofactor.Enrolment", "twofactor.PasskeyRequest"),
-        *("twofactor.PendingSignIn", "twofactor.TrustedDevice"),
-        *("sqlgateway.InteractiveTransaction", "sqlgateway.RunningSql"),
-        *("brain.AccessKey",),
+        "sessions.Session",
+        "accounts.Session",
+        "accounts.ApiKey",
+        "accounts.Delivery",
+        "accounts.Invitation",
+        "accounts.SignupLink",
+        "accounts.MailboxProof",
+        "accounts.OAuthTransaction",
+        "accounts.OAuthGrant",
+        "accounts.Throttle",
+        "accounts.TerminalSignIn",
+        "accounts.WebhookDelivery",
+        "recovery.Recovery",
+        "recovery.RecoveryChallenge",
+        "twofactor.Challenge",
+        "twofactor.Enrolment",
+        "twofactor.PasskeyRequest",
+        "twofactor.PendingSignIn",
+        "twofactor.TrustedDevice",
+        "sqlgateway.InteractiveTransaction",
+        "sqlgateway.RunningSql",
+        "brain.AccessKey",
         # The task queue: periodic tasks find due work again.
-        *("procrastinate.ProcrastinateJob", "procrastinate.ProcrastinateEvent"),
-        *("procrastinate.ProcrastinateWorker", "procrastinate.ProcrastinatePeriodicDefer"),
+        "procrastinate.ProcrastinateJob",
+        "procrastinate.ProcrastinateEvent",
+        "procrastinate.ProcrastinateWorker",
+        "procrastinate.ProcrastinatePeriodicDefer",
     }
 )
 # State of the processes and servers at that time.
 PLACES: Final = frozenset(
     {
         # A restored platform must not reach the servers of the original one.
-        *("sqlgateway.Cluster", "sqlgateway.Database", "sqlgateway.RetiredDatabase"),
+        "sqlgateway.Cluster",
+        "sqlgateway.Database",
+        "sqlgateway.RetiredDatabase",
         # Cached data, and the addresses of the original stores.
-        *("brain.BrainInstance", "brain.CachedObject", "brain.Location", "brain.NodeJob"),
-        *("brain.FillLease", "brain.PendingWrite", "brain.PurgeRecord", "brain.Release"),
-        *("brain.Store", "brain.StoredBlob", "brain.DiscardedBytes"),
-        *("brain.Upload", "brain.UploadPart"),
+        "brain.BrainInstance",
+        "brain.CachedObject",
+        "brain.Location",
+        "brain.NodeJob",
+        "brain.FillLease",
+        "brain.PendingWrite",
+        "brain.PurgeRecord",
+        "brain.Release",
+        "brain.Store",
+        "brain.StoredBlob",
+        "brain.DiscardedBytes",
+        "brain.Upload",
+        "brain.UploadPart",
         # The files are on the original machine.
-        *("accounts.OrganizationExport",),
+        "accounts.OrganizationExport",
     }
 )
 VOID: Final = OPENING | PLACES

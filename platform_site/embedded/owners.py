@@ -64,8 +64,15 @@ def _create(name: str) -> bool:
     """Create a system user with useradd (most systems) or adduser (BusyBox)."""
     candidates = (
         (
-            *("useradd", "--system", "--user-group", "--no-create-home"),
-            *("--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin", name),
+            "useradd",
+            "--system",
+            "--user-group",
+            "--no-create-home",
+            "--home-dir",
+            "/nonexistent",
+            "--shell",
+            "/usr/sbin/nologin",
+            name,
         ),
         ("adduser", "-S", "-D", "-H", name),
     )

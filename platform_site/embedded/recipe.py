@@ -34,7 +34,11 @@ def platform_recipe(web_port: int, cache: CacheRecipe | None) -> Recipe:
             Server(
                 name="web",
                 command=(
-                    *(sys.executable, "-m", "gunicorn", "-c", "python:platform_site.gunicorn"),
+                    sys.executable,
+                    "-m",
+                    "gunicorn",
+                    "-c",
+                    "python:platform_site.gunicorn",
                     "platform_site.wsgi:application",
                 ),
                 port=web_port,
@@ -46,8 +50,12 @@ def platform_recipe(web_port: int, cache: CacheRecipe | None) -> Recipe:
                 name="worker",
                 # A job that takes longer is stopped, and the queue runs it again.
                 command=(
-                    *(*MANAGE, "procrastinate", "worker", "--concurrency=4"),
-                    *("--shutdown-graceful-timeout", "10"),
+                    *MANAGE,
+                    "procrastinate",
+                    "worker",
+                    "--concurrency=4",
+                    "--shutdown-graceful-timeout",
+                    "10",
                 ),
                 needs=("control",),
             ),

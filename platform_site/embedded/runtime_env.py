@@ -15,7 +15,11 @@ from platform_site.embedded.files import read_text, write_private
 
 FILE_NAME: Final = "runtime.env"
 RANDOM_SECRETS: Final = (
-    *("SECRET_KEY", "ZJWT_SECRET", "ZJWT_REFRESH_SECRET", "ZMFA_SECRET", "ZAUTH_DEV_SECRET"),
+    "SECRET_KEY",
+    "ZJWT_SECRET",
+    "ZJWT_REFRESH_SECRET",
+    "ZMFA_SECRET",
+    "ZAUTH_DEV_SECRET",
     "ZCACHE_BRAIN_SECRET",
 )
 # Other names of the same setting in the environment.

@@ -54,8 +54,12 @@ def _platform(now: datetime) -> Board:
         ],
         alerts=[*_late_alerts(samples, now), *_queue_alerts(queue, now), *_mail_alerts(mail, now)],
         charts=[
-            *(_http(http), _http_latency(http), _sign_ins(samples)),
-            *(_sql(samples), _latency(samples), _active(organizations)),
+            _http(http),
+            _http_latency(http),
+            _sign_ins(samples),
+            _sql(samples),
+            _latency(samples),
+            _active(organizations),
         ],
     )
 

@@ -27,11 +27,18 @@ from sqlgateway.provisioning.placements import Login
 Key = tuple[int, str, str]
 # Messages of the server for temporary conditions, none about a role (in English: lc_messages is C).
 NOT_NOW: Final = (
-    *("too many connections", "too many clients", "connection slots are reserved"),
-    *("starting up", "shutting down", "in recovery mode", "not accepting connections"),
+    "too many connections",
+    "too many clients",
+    "connection slots are reserved",
+    "starting up",
+    "shutting down",
+    "in recovery mode",
+    "not accepting connections",
     "terminating connection",
     # Messages of PgBouncer, about its own limits and about a server that is unreachable.
-    *("no more connections allowed", "query_wait_timeout", "cannot connect to server"),
+    "no more connections allowed",
+    "query_wait_timeout",
+    "cannot connect to server",
 )
 # PgBouncer logs in to the server again a second after a failure (server_login_retry).
 PAUSE_S: Final = 0.2

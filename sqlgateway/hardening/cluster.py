@@ -12,12 +12,30 @@ FLOORS: Final = {15: 150020, 16: 160016, 17: 170012, 18: 180007}
 INTERRUPTS_SCRAM: Final = 160000
 # Extensions that access other servers, the server's files, or the operating system.
 FORBIDDEN: Final = (
-    *("dblink", "postgres_fdw", "file_fdw", "adminpack", "plpython3u", "plperlu", "pltclu"),
+    "dblink",
+    "postgres_fdw",
+    "file_fdw",
+    "adminpack",
+    "plpython3u",
+    "plperlu",
+    "pltclu",
 )
 TRUSTED: Final = frozenset(
     {
-        *("plpgsql", "pg_trgm", "citext", "hstore", "vector", "pgcrypto", "uuid-ossp", "btree_gin"),
-        *("btree_gist", "unaccent", "fuzzystrmatch", "tablefunc", "intarray", "ltree"),
+        "plpgsql",
+        "pg_trgm",
+        "citext",
+        "hstore",
+        "vector",
+        "pgcrypto",
+        "uuid-ossp",
+        "btree_gin",
+        "btree_gist",
+        "unaccent",
+        "fuzzystrmatch",
+        "tablefunc",
+        "intarray",
+        "ltree",
     }
 )
 WANTED: Final = {

@@ -27,8 +27,10 @@ STATES: Final = {
     str(Database.State.FAILED): "failed",
 }
 ALIVE: Final = (
-    *(Database.State.ACTIVE, Database.State.MOVING),
-    *(Database.State.COPYING, Database.State.FAILED),
+    Database.State.ACTIVE,
+    Database.State.MOVING,
+    Database.State.COPYING,
+    Database.State.FAILED,
 )
 
 log = structlog.get_logger(__name__)

@@ -15,8 +15,19 @@ from sqlgateway.execution.requests import ARRAYS, SqlRequest, SqlText
 
 # These do not access files, other servers or the operating system.
 ALLOWED: Final = (
-    *("btree_gin", "btree_gist", "citext", "fuzzystrmatch", "hstore", "intarray", "ltree"),
-    *("pg_trgm", "pgcrypto", "tablefunc", "unaccent", "uuid-ossp", "vector"),
+    "btree_gin",
+    "btree_gist",
+    "citext",
+    "fuzzystrmatch",
+    "hstore",
+    "intarray",
+    "ltree",
+    "pg_trgm",
+    "pgcrypto",
+    "tablefunc",
+    "unaccent",
+    "uuid-ossp",
+    "vector",
 )
 # SQLSTATE dependent_objects_still_exist.
 DEPENDENT_OBJECTS: Final = "2BP01"

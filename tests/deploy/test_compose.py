@@ -20,8 +20,13 @@ FILE = DEPLOY / "compose.yaml"
 IDENTIFIERS = {"ZBACKUP_ACCESS_KEY"}
 # An operator's own: a mail provider, the certificates of a host name, a registered node.
 OF_OPERATOR = {
-    *("mail_url", "backup_secret", "brain_cert", "brain_key"),
-    *("node_secret", "node_cert", "node_key"),
+    "mail_url",
+    "backup_secret",
+    "brain_cert",
+    "brain_key",
+    "node_secret",
+    "node_cert",
+    "node_key",
 }
 
 

@@ -30,7 +30,7 @@ CREATE TABLE items (id int PRIMARY KEY, name text, n int DEFAULT 1);
 CREATE TABLE orders (id int GENERATED ALWAYS AS IDENTITY, item int);
 INSERT INTO items VALUES (7, 'seventh'), (42, 'answer')
 """
-RUN = [TUTORIAL, SQL, CACHE, *("docs/api-keys.md", "docs/authentication.md", "docs/earnings.md")]
+RUN = [TUTORIAL, SQL, CACHE, "docs/api-keys.md", "docs/authentication.md", "docs/earnings.md"]
 RUN += ["docs/external-sign-in.md", "README.md", WEBHOOKS, CLIENTS]
 
 

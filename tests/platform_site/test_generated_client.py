@@ -33,8 +33,17 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     )
     program = Path(sys.executable).with_name("openapi-python-client")
     command = [
-        *(str(program), "generate", "--path", str(DOCUMENT), "--config", str(config)),
-        *("--output-path", str(folder / PACKAGE), "--meta", "none", "--fail-on-warning"),
+        str(program),
+        "generate",
+        "--path",
+        str(DOCUMENT),
+        "--config",
+        str(config),
+        "--output-path",
+        str(folder / PACKAGE),
+        "--meta",
+        "none",
+        "--fail-on-warning",
     ]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

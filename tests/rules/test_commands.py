@@ -21,8 +21,16 @@ PROCESSES: Final = {"runbrain", "up"}
 # Part of `make run`, which parses it; made in the fastest way.
 OWN_OUTPUT: Final = {"bootstrap"}
 READS: Final = {
-    *("cachestatus", "checkisolation", "doctor", "listclusters", "verifyledger"),
-    *("dumpenvironment", "exportaudit", "exportorganization", "exportstatement", "gatewayconfig"),
+    "cachestatus",
+    "checkisolation",
+    "doctor",
+    "listclusters",
+    "verifyledger",
+    "dumpenvironment",
+    "exportaudit",
+    "exportorganization",
+    "exportstatement",
+    "gatewayconfig",
     "writedocs",
 }
 # What changes something and has no --dry-run, and why.

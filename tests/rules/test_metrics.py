@@ -29,8 +29,20 @@ NAME: Final = re.compile(r"\bzonal_[a-z_]+\b")
 SAMPLES_OF: Final = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
 # Each has few values, which are ours.
 LABELS: Final = frozenset(
-    {"method", "route", "status", "outcome", "reason", "second_factor", "purpose"}
-    | {"kind", "state", "queue", "subject", "le"}
+    {
+        "method",
+        "route",
+        "status",
+        "outcome",
+        "reason",
+        "second_factor",
+        "purpose",
+        "kind",
+        "state",
+        "queue",
+        "subject",
+        "le",
+    }
 )
 
 

@@ -1,4 +1,4 @@
-"""Drawings in the source have one entry a line, and say what the code says."""
+"""The text of the source: drawings match the code, literals are written as such."""
 
 import ast
 import re
@@ -68,3 +68,14 @@ def test_a_tree_of_errors_has_the_classes_of_its_module(path: str) -> None:
     assert {name: drawn.get(name) for name in defined} == defined
     # Names from other modules are drawn only above these.
     assert drawn.keys() - defined.keys() <= set(drawn.values())
+
+
+def test_a_literal_is_not_unpacked_where_its_elements_can_be_written() -> None:
+    """The formatter does not reach into ``*("a", "b")``."""
+    places = [
+        f"{path}:{node.lineno}"
+        for path, module in MODULES.items()
+        for node in ast.walk(module)
+        if isinstance(node, ast.Starred) and isinstance(node.value, (ast.Tuple, ast.List, ast.Set))
+    ]
+    assert places == []

@@ -13,10 +13,29 @@ MAX_READY: Final = 2
 ROLES: Final = ("admin_role", "operator_role", "reader_role")
 FIELDS: Final = ("dbname", *ROLES, "secrets", "hardening")
 CATALOGS: Final = (
-    *("attribute", "cast", "class", "collation", "constraint", "conversion", "default_acl"),
-    *("event_trigger", "extension", "foreign_server", "language", "largeobject_metadata"),
-    *("namespace", "operator", "policy", "proc", "publication", "rewrite", "seclabel"),
-    *("statistic_ext", "trigger", "ts_config", "type"),
+    "attribute",
+    "cast",
+    "class",
+    "collation",
+    "constraint",
+    "conversion",
+    "default_acl",
+    "event_trigger",
+    "extension",
+    "foreign_server",
+    "language",
+    "largeobject_metadata",
+    "namespace",
+    "operator",
+    "policy",
+    "proc",
+    "publication",
+    "rewrite",
+    "seclabel",
+    "statistic_ext",
+    "trigger",
+    "ts_config",
+    "type",
 )
 # What was written has a newer transaction; what was deleted is missing in the count.
 SUMMARY: Final = "count(*), max(xmin::text::bigint) FROM pg_catalog"

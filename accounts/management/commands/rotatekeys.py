@@ -37,7 +37,8 @@ class Command(OpsCommand):
             help="Last day on which the previous keys verify, such as 2026-12-01.",
         )
         parser.add_argument(
-            *("--print", "--dry-run"),
+            "--print",
+            "--dry-run",
             action="store_true",
             dest="shows",
             help="Print the new settings and change nothing: for keys that the environment gives.",

@@ -20,8 +20,18 @@ TYPES: Final = HERE / "src/schema.ts"
 PYTHON: Final = HERE.parent / "python/tools/write_types.py"
 # What types depend on: a changed description makes nothing stale.
 KEPT: Final = frozenset(
-    {"$ref", "type", "enum", "items", "required", "oneOf", "anyOf", "allOf", "format"}
-    | {"additionalProperties"}
+    {
+        "$ref",
+        "type",
+        "enum",
+        "items",
+        "required",
+        "oneOf",
+        "anyOf",
+        "allOf",
+        "format",
+        "additionalProperties",
+    }
 )
 
 

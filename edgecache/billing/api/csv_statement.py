@@ -15,8 +15,16 @@ from platform_site.lib.api import NEGOTIATOR, RENDERER
 
 CONTENT_TYPE: Final = "text/csv"
 COLUMNS: Final = (
-    *("usage_id", "used_at", "node_id", "kind", "units", "rate_ucr", "charge_ucr", "paid_ucr"),
-    *("share_ppm", "amount_ucr"),
+    "usage_id",
+    "used_at",
+    "node_id",
+    "kind",
+    "units",
+    "rate_ucr",
+    "charge_ucr",
+    "paid_ucr",
+    "share_ppm",
+    "amount_ucr",
 )
 
 

@@ -70,7 +70,7 @@ class BalanceViewSet(BillingResource):
     def list(self, request: Request) -> Response:
         """Return credits, debts and earnings, and what follows from a lack of credits."""
         found = ledger.balances(self.organization_id)
-        kinds = (*("granted", "paid", "debt"), *("held", "payable", "forfeited"))
+        kinds = ("granted", "paid", "debt", "held", "payable", "forfeited")
         amounts = {kind: found.get(AccountKind(kind), 0) for kind in kinds}
         state = states.current(self.organization_id)
         return self.respond(

@@ -83,8 +83,15 @@ class QuarantineAdmin(ActionsAdmin):
     """Quarantined nodes of operators, and disputes about them."""
 
     list_display = (
-        *("began_at", "node_id", organization, "reason", "state", "forfeited", "appeal"),
-        *("ended_at", "decided_at"),
+        "began_at",
+        "node_id",
+        organization,
+        "reason",
+        "state",
+        "forfeited",
+        "appeal",
+        "ended_at",
+        "decided_at",
     )
     list_filter = ("decision",)
     search_fields = ("=node_id", "=organization_id")

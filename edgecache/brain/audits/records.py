@@ -127,8 +127,13 @@ async def begin(database: Database, request: CheckRequest, *, is_recheck: bool) 
     """Record a check before it is made: its receipt may come even if this brain is killed."""
     target, route = request.target, request.route
     values = (
-        *(request.id, target.node_id, target.manifest.sha256, str(route.path)),
-        *(route.vantage.local if route.vantage else "", is_recheck, target.span.length),
+        request.id,
+        target.node_id,
+        target.manifest.sha256,
+        str(route.path),
+        route.vantage.local if route.vantage else "",
+        is_recheck,
+        target.span.length,
     )
     await database.run(BEGIN, values)
 

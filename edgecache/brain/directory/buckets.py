@@ -110,13 +110,19 @@ class Buckets:
                 row = await change.one(
                     INSERT,
                     [
-                        *(*tenant, name),
-                        *(secrets.token_hex(10), origin_prefix),
-                        *(bool(options.is_public), bool(options.allows_redirect)),
-                        *(bool(options.verifies_reads), bool(options.forwards_writes)),
+                        *tenant,
+                        name,
+                        secrets.token_hex(10),
+                        origin_prefix,
+                        bool(options.is_public),
+                        bool(options.allows_redirect),
+                        bool(options.verifies_reads),
+                        bool(options.forwards_writes),
                         options.forwarded_headers or "",
                         origin_id,
-                        *(origin_id, origin_id, *tenant),
+                        origin_id,
+                        origin_id,
+                        *tenant,
                     ],
                 )
                 if row is None:
@@ -147,10 +153,13 @@ class Buckets:
             row = await change.one(
                 UPDATE,
                 [
-                    *(options.is_public, options.allows_redirect),
-                    *(options.verifies_reads, options.forwards_writes),
+                    options.is_public,
+                    options.allows_redirect,
+                    options.verifies_reads,
+                    options.forwards_writes,
                     options.forwarded_headers,
-                    *(*tenant, bucket_id),
+                    *tenant,
+                    bucket_id,
                 ],
             )
             if row is None:

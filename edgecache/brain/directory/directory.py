@@ -354,4 +354,5 @@ def bucket_of(row: Row) -> BucketInfo:
 
 def version_of_row(row: Row) -> ObjectVersion:
     """Return the version of a row with FIND's columns."""
-    return ObjectVersion(*row[:11], *(tuple(row.parts), *row[12:16]))
+    values = [*row[:11], tuple(row.parts), *row[12:16]]
+    return ObjectVersion(*values)

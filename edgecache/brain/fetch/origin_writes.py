@@ -65,8 +65,7 @@ class OriginWrites:
         try:
             written = await driver.put(key, staged, fields, conditions)
             version = VersionRow(
-                *(bucket.id, key, "", staged.manifest, fields),
-                *(written.etag, written.last_modified, {}),
+                bucket.id, key, "", staged.manifest, fields, written.etag, written.last_modified, {}
             )
             return await self._commit(version, staged, write_id, began, upload)
         except BaseException:

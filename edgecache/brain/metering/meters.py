@@ -279,8 +279,13 @@ class Meters:
                 await connection.run(
                     INSERT_MEASUREMENT,
                     [
-                        *(self._brain_id, node_id, batch.began_at, measure.hits, measure.misses),
-                        *(measure.bytes_served, Jsonb(measure.latencies.as_json())),
+                        self._brain_id,
+                        node_id,
+                        batch.began_at,
+                        measure.hits,
+                        measure.misses,
+                        measure.bytes_served,
+                        Jsonb(measure.latencies.as_json()),
                     ],
                 )
 

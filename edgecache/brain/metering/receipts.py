@@ -181,7 +181,10 @@ async def _count(
         read = (tenant, ticket.bucket_id, node_id, client, size, served_at)
         is_right = until is None or one.served_at > until
         key = UsageKey(
-            *(ticket.organization_id, ticket.environment_pk, ticket.bucket_id, node_id),
+            ticket.organization_id,
+            ticket.environment_pk,
+            ticket.bucket_id,
+            node_id,
             is_creditable=may_earn and is_creditable(*read) and is_right,
         )
         for count in (
@@ -199,8 +202,14 @@ async def _count(
 def _row(node_id: UUID, one: RedeemedTicket) -> tuple[Any, ...]:
     ticket = one.ticket
     return (
-        *(ticket.id, node_id, ticket.organization_id, ticket.environment_pk, ticket.bucket_id),
-        *(ticket.sha256, one.bytes_served, one.served_at),
+        ticket.id,
+        node_id,
+        ticket.organization_id,
+        ticket.environment_pk,
+        ticket.bucket_id,
+        ticket.sha256,
+        one.bytes_served,
+        one.served_at,
     )
 
 

@@ -143,8 +143,14 @@ async def write_heartbeat(
     """Store a heartbeat; False for one that arrived out of order, which is ignored."""
     is_leaving = Problem.DRAINING in beat.problems
     values = (
-        *(node_id, beat.incarnation, beat.sequence, beat.used_bytes, beat.object_count),
-        *(beat.evictions, beat.load, beat.capacity_bytes),
+        node_id,
+        beat.incarnation,
+        beat.sequence,
+        beat.used_bytes,
+        beat.object_count,
+        beat.evictions,
+        beat.load,
+        beat.capacity_bytes,
         offline_after_s(interval_s) if is_leaving else 0.0,
     )
     return await database.one(BEAT, values) is not None
@@ -153,8 +159,15 @@ async def write_heartbeat(
 async def insert(change: AnnouncingTransaction, row: NodeRow) -> bool:
     """Insert a node; False if its endpoint is taken."""
     values = (
-        *(row.id, row.organization_id, row.endpoint, row.region, row.capacity_bytes),
-        *(row.status, row.secret_hash, row.created_by, row.creator_id),
+        row.id,
+        row.organization_id,
+        row.endpoint,
+        row.region,
+        row.capacity_bytes,
+        row.status,
+        row.secret_hash,
+        row.created_by,
+        row.creator_id,
     )
     if await change.one(INSERT, values) is None:
         return False

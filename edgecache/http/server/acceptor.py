@@ -27,8 +27,16 @@ EXHAUSTED_S: Final = 1.0
 # Errors of a single connection that has ended.
 GONE: Final = frozenset(
     {
-        *(errno.ECONNABORTED, errno.EPROTO, errno.ENETDOWN, errno.ENOPROTOOPT, errno.EHOSTDOWN),
-        *(errno.EHOSTUNREACH, errno.EOPNOTSUPP, errno.ENETUNREACH, errno.EPERM, errno.EINTR),
+        errno.ECONNABORTED,
+        errno.EPROTO,
+        errno.ENETDOWN,
+        errno.ENOPROTOOPT,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+        errno.EOPNOTSUPP,
+        errno.ENETUNREACH,
+        errno.EPERM,
+        errno.EINTR,
     }
 )
 # Accepted before the loop runs everything else that is ready.

@@ -8,8 +8,15 @@ from edgecache.api.command import decide, table
 from platform_site.lib.commands import OpsCommand, Outcome
 
 COLUMNS: Final = (
-    *("node_id", "endpoint", "region", "status", "health", "used_bytes", "capacity_bytes"),
-    *("organization_id", "last_seen_at"),
+    "node_id",
+    "endpoint",
+    "region",
+    "status",
+    "health",
+    "used_bytes",
+    "capacity_bytes",
+    "organization_id",
+    "last_seen_at",
 )
 
 

@@ -26,7 +26,7 @@ class Command(OpsCommand):
         parser.add_argument("--prefix", metavar="BUCKET/PREFIX", help="All that begin with this.")
         parser.add_argument("--all", action="store_true", help="All of the environment.")
         parser.add_argument(
-            *("--preview", "--dry-run"), action="store_true", dest="preview", help="Only count."
+            "--preview", "--dry-run", action="store_true", dest="preview", help="Only count."
         )
 
     def run(self, options: dict[str, Any]) -> Outcome:

@@ -37,9 +37,20 @@ def initialize(
     write_private(password_file, password)
     give(password_file, owner, mode=0o600)
     command = (
-        *(binaries.path("initdb"), "--pgdata", str(workshop / "data"), "--username", superuser),
-        *("--auth", "scram-sha-256", "--pwfile", str(password_file), "--encoding", "UTF8"),
-        *("--data-checksums", "--no-instructions", *(() if durable else ("--no-sync",))),
+        binaries.path("initdb"),
+        "--pgdata",
+        str(workshop / "data"),
+        "--username",
+        superuser,
+        "--auth",
+        "scram-sha-256",
+        "--pwfile",
+        str(password_file),
+        "--encoding",
+        "UTF8",
+        "--data-checksums",
+        "--no-instructions",
+        *(() if durable else ("--no-sync",)),
     )
     said = ""
     for locale in _locales(binaries.major):

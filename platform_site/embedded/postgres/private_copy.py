@@ -19,14 +19,32 @@ from typing import Final
 # Part of the folder's name: increase it with every change of what is copied or removed.
 RULES_VERSION: Final = 2
 PROGRAMS: Final = (
-    *("initdb", "postgres", "pg_ctl", "pg_controldata", "pg_isready"),
-    *("psql", "pg_dump", "pg_dumpall", "pg_restore"),
+    "initdb",
+    "postgres",
+    "pg_ctl",
+    "pg_controldata",
+    "pg_isready",
+    "psql",
+    "pg_dump",
+    "pg_dumpall",
+    "pg_restore",
 )
 # A tenant's admin may install these; all other extensions require a superuser.
 TRUSTED_EXTENSIONS: Final = frozenset(
     {
-        *("pg_trgm", "citext", "hstore", "vector", "pgcrypto", "uuid-ossp", "btree_gin"),
-        *("btree_gist", "unaccent", "fuzzystrmatch", "tablefunc", "intarray", "ltree"),
+        "pg_trgm",
+        "citext",
+        "hstore",
+        "vector",
+        "pgcrypto",
+        "uuid-ossp",
+        "btree_gin",
+        "btree_gist",
+        "unaccent",
+        "fuzzystrmatch",
+        "tablefunc",
+        "intarray",
+        "ltree",
     }
 )
 # They can access other servers, the server's files, or the operating system.

@@ -39,7 +39,8 @@ class Command(OpsCommand):
         )
         parser.add_argument("--identity", metavar="FILE", help="The private key of age.")
         parser.add_argument(
-            *("--check", "--dry-run"),
+            "--check",
+            "--dry-run",
             action="store_true",
             dest="check",
             help="Check everything, and write nothing.",

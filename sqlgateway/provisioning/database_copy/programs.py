@@ -39,11 +39,16 @@ from sqlgateway.provisioning.clusters import Address
 from sqlgateway.provisioning.database_copy import CopyFailed, CopyTooSlow, ProgramsMissing
 
 DUMP: Final = (
-    *("--format=custom", "--no-password", "--no-subscriptions"),
-    *("--no-security-labels", "--lock-wait-timeout=20s"),
+    "--format=custom",
+    "--no-password",
+    "--no-subscriptions",
+    "--no-security-labels",
+    "--lock-wait-timeout=20s",
 )
 RESTORE: Final = (
-    *("--no-password", "--no-owner", "--exit-on-error"),
+    "--no-password",
+    "--no-owner",
+    "--exit-on-error",
     # As in the tenant's sessions: otherwise a view of a table with FORCE ROW LEVEL SECURITY fails.
     "--enable-row-security",
     # So that an error names its object.

@@ -122,7 +122,9 @@ def test_a_key_neither_reads_nor_alters_the_queries_that_members_run_elsewhere(a
     answers = (
         key.call("PATCH", own, {"version": 1, "query": "DROP TABLE orders"}),
         key.post(path, {"name": "More orders", "query": "DROP TABLE orders"}),
-        *(key.call("DELETE", own), key.get(own), key.get(path)),
+        key.call("DELETE", own),
+        key.get(own),
+        key.get(path),
     )
     assert {answer.code for answer in answers} == {"api_key_forbidden"}
     assert admin.get(path).body["results"] == [saved]

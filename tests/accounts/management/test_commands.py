@@ -23,8 +23,17 @@ from twofactor.trusted_devices import devices
 
 pytestmark = pytest.mark.django_db
 COMMANDS = [
-    *("createorganization", "createuser", "setroles", "endsessions", "rotatekeys", "issuetoken"),
-    *("importmembers", "exportaudit", "pruneexpired", "createstaff", "apikeys"),
+    "createorganization",
+    "createuser",
+    "setroles",
+    "endsessions",
+    "rotatekeys",
+    "issuetoken",
+    "importmembers",
+    "exportaudit",
+    "pruneexpired",
+    "createstaff",
+    "apikeys",
 ]
 
 
@@ -139,8 +148,17 @@ def test_a_user_gets_the_password_that_is_typed(
 ) -> None:
     typed(monkeypatch, PASSWORD)
     made = facts(
-        *("createuser", "dora@example.com", "--organization", str(home.pk)),
-        *("--role", "reader", "--role", "operator", "--label", "sales", "--verified"),
+        "createuser",
+        "dora@example.com",
+        "--organization",
+        str(home.pk),
+        "--role",
+        "reader",
+        "--role",
+        "operator",
+        "--label",
+        "sales",
+        "--verified",
     )
     assert made["roles"] == ["operator", "reader"]
     assert made["labels"] == ["sales"]

@@ -65,7 +65,12 @@ def run(
 def alice(run: Run, front: Front, platform: Platform) -> Run:
     """Return the command of Alice, who has signed in with her password."""
     signed_in = run(
-        *("login", "alice@example.com", "--url", front.url, "--environment", "live"),
+        "login",
+        "alice@example.com",
+        "--url",
+        front.url,
+        "--environment",
+        "live",
         "--password-stdin",
         stdin=f"{cast.PASSWORD}\n",
     )

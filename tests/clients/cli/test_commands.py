@@ -145,7 +145,8 @@ def test_rows_are_imported(alice: Run, tmp_path: Path) -> None:
     assert (again.status, "23505" in again.err) == (1, True)
     assert alice("import", "cli_rows", str(tmp_path / "none.csv")).status == 2
     assert alice("sql", "--csv", "-c", "SELECT count(*) FROM cli_rows").out.split() == [
-        *("count", "3")
+        "count",
+        "3",
     ]
     alice("sql", "-c", "DROP TABLE cli_rows")
 

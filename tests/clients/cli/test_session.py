@@ -42,7 +42,11 @@ def test_a_session_is_kept_for_its_owner_alone(alice: Run, folder: Path, front: 
 
 def test_a_wrong_password_is_refused_without_a_trace(run: Run, front: Front, folder: Path) -> None:
     outcome = run(
-        *("login", "alice@example.com", "--url", front.url, "--password-stdin"),
+        "login",
+        "alice@example.com",
+        "--url",
+        front.url,
+        "--password-stdin",
         stdin="a wrong sentence\n",
     )
     assert outcome.status == 4

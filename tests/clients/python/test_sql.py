@@ -174,9 +174,26 @@ SELF.append(SELF)
 DEEP = "[" * 3_000 + "]" * 3_000
 # Alone, in lists and in dicts. (A datetime with a zone of no offset; one before the year 1 in UTC.)
 REFUSED = [
-    *(object(), {1}, frozenset("a"), timedelta(1), Color.RED, 1j, iter([]), range(3), array("i")),
-    *(float("nan"), float("inf"), -float("inf"), "\ud83d", "\ud83d\udd25", {1: 2}, {None: 1}),
-    *({"\ud83d": 1}, {b"a": 1}, SELF, time(1, tzinfo=ZoneInfo("Europe/Berlin"))),
+    object(),
+    {1},
+    frozenset("a"),
+    timedelta(1),
+    Color.RED,
+    1j,
+    iter([]),
+    range(3),
+    array("i"),
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    "\ud83d",
+    "\ud83d\udd25",
+    {1: 2},
+    {None: 1},
+    {"\ud83d": 1},
+    {b"a": 1},
+    SELF,
+    time(1, tzinfo=ZoneInfo("Europe/Berlin")),
     datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2))),
 ]
 REFUSED_INSIDE = [2**63, -(2**63) - 1]

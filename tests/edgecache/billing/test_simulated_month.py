@@ -300,9 +300,7 @@ def assert_each_party_got_what_was_due() -> None:
 def assert_every_entry_is_traced() -> None:
     """Find what entries say and lines do not, journal by journal and operator by operator."""
     kinds = Journal.Kind
-    by_lines = {
-        *(kinds.SETTLEMENT, kinds.LATE_PAYMENT, kinds.REFUND, kinds.CHARGEBACK),
-    }
+    by_lines = {kinds.SETTLEMENT, kinds.LATE_PAYMENT, kinds.REFUND, kinds.CHARGEBACK}
     with connection.cursor() as cursor:
         # Each journal that moves fees matches its lines, operator by operator.
         cursor.execute(

@@ -207,7 +207,7 @@ def assemble(
         purges=purges,
         buckets=Buckets(database, coherence, staging),
         garbage_collector=GarbageCollector(
-            *(database, coherence, staging, purges, made.writes, reached), max_responses=1000
+            database, coherence, staging, purges, made.writes, reached, max_responses=1000
         ),
         stores=reached,
         managed=managed,

@@ -80,7 +80,10 @@ async def child(
     """Yield a brain in a separate process that is killed at the end of the block."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "tests.edgecache.brain.child", url, str(root)),
+        "-m",
+        "tests.edgecache.brain.child",
+        url,
+        str(root),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         cwd=ROOT,

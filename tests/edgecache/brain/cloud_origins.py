@@ -126,6 +126,15 @@ class Azure(S3Origin):
 
 
 SIGNED = (
-    *("content-encoding", "content-language", "content-length", "content-md5", "content-type"),
-    *("date", "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range"),
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-md5",
+    "content-type",
+    "date",
+    "if-modified-since",
+    "if-match",
+    "if-none-match",
+    "if-unmodified-since",
+    "range",
 )

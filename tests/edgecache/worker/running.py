@@ -78,10 +78,23 @@ class Worker:
         command = [
             *self.wrapper,
             sys.executable,
-            *("-m", "edgecache.worker", "--brain", self.brain.url, "--node-id", str(NODE)),
-            *("--secret-file", str(secret), "--dir", str(self.store)),
-            *("--capacity", self.capacity, "--region", "eu-central"),
-            *("--listen", f"127.0.0.1:{self.port}", *self.options),
+            "-m",
+            "edgecache.worker",
+            "--brain",
+            self.brain.url,
+            "--node-id",
+            str(NODE),
+            "--secret-file",
+            str(secret),
+            "--dir",
+            str(self.store),
+            "--capacity",
+            self.capacity,
+            "--region",
+            "eu-central",
+            "--listen",
+            f"127.0.0.1:{self.port}",
+            *self.options,
         ]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stderr=log, stdout=log, env=self.environment)

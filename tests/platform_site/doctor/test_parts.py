@@ -27,7 +27,11 @@ from tests.ports import free_port
 pytestmark = pytest.mark.django_db
 Usage = namedtuple("Usage", "total used free")
 KEYS = {
-    *("SECRET_KEY", "ZSECRET_KEYS", "ZJWT_SECRET", "ZJWT_REFRESH_SECRET", "ZMFA_SECRET"),
+    "SECRET_KEY",
+    "ZSECRET_KEYS",
+    "ZJWT_SECRET",
+    "ZJWT_REFRESH_SECRET",
+    "ZMFA_SECRET",
     "ZCACHE_BRAIN_SECRET",
 }
 

@@ -38,7 +38,10 @@ def test_the_mailed_token_leads_to_a_new_password(alice: User) -> None:
     verified = verify(started, mailed_token())
     assert verified.status == 200
     assert set(verified.body) == {
-        *("reset_token", "expires_at", "next", "methods"),
+        "reset_token",
+        "expires_at",
+        "next",
+        "methods",
         "new_account_offered",
     }
     assert (verified.body["next"], verified.body["methods"]) == ("password", [])

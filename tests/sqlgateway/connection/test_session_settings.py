@@ -32,8 +32,10 @@ TEXTS = {
 }
 # PostgreSQL cannot keep these for a role.
 UNKEPT = {
-    *("ignore_system_indexes", "post_auth_delay"),
-    *("transaction_isolation", "transaction_deferrable"),
+    "ignore_system_indexes",
+    "post_auth_delay",
+    "transaction_isolation",
+    "transaction_deferrable",
 }
 KEEP = """
 DO $do$

@@ -33,7 +33,10 @@ def test_several_statements_run_as_one_transaction_and_the_last_result_is_at_the
 
     assert answer.rows == [{"a": "end"}]
     assert [one["command"] for one in answer.body["results"]] == [
-        *("CREATE TABLE", "INSERT", "SELECT", "SELECT"),
+        "CREATE TABLE",
+        "INSERT",
+        "SELECT",
+        "SELECT",
     ]
     assert [one["row_count"] for one in answer.body["results"]] == [0, 2, 2, 1]
     assert answer.body["results"][2]["rows"] == [{"id": 1}, {"id": 2}]
@@ -198,7 +201,10 @@ def test_names_that_are_there_twice_are_numbered(alice: Caller) -> None:
 
     assert answer.rows == [{"a": 1, "a_3": 2, "a_2": 3, "a_4": 4}]
     assert [(c["name"], c.get("key")) for c in answer.body["columns"]] == [
-        *(("a", None), ("a", "a_3"), ("a_2", None), ("a", "a_4")),
+        ("a", None),
+        ("a", "a_3"),
+        ("a_2", None),
+        ("a", "a_4"),
     ]
     assert alice.sql("SELECT 1 AS id, 2 AS id").rows == [{"id": 1, "id_2": 2}]
 

@@ -150,8 +150,10 @@ def test_copy_is_refused_with_the_outcome_of_its_transaction(alice: Caller) -> N
             1,
         ),
         (
-            *("COPY t TO STDOUT; COPY t FROM STDIN; INSERT INTO t VALUES (2)", "text/csv"),
-            *("rolled_back", 1),
+            "COPY t TO STDOUT; COPY t FROM STDIN; INSERT INTO t VALUES (2)",
+            "text/csv",
+            "rolled_back",
+            1,
         ),
     ):
         answer = alice.sql(text)

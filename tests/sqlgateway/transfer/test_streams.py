@@ -186,8 +186,16 @@ def test_arrow_has_typed_columns(alice: Caller) -> None:
     body = b"".join(stream(alice, query, format="arrow").pieces)
     table = arrow.ipc.open_stream(body).read_all()
     assert [str(kind) for kind in table.schema.types] == [
-        *("int64", "bool", "string", "binary", "double", "date32[day]"),
-        *("timestamp[us, tz=UTC]", "string", "int32", "string"),
+        "int64",
+        "bool",
+        "string",
+        "binary",
+        "double",
+        "date32[day]",
+        "timestamp[us, tz=UTC]",
+        "string",
+        "int32",
+        "string",
     ]
     last = table.slice(MANY - 1).to_pylist()[0]
     assert (last["a"], last["b"], last["c"], last["d"]) == (MANY, True, "é", b"\x00\xff")

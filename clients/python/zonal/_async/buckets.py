@@ -114,10 +114,7 @@ class AsyncBuckets:
         """Write one object. source: a ``Path``, or the bytes."""
         signed = await self.upload_url(bucket, key, content_type=content_type)
         call = Call(
-            *("PUT", ""),
-            url=signed.urls[0],
-            headers={"Content-Type": content_type},
-            content=source,
+            "PUT", "", url=signed.urls[0], headers={"Content-Type": content_type}, content=source
         )
         await self._transport.send(call)
 

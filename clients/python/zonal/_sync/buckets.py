@@ -114,10 +114,7 @@ class Buckets:
         """Write one object. source: a ``Path``, or the bytes."""
         signed = self.upload_url(bucket, key, content_type=content_type)
         call = Call(
-            *("PUT", ""),
-            url=signed.urls[0],
-            headers={"Content-Type": content_type},
-            content=source,
+            "PUT", "", url=signed.urls[0], headers={"Content-Type": content_type}, content=source
         )
         self._transport.send(call)
 

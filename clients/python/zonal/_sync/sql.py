@@ -177,7 +177,8 @@ class Sql:
             **given(columns=None if columns is None else ",".join(map(_identifier, columns))),
         }
         call = Call(
-            *("POST", f"{PATH}/import"),
+            "POST",
+            f"{PATH}/import",
             params=params,
             headers=headers,
             content=source,

@@ -12,8 +12,15 @@ Command = Callable[[Context, argparse.Namespace], None]
 Sub = Any  # argparse's own class for sub-commands is private
 ROLES = ("admin", "operator", "reader")
 SCOPES = (
-    *("sql:read", "sql:write", "schema:write", "objects:read", "objects:write"),
-    *("buckets:read", "buckets:write", "nodes:read", "environments:read"),
+    "sql:read",
+    "sql:write",
+    "schema:write",
+    "objects:read",
+    "objects:write",
+    "buckets:read",
+    "buckets:write",
+    "nodes:read",
+    "environments:read",
 )
 ENDING = """Exit status: 0 done, 1 refused by the platform, 2 called wrongly, 3 no answer,
 4 not signed in, 5 done but the answer cannot be shown. ZONAL_URL and ZONAL_TOKEN (an API key)

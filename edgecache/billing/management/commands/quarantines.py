@@ -16,7 +16,14 @@ from edgecache.billing.quarantine import quarantines
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 COLUMNS: Final = (
-    *("id", "node_id", "organization_id", "began_at", "state", "reason", "forfeited_ucr", "appeal"),
+    "id",
+    "node_id",
+    "organization_id",
+    "began_at",
+    "state",
+    "reason",
+    "forfeited_ucr",
+    "appeal",
 )
 ACTOR: Final = "command"
 

@@ -22,8 +22,16 @@ from edgecache.billing.payouts.providers import ProviderAnswer, ProviderUnavaila
 from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
 
 COLUMNS: Final = (
-    *("id", "organization_id", "method", "account", "amount_cents", "currency", "state"),
-    *("attempts", "hold_reason", "created_at"),
+    "id",
+    "organization_id",
+    "method",
+    "account",
+    "amount_cents",
+    "currency",
+    "state",
+    "attempts",
+    "hold_reason",
+    "created_at",
 )
 ACTOR: Final = "command"
 STOPPED: Final = "stopped by staff"

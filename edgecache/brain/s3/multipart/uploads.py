@@ -136,8 +136,14 @@ async def create(
     """
     upload_id = secrets.token_urlsafe(ID_BYTES)
     values: Sequence[Any] = (
-        *(upload_id, bucket.id, key, fields.content_type),
-        *(Jsonb(dict(fields.headers)), Jsonb(dict(fields.metadata)), algorithm, checksum_type),
+        upload_id,
+        bucket.id,
+        key,
+        fields.content_type,
+        Jsonb(dict(fields.headers)),
+        Jsonb(dict(fields.metadata)),
+        algorithm,
+        checksum_type,
     )
     try:
         await database.run(INSERT, values)
@@ -156,7 +162,8 @@ async def find(database: Database, bucket: BucketInfo, key: str, upload_id: str)
         row = await database.one(FIND, [upload_id, bucket.id, key])
     if row is None:
         raise S3Error("NoSuchUpload", extra={"UploadId": upload_id[:ID_LIMIT]})
-    return Upload(*(*row, bucket.tenant))
+    values = [*row, bucket.tenant]
+    return Upload(*values)
 
 
 async def write_part(

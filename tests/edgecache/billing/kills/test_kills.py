@@ -40,8 +40,12 @@ Victim = Literal["command", "task worker", "brain", "PostgreSQL"]
 LINES = 300
 WORKER = ("manage", "procrastinate", "worker", "--concurrency=1")
 CHECKS = (
-    *(ledger.UNBALANCED, ledger.WRONG_BALANCE, ledger.WRONG_FEES),
-    *(ledger.UNCHARGED, ledger.WRONG_DEBT, ledger.WRONG_DAY),
+    ledger.UNBALANCED,
+    ledger.WRONG_BALANCE,
+    ledger.WRONG_FEES,
+    ledger.UNCHARGED,
+    ledger.WRONG_DEBT,
+    ledger.WRONG_DAY,
 )
 SEED = """
     INSERT INTO brain_usageline (line_id, organization_id, environment_pk, bucket_id, bucket_name,

@@ -263,7 +263,7 @@ def test_a_response_for_one_variant_does_not_split_the_others(cdn_bucket: CdnBuc
         assert first.result(20).body == second.result(20).body == b"page"
     assert sorted(
         asked.headers.get("accept-language", "") for asked in cdn_bucket.origin.asked
-    ) == [*("", "de", "en", "fr")]
+    ) == ["", "de", "en", "fr"]
 
 
 @pytest.mark.parametrize("has_length", [True, False])

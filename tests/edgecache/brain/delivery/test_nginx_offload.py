@@ -59,8 +59,14 @@ class Nginx:
         stores = [f"--store={each['node_id']}={self.store(each)}" for each in self.cluster.nodes]
         done = subprocess.run(
             [
-                *(sys.executable, "manage.py", "gatewayconfig", "--output", str(self.site)),
-                *("--listen", f"127.0.0.1:{self.port}", *stores),
+                sys.executable,
+                "manage.py",
+                "gatewayconfig",
+                "--output",
+                str(self.site),
+                "--listen",
+                f"127.0.0.1:{self.port}",
+                *stores,
             ],
             cwd=ROOT,
             capture_output=True,

@@ -26,9 +26,24 @@ ROWS: Final = {
 }
 # Forms that the walk is known to reach; the others need a bucket, a second factor or a link.
 SIGNED_IN: Final = {
-    *("api-key-form", "code-form", "create-form", "delete-form", "domain-form", "email-form"),
-    *("invite", "member-form", "method-form", "password-form", "policy-form", "register-form"),
-    *("rename-form", "save-form", "sms-form", "spend-cap-form", "top-up-form", "webhook-form"),
+    "api-key-form",
+    "code-form",
+    "create-form",
+    "delete-form",
+    "domain-form",
+    "email-form",
+    "invite",
+    "member-form",
+    "method-form",
+    "password-form",
+    "policy-form",
+    "register-form",
+    "rename-form",
+    "save-form",
+    "sms-form",
+    "spend-cap-form",
+    "top-up-form",
+    "webhook-form",
 }
 BEFORE: Final = {"cancel-form", "sign-in", "sign-up", "start-form", "token-form"}
 POST: Final = """([path, body]) => fetch(path, {

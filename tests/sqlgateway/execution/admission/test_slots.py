@@ -67,8 +67,11 @@ def test_one_environments_queue_does_not_keep_another_waiting(runner: Runner) ->
 def test_free_slots_go_round(runner: Runner) -> None:
     with override_settings(SQL=replace(settings.SQL, running=1)):
         for scope, name in (
-            *((ALICE, "a1"), (ALICE, "a2"), (ALICE, "a3")),
-            *((CHARLIE, "c1"), (CHARLIE, "c2")),
+            (ALICE, "a1"),
+            (ALICE, "a2"),
+            (ALICE, "a3"),
+            (CHARLIE, "c1"),
+            (CHARLIE, "c2"),
         ):
             runner.start(scope, name)
         for name in ("a1", "a2", "c1", "a3"):

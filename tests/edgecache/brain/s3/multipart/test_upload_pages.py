@@ -23,7 +23,8 @@ async def page(
     """Return uploads and groups after a key and an upload."""
     key, upload_id = after
     return await uploads.page(
-        *(brain.database, bucket),
+        brain.database,
+        bucket,
         prefix="",
         delimiter=delimiter,
         key=key,

@@ -204,7 +204,7 @@ async def test_a_move_that_is_killed_is_continued_and_leaves_nothing_behind(
             # Its bytes are in the new store when the move is killed, its row is not.
             connection.execute("SELECT FROM brain_blob WHERE sha256 = %s FOR UPDATE", [last])
             running = await asyncio.create_subprocess_exec(
-                *(sys.executable, "manage.py", "movestore"), cwd=ROOT, env=environment
+                sys.executable, "manage.py", "movestore", cwd=ROOT, env=environment
             )
             try:
                 await asyncio.to_thread(until, lambda: is_half_done(rows, mounted), seconds=60)
