@@ -77,8 +77,8 @@ USER_ACTIONS: Final = (
     StaffAction(
         "reset_factors",
         "Reset second factors",
-        "All second factors of these users are removed: prove first who asks for it. They are told "
-        "by mail, and are signed out everywhere. Their passwords stay.",
+        "All second factors of these users are removed: prove first who asks for it. They are "
+        "notified by mail and signed out everywhere. Their passwords stay.",
         reset_factors,
     ),
 )

@@ -132,10 +132,10 @@ def test_the_command_that_cancels_ends_a_statement_that_runs(terminal: Terminal)
         return terminal.paste(f"{command.strip()} || test $? = 22", TOKEN=token)
 
     with ThreadPoolExecutor(1) as first_terminal:
-        told = first_terminal.submit(refused_by_curl, slow)
+        slow_answer = first_terminal.submit(refused_by_curl, slow)
         # As the page says: the call is repeated while no such request runs yet.
         until(lambda: "request_not_running" not in refused_by_curl(cancel))
-        assert '"code":"query_cancelled"' in told.result().replace(": ", ":")
+        assert '"code":"query_cancelled"' in slow_answer.result().replace(": ", ":")
 
 
 def test_the_commands_of_the_cache_work(terminal: Terminal) -> None:

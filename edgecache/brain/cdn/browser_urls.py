@@ -58,15 +58,15 @@ class BrowserUrl(NamedTuple):
         text, hash_mark, fragment = text.partition("#")
         text, question_mark, query = text.partition("?")
         path = text.replace("\\", "/")
-        told = query if question_mark else None
+        new_query = query if question_mark else None
         mark = fragment if hash_mark else None
         if is_absolute or path.startswith("//"):
-            return _at_host(scheme, path.lstrip("/"), told, mark)
+            return _at_host(scheme, path.lstrip("/"), new_query, mark)
         if not path:
-            told = told if question_mark else self.query
-            return self._replace(query=told, fragment=mark)
+            new_query = new_query if question_mark else self.query
+            return self._replace(query=new_query, fragment=mark)
         folder = "" if path.startswith("/") else self.path.rpartition("/")[0] + "/"
-        return self._replace(path=_without_dots(folder + path), query=told, fragment=mark)
+        return self._replace(path=_without_dots(folder + path), query=new_query, fragment=mark)
 
 
 def parse(url: str) -> BrowserUrl | None:

@@ -61,7 +61,7 @@ class Successor:
             self._process.terminate()
 
     def wait_for_end(self, until: float) -> None:
-        """Wait for the end of one that was told to; kill it when the time.monotonic() is over."""
+        """Wait for the end of a terminated process; kill it at this time.monotonic()."""
         if self._process is None:
             return
         try:

@@ -1,4 +1,4 @@
-"""What staff do with users: asked for a reason, done once, told by mail and recorded."""
+"""What staff do with users: with a reason, done once, notified by mail and recorded."""
 
 from collections.abc import Callable
 from typing import Any

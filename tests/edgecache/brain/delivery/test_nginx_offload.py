@@ -174,7 +174,7 @@ def test_a_location_is_handed_on_as_the_brain_sends_it(nginx: Nginx) -> None:
     origin = Origin()
     try:
         _, bucket = create_bucket(nginx.cluster, origin.url)
-        # nginx takes this for its own name of the brain, unless it is told not to.
+        # nginx takes this for its own name of the brain, unless it is configured not to.
         location = "http://zonal_brain//evil.example/"
         origin.said["/page"] = OriginAnswer(301, {"Location": location}, b"")
         answer = send(nginx.url, "GET", f"/p/{bucket['public_name']}/page")

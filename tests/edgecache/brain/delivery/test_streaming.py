@@ -365,16 +365,16 @@ def test_nginx_sends_no_file_whose_bytes_were_wrong(faulty: FaultyCluster) -> No
     }
     bucket = faulty.cluster.call("GET", f"/v1/buckets?{faulty.keys.scope}")["buckets"][0]
 
-    def told() -> str:
+    def redirect() -> str:
         answer = send(faulty.cluster.url, "GET", f"/{bucket['public_name']}/small", beside)
         # A spot check is sent by the brain itself.
         return answer.headers.get("x-accel-redirect", "")
 
-    until(lambda: told().startswith("/.zonal-store/"))
-    assert any(told() for _ in range(5))
+    until(lambda: redirect().startswith("/.zonal-store/"))
+    assert any(redirect() for _ in range(5))
     faulty.break_workers(faulty_workers.altered, faulty_workers.altered)
     # Sent by the brain: nginx sends whole objects only.
-    until(lambda: faulty.get("small", range="bytes=0-9") == SMALL[:10] and not told())
+    until(lambda: faulty.get("small", range="bytes=0-9") == SMALL[:10] and not redirect())
 
 
 def test_an_operator_s_node_is_taken_out_after_wrong_objects(faulty: FaultyCluster) -> None:

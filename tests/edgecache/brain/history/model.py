@@ -11,7 +11,7 @@ KEYS = ("a/1", "a/2", "a/3", "b/1", "b/2", "c")
 
 @dataclass(frozen=True)
 class Version:
-    """Bytes with their ETag; "" where the answer that told it was lost."""
+    """Bytes with their ETag; "" if the answer with it was lost."""
 
     body: bytes = field(repr=False)
     etag: str

@@ -164,12 +164,12 @@ class Copy(Operation):
         self.answer = client.ask("PUT", f"/{self.key}", b"", headers)
 
     def results(self, states: States) -> frozenset[State]:
-        told = _text(self.answer.body.decode(), "ETag") if self.answer.status == 200 else ""
+        etag = _text(self.answer.body.decode(), "ETag") if self.answer.status == 200 else ""
         # A copy of what was uploaded in parts may have an ETag of its own.
         return frozenset(
-            Version(state.body, told)
+            Version(state.body, etag)
             for state in states[self.source]
-            if state is not None and (not told or "-" in state.etag or state.has(told))
+            if state is not None and (not etag or "-" in state.etag or state.has(etag))
         )
 
     def judge(self, states: States) -> Outcome:
@@ -233,9 +233,9 @@ class Complete(Operation):
         if self.upload.is_damaged and self.answer.code == "InvalidPart":
             return Outcome.REFUSED
         outcome = _outcome(self.answer, 200, refused=(404,) if self.upload.is_unsure else ())
-        told = _text(self.answer.body.decode(), "ETag")
-        if outcome is Outcome.DONE and told != self.upload.version.etag:
-            raise WrongAnswerError(told)
+        etag = _text(self.answer.body.decode(), "ETag")
+        if outcome is Outcome.DONE and etag != self.upload.version.etag:
+            raise WrongAnswerError(etag)
         return outcome
 
     def decide(self, model: Model) -> None:

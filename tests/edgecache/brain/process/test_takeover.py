@@ -1,4 +1,4 @@
-"""A brain that is told to end, or was paused, while another is about to take over from it."""
+"""A brain that is terminated, or was paused, while another is about to take over from it."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A clone that cannot be made fails at its first attempt, and its tenant is told why."""
+"""A clone that cannot be made fails at its first attempt, and its tenant gets the reason."""
 
 from collections.abc import Callable
 from typing import Any

@@ -39,7 +39,7 @@ export function handle(given) {
 
 /**
  * headers: beside or instead of the usual ones. signal: ends the call, which then throws Cancelled.
- * as: how the response is read. progressed: is told how many bytes of a Blob were sent.
+ * as: how the response is read. progressed: called with the number of bytes of a Blob sent so far.
  * @typedef {{headers?: Record<string, string>, signal?: AbortSignal, as?: "json" | "blob",
  *   progressed?: (sent: number) => void}} Options
  */
