@@ -13,7 +13,7 @@ import sqlgateway.urls
 from platform_site import health
 from platform_site.api_reference import views as api_reference
 from platform_site.lib import problems
-from platform_site.public_pages import inbox, landing
+from platform_site.public_pages import inbox, landing, not_found
 
 urlpatterns = [
     # Tried in this order, so the most frequent paths come first. Without include(), whose extra
@@ -49,5 +49,5 @@ urlpatterns = [
 
 handler400 = problems.bad_request
 handler403 = problems.forbidden
-handler404 = problems.not_found
+handler404 = not_found
 handler500 = problems.crashed

@@ -3,11 +3,10 @@
 from django.urls import path
 
 from platform_site.console.pages import existing
-from platform_site.console.views import home, missing, page
+from platform_site.console.views import page
 
 app_name = "console"
 urlpatterns = [
-    path("console", home),
     *(
         path(
             f"console/{each.address}",
@@ -17,5 +16,4 @@ urlpatterns = [
         )
         for each in existing()
     ),
-    path("console/<path:rest>", missing),
 ]

@@ -4,7 +4,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
@@ -52,8 +52,7 @@ def page(request: HttpRequest, name: str, template: str) -> HttpResponse:
     return response
 
 
-@require_safe
-def missing(request: HttpRequest, rest: str) -> HttpResponse:
+def missing() -> HttpResponse:
     """Return the 404 page."""
     return render_page("console/missing.html", HTTPStatus.NOT_FOUND)
 
@@ -75,9 +74,3 @@ def render_page(
     }
     html = render_to_string(template, context)
     return HttpResponse(html, status=status, headers=HEADERS)
-
-
-@require_safe
-def home(request: HttpRequest) -> HttpResponse:
-    """Redirect /console to /console/, so that each page has one URL."""
-    return HttpResponseRedirect("/console/")
