@@ -52,16 +52,6 @@ CONF_MODULES: Final = (
     backup_conf,
 )
 
-APPS: Final = (
-    "accounts",
-    "edgecache",
-    "environments",
-    "platform_site",
-    "recovery",
-    "sqlgateway",
-    "twofactor",
-)
-
 SETTINGS_HEAD: Final = """# Settings
 
 Every setting is an environment variable. A secret may also come from a file: `NAME_FILE` names it.
@@ -193,12 +183,17 @@ def commands_page() -> str:
     found = [
         load_command_class(app, name).create_parser("manage.py", name)
         for name, app in sorted(get_commands().items())
-        if app.partition(".")[0] in APPS
+        if _is_own(app)
     ]
     own = "".join(_command(each.prog.split()[-1], each, each.description or "") for each in found)
     modules = (worker.parser(), recompute.parser())
     others = "".join(_command(each.prog, each, each.description or "") for each in modules)
     return (COMMANDS_HEAD + own + others).rstrip("\n") + "\n"
+
+
+def _is_own(app: str) -> bool:
+    """True for an app of the platform, False for one of Django or a library."""
+    return (settings.BASE_DIR / app.partition(".")[0]).is_dir()
 
 
 def cli_page() -> str:

@@ -7,8 +7,15 @@ from accounts.organization.contents import rows_of
 from platform_site.lib.archives import Archive
 
 IDENTITY: Final = (
-    *("user_id", "provider", "subject", "email", "username", "name", "memberships"),
-    *("created_at", "last_used_at"),
+    "user_id",
+    "provider",
+    "subject",
+    "email",
+    "username",
+    "name",
+    "memberships",
+    "created_at",
+    "last_used_at",
 )
 DOMAIN: Final = ("domain", "role", "verified_at", "created_at")
 

@@ -13,8 +13,8 @@ from django.core.management import (
 )
 from django.core.management.base import BaseCommand
 
-from platform_site.documents import APPS
 from platform_site.lib.commands import OpsCommand
+from tests.packages import PACKAGES
 
 # They become another process, whose output is its log.
 PROCESSES: Final = {"runbrain", "up"}
@@ -51,7 +51,7 @@ NO_DRY_RUN: Final = {
 COMMANDS: Final = sorted(
     name
     for name, app in get_commands().items()
-    if isinstance(app, str) and app.split(".")[0] in APPS
+    if isinstance(app, str) and app.split(".")[0] in PACKAGES
 )
 
 

@@ -4,15 +4,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import grimp
 
-PACKAGES = (
-    "accounts",
-    "edgecache",
-    "environments",
-    "platform_site",
-    "recovery",
-    "sqlgateway",
-    "twofactor",
-)
+from tests.packages import PACKAGES
 
 
 def test_no_import_cycle_exists() -> None:

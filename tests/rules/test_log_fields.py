@@ -2,31 +2,28 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from platform_site.documents import APPS
 from platform_site.lib.logs import REDACTED, SECRET_NAME, redact
+from tests.packages import ROOT, sources
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
     """Return each call of a logger, with its place."""
-    for app in APPS:
-        for path in (ROOT / app).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if (
-                    isinstance(node, ast.Call)
-                    and isinstance(node.func, ast.Attribute)
-                    and node.func.attr in LEVELS
-                    and ast.unparse(node.func.value).lower().endswith("log")
-                ):
-                    yield f"{path.relative_to(ROOT)}:{node.lineno}", node
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in LEVELS
+                and ast.unparse(node.func.value).lower().endswith("log")
+            ):
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node
 
 
 def test_no_field_of_an_event_is_blanked() -> None:

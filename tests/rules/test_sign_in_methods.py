@@ -8,7 +8,6 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pyotp
@@ -20,14 +19,13 @@ from accounts.models import Session, User
 from accounts.signin.signin import SignInAttempt, SignInMethod, StageResponse
 from accounts.tokens.signing import header_of
 from environments.models import Organization
-from tests import conformance
+from tests import conformance, packages
 from tests.cast import Answer, Caller, signed_in
 from tests.sign_in_methods.driver import EMAIL, Driver, drivers
 from tests.twofactor.holder import ask, pending, reply, set_up, with_totp
 
-ROOT = Path(__file__).resolve().parents[2]
 # The gateway has sessions of its own, with PostgreSQL; it may not import ours (see below).
-APPS = ("accounts", "environments", "twofactor", "recovery", "platform_site")
+GATEWAY = frozenset({"sqlgateway"})
 DRIVERS = drivers()
 
 
@@ -50,9 +48,8 @@ ways_with_a_factor = each(lambda driver: bool(driver.method))
 
 
 def sources() -> Iterator[tuple[str, str]]:
-    for folder in APPS:
-        for path in (ROOT / folder).rglob("*.py"):
-            yield str(path.relative_to(ROOT)), path.read_text()
+    for path in packages.sources(without=GATEWAY):
+        yield str(path.relative_to(packages.ROOT)), path.read_text()
 
 
 def callers(name: str) -> set[str]:
@@ -91,7 +88,7 @@ def test_tokens_are_created_from_sessions_only() -> None:
 
 
 def test_the_sql_gateway_has_no_sign_in() -> None:
-    for path in (ROOT / "sqlgateway").rglob("*.py"):
+    for path in (packages.ROOT / "sqlgateway").rglob("*.py"):
         assert not re.search(r"accounts\.(sessions|signin|tokens)", path.read_text()), path
 
 
