@@ -9,7 +9,7 @@ import psycopg
 from django.conf import settings
 
 from edgecache.brain.errors import StoreMissing
-from platform_site.backup import catalogue, control, manifest, sealing
+from platform_site.backup import catalogue, control, manifest, sealing, tables
 from platform_site.backup.archive import Archive
 from platform_site.backup.manifest import Manifest
 from platform_site.backup.sealing import DecryptionFailed, Identity
@@ -22,7 +22,7 @@ from sqlgateway.provisioning.clusters import Address, administer
 SCHEMA: Final = "zonal_restore"
 BEGUN: Final = "SELECT backup_id FROM zonal_restore.progress"
 HOLDS: Final = "SELECT EXISTS (SELECT FROM {})"
-SOMEBODY: Final = ("environments_organization", "accounts_user", "brain_bucket")
+SOMEBODY: Final = frozenset({"environments.Organization", "accounts.User", "brain.Bucket"})
 OTHERS: Final = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     " AND application_name IN ('zonal', 'zonal-brain')"
@@ -147,7 +147,7 @@ def _check_empty(found: Manifest) -> bool:
 
 
 def _check_database(server: psycopg.Connection) -> None:
-    for table in SOMEBODY:
+    for table in tables.names_of(SOMEBODY):
         row = server.execute("SELECT to_regclass(%s)", [table]).fetchone()
         if row is None or row[0] is None:
             continue

@@ -4,6 +4,10 @@ from collections.abc import Set
 from typing import Final
 
 from django.apps import apps
+from django.conf import settings
+
+from edgecache.brain.router import LABEL as BRAIN
+from platform_site.lib.commands import CommandRefused
 
 # Credentials and queued messages: a restore would make them valid again although they were used,
 # ended or revoked since. These rows are in no backup.
@@ -74,6 +78,20 @@ def omitted_tables() -> list[str]:
 
 
 def names_of(labels: Set[str]) -> list[str]:
-    """Return the tables of those models that this installation has."""
-    models = apps.get_models(include_auto_created=True)
-    return sorted(model._meta.db_table for model in models if model._meta.label in labels)
+    """Return the tables of models, by their labels.
+
+    Raises CommandRefused for a label without a model, because its rows would be in the backup.
+    """
+    return sorted(map(_table_of, labels))
+
+
+def _table_of(label: str) -> str:
+    if label.startswith(f"{BRAIN}.") and not settings.HAS_CACHE:
+        # Its models are not loaded, but an installation that had the cache before has its tables.
+        return label.replace(".", "_").lower()
+    try:
+        table: str = apps.get_model(label)._meta.db_table
+    except LookupError as exc:
+        sentence = f"{label} is no model: the rows of its table would be in the backup."
+        raise CommandRefused("model_unknown", sentence, label=label) from exc
+    return table

@@ -61,7 +61,8 @@ def claim() -> list[str]:
     """Record the current keys if all keys fit the database; return the settings that do not."""
     with connection.cursor() as cursor:
         known = latest(cursor)
-        if not _new(known) or "accounts_auditevent" not in connection.introspection.table_names():
+        is_migrated = AuditEvent._meta.db_table in connection.introspection.table_names()
+        if not _new(known) or not is_migrated:
             return differing(known, rings())
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(LOCK)

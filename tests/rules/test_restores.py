@@ -1,8 +1,13 @@
 """What ends, expires or opens an account is in no backup."""
 
+import json
+import os
+import subprocess
+import sys
+
 from django.apps import apps
 
-from platform_site.backup.tables import VOID
+from platform_site.backup.tables import VOID, left_out
 
 # Fields of what works for a while, or by being known.
 SHORT_LIVED = {"expires_at", "digest", "secret_hash", "lease_until", "token"}
@@ -28,3 +33,22 @@ def test_every_model_that_could_open_an_account_is_void_or_kept_for_a_reason() -
 def test_every_name_is_a_model() -> None:
     known = {model._meta.label for model in apps.get_models(include_auto_created=True)}
     assert VOID - known == set()
+
+
+def test_without_the_cache_its_rows_are_left_out_as_well() -> None:
+    """Its tables may be there, with access keys: the installation had the cache before."""
+    program = """
+import json
+
+import django
+
+django.setup()
+from platform_site.backup.tables import left_out
+
+print(json.dumps(left_out()))
+"""
+    here = os.environ | {"DJANGO_SETTINGS_MODULE": "platform_site.settings", "ZFEATURES": "none"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=here, check=True, capture_output=True, text=True
+    )
+    assert json.loads(done.stdout) == left_out()

@@ -11,9 +11,10 @@ from django.apps import apps
 from django.db import connection
 from psycopg import sql
 
-from accounts.models import User
+from accounts.models import AuditEvent, Session, Throttle, User
 from edgecache.api import nodes
 from edgecache.api.buckets import access_keys, buckets, hosts, origins
+from edgecache.billing.models import Account, Payout, PayoutMethod, Quarantine, TopUp
 from tests.cast import session_of, signed_in
 from tests.rules.objects import MAKERS, home_of
 from tests.rules.routes import Route, api_routes
@@ -57,10 +58,9 @@ WITH_IDS = [
     if (method, route.path) not in PUBLIC
 ]
 # Owned by an organization without a foreign key: records that outlive it.
-BY_ID = {"billing.Payout", "billing.PayoutMethod", "billing.Account", "billing.TopUp"}
-BY_ID |= {"billing.Quarantine"}
+BY_ID = {Payout, PayoutMethod, Account, TopUp, Quarantine}
 # Written by any request: who asked and how often.
-CIRCUMSTANCES = {"accounts.Throttle", "accounts.AuditEvent", "accounts.Session"}
+CIRCUMSTANCES = {Throttle, AuditEvent, Session}
 
 
 @cache
@@ -70,7 +70,7 @@ def _rows_of_an_organization() -> sql.Composed:
     for model in apps.get_models():
         meta = model._meta
         names = {field.name for field in meta.get_fields()}
-        if ("organization" in names or meta.label in BY_ID) and meta.label not in CIRCUMSTANCES:
+        if ("organization" in names or model in BY_ID) and model not in CIRCUMSTANCES:
             select = "SELECT {}, {}::text, to_jsonb(t)::text FROM {} t WHERE organization_id = {}"
             selects.append(
                 sql.SQL(select).format(

@@ -17,6 +17,7 @@ from accounts.organization.audit_tags import OrganizationTag
 from edgecache.billing.models import Charge, Journal, Payout, PayoutMethod, UsageLine
 from edgecache.brain.models.buckets import AccessKey, Bucket
 from edgecache.brain.models.objects import Blob, StoredObject
+from edgecache.brain.models.stores import DiscardedBytes, StoredBlob
 from edgecache.brain.storage.stores.archived_bytes import path_of
 from environments import environments
 from environments.models import Organization
@@ -43,7 +44,7 @@ ALTER TABLE counted ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON counted FOR SELECT USING (owner = 'alice');
 """
 # Bytes that a made-up store has: they would be looked for, or deleted.
-NOT_MADE: Final = frozenset({"brain.StoredBlob", "brain.DiscardedBytes"})
+NOT_MADE: Final = frozenset({StoredBlob, DiscardedBytes})
 QUEUE: Final = """
 INSERT INTO procrastinate_workers DEFAULT VALUES;
 INSERT INTO procrastinate_periodic_defers (task_name, defer_timestamp, periodic_id)
@@ -79,7 +80,7 @@ def _rest() -> None:
     made = [
         model
         for model in apps.get_models(include_auto_created=True)
-        if model._meta.managed and model._meta.label not in NOT_MADE
+        if model._meta.managed and model not in NOT_MADE
     ]
     owners: dict[type[models.Model], models.Model] = {}
     for model in made:

@@ -15,6 +15,7 @@ from pytest_django.fixtures import Settings
 
 from accounts.models.audit import AuditEvent
 from environments.models import Organization
+from platform_site.backup import tables
 from tests.commands import facts, refused
 from tests.platform_site.backup.fill import OBJECTS
 
@@ -126,3 +127,20 @@ def test_what_is_called_wrongly_says_so(store: Path, settings: Settings) -> None
     assert caught.value.returncode == 3
     settings.BACKUP = replace(settings.BACKUP, url="")
     assert _code() == "backup_not_configured"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("label", ["accounts.Gone", "gone.Session", "brain.Gone"])
+@pytest.mark.parametrize("words", [("backup",), ("restore", "--after-recovery")])
+def test_a_label_without_a_model_stops_what_would_keep_its_rows(
+    store: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], label: str
+) -> None:
+    """Its rows, credentials under another name, would be in the backup."""
+    before = AuditEvent.objects.count()
+    monkeypatch.setattr(tables, "OPENING", tables.OPENING | {label})
+    monkeypatch.setattr(tables, "VOID", tables.VOID | {label})
+    sentence, error = refused(*words)
+    assert (error["code"], error["label"]) == ("model_unknown", label)
+    assert label in sentence
+    assert not [path for path in store.rglob("*") if path.is_file()]
+    assert AuditEvent.objects.count() == before
