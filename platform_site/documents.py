@@ -152,10 +152,7 @@ def settings_page() -> str:
 def settings_rows() -> list[Row]:
     """Return every setting of every app."""
     return [
-        row
-        for module in CONF_MODULES
-        for table in module.TABLES
-        for row in rows(arguments_table).values()
+        row for module in CONF_MODULES for table in module.TABLES for row in rows(table).values()
     ]
 
 
